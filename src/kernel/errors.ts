@@ -1,0 +1,69 @@
+// The catalogue of failures a caller may meet. Each has a stable code, an HTTP status and a message that says what to
+// do; facts travel in `details`. Anything thrown that is not a MusterError is a bug and is answered as INTERNAL_ERROR.
+
+export const errorStatus = {
+  INVALID_REQUEST: 400,
+  STREAM_NOT_SUPPORTED: 400,
+  UNAUTHENTICATED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  RUN_NOT_FOUND: 404,
+  PROMPT_MISSING: 404,
+  METHOD_NOT_ALLOWED: 405,
+  REQUEST_TIMEOUT: 408,
+  CONFLICT: 409,
+  IDEMPOTENCY_MISMATCH: 409,
+  PAYLOAD_TOO_LARGE: 413,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  RATE_LIMITED: 429,
+  HEADERS_TOO_LARGE: 431,
+  INTERNAL_ERROR: 500,
+  UNAVAILABLE: 503,
+} as const
+
+export type ErrorCode = keyof typeof errorStatus
+export type ErrorDetails = Readonly<Record<string, unknown>>
+
+export class MusterError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly details: ErrorDetails | null
+  /** Seconds after which trying again makes sense; sent as Retry-After. */
+  readonly retryAfterS: number | null
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { details?: ErrorDetails; retryAfterS?: number; cause?: unknown } = {},
+  ) {
+    super(message, options.cause === undefined ? {} : { cause: options.cause })
+    this.name = 'MusterError'
+    this.code = code
+    this.status = errorStatus[code]
+    this.details = options.details ?? null
+    this.retryAfterS = options.retryAfterS ?? null
+  }
+}
+
+export const invalidRequest = (message: string, details?: ErrorDetails): MusterError =>
+  new MusterError('INVALID_REQUEST', message, details ? { details } : {})
+
+export const unauthenticated = (
+  message = 'Send a valid key as "Authorization: Bearer <key>", or sign in.',
+): MusterError => new MusterError('UNAUTHENTICATED', message)
+
+export const forbidden = (message: string, details?: ErrorDetails): MusterError =>
+  new MusterError('FORBIDDEN', message, details ? { details } : {})
+
+/** Never names the id: an id of another project must be answered exactly like an unknown one. */
+export const notFound = (what: string): MusterError =>
+  new MusterError('NOT_FOUND', `There is no such ${what} here, or these credentials cannot see it.`)
+
+export const conflict = (message: string, details?: ErrorDetails): MusterError =>
+  new MusterError('CONFLICT', message, details ? { details } : {})
+
+export const unavailable = (message: string, cause?: unknown, retryAfterS = 1): MusterError =>
+  new MusterError('UNAVAILABLE', message, { retryAfterS, cause })
+
+export const rateLimited = (retryAfterS: number): MusterError =>
+  new MusterError('RATE_LIMITED', `Too many requests. Try again in ${retryAfterS} s.`, { retryAfterS })

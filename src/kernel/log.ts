@@ -1,0 +1,13 @@
+/** What lower layers need of a logger: one sentence, ids as fields. pino's loggers satisfy it. */
+export type LogFields = Readonly<Record<string, unknown>>
+
+export interface Log {
+  debug(fields: LogFields, message: string): void
+  info(fields: LogFields, message: string): void
+  warn(fields: LogFields, message: string): void
+  error(fields: LogFields, message: string): void
+}
+
+const ignore = (): void => {}
+
+export const silentLog: Log = { debug: ignore, info: ignore, warn: ignore, error: ignore }
