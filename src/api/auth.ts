@@ -1,0 +1,152 @@
+// Who is asking, and may they? Decided before a body is read. Every route says in its config who may use it; one that
+// does not say cannot be registered.
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { Db } from '../db/pool.ts'
+import type { KeyCache } from '../identity/key-cache.ts'
+import { projectExists } from '../identity/projects.ts'
+import { findSession } from '../identity/sessions.ts'
+import { roleIn } from '../identity/users.ts'
+import { forbidden, invalidRequest, MusterError, notFound, unauthenticated } from '../kernel/errors.ts'
+import { isId } from '../kernel/id.ts'
+import { type Actor, isInstanceAdmin, type Principal } from '../kernel/principal.ts'
+import { isAtLeast, type Role } from '../kernel/role.ts'
+import { equalSecrets } from '../secrets/hash.ts'
+import type { RateLimits } from './rate-limits.ts'
+import { readSessionCookie } from './session-cookie.ts'
+
+/**
+ * public: anyone · authenticated: any valid credentials · person: someone signed in · instance: the instance admin ·
+ * a role: at least that role in the project that `:id` names.
+ */
+export type Access = 'public' | 'authenticated' | 'person' | 'instance' | Role
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    access?: Access
+    /** Answered without a limit, so that a probe never marks a busy server as dead. */
+    unlimited?: boolean
+  }
+  interface FastifyRequest {
+    principal: Principal | null
+  }
+}
+
+export interface AuthOptions {
+  db: Db
+  keys: KeyCache
+  adminToken: string
+  limits: RateLimits
+  allowedOrigins: ReadonlySet<string>
+}
+
+export function requireAccess(app: FastifyInstance, options: AuthOptions): void {
+  app.decorateRequest('principal', null)
+  requireEveryRouteToSay(app)
+  app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
+    const { access = 'public', unlimited } = request.routeOptions.config
+    if (unlimited) return
+    refuseNul(request)
+    request.principal = await identify(request, options)
+    if (!request.is404 && access !== 'public') await admit(request, access, options.db)
+    reply.header('cache-control', 'no-store')
+  })
+}
+
+/** Checked when all are registered: an inner scope may still set it for the routes of a plugin. */
+function requireEveryRouteToSay(app: FastifyInstance): void {
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', (route) => {
+    routes.push(route)
+  })
+  app.addHook('onReady', async () => {
+    const silent = routes.filter((route) => route.config?.access === undefined)
+    if (silent.length > 0) throw new Error(`These routes do not say who may use them: ${silent.map(nameOf).join(', ')}`)
+  })
+}
+
+const nameOf = (route: RouteOptions): string => `${route.method} ${route.url}`
+
+/** PostgreSQL stores no NUL, so nothing can be called by a name that holds one. */
+function refuseNul(request: FastifyRequest): void {
+  const holdsNul = (values: unknown): boolean =>
+    Object.values(values ?? {}).some((value) => String(value).includes('\0'))
+  if (holdsNul(request.params)) throw new MusterError('NOT_FOUND', 'There is nothing at this address.')
+  if (holdsNul(request.query)) throw invalidRequest('The query holds a NUL character.')
+}
+
+/** The actor of this request, for the audit log. */
+export function actorOf(request: FastifyRequest): Actor {
+  const { type, id } = principalOf(request)
+  return { type, id, requestId: request.id, address: request.ip }
+}
+
+export function principalOf(request: FastifyRequest): Principal {
+  if (!request.principal) throw unauthenticated()
+  return request.principal
+}
+
+async function identify(request: FastifyRequest, options: AuthOptions): Promise<Principal | null> {
+  const header = request.headers.authorization
+  const bearer = header === undefined ? null : (/^Bearer +(\S+)$/i.exec(header)?.[1] ?? '')
+  // The admin token is compared in memory and is never limited; everything else counts before the database is asked.
+  if (bearer && equalSecrets(bearer, options.adminToken)) return { type: 'instance_admin', id: null }
+  await options.limits.countAddress(request)
+  if (bearer !== null) return identifyKey(request, bearer, options)
+  const token = readSessionCookie(request)
+  return token === null ? null : identifyPerson(request, token, options)
+}
+
+async function identifyKey(request: FastifyRequest, bearer: string, options: AuthOptions): Promise<Principal | null> {
+  const key = await options.keys.find(bearer)
+  if (!key) return null
+  await options.limits.countKey(request, key.id)
+  return { type: 'key', ...key }
+}
+
+async function identifyPerson(request: FastifyRequest, token: string, options: AuthOptions): Promise<Principal | null> {
+  const session = await findSession(options.db, token)
+  if (!session) return null
+  if (!isRead(request.method)) requireSameOrigin(request, options.allowedOrigins)
+  return { type: 'user', id: session.userId, sessionId: session.sessionId, instanceAdmin: session.instanceAdmin }
+}
+
+const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
+
+/** A cookie travels with requests that other sites make; only our own pages send our origin. */
+export function requireSameOrigin(request: FastifyRequest, allowed: ReadonlySet<string>): void {
+  if (!allowed.has(request.headers.origin ?? '')) {
+    throw forbidden('A signed-in browser may write only from the console itself (the Origin header must match).')
+  }
+}
+
+async function admit(request: FastifyRequest, access: Exclude<Access, 'public'>, db: Db): Promise<void> {
+  const principal = principalOf(request)
+  if (access === 'authenticated') return
+  if (access === 'person') {
+    if (principal.type !== 'user') throw forbidden('This is for people who are signed in, not for keys.')
+    return
+  }
+  if (access === 'instance') {
+    if (!isInstanceAdmin(principal)) throw forbidden('Only the instance admin may do this.')
+    return
+  }
+  const role = await roleInProject(request, principal, db)
+  if (!isAtLeast(role, access))
+    throw forbidden(`This needs the role ${access} in the project; these credentials have ${role}.`)
+}
+
+/** A project that is unknown, malformed or somebody else's is answered alike: 404. */
+async function roleInProject(request: FastifyRequest, principal: Principal, db: Db): Promise<Role> {
+  const { id = '' } = request.params as { id?: string } // every project route has :id; Fastify types params as unknown
+  if (!isId(id)) throw notFound('project')
+  if (isInstanceAdmin(principal)) {
+    if (!(await projectExists(db, id))) throw notFound('project')
+    return 'admin'
+  }
+  const role = principal.type === 'key' ? roleOfKey(principal, id) : await roleIn(db, principal.id ?? '', id)
+  if (role === null) throw notFound('project')
+  return role
+}
+
+const roleOfKey = (key: Extract<Principal, { type: 'key' }>, projectId: string): Role | null =>
+  key.projectId === projectId.toLowerCase() ? key.role : null

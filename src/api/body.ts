@@ -1,0 +1,37 @@
+import { TextDecoder } from 'node:util'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { invalidRequest, MusterError } from '../kernel/errors.ts'
+import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
+
+export const BODY_LIMIT = 1_048_576
+
+/** JSON in UTF-8 is the only body there is; anything else is 415, and a body that is not clean JSON is 400. */
+export function acceptJsonOnly(app: FastifyInstance): void {
+  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer', bodyLimit: BODY_LIMIT },
+    async (request: FastifyRequest, body: Buffer) => {
+      requireUtf8(request.headers['content-type'] ?? '')
+      if (body.length === 0) return undefined
+      return parseBody(utf8, body)
+    },
+  )
+}
+
+function requireUtf8(contentType: string): void {
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase()
+  if (charset && charset !== 'utf-8' && charset !== 'utf8') {
+    throw new MusterError('UNSUPPORTED_MEDIA_TYPE', 'Send JSON in UTF-8.')
+  }
+}
+
+function parseBody(utf8: TextDecoder, body: Buffer): unknown {
+  try {
+    return parseStrictJson(utf8.decode(body))
+  } catch (error) {
+    if (error instanceof JsonRefused) throw invalidRequest(error.message)
+    throw invalidRequest('The body is not valid UTF-8.')
+  }
+}

@@ -1,0 +1,24 @@
+import type { FastifyInstance } from 'fastify'
+import findMyWay, { type HTTPMethod } from 'find-my-way'
+import { MusterError } from '../kernel/errors.ts'
+import { sendError } from './errors.ts'
+
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+/** Fastify answers a wrong method like an unknown address; we say 405 and which methods there are. */
+export function answerUnknownRoutes(app: FastifyInstance): void {
+  const known = findMyWay({ maxParamLength: 512 })
+  app.addHook('onRoute', (route) => {
+    for (const method of [route.method].flat()) {
+      if (!known.hasRoute(method as HTTPMethod, route.url)) known.on(method as HTTPMethod, route.url, () => {})
+    }
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.raw.url ?? '/'
+    const allowed = METHODS.filter((method) => known.find(method, path) !== null)
+    if (allowed.length === 0) return sendError(reply, new MusterError('NOT_FOUND', 'There is nothing at this address.'))
+    reply.header('allow', allowed.join(', '))
+    const message = `This address answers ${allowed.join(' and ')}, not ${request.method}.`
+    return sendError(reply, new MusterError('METHOD_NOT_ALLOWED', message, { details: { allowed } }))
+  })
+}

@@ -1,0 +1,23 @@
+import type { FastifyInstance } from 'fastify'
+import type { Log } from '../kernel/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+
+/**
+ * One log line and one measurement per request. The route's pattern is recorded, never the address itself: addresses
+ * carry one-time tokens.
+ */
+export function watchRequests(app: FastifyInstance, { log, metrics }: { log: Log; metrics: Metrics }): void {
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'unknown'
+    const durationMs = reply.elapsedTime
+    metrics.observeHttp({ method: request.method, route, status: reply.statusCode, durationMs })
+    if (request.routeOptions.config.unlimited) return
+    log.debug(
+      { request_id: request.id, method: request.method, route, status: reply.statusCode, duration_ms: durationMs },
+      'request answered',
+    )
+  })
+}

@@ -1,0 +1,40 @@
+import swagger from '@fastify/swagger'
+import swaggerUi from '@fastify/swagger-ui'
+import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
+import type { App } from './server.ts'
+
+/** /openapi.json is generated from the schemas that validate; /docs shows it. Both need no credentials. */
+export async function serveOpenApi(app: App, version: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Muster',
+        version,
+        description: 'Runs teams of AI agents that people can trust with real work.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: '/' }],
+      components: {
+        securitySchemes: {
+          bearer: { type: 'http', scheme: 'bearer', description: 'An API key or the instance admin token.' },
+          session: { type: 'apiKey', in: 'cookie', name: 'muster_session', description: 'A signed-in person.' },
+        },
+      },
+    },
+    transform: (input) => {
+      const shown = jsonSchemaTransform(input as never) // typed for a bare schema; ours are zod schemas
+      const access = input.route.config?.access
+      const security = access === undefined || access === 'public' ? [] : [{ bearer: [] }, { session: [] }]
+      return { ...shown, schema: { ...shown.schema, security } }
+    },
+    transformObject: jsonSchemaTransformObject,
+  })
+  await app.register(async (docs) => {
+    docs.addHook('onRoute', (route) => {
+      route.config = { ...route.config, access: 'public' }
+    })
+    await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { docExpansion: 'list', tryItOutEnabled: false } })
+  })
+  app.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () => app.swagger())
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import type { Pool } from '../../db/pool.ts'
+import { acceptInvitation, getInvitation } from '../../identity/invitations.ts'
+import { getUser } from '../../identity/users.ts'
+import { invitationSchema, passwordField } from '../../kernel/access.ts'
+import { nameField } from '../../kernel/fields.ts'
+import type { RateLimits } from '../rate-limits.ts'
+import type { App } from '../server.ts'
+import { answers } from '../shapes.ts'
+import { signIn } from '../sign-in.ts'
+import { describeMe, meAnswers } from './me.ts'
+
+const tags = ['Members']
+const params = z.strictObject({ token: z.string() })
+
+export function addInvitationRoutes(
+  app: App,
+  { pool, limits, secureCookies }: { pool: Pool; limits: RateLimits; secureCookies: boolean },
+): void {
+  app.get(
+    '/api/invitations/:token',
+    {
+      config: { access: 'public' },
+      schema: { tags, summary: 'What an invitation is for', params, response: answers(200, invitationSchema) },
+    },
+    async (request) => {
+      const { email, role, projectId, projectName, expiresAt, accountExists } = await getInvitation(
+        pool,
+        request.params.token,
+      )
+      return {
+        email,
+        role,
+        project: { id: projectId, name: projectName },
+        expires_at: expiresAt.toISOString(),
+        account_exists: accountExists,
+      }
+    },
+  )
+
+  app.post(
+    '/api/invitations/:token/accept',
+    {
+      config: { access: 'public' },
+      schema: {
+        tags,
+        summary: 'Join the project and sign in',
+        params,
+        body: z.strictObject({ name: nameField.optional(), password: passwordField.optional() }),
+        response: meAnswers,
+      },
+    },
+    async (request, reply) => {
+      await limits.countSignIn(request, request.params.token)
+      const signedInAs = request.principal?.type === 'user' ? await getUser(pool, request.principal.id) : null
+      const from = { requestId: request.id, address: request.ip }
+      const user = await acceptInvitation(pool, request.params.token, { ...request.body, signedInAs }, from)
+      const principal = await signIn(pool, request, reply, { userId: user.id, secureCookies, how: 'invitation' })
+      return describeMe(pool, principal)
+    },
+  )
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod'
+import type { Pool } from '../../db/pool.ts'
+import { providerInput, providerPatch, providerSchema } from '../../kernel/provider.ts'
+import { createProvider, deleteProvider, getProvider, listProviders, updateProvider } from '../../models/providers.ts'
+import type { Cipher } from '../../secrets/cipher.ts'
+import { actorOf } from '../auth.ts'
+import type { Create } from '../idempotency.ts'
+import type { App } from '../server.ts'
+import { answers, nothing } from '../shapes.ts'
+
+const tags = ['Providers']
+const nameParams = z.strictObject({ name: z.string() })
+const list = z.strictObject({ items: z.array(providerSchema), next_cursor: z.null() })
+
+export function addProviderRoutes(
+  app: App,
+  { pool, cipher, create }: { pool: Pool; cipher: Cipher; create: Create },
+): void {
+  app.post(
+    '/api/providers',
+    {
+      config: { access: 'instance' },
+      schema: { tags, summary: 'Add a model provider', body: providerInput, response: answers(201, providerSchema) },
+    },
+    (request, reply) => create(request, reply, (db) => createProvider(db, cipher, request.body, actorOf(request))),
+  )
+
+  app.get(
+    '/api/providers',
+    { config: { access: 'instance' }, schema: { tags, summary: 'List the providers', response: answers(200, list) } },
+    async () => ({ items: await listProviders(pool), next_cursor: null }),
+  )
+
+  app.get(
+    '/api/providers/:name',
+    {
+      config: { access: 'instance' },
+      schema: { tags, summary: 'Read a provider', params: nameParams, response: answers(200, providerSchema) },
+    },
+    (request) => getProvider(pool, request.params.name),
+  )
+
+  app.patch(
+    '/api/providers/:name',
+    {
+      config: { access: 'instance' },
+      schema: {
+        tags,
+        summary: 'Change a provider; a null key or URL is removed',
+        params: nameParams,
+        body: providerPatch,
+        response: answers(200, providerSchema),
+      },
+    },
+    (request) => updateProvider(pool, cipher, request.params.name, request.body, actorOf(request)),
+  )
+
+  app.delete(
+    '/api/providers/:name',
+    {
+      config: { access: 'instance' },
+      schema: { tags, summary: 'Delete a provider', params: nameParams, response: answers(204, nothing) },
+    },
+    async (request, reply) => {
+      await deleteProvider(pool, request.params.name, actorOf(request))
+      return reply.code(204).send(null)
+    },
+  )
+}

@@ -1,0 +1,148 @@
+// The HTTP edge: Fastify, with zod schemas as the one source of types, validation and the OpenAPI document.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import cookie from '@fastify/cookie'
+import helmet from '@fastify/helmet'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
+import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
+import type { Pool } from '../db/pool.ts'
+import { createKeyCache } from '../identity/key-cache.ts'
+import { newId } from '../kernel/id.ts'
+import type { Log } from '../kernel/log.ts'
+import type { Metrics } from '../observe/metrics.ts'
+import type { Tracer } from '../observe/tracing.ts'
+import type { Cipher } from '../secrets/cipher.ts'
+import { requireAccess } from './auth.ts'
+import { acceptJsonOnly, BODY_LIMIT } from './body.ts'
+import { answerMalformedHttp, createErrorHandler } from './errors.ts'
+import { createIdempotency } from './idempotency.ts'
+import { answerUnknownRoutes } from './not-found.ts'
+import { watchRequests } from './observe-requests.ts'
+import { serveOpenApi } from './openapi.ts'
+import { createRateLimits } from './rate-limits.ts'
+import { addAuditRoutes } from './routes/audit.ts'
+import { addInvitationRoutes } from './routes/invitations.ts'
+import { addKeyRoutes } from './routes/keys.ts'
+import { addMeRoutes } from './routes/me.ts'
+import { addMemberRoutes } from './routes/members.ts'
+import { addPageRoutes } from './routes/pages.ts'
+import { addProjectRoutes } from './routes/projects.ts'
+import { addProviderRoutes } from './routes/providers.ts'
+import { addSessionRoutes } from './routes/sessions.ts'
+import { addSettingsRoutes } from './routes/settings.ts'
+import { addSystemRoutes, type Readiness } from './routes/system.ts'
+import { createSerializer } from './serializer.ts'
+
+export type App = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse<IncomingMessage>,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>
+
+export interface ServerOptions {
+  pool: Pool
+  cipher: Cipher
+  log: Log
+  metrics: Metrics
+  tracer: Tracer
+  adminToken: string
+  publicUrl: URL
+  /** Addresses whose X-Forwarded-For counts; empty trusts nobody. */
+  trustProxy: readonly string[]
+  rateLimit: number
+  readiness: () => Promise<Readiness>
+  version: string
+  /** A worker serves health and metrics only. */
+  role: 'all' | 'api' | 'worker'
+  /** Tests hold every answer against its schema; production trusts the types. */
+  checkAnswers?: boolean
+}
+
+const REQUEST_TIMEOUT_MS = 30_000
+
+export async function createServer(options: ServerOptions): Promise<App> {
+  const { pool, cipher, log } = options
+  const app = Fastify({
+    logger: false,
+    bodyLimit: BODY_LIMIT,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: 15_000, maxHeaderSize: 16_384 },
+    keepAliveTimeout: 72_000,
+    trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
+    genReqId: (request) => requestId(request.headers['x-request-id']),
+    routerOptions: { maxParamLength: 512 },
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+      createErrorHandler(log)(error, request as never, reply as never) // the same objects, typed for a bare server
+    },
+    clientErrorHandler: answerMalformedHttp,
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+  }).withTypeProvider<ZodTypeProvider>()
+
+  app.setValidatorCompiler(validatorCompiler)
+  app.setSerializerCompiler(createSerializer(options.checkAnswers ?? false))
+  app.setErrorHandler(createErrorHandler(log))
+  acceptJsonOnly(app)
+  watchRequests(app, options)
+  answerUnknownRoutes(app)
+  await app.register(helmet, { ...securityHeaders(options.publicUrl) })
+  await app.register(cookie)
+  const limits = await createRateLimits(app, options.rateLimit)
+  const keys = createKeyCache(pool)
+  const origins = allowedOrigins(options.publicUrl)
+  requireAccess(app, { db: pool, keys, adminToken: options.adminToken, limits, allowedOrigins: origins })
+
+  addSystemRoutes(app, options)
+  if (options.role === 'worker') return app
+  await serveOpenApi(app, options.version)
+  const create = createIdempotency({ pool, cipher })
+  const secureCookies = options.publicUrl.protocol === 'https:'
+  addProviderRoutes(app, { pool, cipher, create })
+  addProjectRoutes(app, { pool, keys, create })
+  addSettingsRoutes(app, { pool })
+  addKeyRoutes(app, { pool, keys, create })
+  addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
+  addAuditRoutes(app, { pool })
+  addMeRoutes(app, { pool })
+  addSessionRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
+  addInvitationRoutes(app, { pool, limits, secureCookies })
+  addPageRoutes(app)
+  return app
+}
+
+const requestId = (sent: string | string[] | undefined): string =>
+  typeof sent === 'string' && /^[\w.-]{1,100}$/.test(sent) ? sent : newId()
+
+/** Where our own pages may come from. On a loopback address people type either name for the same machine. */
+function allowedOrigins(publicUrl: URL): ReadonlySet<string> {
+  const loopback = ['localhost', '127.0.0.1', '[::1]']
+  if (!loopback.includes(publicUrl.hostname)) return new Set([publicUrl.origin])
+  const port = publicUrl.port ? `:${publicUrl.port}` : ''
+  return new Set(loopback.map((host) => `${publicUrl.protocol}//${host}${port}`))
+}
+
+function securityHeaders(publicUrl: URL) {
+  return {
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        scriptSrc: ["'self'"],
+        styleSrc: ["'self'", "'unsafe-inline'"],
+        imgSrc: ["'self'", 'data:'],
+        fontSrc: ["'self'"],
+        connectSrc: ["'self'"],
+        formAction: ["'self'"],
+        baseUri: ["'none'"],
+        frameAncestors: ["'none'"],
+      },
+    },
+    strictTransportSecurity: publicUrl.protocol === 'https:' ? { maxAge: 31_536_000 } : false,
+    referrerPolicy: { policy: 'no-referrer' as const },
+    xFrameOptions: { action: 'deny' as const },
+    crossOriginEmbedderPolicy: false,
+  }
+}

@@ -1,0 +1,30 @@
+// Shapes that many routes share. Path ids are plain strings here: a malformed one is answered 404 by whoever looks the
+// thing up, exactly like an unknown one.
+import { z } from 'zod'
+import { notFound } from '../kernel/errors.ts'
+import { isId } from '../kernel/id.ts'
+import { errorSchema } from './errors.ts'
+
+export const pathId = z.string().meta({ format: 'uuid' })
+export const projectParams = z.strictObject({ id: pathId })
+
+export const listQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(200).optional(),
+})
+
+/** For POSTs that take nothing: no body, or an empty object. */
+export const emptyBody = z.strictObject({}).nullish()
+
+export const nothing = z.null().meta({ description: 'Done; there is nothing to say.' })
+
+/** A success by its status, and the envelope for everything else. */
+export const answers = <Status extends 200 | 201 | 202 | 204, Schema extends z.ZodType>(
+  status: Status,
+  schema: Schema,
+) => ({ [status]: schema, default: errorSchema }) as { [Key in Status]: Schema } & { default: typeof errorSchema } // computed key
+
+export function requireId(id: string, what: string): string {
+  if (!isId(id)) throw notFound(what)
+  return id
+}

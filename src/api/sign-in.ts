@@ -1,0 +1,33 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { recordAudit } from '../audit/record.ts'
+import type { Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { createSession, endSessionOfToken } from '../identity/sessions.ts'
+import { actorOfUser } from '../identity/users.ts'
+import type { Principal } from '../kernel/principal.ts'
+import { readSessionCookie, setSessionCookie } from './session-cookie.ts'
+
+/** Starts a session under a new token and ends the one the browser came with, so that nobody can plant one. */
+export async function signIn(
+  pool: Pool,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  person: { userId: string; secureCookies: boolean; how: 'password' | 'link' | 'invitation' },
+): Promise<Principal> {
+  const from = { address: request.ip, userAgent: request.headers['user-agent'] ?? null }
+  const earlier = readSessionCookie(request)
+  const { sessionId, token } = await inTransaction(pool, async (tx) => {
+    if (earlier) await endSessionOfToken(tx, earlier)
+    await recordAudit(tx, {
+      action: 'user.sign_in',
+      actor: actorOfUser(person.userId, { requestId: request.id, address: request.ip }),
+      projectId: null,
+      targetType: 'user',
+      targetId: person.userId,
+      details: { how: person.how },
+    })
+    return createSession(tx, person.userId, from)
+  })
+  setSessionCookie(reply, token, person.secureCookies)
+  return { type: 'user', id: person.userId, sessionId, instanceAdmin: false }
+}

@@ -1,0 +1,142 @@
+// Numbered SQL files, forward only, each in a transaction together with its ledger row, all under one advisory lock:
+// two servers that start at once migrate once. A server may meet a schema newer than itself (rolling change); it
+// refuses only where one of the unknown migrations was marked `-- breaking`.
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import pg from 'pg'
+import { fault } from '../kernel/fault.ts'
+import type { Log } from '../kernel/log.ts'
+
+export interface Migration {
+  version: number
+  name: string
+  sql: string
+  checksum: string
+  breaking: boolean
+}
+
+export interface MigrateOptions {
+  url: string
+  migrations: readonly Migration[]
+  log: Log
+  onProgress?: (sentence: string) => void
+}
+
+const LOCK_KEY = 0x6d757374 // 'must'
+const MINIMUM_SERVER = 150_000
+
+export async function loadMigrations(folder: string): Promise<Migration[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort()
+  return Promise.all(
+    files.map(async (file, index) => {
+      const version = Number(/^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1])
+      if (version !== index + 1) throw new Error(`Migration ${file} is misnamed or out of order.`)
+      const sql = await readFile(join(folder, file), 'utf8')
+      const checksum = createHash('sha256').update(sql).digest('hex')
+      return { version, name: file.replace('.sql', ''), sql, checksum, breaking: /^-- breaking\b/m.test(sql) }
+    }),
+  )
+}
+
+/** Brings the database to the newest version; answers how many migrations this call applied. */
+export async function migrate({ url, migrations, log, onProgress }: MigrateOptions): Promise<number> {
+  // A connection of its own, without the pool's time-outs: a migration may take long, and so may waiting for one.
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'muster-migrate',
+    connectionTimeoutMillis: 5_000,
+  })
+  client.on('error', (error) => log.warn({ error: error.message }, 'the migration connection was lost'))
+  await client.connect()
+  try {
+    await requireServerVersion(client)
+    await client.query('select pg_advisory_lock($1)', [LOCK_KEY])
+    const applied = await readLedger(client)
+    requireCompatible(applied, migrations)
+    const open = migrations.filter((migration) => !applied.has(migration.version))
+    for (const migration of open) {
+      onProgress?.(`Preparing the database: ${migration.name}`)
+      await apply(client, migration)
+      log.info({ migration: migration.name }, 'a migration was applied')
+    }
+    return open.length
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
+
+/** The newest version applied, or 0 for a database that never was migrated. */
+export async function schemaVersion(db: Pick<pg.Pool, 'query'>): Promise<number> {
+  const exists = await db.query<{ found: boolean }>(`select to_regclass('muster.migrations') is not null as found`)
+  if (!exists.rows[0]?.found) return 0
+  const newest = await db.query<{ version: number }>(
+    'select coalesce(max(version), 0)::int as version from muster.migrations',
+  )
+  return newest.rows[0]?.version ?? 0
+}
+
+async function requireServerVersion(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ number: string; text: string }>(
+    `select current_setting('server_version_num') as number, current_setting('server_version') as text`,
+  )
+  if (Number(rows[0]?.number) < MINIMUM_SERVER) {
+    throw new Error(`PostgreSQL 15 or newer is needed; this server is ${rows[0]?.text}.`)
+  }
+}
+
+interface LedgerRow {
+  version: number
+  name: string
+  checksum: string
+  breaking: boolean
+}
+
+async function readLedger(client: pg.Client): Promise<Map<number, LedgerRow>> {
+  await client.query(`
+    create schema if not exists muster;
+    create table if not exists muster.migrations (
+      version integer primary key,
+      name text not null,
+      checksum text not null,
+      breaking boolean not null,
+      applied_at timestamptz not null default now()
+    )`)
+  const { rows } = await client.query<LedgerRow>('select version, name, checksum, breaking from muster.migrations')
+  return new Map(rows.map((row) => [row.version, row]))
+}
+
+function requireCompatible(applied: Map<number, LedgerRow>, known: readonly Migration[]): void {
+  const byVersion = new Map(known.map((migration) => [migration.version, migration]))
+  for (const row of applied.values()) {
+    const migration = byVersion.get(row.version)
+    if (migration && migration.checksum !== row.checksum) {
+      throw new Error(`Migration ${row.name} is not the one this database was made with. Use the release that made it.`)
+    }
+    if (!migration && row.breaking) {
+      throw new Error(
+        `This database was changed by a newer Muster in a way this one cannot read (${row.name}). Start the newer release.`,
+      )
+    }
+  }
+}
+
+async function apply(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('begin')
+  try {
+    await client.query(migration.sql)
+    await fault('migrate.mid')
+    await client.query('insert into muster.migrations (version, name, checksum, breaking) values ($1, $2, $3, $4)', [
+      migration.version,
+      migration.name,
+      migration.checksum,
+      migration.breaking,
+    ])
+    await client.query('commit')
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw new Error(`Migration ${migration.name} failed: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    })
+  }
+}

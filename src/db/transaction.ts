@@ -1,0 +1,42 @@
+import { isRetryable } from './failures.ts'
+import type { Client, Pool } from './pool.ts'
+
+const ATTEMPTS = 4
+
+/**
+ * Runs `work` in one transaction on one connection. Serialisation failures and deadlocks are retried a bounded number
+ * of times, so `work` must be free of effects outside the database. Never take a second connection inside.
+ */
+export async function inTransaction<Result>(pool: Pool, work: (tx: Client) => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await attemptTransaction(pool, work)
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isRetryable(error)) throw error
+    }
+  }
+}
+
+async function attemptTransaction<Result>(pool: Pool, work: (tx: Client) => Promise<Result>): Promise<Result> {
+  const client = await pool.connect()
+  let broken: Error | undefined
+  // Without a listener a connection cut between two statements would be an unhandled 'error' event.
+  const onError = (error: Error): void => {
+    broken = error
+  }
+  client.on('error', onError)
+  try {
+    await client.query('begin')
+    const result = await work(client)
+    await client.query('commit')
+    return result
+  } catch (error) {
+    await client.query('rollback').catch((rollbackError: Error) => {
+      broken = rollbackError
+    })
+    throw error
+  } finally {
+    client.off('error', onError)
+    client.release(broken)
+  }
+}

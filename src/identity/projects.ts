@@ -1,0 +1,116 @@
+// Projects are the tenants: every row below belongs to one. This folder knows people, projects, members and keys, and
+// answers the question the rest of the system asks: who is this, and what may they do here?
+import { changeAudited } from '../audit/record.ts'
+import { listPage, type PageQuery } from '../db/list-page.ts'
+import type { Db } from '../db/pool.ts'
+import { notFound } from '../kernel/errors.ts'
+import type { Page } from '../kernel/fields.ts'
+import { newId } from '../kernel/id.ts'
+import { type Actor, isInstanceAdmin, type Principal } from '../kernel/principal.ts'
+import type { Project } from '../kernel/project.ts'
+
+interface ProjectRow {
+  id: string
+  name: string
+  halted_at: Date | null
+  created_at: Date
+  updated_at: Date
+}
+
+const COLUMNS = 'id, name, halted_at, created_at, updated_at'
+
+export async function createProject(db: Db, input: { name: string }, actor: Actor): Promise<Project> {
+  const id = newId()
+  const rows = await changeAudited<ProjectRow>(db, {
+    sql: `insert into projects (id, name) values ($1, $2) returning ${COLUMNS}`,
+    values: [id, input.name],
+    note: note('project.create', actor, id, { name: input.name }),
+  })
+  return onlyProject(rows)
+}
+
+/** The projects these credentials can see. */
+export async function listProjects(db: Db, principal: Principal, query: PageQuery): Promise<Page<Project>> {
+  const scope = scopeOf(principal)
+  return listPage<ProjectRow, Project>(db, {
+    sql: `select ${COLUMNS} from projects ${scope.where}`,
+    values: scope.values,
+    query,
+    toItem: toProject,
+  })
+}
+
+export async function getProject(db: Db, projectId: string): Promise<Project> {
+  const { rows } = await db.query<ProjectRow>(`select ${COLUMNS} from projects where id = $1`, [projectId])
+  return onlyProject(rows)
+}
+
+export async function projectExists(db: Db, projectId: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from projects where id = $1', [projectId])
+  return rowCount === 1
+}
+
+export async function updateProject(
+  db: Db,
+  projectId: string,
+  patch: { name?: string | undefined },
+  actor: Actor,
+): Promise<Project> {
+  const name = patch.name
+  if (name === undefined) return getProject(db, projectId)
+  const rows = await changeAudited<ProjectRow>(db, {
+    sql: `update projects set name = $2, updated_at = muster.now() where id = $1 returning ${COLUMNS}`,
+    values: [projectId, name],
+    note: note('project.update', actor, projectId, { name }),
+  })
+  return onlyProject(rows)
+}
+
+export async function deleteProject(db: Db, projectId: string, actor: Actor): Promise<void> {
+  const rows = await changeAudited<ProjectRow>(db, {
+    sql: `delete from projects where id = $1 returning ${COLUMNS}`,
+    values: [projectId],
+    note: note('project.delete', actor, projectId),
+  })
+  onlyProject(rows)
+}
+
+/** The off switch. It is a fact of the project that every guard asks for; setting it twice changes nothing. */
+export async function setHalted(db: Db, projectId: string, halted: boolean, actor: Actor): Promise<Project> {
+  await changeAudited<ProjectRow>(db, {
+    sql: `update projects set halted_at = ${halted ? 'muster.now()' : 'null'}, updated_at = muster.now()
+          where id = $1 and halted_at is ${halted ? '' : 'not'} null returning ${COLUMNS}`,
+    values: [projectId],
+    note: note(halted ? 'project.halt' : 'project.unhalt', actor, projectId),
+  })
+  return getProject(db, projectId)
+}
+
+function scopeOf(principal: Principal): { where: string; values: string[] } {
+  if (isInstanceAdmin(principal)) return { where: '', values: [] }
+  if (principal.type === 'key') return { where: 'where id = $1', values: [principal.projectId] }
+  return {
+    where: 'where id in (select project_id from members where user_id = $1)',
+    values: [principal.id ?? ''],
+  }
+}
+
+function note(action: string, actor: Actor, projectId: string, details: Record<string, unknown> = {}) {
+  return { action, actor, projectId, targetType: 'project', targetId: projectId, details }
+}
+
+function onlyProject(rows: ProjectRow[]): Project {
+  const row = rows[0]
+  if (!row) throw notFound('project')
+  return toProject(row)
+}
+
+function toProject(row: ProjectRow): Project {
+  return {
+    id: row.id,
+    name: row.name,
+    halted_at: row.halted_at?.toISOString() ?? null,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  }
+}

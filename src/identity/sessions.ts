@@ -1,0 +1,79 @@
+// Sessions of the console. The token is 256 random bits in an HttpOnly cookie; the database holds its SHA-256, so a
+// leaked dump opens nothing. Own code instead of better-auth: that one stores the token in clear and looks it up by
+// its clear value in every path, and it costs 0.45 s and 55 MB at each start (measured), for what is one table here.
+import type { Db } from '../db/pool.ts'
+import { newId } from '../kernel/id.ts'
+import { sha256 } from '../secrets/hash.ts'
+import { randomToken } from '../secrets/key-file.ts'
+
+export const SESSION_DAYS = 30
+
+export interface SignedIn {
+  sessionId: string
+  userId: string
+  instanceAdmin: boolean
+}
+
+export interface SessionRow {
+  id: string
+  address: string | null
+  user_agent: string | null
+  created_at: Date
+  last_seen_at: Date
+  expires_at: Date
+}
+
+/** Answers the token for the cookie; it is known nowhere else. */
+export async function createSession(
+  db: Db,
+  userId: string,
+  from: { address: string | null; userAgent: string | null },
+): Promise<{ sessionId: string; token: string }> {
+  const sessionId = newId()
+  const token = randomToken()
+  await db.query(
+    `insert into auth.sessions (id, user_id, token_hash, address, user_agent, expires_at)
+     values ($1, $2, $3, $4, $5, muster.now() + make_interval(days => $6))`,
+    [sessionId, userId, sha256(token), from.address, from.userAgent?.slice(0, 300) ?? null, SESSION_DAYS],
+  )
+  return { sessionId, token }
+}
+
+/** The live session behind a cookie. Its use is noted, and its life extended, at most once a minute. */
+export async function findSession(db: Db, token: string): Promise<SignedIn | null> {
+  const { rows } = await db.query<{ id: string; user_id: string; instance_admin: boolean }>(
+    `with found as (
+       select s.id, s.user_id, s.last_seen_at, u.instance_admin from auth.sessions s join auth.users u on u.id = s.user_id
+       where s.token_hash = $1 and s.expires_at > muster.now()
+     ), seen as (
+       update auth.sessions set last_seen_at = muster.now(), expires_at = muster.now() + make_interval(days => $2)
+       from found where sessions.id = found.id and found.last_seen_at < muster.now() - interval '1 minute'
+     )
+     select id, user_id, instance_admin from found`,
+    [sha256(token), SESSION_DAYS],
+  )
+  const row = rows[0]
+  return row ? { sessionId: row.id, userId: row.user_id, instanceAdmin: row.instance_admin } : null
+}
+
+export async function listSessions(db: Db, userId: string): Promise<SessionRow[]> {
+  const { rows } = await db.query<SessionRow>(
+    `select id, address, user_agent, created_at, last_seen_at, expires_at from auth.sessions
+     where user_id = $1 and expires_at > muster.now() order by created_at desc limit 200`,
+    [userId],
+  )
+  return rows
+}
+
+export async function endSession(db: Db, userId: string, sessionId: string): Promise<boolean> {
+  const { rowCount } = await db.query('delete from auth.sessions where id = $1 and user_id = $2', [sessionId, userId])
+  return rowCount === 1
+}
+
+export async function endSessionOfToken(db: Db, token: string): Promise<void> {
+  await db.query('delete from auth.sessions where token_hash = $1', [sha256(token)])
+}
+
+export async function endOtherSessions(db: Db, userId: string, keptSessionId: string): Promise<void> {
+  await db.query('delete from auth.sessions where user_id = $1 and id <> $2', [userId, keptSessionId])
+}

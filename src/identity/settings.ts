@@ -1,0 +1,48 @@
+import { recordAudit } from '../audit/record.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { invalidRequest, notFound } from '../kernel/errors.ts'
+import type { Actor } from '../kernel/principal.ts'
+import { type Settings, type SettingsPatch, settingsFrom, settingsProblem } from '../kernel/project.ts'
+
+export async function getSettings(db: Db, projectId: string): Promise<Settings> {
+  return readSettings(db, projectId, '')
+}
+
+/** Merges the patch over what is stored. The row is locked, so two patches of different fields both hold. */
+export async function updateSettings(
+  pool: Pool,
+  projectId: string,
+  patch: SettingsPatch,
+  actor: Actor,
+): Promise<Settings> {
+  return inTransaction(pool, async (tx) => {
+    const settings = settingsFrom({ ...(await readSettings(tx, projectId, 'for update')), ...patch })
+    const problem = settingsProblem(settings)
+    if (problem) throw invalidRequest(problem)
+    if (Object.keys(patch).length === 0) return settings
+    await tx.query('update projects set settings = settings || $2, updated_at = muster.now() where id = $1', [
+      projectId,
+      JSON.stringify(patch),
+    ])
+    await recordAudit(tx, {
+      action: 'settings.update',
+      actor,
+      projectId,
+      targetType: 'project',
+      targetId: projectId,
+      details: { changed: patch },
+    })
+    return settings
+  })
+}
+
+async function readSettings(db: Db, projectId: string, lock: '' | 'for update'): Promise<Settings> {
+  const { rows } = await db.query<{ settings: Record<string, unknown> }>(
+    `select settings from projects where id = $1 ${lock}`,
+    [projectId],
+  )
+  const row = rows[0]
+  if (!row) throw notFound('project')
+  return settingsFrom(row.settings)
+}

@@ -1,0 +1,87 @@
+// The words of identity as clients see them: keys, members, invitations, sessions, the audit log.
+import { z } from 'zod'
+import { emailField, idField, instantField, jsonObject, nameField } from './fields.ts'
+import { roleField } from './role.ts'
+
+export const keySchema = z.strictObject({
+  id: idField,
+  project_id: idField,
+  name: nameField,
+  role: roleField,
+  prefix: z.string().describe('The first characters of the key, to recognise it by.'),
+  expires_at: instantField.nullable(),
+  last_used_at: instantField.nullable(),
+  created_at: instantField,
+})
+export type Key = z.infer<typeof keySchema>
+export const newKeySchema = keySchema.extend({ key: z.string().describe('The key itself. It is shown only here.') })
+export const keyInput = z.strictObject({
+  name: nameField,
+  role: roleField,
+  expires_at: z.iso.datetime({ offset: true }).nullish(),
+})
+export type KeyInput = z.infer<typeof keyInput>
+
+export const memberSchema = z.strictObject({
+  id: idField,
+  project_id: idField,
+  email: z.string(),
+  name: z.string().nullable(),
+  role: roleField,
+  status: z.enum(['invited', 'active']),
+  user_id: idField.nullable(),
+  invitation_expires_at: instantField.nullable(),
+  created_at: instantField,
+})
+export type Member = z.infer<typeof memberSchema>
+export const invitedMemberSchema = memberSchema.extend({
+  invitation_url: z.string().describe('A one-time link to send to the person. It is shown only here.'),
+})
+export const memberInput = z.strictObject({ email: emailField, role: roleField })
+export const memberPatch = z.strictObject({ role: roleField })
+
+export const passwordField = z.string().min(8).max(200)
+
+export const invitationSchema = z.strictObject({
+  email: z.string(),
+  role: roleField,
+  project: z.strictObject({ id: idField, name: nameField }),
+  expires_at: instantField,
+  account_exists: z.boolean().describe('True where the person signs in with the password they already have.'),
+})
+
+export const meSchema = z.strictObject({
+  type: z.enum(['instance_admin', 'key', 'user']),
+  id: idField.nullable(),
+  email: z.string().nullable(),
+  name: z.string().nullable(),
+  instance_admin: z.boolean(),
+  projects: z.array(z.strictObject({ id: idField, name: nameField, role: roleField })),
+})
+
+export const sessionSchema = z.strictObject({
+  id: idField,
+  current: z.boolean(),
+  address: z.string().nullable(),
+  user_agent: z.string().nullable(),
+  created_at: instantField,
+  last_seen_at: instantField,
+  expires_at: instantField,
+})
+
+export const auditEntrySchema = z.strictObject({
+  id: idField,
+  seq: z.int(),
+  project_id: idField.nullable(),
+  action: z.string(),
+  actor: z.strictObject({
+    type: z.enum(['instance_admin', 'key', 'user', 'agent', 'system']),
+    id: z.string().nullable(),
+  }),
+  target: z.strictObject({ type: z.string().nullable(), id: z.string().nullable() }),
+  details: jsonObject,
+  request_id: z.string().nullable(),
+  address: z.string().nullable(),
+  at: instantField,
+})
+export type AuditEntry = z.infer<typeof auditEntrySchema>

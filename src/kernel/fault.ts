@@ -1,0 +1,22 @@
+// Named points at which a test may kill, stop or delay the process. Without a plan every call is a comparison with
+// null. The list below must equal the list of the crash tests: a point that is not exercised is not a promise.
+
+export const faultPoints = ['migrate.mid', 'api.after_commit_before_reply'] as const
+
+export type FaultPoint = (typeof faultPoints)[number]
+export type FaultPlan = Readonly<Partial<Record<FaultPoint, 'kill' | 'stop'>>>
+
+let plan: FaultPlan | null = null
+
+/** Called once at start, only where a fault plan was configured. */
+export function setFaultPlan(next: FaultPlan | null): void {
+  plan = next
+}
+
+export async function fault(point: FaultPoint): Promise<void> {
+  const action = plan?.[point]
+  if (!action) return
+  process.kill(process.pid, action === 'kill' ? 'SIGKILL' : 'SIGSTOP')
+  // The signal is delivered asynchronously; nothing after the point may run before it is.
+  await new Promise((resolve) => setTimeout(resolve, 1_000))
+}

@@ -1,0 +1,28 @@
+// Building blocks of the schemas that stand at the doors.
+import { z } from 'zod'
+
+/** A name people read: not blank, no control characters, bounded. */
+export const nameField = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
+  .regex(/\S/, 'must not be blank')
+
+export const idField = z.uuid()
+export const instantField = z.iso.datetime()
+
+/** Any JSON object. What may stand in it is the business of its owner; NUL, depth and size were checked at the door. */
+export const jsonObject = z.record(z.string(), z.unknown())
+
+export const durationField = z.int().min(0).max(2_147_483_647)
+
+export const emailField = z.email().max(254)
+
+export const pageOf = <Item extends z.ZodType>(item: Item) =>
+  z.strictObject({ items: z.array(item), next_cursor: z.string().nullable() })
+
+export interface Page<Item> {
+  items: Item[]
+  next_cursor: string | null
+}

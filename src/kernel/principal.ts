@@ -1,0 +1,20 @@
+import type { Role } from './role.ts'
+
+/** Who makes a request, as the credentials say; never taken from a body. */
+export type Principal =
+  | { type: 'instance_admin'; id: null }
+  | { type: 'key'; id: string; projectId: string; role: Role }
+  | { type: 'user'; id: string; sessionId: string; instanceAdmin: boolean }
+
+export const isInstanceAdmin = (principal: Principal): boolean =>
+  principal.type === 'instance_admin' || (principal.type === 'user' && principal.instanceAdmin)
+
+/** Who did something and from where: the audit log's first question. */
+export interface Actor {
+  type: 'instance_admin' | 'key' | 'user' | 'system'
+  id: string | null
+  requestId: string | null
+  address: string | null
+}
+
+export const systemActor: Actor = { type: 'system', id: null, requestId: null, address: null }

@@ -1,0 +1,148 @@
+// Model providers of the instance. Keys are write-only: sealed with the provider's name bound to them, opened only to
+// make a call, never answered.
+import { changeAudited } from '../audit/record.ts'
+import { isUniqueViolation } from '../db/failures.ts'
+import type { Db } from '../db/pool.ts'
+import { conflict, notFound } from '../kernel/errors.ts'
+import type { Actor } from '../kernel/principal.ts'
+import type { Provider, ProviderInput, ProviderPatch } from '../kernel/provider.ts'
+import type { Cipher } from '../secrets/cipher.ts'
+
+interface ProviderRow {
+  name: string
+  kind: Provider['kind']
+  base_url: string | null
+  has_api_key: boolean
+  prices: Provider['prices']
+  options: Record<string, unknown>
+  source: Provider['source']
+  created_at: Date
+  updated_at: Date
+}
+
+const COLUMNS = `name, kind, base_url, sealed_api_key is not null as has_api_key, prices, options, source, created_at,
+  updated_at`
+
+export async function createProvider(db: Db, cipher: Cipher, input: ProviderInput, actor: Actor): Promise<Provider> {
+  try {
+    const rows = await changeAudited<ProviderRow>(db, {
+      sql: `insert into providers (name, kind, base_url, sealed_api_key, prices, options)
+            values ($1, $2, $3, $4, $5, $6) returning ${COLUMNS}`,
+      values: [
+        input.name,
+        input.kind,
+        input.base_url ?? null,
+        sealKey(cipher, input.name, input.api_key),
+        JSON.stringify(input.prices ?? {}),
+        JSON.stringify(input.options ?? {}),
+      ],
+      note: note('provider.create', actor, input.name, { kind: input.kind }),
+    })
+    return onlyProvider(rows)
+  } catch (error) {
+    if (isUniqueViolation(error)) throw conflict(`There is a provider called ${input.name} already. Change it instead.`)
+    throw error
+  }
+}
+
+/** At most a few dozen exist, so all of them, by name. */
+export async function listProviders(db: Db): Promise<Provider[]> {
+  const { rows } = await db.query<ProviderRow>(`select ${COLUMNS} from providers order by name`)
+  return rows.map(toProvider)
+}
+
+export async function getProvider(db: Db, name: string): Promise<Provider> {
+  const { rows } = await db.query<ProviderRow>(`select ${COLUMNS} from providers where name = $1`, [name])
+  return onlyProvider(rows)
+}
+
+/** A field that is absent stays; `null` removes a base URL or key. */
+export async function updateProvider(
+  db: Db,
+  cipher: Cipher,
+  name: string,
+  patch: ProviderPatch,
+  actor: Actor,
+): Promise<Provider> {
+  const changed = Object.keys(patch)
+  if (changed.length === 0) return getProvider(db, name)
+  const rows = await changeAudited<ProviderRow>(db, {
+    sql: `update providers set
+            base_url = case when $2 then $3 else base_url end,
+            sealed_api_key = case when $4 then $5 else sealed_api_key end,
+            prices = coalesce($6, prices), options = coalesce($7, options), updated_at = muster.now()
+          where name = $1 returning ${COLUMNS}`,
+    values: [
+      name,
+      patch.base_url !== undefined,
+      patch.base_url ?? null,
+      patch.api_key !== undefined,
+      sealKey(cipher, name, patch.api_key),
+      patch.prices === undefined ? null : JSON.stringify(patch.prices),
+      patch.options === undefined ? null : JSON.stringify(patch.options),
+    ],
+    note: note('provider.update', actor, name, { changed }),
+  })
+  return onlyProvider(rows)
+}
+
+export async function deleteProvider(db: Db, name: string, actor: Actor): Promise<void> {
+  const provider = await getProvider(db, name)
+  if (provider.source === 'built-in') throw conflict(`${name} is built in and cannot be deleted.`)
+  await changeAudited(db, {
+    sql: 'delete from providers where name = $1 returning name',
+    values: [name],
+    note: note('provider.delete', actor, name, {}),
+  })
+}
+
+/** The key in clear, for the one moment a call is made. */
+export async function openProviderKey(db: Db, cipher: Cipher, name: string): Promise<string | null> {
+  const { rows } = await db.query<{ sealed_api_key: Buffer | null }>(
+    'select sealed_api_key from providers where name = $1',
+    [name],
+  )
+  const sealed = rows[0]?.sealed_api_key
+  return sealed ? cipher.open(sealed, keyContext(name)).toString('utf8') : null
+}
+
+/** Written at every start: what the environment offers, and the offline model that needs nothing. */
+export async function upsertProvider(
+  db: Db,
+  cipher: Cipher,
+  provider: ProviderInput & { source: 'environment' | 'built-in' },
+): Promise<void> {
+  await db.query(
+    `insert into providers (name, kind, base_url, sealed_api_key, options, source) values ($1, $2, $3, $4, $5, $6)
+     on conflict (name) do update set sealed_api_key = excluded.sealed_api_key, base_url = excluded.base_url,
+       options = excluded.options, updated_at = muster.now()
+     where providers.source = 'environment'`,
+    [
+      provider.name,
+      provider.kind,
+      provider.base_url ?? null,
+      sealKey(cipher, provider.name, provider.api_key),
+      JSON.stringify(provider.options ?? {}),
+      provider.source,
+    ],
+  )
+}
+
+const keyContext = (name: string) => ({ owner: 'instance', name: `provider:${name}` })
+
+const sealKey = (cipher: Cipher, name: string, key: string | null | undefined): Buffer | null =>
+  key ? cipher.seal(key, keyContext(name)) : null
+
+function note(action: string, actor: Actor, name: string, details: Record<string, unknown>) {
+  return { action, actor, projectId: null, targetType: 'provider', targetId: name, details }
+}
+
+function onlyProvider(rows: ProviderRow[]): Provider {
+  const row = rows[0]
+  if (!row) throw notFound('provider')
+  return toProvider(row)
+}
+
+function toProvider(row: ProviderRow): Provider {
+  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
+}
