@@ -1,0 +1,104 @@
+// The one way out. Every request the server makes on behalf of a person, a project or a model goes through `fetch` of
+// this folder; `only-way-out.test.ts` keeps it so. What is checked: the scheme and the form of each URL, every address
+// a name resolves to (connector.ts), and each redirect anew. Not covered: the database, and the OpenTelemetry exporter,
+// whose addresses come from the operator's own configuration.
+
+import { Agent } from 'undici'
+import { parseAllow } from './allow.ts'
+import {
+  boundLookup,
+  createConnector,
+  type EgressPolicy,
+  type Lookup,
+  resolveChecked,
+  systemLookup,
+} from './connector.ts'
+import { parseHttpUrl } from './http-url.ts'
+import { type Outgoing, readRequest, send } from './outgoing.ts'
+import { nextHop, redirectTarget } from './redirects.ts'
+import { EgressRefused } from './refused.ts'
+
+export type { EgressPolicy } from './connector.ts'
+
+/** Same signature as the global, so that SDKs take it as their `fetch`. */
+export type Fetch = typeof globalThis.fetch
+
+export interface EgressOptions {
+  /** MUSTER_EGRESS_ALLOW: what `public` requests may reach although private. Throws at creation when malformed. */
+  readonly allow: readonly string[]
+  readonly maxRedirects?: number
+  readonly connectTimeoutMs?: number
+  /** From the request until the response headers are there. */
+  readonly headersTimeoutMs?: number
+  /** The longest silence within a response body. */
+  readonly bodyIdleTimeoutMs?: number
+  readonly lookup?: Lookup
+}
+
+export interface Egress {
+  /** Rejects with EgressRefused where the policy forbids the URL or a redirect, else as the global fetch does. */
+  fetch(policy: EgressPolicy): Fetch
+  /** For doors that store a URL. Rejects with EgressRefused. A name that does not resolve now passes: it is judged
+   * again, with the addresses it then has, whenever it is used. */
+  checkUrl(url: string | URL, policy: EgressPolicy): Promise<URL>
+  /** Ends requests under way. */
+  close(): Promise<void>
+}
+
+export function createEgress(options: EgressOptions): Egress {
+  const allow = parseAllow(options.allow)
+  const { maxRedirects = 3, connectTimeoutMs = 10_000 } = options
+  const lookup = boundLookup(options.lookup ?? systemLookup, connectTimeoutMs)
+  const openAgent = (policy: EgressPolicy): Agent =>
+    new Agent({
+      connect: createConnector({ policy, allow, lookup, connectTimeoutMs }),
+      headersTimeout: options.headersTimeoutMs ?? 120_000,
+      bodyTimeout: options.bodyIdleTimeoutMs ?? 300_000,
+      allowH2: false,
+    })
+  const agents: Record<EgressPolicy, Agent> = { public: openAgent('public'), trusted: openAgent('trusted') }
+
+  async function follow(request: Outgoing, policy: EgressPolicy): Promise<Response> {
+    let hop = request.hop
+    for (let redirects = 0; ; redirects += 1) {
+      const response = await send(request, hop, agents[policyOfHop(policy, request.hop.url, hop.url)])
+      const target = request.redirect === 'follow' ? targetOf(hop.url, response) : null
+      if (target === null) {
+        if (redirects > 0) Object.defineProperty(response, 'redirected', { value: true })
+        return response
+      }
+      await response.body?.cancel()
+      if (redirects === maxRedirects) throw new EgressRefused(hop.url.hostname, 'too_many_redirects')
+      hop = nextHop(hop, response.status, parseHttpUrl(target))
+    }
+  }
+
+  return {
+    fetch: (policy) => async (input, init) => follow(await readRequest(input, init), policy),
+    async checkUrl(url, policy) {
+      const parsed = parseHttpUrl(url)
+      const hostname = parsed.hostname.replace(/^\[|\]$/g, '')
+      const port = Number(parsed.port) || (parsed.protocol === 'https:' ? 443 : 80)
+      await resolveChecked({ hostname, port, policy }, allow, lookup).catch((error: unknown) => {
+        if (error instanceof EgressRefused) throw error
+      })
+      return parsed
+    },
+    async close() {
+      await Promise.all([agents.public.destroy(), agents.trusted.destroy()])
+    },
+  }
+}
+
+/** The admin vouched for a host, not for wherever that host sends us. */
+function policyOfHop(policy: EgressPolicy, first: URL, current: URL): EgressPolicy {
+  return policy === 'trusted' && first.hostname === current.hostname ? 'trusted' : 'public'
+}
+
+function targetOf(from: URL, response: Response): URL | null {
+  try {
+    return redirectTarget(from, response.status, response.headers.get('location'))
+  } catch {
+    throw new EgressRefused(from.hostname, 'invalid_url')
+  }
+}

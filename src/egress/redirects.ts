@@ -1,0 +1,50 @@
+// Redirects as fetch defines them, plus one rule of ours: across origins only harmless headers travel on. Fetch drops
+// Authorization alone, which would hand `x-api-key` and signatures to whoever the first server points at.
+
+/** What of a request a redirect may change. */
+export interface Hop {
+  readonly url: URL
+  readonly method: string
+  readonly headers: readonly (readonly [string, string])[]
+  readonly hasBody: boolean
+}
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
+const harmlessHeaders = new Set([
+  'accept',
+  'accept-encoding',
+  'accept-language',
+  'content-encoding',
+  'content-language',
+  'content-type',
+  'if-modified-since',
+  'if-none-match',
+  'range',
+  'user-agent',
+])
+const bodyHeaders = new Set([
+  'content-encoding',
+  'content-language',
+  'content-length',
+  'content-location',
+  'content-type',
+])
+
+/** Where the response sends us, or null when it is an answer. Throws TypeError when Location is no URL. */
+export function redirectTarget(from: URL, status: number, location: string | null): URL | null {
+  if (!redirectStatuses.has(status) || location === null) return null
+  return new URL(location, from)
+}
+
+export function nextHop(hop: Hop, status: number, url: URL): Hop {
+  const toGet = status === 303 ? hop.method !== 'GET' && hop.method !== 'HEAD' : status < 303 && hop.method === 'POST'
+  const sameOrigin = url.origin === hop.url.origin
+  return {
+    url,
+    method: toGet ? 'GET' : hop.method,
+    hasBody: hop.hasBody && !toGet,
+    headers: hop.headers.filter(
+      ([name]) => (sameOrigin || harmlessHeaders.has(name)) && !(toGet && bodyHeaders.has(name)),
+    ),
+  }
+}
