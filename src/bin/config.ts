@@ -1,0 +1,183 @@
+// The only reader of the environment: once, validated, failing with the variable's name. Flags mirror the variables and
+// win over them.
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { type FaultPlan, faultPoints } from '../kernel/fault.ts'
+
+export interface Config {
+  port: number
+  host: string
+  dataDir: string
+  databaseUrl: string | null
+  adminToken: string | null
+  secretKey: string | null
+  role: 'all' | 'api' | 'worker'
+  publicUrl: URL
+  trustProxy: string[]
+  rateLimit: number
+  egressAllow: string[]
+  otlpEndpoint: string | null
+  demo: boolean
+  logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
+  providers: ProviderVariables
+  faultPlan: FaultPlan | null
+}
+
+export interface ProviderVariables {
+  openaiKey: string | null
+  anthropicKey: string | null
+  googleKey: string | null
+  vertexProject: string | null
+  vertexLocation: string | null
+  findOllama: boolean
+}
+
+/** A setting that has a flag; `muster start --help` shows this table. */
+export interface Setting {
+  variable: string
+  flag: string
+  description: string
+}
+
+export const settings: readonly Setting[] = [
+  { variable: 'PORT', flag: 'port <number>', description: 'port to listen on (8080)' },
+  { variable: 'HOST', flag: 'host <address>', description: 'address to listen on (127.0.0.1)' },
+  { variable: 'MUSTER_DATA_DIR', flag: 'data-dir <path>', description: 'database and secrets (.muster)' },
+  {
+    variable: 'DATABASE_URL',
+    flag: 'database-url <url>',
+    description: 'an external PostgreSQL instead of the embedded one',
+  },
+  {
+    variable: 'MUSTER_ROLE',
+    flag: 'role <role>',
+    description: 'all, api or worker; the last two need DATABASE_URL (all)',
+  },
+  { variable: 'MUSTER_PUBLIC_URL', flag: 'public-url <url>', description: 'the address people use (http://HOST:PORT)' },
+  {
+    variable: 'MUSTER_TRUST_PROXY',
+    flag: 'trust-proxy <list>',
+    description: 'addresses whose X-Forwarded-For counts (none)',
+  },
+  {
+    variable: 'MUSTER_RATE_LIMIT',
+    flag: 'rate-limit <number>',
+    description: 'requests per second per key and address (300)',
+  },
+  {
+    variable: 'MUSTER_EGRESS_ALLOW',
+    flag: 'egress-allow <list>',
+    description: 'private host:port or CIDR that tools may reach',
+  },
+  { variable: 'MUSTER_DEMO', flag: 'demo <on|off>', description: 'a demo project at the first start (on)' },
+  { variable: 'MUSTER_LOG_LEVEL', flag: 'log-level <level>', description: 'debug, info, warn, error or silent (info)' },
+  {
+    variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    flag: 'otlp-endpoint <url>',
+    description: 'where traces are sent (nowhere)',
+  },
+]
+
+/** A mistake in the configuration; the message names the variable. */
+export class ConfigError extends Error {}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+export function readConfig(environment: Environment): Config {
+  // An empty variable is an unset one: compose files and shells write them so.
+  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
+  const parsed = variables.safeParse(env)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    throw new ConfigError(`${issue?.path.join('.')} ${issue?.message}`)
+  }
+  const value = parsed.data
+  if (value.MUSTER_ROLE !== 'all' && value.DATABASE_URL === undefined) {
+    throw new ConfigError(
+      `MUSTER_ROLE=${value.MUSTER_ROLE} needs DATABASE_URL: the embedded database serves one process.`,
+    )
+  }
+  return {
+    port: value.PORT,
+    host: value.HOST,
+    dataDir: resolve(value.MUSTER_DATA_DIR),
+    databaseUrl: value.DATABASE_URL ?? null,
+    adminToken: value.MUSTER_ADMIN_TOKEN ?? null,
+    secretKey: value.MUSTER_SECRET_KEY ?? null,
+    role: value.MUSTER_ROLE,
+    publicUrl: new URL(value.MUSTER_PUBLIC_URL ?? `http://${urlHost(value.HOST)}:${value.PORT}`),
+    trustProxy: value.MUSTER_TRUST_PROXY,
+    rateLimit: value.MUSTER_RATE_LIMIT,
+    egressAllow: value.MUSTER_EGRESS_ALLOW,
+    otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
+    demo: value.MUSTER_DEMO === 'on',
+    logLevel: value.MUSTER_LOG_LEVEL,
+    providers: {
+      openaiKey: value.OPENAI_API_KEY ?? null,
+      anthropicKey: value.ANTHROPIC_API_KEY ?? null,
+      googleKey: value.GOOGLE_GENERATIVE_AI_API_KEY ?? null,
+      vertexProject: value.GOOGLE_VERTEX_PROJECT ?? null,
+      vertexLocation: value.GOOGLE_VERTEX_LOCATION ?? null,
+      findOllama: value.MUSTER_FIND_OLLAMA === 'on',
+    },
+    faultPlan: value.MUSTER_FAULTS ?? null,
+  }
+}
+
+const wholeNumber = (minimum: number, maximum: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(minimum, `must be at least ${minimum}`).max(maximum, `must be at most ${maximum}`))
+
+const list = z.string().transform((text) => text.split(/[\s,]+/).filter((entry) => entry !== 'off' && entry !== ''))
+const httpUrl = z.string().refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http(s) URL')
+const onOff = z.enum(['on', 'off'], 'must be on or off')
+
+const faults = z.string().transform((text, context): FaultPlan => {
+  const plan: Record<string, string> = {}
+  for (const entry of text.split(',')) {
+    const [point = '', action = ''] = entry.split('=')
+    if (!faultPoints.some((known) => known === point) || !['kill', 'stop'].includes(action)) {
+      context.addIssue({ code: 'custom', message: `names no fault: ${entry}` })
+    }
+    plan[point] = action
+  }
+  return plan as FaultPlan // every entry was checked above
+})
+
+const variables = z.object({
+  PORT: wholeNumber(1, 65_535).default(8080),
+  HOST: z.string().default('127.0.0.1'),
+  MUSTER_DATA_DIR: z.string().default('.muster'),
+  DATABASE_URL: z
+    .string()
+    .refine((text) => /^postgres(ql)?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be a postgres:// URL')
+    .optional(),
+  MUSTER_ADMIN_TOKEN: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
+  MUSTER_SECRET_KEY: z.string().optional(),
+  MUSTER_ROLE: z.enum(['all', 'api', 'worker'], 'must be all, api or worker').default('all'),
+  MUSTER_PUBLIC_URL: httpUrl.optional(),
+  MUSTER_TRUST_PROXY: list.default([]),
+  MUSTER_RATE_LIMIT: wholeNumber(0, 1_000_000).default(300),
+  MUSTER_EGRESS_ALLOW: list.default([]),
+  MUSTER_DEMO: onOff.default('on'),
+  MUSTER_LOG_LEVEL: z
+    .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
+    .default('info'),
+  MUSTER_FIND_OLLAMA: onOff.default('on'),
+  MUSTER_FAULTS: faults.optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
+  OPENAI_API_KEY: z.string().optional(),
+  ANTHROPIC_API_KEY: z.string().optional(),
+  GOOGLE_GENERATIVE_AI_API_KEY: z.string().optional(),
+  GOOGLE_VERTEX_PROJECT: z.string().optional(),
+  GOOGLE_VERTEX_LOCATION: z.string().optional(),
+})
+
+/** A wildcard address is where we listen, not where anyone can go. */
+function urlHost(host: string): string {
+  if (host === '0.0.0.0' || host === '::') return 'localhost'
+  return host.includes(':') ? `[${host}]` : host
+}

@@ -1,0 +1,73 @@
+// Which PostgreSQL this process uses: the one DATABASE_URL names, or the embedded one in the data folder.
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import { createEmbeddedServer } from '../db/embedded/embedded-server.ts'
+import { explainFailure } from '../db/failures.ts'
+import { loadMigrations, migrate } from '../db/migrate.ts'
+import type { Log } from '../kernel/log.ts'
+import type { Config } from './config.ts'
+
+export interface Database {
+  url: string
+  description: string
+  isUp(): boolean
+  stop(): Promise<void>
+}
+
+export const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url))
+
+const WAIT_FOR_EXTERNAL_MS = 30_000
+
+/** Up and answering, not yet migrated. */
+export async function openDatabase(
+  config: Config,
+  log: Log,
+  onProgress: (sentence: string) => void,
+): Promise<Database> {
+  if (config.databaseUrl !== null) {
+    await waitForExternal(config.databaseUrl, onProgress)
+    return { url: config.databaseUrl, description: 'external PostgreSQL', isUp: () => true, stop: async () => {} }
+  }
+  const server = createEmbeddedServer({ dataDir: config.dataDir, log, onProgress })
+  const outcome = await server.start()
+  return {
+    url: server.url(),
+    description: `embedded PostgreSQL, ${outcome}`,
+    isUp: () => server.state() === 'running',
+    stop: () => server.stop(),
+  }
+}
+
+export async function migrateDatabase(url: string, log: Log, onProgress: (sentence: string) => void): Promise<number> {
+  return migrate({ url, migrations: await loadMigrations(migrationsFolder), log, onProgress })
+}
+
+/** A database that starts beside us (compose, a reboot) is waited for; a wrong address or password is said at once. */
+async function waitForExternal(url: string, onProgress: (sentence: string) => void): Promise<void> {
+  const deadline = Date.now() + WAIT_FOR_EXTERNAL_MS
+  for (;;) {
+    const failure = await tryToConnect(url)
+    if (!failure) return
+    const mayPass = explainFailure(failure)?.code === 'UNAVAILABLE'
+    if (!mayPass || Date.now() > deadline) {
+      throw new Error(`DATABASE_URL cannot be used: ${failure.message || failure.name}`, { cause: failure })
+    }
+    onProgress('Waiting for the database')
+    await wait(500)
+  }
+}
+
+async function tryToConnect(url: string): Promise<Error | null> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 3_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.query('select 1')
+    return null
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  } finally {
+    await client.end().catch(() => {})
+  }
+}

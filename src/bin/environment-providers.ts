@@ -1,0 +1,45 @@
+// Providers that need no set-up: the offline model, those whose keys are in the environment, and a local Ollama.
+import type { Db } from '../db/pool.ts'
+import type { Egress } from '../egress/egress.ts'
+import type { Log } from '../kernel/log.ts'
+import type { ProviderInput } from '../kernel/provider.ts'
+import { upsertProvider } from '../models/providers.ts'
+import type { Cipher } from '../secrets/cipher.ts'
+import type { ProviderVariables } from './config.ts'
+
+const OLLAMA = 'http://127.0.0.1:11434'
+const OLLAMA_ANSWERS_WITHIN_MS = 500
+
+export async function offerProviders(db: Db, cipher: Cipher, variables: ProviderVariables): Promise<void> {
+  await upsertProvider(db, cipher, { name: 'offline', kind: 'offline', source: 'built-in' })
+  for (const provider of providersFrom(variables)) {
+    await upsertProvider(db, cipher, { ...provider, source: 'environment' })
+  }
+}
+
+export function providersFrom(variables: ProviderVariables): ProviderInput[] {
+  const found: ProviderInput[] = []
+  if (variables.openaiKey) found.push({ name: 'openai', kind: 'openai', api_key: variables.openaiKey })
+  if (variables.anthropicKey) found.push({ name: 'anthropic', kind: 'anthropic', api_key: variables.anthropicKey })
+  if (variables.googleKey) found.push({ name: 'google', kind: 'google', api_key: variables.googleKey })
+  if (variables.vertexProject) {
+    const options = { project: variables.vertexProject, location: variables.vertexLocation ?? 'us-central1' }
+    found.push({ name: 'google-vertex', kind: 'google-vertex', options })
+  }
+  return found
+}
+
+/** Asked after the start, because most machines have none and nobody should wait for it. */
+export async function offerOllama(db: Db, cipher: Cipher, egress: Egress, log: Log): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(OLLAMA_ANSWERS_WITHIN_MS)
+    const answer = await egress.fetch('trusted')(`${OLLAMA}/api/tags`, { signal })
+    await answer.body?.cancel()
+    if (!answer.ok) return
+    const base_url = `${OLLAMA}/v1`
+    await upsertProvider(db, cipher, { name: 'ollama', kind: 'openai-compatible', base_url, source: 'environment' })
+    log.info({ base_url }, 'a local Ollama was found')
+  } catch {
+    log.debug({}, 'no local Ollama')
+  }
+}

@@ -1,0 +1,75 @@
+// The `muster` command. Each subcommand is a file of its own; here is only what they are called and how they fail.
+import { Command } from 'commander'
+import { type Config, ConfigError, readConfig, settings } from './config.ts'
+import { createTerminal } from './terminal.ts'
+import { version } from './version.ts'
+
+const terminal = createTerminal()
+const errors = createTerminal(process.stderr)
+
+const program = new Command('muster')
+  .description('Runs teams of AI agents that people can trust with real work.')
+  .version(version)
+  .showHelpAfterError('Run it with --help to see what there is.')
+  .configureHelp({ showGlobalOptions: true })
+
+command('start', 'start the server (this is what npm start does)').action(
+  run(async (config) => (await import('./start.ts')).start(config, terminal)),
+)
+command('migrate', 'bring the database to this release, without starting the server').action(
+  run(async (config) => (await import('./commands.ts')).migrateCommand(config, terminal)),
+)
+command('status', 'say whether Muster runs here and whether it is ready').action(
+  run(async (config) => (await import('./commands.ts')).statusCommand(config, terminal)),
+)
+command('doctor', 'check the installation and say what to mend').action(
+  run(async (config) => (await import('./doctor.ts')).doctorCommand(config, terminal)),
+)
+command('keys', 'show the admin token, or make a new sign-in link')
+  .argument('<what>', 'admin: the token for scripts; link: a one-time sign-in link')
+  .action((what: string, flags: Flags) =>
+    run(async (config) => (await import('./commands.ts')).keysCommand(config, what, terminal))(flags),
+  )
+command('backup', 'write everything to one file, also while the server runs')
+  .argument('<file>', 'where to write it; it must not exist yet')
+  .action((file: string, flags: Flags) =>
+    run(async (config) => (await import('./backup.ts')).backupCommand(config, file, terminal))(flags),
+  )
+command('restore', 'fill an empty data folder or database from a backup')
+  .argument('<file>', 'a file that muster backup wrote')
+  .action((file: string, flags: Flags) =>
+    run(async (config) => (await import('./backup.ts')).restoreCommand(config, file, terminal))(flags),
+  )
+
+await program.parseAsync()
+
+type Flags = Record<string, string | undefined>
+
+function command(name: string, description: string): Command {
+  const made = program.command(name).description(description)
+  for (const setting of settings) made.option(`--${setting.flag}`, `${setting.description} [${setting.variable}]`)
+  return made
+}
+
+/** Flags win over the environment. Failures are one sentence, without a stack, and a non-zero exit. */
+function run(action: (config: Config) => Promise<void>): (flags: Flags) => Promise<void> {
+  return async (flags) => {
+    try {
+      await action(readConfig({ ...process.env, ...variablesOf(flags) }))
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error)
+      errors.print(`${errors.paint('red', error instanceof ConfigError ? 'Configuration:' : 'muster:')} ${message}`)
+      process.exitCode = 1
+    }
+  }
+}
+
+function variablesOf(flags: Flags): Record<string, string> {
+  const given: Record<string, string> = {}
+  for (const { flag, variable } of settings) {
+    const name = flag.split(' ')[0] ?? ''
+    const value = flags[name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())]
+    if (value !== undefined) given[variable] = value
+  }
+  return given
+}

@@ -1,0 +1,25 @@
+import { join } from 'node:path'
+import type { Log } from '../kernel/log.ts'
+import { randomToken, readOrCreateSecretFile } from '../secrets/key-file.ts'
+import type { Config } from './config.ts'
+
+export interface InstanceSecrets {
+  adminToken: string
+  secretKey: string
+}
+
+export const adminTokenFile = (dataDir: string): string => join(dataDir, 'admin.token')
+export const secretKeyFile = (dataDir: string): string => join(dataDir, 'secret.key')
+
+/** From the environment where it says so, else from the data folder, where they are made at the first start. */
+export async function readInstanceSecrets(config: Config, log: Log): Promise<InstanceSecrets> {
+  const fromFile = async (path: string): Promise<string> => {
+    const { value, tightened } = await readOrCreateSecretFile(path, () => randomToken())
+    if (tightened) log.warn({ path }, 'a secret file could be read by others; its mode is 0600 again')
+    return value
+  }
+  return {
+    adminToken: config.adminToken ?? (await fromFile(adminTokenFile(config.dataDir))),
+    secretKey: config.secretKey ?? (await fromFile(secretKeyFile(config.dataDir))),
+  }
+}

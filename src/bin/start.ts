@@ -1,0 +1,160 @@
+// `muster start`: claims the data folder, brings the database up, migrates, serves, and takes all of it down again in
+// the reverse order. Everything is wired here and nowhere else.
+import { relative } from 'node:path'
+import { createServer } from '../api/server.ts'
+import { claimDataFolder } from '../db/embedded/data-folder.ts'
+import { createPool, type Pool } from '../db/pool.ts'
+import { createEgress } from '../egress/egress.ts'
+import { bindInstance } from '../identity/instance.ts'
+import { createProject } from '../identity/projects.ts'
+import { createSignInLink } from '../identity/sign-in-links.ts'
+import { ensureInstanceAdmin } from '../identity/users.ts'
+import { setFaultPlan } from '../kernel/fault.ts'
+import { systemActor } from '../kernel/principal.ts'
+import { createLogger, type Logger } from '../observe/logger.ts'
+import { createMetrics } from '../observe/metrics.ts'
+import { createTracing } from '../observe/tracing.ts'
+import { type Cipher, createCipher } from '../secrets/cipher.ts'
+import { type Config, ConfigError } from './config.ts'
+import { type Database, migrateDatabase, openDatabase } from './database.ts'
+import { offerOllama, offerProviders } from './environment-providers.ts'
+import { startHousekeeping } from './housekeeping.ts'
+import { readInstanceSecrets } from './secrets.ts'
+import { createShutdown } from './shutdown.ts'
+import type { Terminal } from './terminal.ts'
+import { version } from './version.ts'
+
+const POOL_SIZE = 20
+const DATABASE_ANSWERS_WITHIN_MS = 1_000
+
+export async function start(config: Config, terminal: Terminal): Promise<void> {
+  const startedAt = performance.now()
+  setFaultPlan(config.faultPlan)
+  const log = createLogger({
+    level: config.logLevel,
+    pretty: process.stderr.isTTY === true,
+    destination: process.stderr,
+  })
+  const shutdown = createShutdown(log)
+  try {
+    const { database, pool } = await startParts(config, log, terminal, shutdown)
+    const link = config.role === 'worker' ? null : await newSignInLink(pool, config.publicUrl)
+    terminal.print(banner({ config, terminal, link, database, seconds: (performance.now() - startedAt) / 1_000 }))
+  } catch (error) {
+    terminal.clearProgress()
+    await shutdown.now()
+    throw error
+  }
+}
+
+async function startParts(
+  config: Config,
+  log: Logger,
+  terminal: Terminal,
+  shutdown: ReturnType<typeof createShutdown>,
+): Promise<{ database: Database; pool: Pool }> {
+  const progress = (sentence: string): void => terminal.progress(sentence)
+  const claim = await claimDataFolder(config.dataDir)
+  shutdown.last('data folder', () => claim.release())
+  const secrets = await readInstanceSecrets(config, log)
+  for (const secret of [secrets.adminToken, secrets.secretKey]) log.registerSecret(secret)
+
+  const database = await openDatabase(config, log, progress)
+  shutdown.last('database', () => database.stop())
+  log.registerSecret(database.url)
+  await migrateDatabase(database.url, log, progress)
+  const pool = createPool({ url: database.url, max: POOL_SIZE, log })
+  shutdown.last('connections', () => pool.end())
+
+  const cipher = createCipher(secrets.secretKey)
+  await prepareInstance(config, pool, cipher)
+  const tracing = await createTracing({ otlpEndpoint: config.otlpEndpoint, serviceName: 'muster', version, log })
+  shutdown.last('traces', () => tracing.stop())
+  const egress = createEgress({ allow: config.egressAllow })
+  shutdown.last('egress', () => egress.close())
+  const metrics = createMetrics()
+  metrics.watchPool(pool)
+
+  const app = await createServer({
+    pool,
+    cipher,
+    log,
+    metrics,
+    tracer: tracing,
+    adminToken: secrets.adminToken,
+    publicUrl: config.publicUrl,
+    trustProxy: config.trustProxy,
+    rateLimit: config.rateLimit,
+    role: config.role,
+    version,
+    readiness: async () => {
+      const isUp = !shutdown.isUnderWay() && database.isUp() && (await answers(pool))
+      return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() }
+    },
+  })
+  await listen(app, config)
+  shutdown.last('server', () => app.close())
+  const housekeeping = startHousekeeping(pool, log)
+  shutdown.last('housekeeping', () => housekeeping.stop())
+  if (config.providers.findOllama) void offerOllama(pool, cipher, egress, log)
+  return { database, pool }
+}
+
+async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Promise<void> {
+  const { isFirstStart } = await bindInstance(pool, cipher.fingerprint())
+  await offerProviders(pool, cipher, config.providers)
+  if (isFirstStart && config.demo) await createProject(pool, { name: 'Demo' }, systemActor)
+}
+
+async function newSignInLink(pool: Pool, publicUrl: URL): Promise<string> {
+  const admin = await ensureInstanceAdmin(pool)
+  return new URL(`/sign-in/${await createSignInLink(pool, admin.id)}`, publicUrl).href
+}
+
+async function listen(app: Awaited<ReturnType<typeof createServer>>, config: Config): Promise<void> {
+  try {
+    await app.listen({ port: config.port, host: config.host })
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : null
+    if (code === 'EADDRINUSE')
+      throw new ConfigError(`PORT ${config.port} is in use. Choose another: PORT=8081 npm start`)
+    throw error
+  }
+}
+
+async function answers(pool: Pool): Promise<boolean> {
+  const timeout = AbortSignal.timeout(DATABASE_ANSWERS_WITHIN_MS)
+  const late = new Promise<boolean>((resolve) =>
+    timeout.addEventListener('abort', () => resolve(false), { once: true }),
+  )
+  const asked = pool.query('select 1').then(
+    () => true,
+    () => false,
+  )
+  return Promise.race([asked, late])
+}
+
+function banner(facts: {
+  config: Config
+  terminal: Terminal
+  link: string | null
+  database: Database
+  seconds: number
+}): string {
+  const { config, terminal, link, database, seconds } = facts
+  const row = (name: string, text: string): string => `  ${terminal.paint('dim', name.padEnd(9))}${text}`
+  const near = relative(process.cwd(), config.dataDir)
+  const dataDir = near.startsWith('..') ? config.dataDir : near
+  return [
+    '',
+    `  ${terminal.paint('bold', `Muster ${version}`)} is running ${terminal.paint('dim', `(ready in ${seconds.toFixed(1)} s)`)}`,
+    '',
+    row('Address', config.publicUrl.origin),
+    ...(link ? [row('Sign in', `${terminal.paint('cyan', link)}  (works once, for an hour)`)] : []),
+    ...(link ? [row('API', new URL('/docs', config.publicUrl).href)] : []),
+    row('Data', `${dataDir} (${database.description})`),
+    '',
+    `  ${terminal.paint('dim', 'Stop with Ctrl-C. The admin token for scripts: npm run muster -- keys admin')}`,
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,40 @@
+// What the command shows: colours and a moving line only on a terminal, plain lines elsewhere.
+import type { WriteStream } from 'node:tty'
+import { styleText } from 'node:util'
+
+export type Style = Parameters<typeof styleText>[0]
+
+export interface Terminal {
+  print(text?: string): void
+  paint(style: Style, text: string): string
+  /** Says what is under way; on a terminal each sentence replaces the one before. */
+  progress(sentence: string): void
+  clearProgress(): void
+}
+
+export function createTerminal(stream: NodeJS.WriteStream & Partial<WriteStream> = process.stdout): Terminal {
+  const isTerminal = stream.isTTY === true
+  let shown = false
+  const clearProgress = (): void => {
+    if (shown) stream.write('\r\u001b[2K')
+    shown = false
+  }
+  return {
+    print: (text = '') => {
+      clearProgress()
+      stream.write(`${text}\n`)
+    },
+    // Honours NO_COLOR and FORCE_COLOR as well as the kind of stream.
+    paint: (style, text) => styleText(style, text, { stream }),
+    progress: (sentence) => {
+      if (!isTerminal) {
+        stream.write(`${sentence}\n`)
+        return
+      }
+      clearProgress()
+      stream.write(`${sentence} …`)
+      shown = true
+    },
+    clearProgress,
+  }
+}

@@ -1,0 +1,46 @@
+// Runs the tests: `check` (types, lint, everything beside the source: under a minute), `all` (that and the tests of the
+// whole system), `long` (what takes hours). One PostgreSQL serves all files; each file has databases of its own.
+import { spawn } from 'node:child_process'
+import { glob } from 'node:fs/promises'
+import { startTestServer } from './kit/server.ts'
+
+const BESIDE_SOURCE = ['src/**/*.test.ts', 'test/*.test.ts']
+const SYSTEM = ['test/system/*.test.ts']
+const FILES_AT_ONCE = 2
+
+const [mode = 'all', ...patterns] = process.argv.slice(2)
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  if (patterns.length > 0) return runTests(patterns)
+  for (const [command, ...args] of [
+    ['tsc', '--noEmit'],
+    ['biome', 'ci', '--error-on-warnings', '.'],
+  ] as const) {
+    const code = await run(`node_modules/.bin/${command}`, args)
+    if (code !== 0) return code
+    process.stdout.write(`${command}: clean\n`)
+  }
+  return runTests(mode === 'check' ? BESIDE_SOURCE : [...BESIDE_SOURCE, ...SYSTEM])
+}
+
+async function runTests(globs: readonly string[]): Promise<number> {
+  const files: string[] = []
+  for await (const file of glob(globs)) files.push(file)
+  if (files.length === 0) throw new Error(`No test file matches ${globs.join(' ')}`)
+  const server = process.env.MUSTER_TEST_SERVER_URL ? null : await startTestServer()
+  try {
+    const environment = server ? { MUSTER_TEST_SERVER_URL: server.url } : {}
+    return await run(process.execPath, ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...files.sort()], environment)
+  } finally {
+    await server?.stop()
+  }
+}
+
+function run(command: string, args: readonly string[], environment: Record<string, string> = {}): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, ...environment } })
+    child.once('error', reject)
+    child.once('exit', (code, signal) => resolve(code ?? (signal ? 1 : 0)))
+  })
+}
