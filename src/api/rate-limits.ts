@@ -10,13 +10,15 @@ export interface RateLimits {
   countSignIn(request: FastifyRequest, email: string): Promise<void>
 }
 
-const SIGN_INS_PER_MINUTE = 10
-
-/** `perSecond` 0 means no limit. Counted in this process; behind several, each counts its own. */
-export async function createRateLimits(app: FastifyInstance, perSecond: number): Promise<RateLimits> {
+/** 0 means no limit. Counted in this process; behind several, each counts its own. */
+export async function createRateLimits(
+  app: FastifyInstance,
+  { perSecond, signInsPerMinute }: { perSecond: number; signInsPerMinute: number },
+): Promise<RateLimits> {
   await app.register(rateLimit, { global: false, cache: 20_000 })
   const names = new WeakMap<FastifyRequest, string>()
   const counter = (max: number, timeWindow: number) => {
+    if (max === 0) return async (): Promise<void> => {}
     const count = app.createRateLimit({ max, timeWindow, keyGenerator: (request) => names.get(request) ?? '' })
     return async (request: FastifyRequest, name: string): Promise<void> => {
       names.set(request, name)
@@ -24,10 +26,9 @@ export async function createRateLimits(app: FastifyInstance, perSecond: number):
       if (!state.isAllowed && state.isExceeded) throw rateLimited(Math.max(1, state.ttlInSeconds))
     }
   }
-  const unlimited = async (): Promise<void> => {}
-  const byAddress = perSecond === 0 ? unlimited : counter(perSecond, 1_000)
-  const byKey = perSecond === 0 ? unlimited : counter(perSecond, 1_000)
-  const bySignIn = counter(SIGN_INS_PER_MINUTE, 60_000)
+  const byAddress = counter(perSecond, 1_000)
+  const byKey = counter(perSecond, 1_000)
+  const bySignIn = counter(signInsPerMinute, 60_000)
   return {
     countAddress: (request) => byAddress(request, request.ip),
     countKey: (request, keyId) => byKey(request, keyId),

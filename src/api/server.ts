@@ -58,6 +58,10 @@ export interface ServerOptions {
   role: 'all' | 'api' | 'worker'
   /** Tests hold every answer against its schema; production trusts the types. */
   checkAnswers?: boolean
+  /** Sign-ins per minute, by address and by account; 0 means no limit. */
+  signInLimit?: number
+  /** Hears of every route, as "METHOD /path". */
+  onRoute?: (route: string) => void
 }
 
 const REQUEST_TIMEOUT_MS = 30_000
@@ -86,11 +90,17 @@ export async function createServer(options: ServerOptions): Promise<App> {
   app.setSerializerCompiler(createSerializer(options.checkAnswers ?? false))
   app.setErrorHandler(createErrorHandler(log))
   acceptJsonOnly(app)
+  app.addHook('onRoute', ({ method, url }) => {
+    for (const one of [method].flat()) options.onRoute?.(`${one} ${url}`)
+  })
   watchRequests(app, options)
   answerUnknownRoutes(app)
   await app.register(helmet, { ...securityHeaders(options.publicUrl) })
   await app.register(cookie)
-  const limits = await createRateLimits(app, options.rateLimit)
+  const limits = await createRateLimits(app, {
+    perSecond: options.rateLimit,
+    signInsPerMinute: options.signInLimit ?? 10,
+  })
   const keys = createKeyCache(pool)
   const origins = allowedOrigins(options.publicUrl)
   requireAccess(app, { db: pool, keys, adminToken: options.adminToken, limits, allowedOrigins: origins })

@@ -1,6 +1,5 @@
 // The HTTP edge in process, on a database of its own, with builders for what most tests need first.
 
-import { after } from 'node:test'
 import { type App, createServer, type ServerOptions } from '../../src/api/server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import type { Project } from '../../src/kernel/project.ts'
@@ -8,6 +7,7 @@ import type { Role } from '../../src/kernel/role.ts'
 import { createMetrics } from '../../src/observe/metrics.ts'
 import { noTracing } from '../../src/observe/tracing.ts'
 import { type Cipher, createCipher } from '../../src/secrets/cipher.ts'
+import { atEnd } from './at-end.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 
 export const ADMIN_TOKEN = 'test-admin-token-for-the-instance'
@@ -56,7 +56,7 @@ export async function createTestApp(overrides: Partial<ServerOptions> = {}): Pro
     ...overrides,
   })
   await app.ready()
-  after(() => app.close())
+  atEnd(() => app.close())
 
   const call: TestApp['call'] = async (route, options = {}) => {
     const [method = '', url = ''] = route.split(' ')

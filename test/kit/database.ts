@@ -1,11 +1,11 @@
 // A database of its own for each test file, cloned from a migrated template in a few milliseconds, with a clock that
 // tests set. No test sleeps to let time pass.
 import { createHash, randomUUID } from 'node:crypto'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { loadMigrations, migrate } from '../../src/db/migrate.ts'
 import { createPool, type Db, type Pool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
+import { atEnd } from './at-end.ts'
 import { testServerUrl, withClient } from './server.ts'
 
 export interface TestDatabase {
@@ -26,7 +26,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   const template = await ensureTemplate(serverUrl)
   const url = await createDatabase(serverUrl, template)
   const pool = createPool({ url, max: 20, log: silentLog })
-  after(async () => {
+  atEnd(async () => {
     await pool.end()
     await withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`))
   })
@@ -37,7 +37,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 export async function createEmptyDatabase(): Promise<string> {
   const serverUrl = await testServerUrl()
   const url = await createDatabase(serverUrl, 'template0')
-  after(() => withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`)))
+  atEnd(() => withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`)))
   return url
 }
 

@@ -3,10 +3,10 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import pg from 'pg'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
+import { atEnd } from './at-end.ts'
 
 let url: Promise<string> | null = null
 
@@ -46,6 +46,6 @@ export async function withClient<Result>(url: string, use: (client: pg.Client) =
 
 async function startOwn(): Promise<string> {
   const server = await startTestServer()
-  after(() => server.stop())
+  atEnd(() => server.stop())
   return server.url
 }
