@@ -1,0 +1,97 @@
+import { randomBytes } from 'node:crypto'
+import { chmod, mkdir, realpath, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { readIfPresent, writePrivateFile } from './private-file.ts'
+import { chooseRunAs, firstObstacle, giveTree, type RunAs } from './run-as.ts'
+
+// Where the cluster (PostgreSQL's own folder) is. Ordinarily <data folder>/postgres. When we are root and the user it
+// runs as cannot pass some folder above the data folder (a home of mode 0700), it is put under /var/lib/muster, in a
+// folder of its own that only <data folder>/postgres.location names: removing the data folder gives a fresh start, and
+// no other data folder ever takes it over.
+
+export interface ClusterPlace {
+  readonly cluster: string
+  readonly runAs: RunAs | null
+}
+
+export async function placeCluster(dataDir: string, relocationDir: string): Promise<ClusterPlace> {
+  const pointerFile = join(dataDir, 'postgres.location')
+  const pointer = (await readIfPresent(pointerFile))?.trim() || null
+  if (pointer !== null) return followPointer(pointer, pointerFile)
+
+  const cluster = join(await realpath(dataDir), 'postgres')
+  const runAs = await chooseRunAs(cluster)
+  if (runAs === null) return { cluster, runAs }
+  const closed = await firstObstacle(dirname(await realpath(dataDir)), runAs)
+  if (closed === null) {
+    await openDataFolder(dataDir, runAs)
+    await takeFromRoot(cluster, runAs)
+    return { cluster, runAs }
+  }
+  if (await exists(cluster)) {
+    throw new Error(
+      `The database in ${cluster} runs as the user ${runAs.name}, who cannot pass ${closed}: run "chmod o+x ${closed}", or start Muster as an ordinary user.`,
+    )
+  }
+  return { cluster: await relocate(dataDir, relocationDir, pointerFile, runAs), runAs }
+}
+
+/** The folder under which both the binaries and relocated clusters are put; everybody may pass it. */
+export async function makeRelocationFolder(relocationDir: string, runAs: RunAs | null): Promise<void> {
+  try {
+    await mkdir(relocationDir, { recursive: true })
+    const { mode } = await stat(relocationDir)
+    await chmod(relocationDir, (mode & 0o777) | 0o711)
+    const closed = runAs && (await firstObstacle(relocationDir, runAs))
+    if (closed) throw new Error(`the user ${runAs.name} cannot pass ${closed}`)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(
+      `PostgreSQL does not run as root and needs ${relocationDir}, which cannot be made (${reason}): move Muster and its data out of private folders, start it as an ordinary user, or set DATABASE_URL.`,
+      { cause: error },
+    )
+  }
+}
+
+async function followPointer(place: string, pointerFile: string): Promise<ClusterPlace> {
+  if (!(await exists(place))) {
+    // An empty database in the place of a lost one would look like lost data, and hide that it can be brought back.
+    throw new Error(
+      `${pointerFile} says that the database is in ${place}, which does not exist: put it back, or remove ${pointerFile} to begin with an empty database.`,
+    )
+  }
+  const cluster = join(await realpath(place), 'data')
+  const runAs = await chooseRunAs(cluster)
+  if (runAs !== null) await takeFromRoot(cluster, runAs)
+  return { cluster, runAs }
+}
+
+async function relocate(dataDir: string, relocationDir: string, pointerFile: string, runAs: RunAs): Promise<string> {
+  await makeRelocationFolder(relocationDir, runAs)
+  const place = join(await realpath(relocationDir), `cluster-${randomBytes(8).toString('hex')}`)
+  await mkdir(place)
+  await chmod(place, 0o711)
+  await writeFile(
+    join(place, 'BELONGS-TO'),
+    `The database of the Muster data folder ${dataDir}\nIf that folder is gone, this one can be removed.\n`,
+  )
+  await writePrivateFile(pointerFile, `${place}\n`)
+  return join(place, 'data')
+}
+
+/** PostgreSQL's user must pass the data folder to its cluster. It cannot list it, and every secret in it is 0600. */
+async function openDataFolder(dataDir: string, runAs: RunAs): Promise<void> {
+  if ((await firstObstacle(dataDir, runAs)) === null) return
+  const { mode } = await stat(dataDir)
+  await chmod(dataDir, (mode & 0o777) | 0o011)
+}
+
+/** A cluster copied back by root belongs to root, whom PostgreSQL refuses. */
+async function takeFromRoot(cluster: string, runAs: RunAs): Promise<void> {
+  const found = await stat(cluster).catch(() => null)
+  if (found?.uid === 0) await giveTree(cluster, runAs)
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => null)) !== null
+}

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { giveToFolderOwner, isCode, readIfPresent, writePrivateFile } from './private-file.ts'
+import { currentBoot, identifyProcess } from './process-table.ts'
+
+// One server per data folder. Two walls:
+// - muster.lock is locked by the kernel for as long as the process lives (SQLite's file lock: Node has no other). It
+//   decides between simultaneous starts, and it is seen from other containers, where pids mean nothing: two of them on
+//   one volume would otherwise run two PostgreSQL servers on the same files and destroy them.
+// - muster.pid tells people and tools who that is, and is checked as well, for file systems without locks.
+// Nothing else in this process may open muster.lock: POSIX drops the lock when any handle to the file is closed.
+
+export interface DataFolderClaim {
+  /** Gives the folder free. Removes muster.pid only while it is still this claim's. */
+  release(): Promise<void>
+}
+
+/** Throws one sentence when another living server has the folder. Makes the folder if needed. */
+export async function claimDataFolder(dataDir: string): Promise<DataFolderClaim> {
+  await makeDataFolder(dataDir)
+  const pidFile = join(dataDir, 'muster.pid')
+  const lock = await lockFolder(dataDir)
+  if (lock === null) throw inUse(dataDir, await readIfPresent(pidFile))
+  try {
+    const before = await readIfPresent(pidFile)
+    if (before !== null && (await isHolderAlive(before))) throw inUse(dataDir, before)
+    const mine = await describeSelf()
+    await writePrivateFile(pidFile, mine)
+    return {
+      async release() {
+        if (!lock.isOpen) return
+        if ((await readIfPresent(pidFile)) === mine) await rm(pidFile, { force: true })
+        lock.close()
+      },
+    }
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+}
+
+async function makeDataFolder(dataDir: string): Promise<void> {
+  try {
+    // Only the folder itself is private: parents made with 0700 would keep PostgreSQL's user out when we are root.
+    await mkdir(dirname(dataDir), { recursive: true })
+    await mkdir(dataDir, { mode: 0o700 })
+  } catch (error) {
+    if (isCode(error, 'EEXIST')) return
+    throw new Error(`The data folder ${dataDir} cannot be made: ${reason(error)}.`, { cause: error })
+  }
+}
+
+/** Null when another process holds the lock. */
+async function lockFolder(dataDir: string): Promise<DatabaseSync | null> {
+  const path = join(dataDir, 'muster.lock')
+  let lock: DatabaseSync | undefined
+  try {
+    lock = new DatabaseSync(path, { timeout: 0 })
+    lock.exec('begin exclusive')
+    await giveToFolderOwner(path)
+    return lock
+  } catch (error) {
+    lock?.close()
+    if (error instanceof Error && error.message.includes('locked')) return null
+    throw new Error(`The data folder ${dataDir} cannot be used: ${reason(error)} (${path}).`, { cause: error })
+  }
+}
+
+/** Line 1 the pid, line 2 the start of that process, line 3 the boot of the machine, line 4 this claim. */
+async function describeSelf(): Promise<string> {
+  const self = await identifyProcess(process.pid)
+  return `${process.pid}\n${self?.start ?? ''}\n${await currentBoot()}\n${randomUUID()}\n`
+}
+
+async function isHolderAlive(text: string): Promise<boolean> {
+  const [pid = '', start = '', boot = ''] = text.split('\n')
+  // In a container we are pid 1 every time, so our own number in the file is that of an earlier life.
+  if (Number(pid) === process.pid) return false
+  const found = await identifyProcess(Number(pid))
+  if (found === null) return false
+  if (boot !== '' && boot !== (await currentBoot())) return false
+  return start === '' || start === found.start
+}
+
+function inUse(dataDir: string, holder: string | null): Error {
+  const pid = holder?.split('\n')[0] || 'unknown'
+  return new Error(
+    `Another Muster server (pid ${pid}) is using the data folder ${dataDir}: stop it, or give this one another folder.`,
+  )
+}
+
+const reason = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,0 +1,55 @@
+import pg from 'pg'
+import { superuser } from './cluster.ts'
+import { isCode } from './private-file.ts'
+
+// Readiness is judged by a real connection: log texts change, and a port that is open may belong to somebody else.
+
+const databaseName = 'muster'
+const patienceMs = 2_000
+
+export type Answer =
+  | 'ready'
+  /** The server is ready, our database is not made yet. */
+  | 'no database'
+  /** Starting, recovering or stopping: alive, but not yet or no longer for us. */
+  | 'not now'
+  | 'wrong password'
+  | 'silence'
+
+export const databaseUrl = (port: number, password: string, database = databaseName): string =>
+  // sslmode is named so that a PGSSLMODE in somebody's environment does not decide it.
+  `postgres://${superuser}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}?sslmode=disable`
+
+export async function askServer(port: number, password: string): Promise<Answer> {
+  try {
+    await withClient(databaseUrl(port, password), (client) => client.query('select 1'))
+    return 'ready'
+  } catch (error) {
+    if (isCode(error, '3D000')) return 'no database'
+    if (isCode(error, '57P03', '53300')) return 'not now'
+    if (isCode(error, '28P01', '28000')) return 'wrong password'
+    return 'silence'
+  }
+}
+
+export async function createDatabase(port: number, password: string): Promise<void> {
+  await withClient(databaseUrl(port, password, 'postgres'), async (client) => {
+    try {
+      await client.query(`create database ${databaseName}`)
+    } catch (error) {
+      if (!isCode(error, '42P04')) throw error
+    }
+  })
+}
+
+async function withClient(url: string, use: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: patienceMs, query_timeout: 30_000 })
+  // A connection cut between two calls is reported here, and unheard would end the process.
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    await use(client)
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}

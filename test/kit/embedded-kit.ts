@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import pg from 'pg'
+import {
+  createEmbeddedServer,
+  type EmbeddedServer,
+  type EmbeddedServerOptions,
+} from '../../src/db/embedded/embedded-server.ts'
+import { commandOf, listProcesses } from '../../src/db/embedded/process-table.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+
+// What tests of the embedded server share. Every folder made here is swept after its test, with any server in it.
+
+const childScript = fileURLToPath(new URL('embedded-child.ts', import.meta.url))
+
+export interface TestChild {
+  readonly process: ChildProcess
+  /** The one line it printed. */
+  readonly said: { outcome?: string; url?: string; ms?: number; error?: string }
+  kill(signal: NodeJS.Signals): Promise<void>
+}
+
+export const nobody = { uid: 65_534, gid: 65_534 }
+export const isRoot = process.getuid?.() === 0
+
+export interface TestFolder {
+  /** Anybody may pass it, like /srv or /var/lib. */
+  readonly path: string
+  /** Run before the folder is swept: node:test runs its own hooks in the order they were given in. */
+  defer(action: () => Promise<unknown>): void
+}
+
+export async function makeFolder(t: TestContext): Promise<TestFolder> {
+  const path = await mkdtemp(join(tmpdir(), 'muster-embedded-'))
+  await chmod(path, 0o755)
+  const deferred: (() => Promise<unknown>)[] = []
+  t.after(async () => {
+    for (const action of deferred.reverse()) await action()
+    const left = await serversIn(path)
+    for (const pid of left) process.kill(pid, 'SIGQUIT')
+    await until(async () => (await serversIn(path)).length === 0, 'no server is left in the folder')
+    await rm(path, { recursive: true, force: true, maxRetries: 3 })
+  })
+  return { path, defer: (action) => deferred.push(action) }
+}
+
+/** Stopped before its folder is swept. */
+export function makeServer(
+  folder: TestFolder,
+  options: Partial<EmbeddedServerOptions> = {},
+): EmbeddedServer & { readonly dataDir: string } {
+  const dataDir = options.dataDir ?? folder.path
+  const server = createEmbeddedServer({ log: silentLog, ...options, dataDir })
+  folder.defer(() => server.stop())
+  return Object.assign(server, { dataDir })
+}
+
+/** Main processes of PostgreSQL servers on data under the folder. */
+export async function serversIn(folder: string): Promise<number[]> {
+  return (await listProcesses())
+    .filter(({ command }) => command.includes(`/postgres -D ${folder}`))
+    .map(({ pid }) => pid)
+}
+
+export async function startChild(
+  folder: TestFolder,
+  options: Record<string, unknown> = {},
+  user: { uid?: number; gid?: number } = {},
+): Promise<TestChild> {
+  const child = spawn(process.execPath, [childScript, JSON.stringify({ dataDir: folder.path, ...options })], {
+    ...user,
+    cwd: '/',
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const kill = async (signal: NodeJS.Signals): Promise<void> => {
+    child.kill(signal)
+    await ended
+  }
+  folder.defer(() => kill('SIGKILL'))
+  for await (const line of createInterface({ input: child.stdout })) {
+    return { process: child, said: JSON.parse(line), kill }
+  }
+  return assert.fail('the child said nothing')
+}
+
+export async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+  client.on('error', () => undefined)
+  try {
+    await client.connect()
+    return (await client.query(sql)).rows
+  } finally {
+    await client.end().catch(() => undefined)
+  }
+}
+
+export async function until(
+  condition: () => Promise<boolean> | boolean,
+  what: string,
+  withinMs = 15_000,
+): Promise<void> {
+  const deadline = performance.now() + withinMs
+  while (!(await condition())) {
+    if (performance.now() > deadline) assert.fail(`within ${withinMs} ms it did not come true that ${what}`)
+    await sleep(20)
+  }
+}
+
+export async function pidOfServer(dataDir: string): Promise<number> {
+  return Number((await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0])
+}
+
+/** True while any process works in a folder of this data: the main one, or a session it left behind. */
+export async function isAnythingLeft(pids: number[]): Promise<boolean> {
+  const commands = await Promise.all(pids.map(commandOf))
+  return commands.some((command) => command?.includes('postgres'))
+}
+
+/** The main process and its children. */
+export async function familyOf(pid: number): Promise<number[]> {
+  const stats = await Promise.all(
+    (await readdir('/proc'))
+      .filter((name) => /^\d+$/.test(name))
+      .map(async (name) => ({ pid: Number(name), stat: await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '') })),
+  )
+  const parentOf = (stat: string): number => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  return [pid, ...stats.filter(({ stat }) => parentOf(stat) === pid).map((entry) => entry.pid)]
+}
