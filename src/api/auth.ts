@@ -1,6 +1,6 @@
 // Who is asking, and may they? Decided before a body is read. Every route says in its config who may use it; one that
 // does not say cannot be registered.
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/pool.ts'
 import type { KeyCache } from '../identity/key-cache.ts'
 import { projectExists } from '../identity/projects.ts'
@@ -42,13 +42,12 @@ export interface AuthOptions {
 export function requireAccess(app: FastifyInstance, options: AuthOptions): void {
   app.decorateRequest('principal', null)
   requireEveryRouteToSay(app)
-  app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
+  app.addHook('onRequest', async (request: FastifyRequest) => {
     const { access = 'public', unlimited } = request.routeOptions.config
     if (unlimited) return
     refuseNul(request)
     request.principal = await identify(request, options)
     if (!request.is404 && access !== 'public') await admit(request, access, options.db)
-    reply.header('cache-control', 'no-store')
   })
 }
 
@@ -90,16 +89,16 @@ async function identify(request: FastifyRequest, options: AuthOptions): Promise<
   const bearer = header === undefined ? null : (/^Bearer +(\S+)$/i.exec(header)?.[1] ?? '')
   // The admin token is compared in memory and is never limited; everything else counts before the database is asked.
   if (bearer && equalSecrets(bearer, options.adminToken)) return { type: 'instance_admin', id: null }
-  await options.limits.countAddress(request)
-  if (bearer !== null) return identifyKey(request, bearer, options)
+  options.limits.countAddress(request.ip)
+  if (bearer !== null) return identifyKey(bearer, options)
   const token = readSessionCookie(request)
   return token === null ? null : identifyPerson(request, token, options)
 }
 
-async function identifyKey(request: FastifyRequest, bearer: string, options: AuthOptions): Promise<Principal | null> {
+async function identifyKey(bearer: string, options: AuthOptions): Promise<Principal | null> {
   const key = await options.keys.find(bearer)
   if (!key) return null
-  await options.limits.countKey(request, key.id)
+  options.limits.countKey(key.id)
   return { type: 'key', ...key }
 }
 

@@ -9,6 +9,8 @@ import type { Metrics } from '../observe/metrics.ts'
 export function watchRequests(app: FastifyInstance, { log, metrics }: { log: Log; metrics: Metrics }): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
+    // Pages say otherwise; whatever else we answer, also an error, is for the one who asked.
+    reply.header('cache-control', 'no-store')
   })
   app.addHook('onResponse', async (request, reply) => {
     const route = request.routeOptions.url ?? 'unknown'

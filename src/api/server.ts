@@ -60,19 +60,23 @@ export interface ServerOptions {
   checkAnswers?: boolean
   /** Sign-ins per minute, by address and by account; 0 means no limit. */
   signInLimit?: number
+  /** How long a request may take to arrive, headers and body. */
+  requestTimeoutMs?: number
   /** Hears of every route, as "METHOD /path". */
   onRoute?: (route: string) => void
 }
 
-const REQUEST_TIMEOUT_MS = 30_000
-
 export async function createServer(options: ServerOptions): Promise<App> {
-  const { pool, cipher, log } = options
+  const { pool, cipher, log, requestTimeoutMs = 30_000 } = options
   const app = Fastify({
     logger: false,
     bodyLimit: BODY_LIMIT,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    http: { headersTimeout: 15_000, maxHeaderSize: 16_384 },
+    requestTimeout: requestTimeoutMs,
+    http: {
+      headersTimeout: Math.min(15_000, requestTimeoutMs),
+      maxHeaderSize: 16_384,
+      connectionsCheckingInterval: Math.min(5_000, requestTimeoutMs),
+    },
     keepAliveTimeout: 72_000,
     trustProxy: options.trustProxy.length > 0 ? [...options.trustProxy] : false,
     genReqId: (request) => requestId(request.headers['x-request-id']),
@@ -97,7 +101,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   answerUnknownRoutes(app)
   await app.register(helmet, { ...securityHeaders(options.publicUrl) })
   await app.register(cookie)
-  const limits = await createRateLimits(app, {
+  const limits = createRateLimits({
     perSecond: options.rateLimit,
     signInsPerMinute: options.signInLimit ?? 10,
   })

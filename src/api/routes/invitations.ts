@@ -51,7 +51,7 @@ export function addInvitationRoutes(
       },
     },
     async (request, reply) => {
-      await limits.countSignIn(request, request.params.token)
+      limits.countSignIn(request.ip, request.params.token)
       const signedInAs = request.principal?.type === 'user' ? await getUser(pool, request.principal.id) : null
       const from = { requestId: request.id, address: request.ip }
       const user = await acceptInvitation(pool, request.params.token, { ...request.body, signedInAs }, from)

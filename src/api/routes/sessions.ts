@@ -44,7 +44,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
     async (request, reply) => {
       if (request.headers.origin !== undefined) requireSameOrigin(request, allowedOrigins)
       const { email, password } = request.body
-      await limits.countSignIn(request, email)
+      limits.countSignIn(request.ip, email)
       const user = await checkPassword(pool, email, password)
       if (!user) {
         await recordAudit(pool, refusedSignIn(request, email))
@@ -110,7 +110,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
     },
     async (request, reply) => {
       const { id, sessionId } = personOf(request)
-      await limits.countSignIn(request, id)
+      limits.countSignIn(request.ip, id)
       if (!(await mayChangePassword(pool, id, request.body.current_password))) {
         throw forbidden('current_password is not the password of this account.')
       }

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestApp } from '../../test/kit/app.ts'
+import { createRateLimits } from './rate-limits.ts'
+
+const LIMIT = 5
+
+async function burst(count: number, send: () => Promise<{ status: number; headers: Record<string, unknown> }>) {
+  const answers = await Promise.all(Array.from({ length: count }, send))
+  return {
+    ok: answers.filter((answer) => answer.status < 400).length,
+    limited: answers.filter((a) => a.status === 429),
+  }
+}
+
+test('a key has its own limit, answered 429 with Retry-After, and the instance admin has none', async () => {
+  const kit = await createTestApp({ rateLimit: LIMIT, trustProxy: ['127.0.0.1'] })
+  const project = await kit.createProject()
+  const { key } = await kit.createKey(project.id, 'viewer')
+  let address = 0
+  const { ok, limited } = await burst(LIMIT + 3, () =>
+    kit.call(`GET /api/projects/${project.id}`, { token: key, headers: { 'x-forwarded-for': `10.0.0.${address++}` } }),
+  )
+  assert.equal(ok, LIMIT)
+  assert.equal(limited.length, 3)
+  for (const answer of limited) assert.ok(Number(answer.headers['retry-after']) >= 1)
+  const admin = await burst(LIMIT * 4, () => kit.call(`GET /api/projects/${project.id}`))
+  assert.equal(admin.ok, LIMIT * 4)
+})
+
+test('one key that is limited does not limit another', async () => {
+  const kit = await createTestApp({ rateLimit: LIMIT, trustProxy: ['127.0.0.1'] })
+  const project = await kit.createProject()
+  const greedy = await kit.createKey(project.id, 'viewer')
+  const modest = await kit.createKey(project.id, 'viewer')
+  const get = (token: string, from: string) =>
+    kit.call(`GET /api/projects/${project.id}`, { token, headers: { 'x-forwarded-for': from } })
+  assert.equal((await burst(LIMIT + 5, () => get(greedy.key, '10.1.0.1'))).limited.length, 5)
+  assert.equal((await get(modest.key, '10.1.0.2')).status, 200)
+})
+
+test('an address is limited whatever keys it makes up, and a forged X-Forwarded-For does not help', async () => {
+  const kit = await createTestApp({ rateLimit: LIMIT })
+  let number = 0
+  const { limited } = await burst(LIMIT + 4, () =>
+    kit.call('GET /api/me', { token: `mk_made_up_${number}`, headers: { 'x-forwarded-for': `10.9.9.${number++}` } }),
+  )
+  assert.equal(limited.length, 4)
+})
+
+test('health checks are never limited', async () => {
+  const kit = await createTestApp({ rateLimit: LIMIT })
+  const { ok } = await burst(LIMIT * 4, () => kit.call('GET /readyz', { token: null }))
+  assert.equal(ok, LIMIT * 4)
+})
+
+test('a window ends after its time, and as many names as one likes take bounded memory', () => {
+  let nowMs = 0
+  const limits = createRateLimits({ perSecond: 2, signInsPerMinute: 1, now: () => nowMs })
+  limits.countKey('a')
+  limits.countKey('a')
+  assert.throws(() => limits.countKey('a'), /Too many/)
+  nowMs = 999
+  assert.throws(() => limits.countKey('a'), /Too many/)
+  nowMs = 1_000
+  limits.countKey('a')
+  for (let number = 0; number < 200_000; number++) limits.countAddress(`10.0.${number}`)
+})
