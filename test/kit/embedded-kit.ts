@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import {
   createEmbeddedServer,
@@ -74,21 +76,31 @@ export async function startChild(
   options: Record<string, unknown> = {},
   user: { uid?: number; gid?: number } = {},
 ): Promise<TestChild> {
+  const { child, kill, said } = spawnChild(folder, options, user)
+  return { process: child, kill, said: await said }
+}
+
+/** Does not wait for what it says. */
+export function spawnChild(
+  folder: TestFolder,
+  options: Record<string, unknown> = {},
+  user: { uid?: number; gid?: number } = {},
+): { child: ChildProcess; said: Promise<TestChild['said']>; kill: TestChild['kill'] } {
   const child = spawn(process.execPath, [childScript, JSON.stringify({ dataDir: folder.path, ...options })], {
     ...user,
     cwd: '/',
     stdio: ['pipe', 'pipe', 'inherit'],
   })
-  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const kill = async (signal: NodeJS.Signals): Promise<void> => {
     child.kill(signal)
     await ended
   }
   folder.defer(() => kill('SIGKILL'))
-  for await (const line of createInterface({ input: child.stdout })) {
-    return { process: child, said: JSON.parse(line), kill }
-  }
-  return assert.fail('the child said nothing')
+  const said = once(createInterface({ input: child.stdout }), 'line').then(([line]) => JSON.parse(line))
+  // A child killed before it says anything is not an error of the test.
+  said.catch(() => undefined)
+  return { child, said, kill }
 }
 
 export async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
@@ -126,11 +138,7 @@ export async function isAnythingLeft(pids: number[]): Promise<boolean> {
 
 /** The main process and its children. */
 export async function familyOf(pid: number): Promise<number[]> {
-  const stats = await Promise.all(
-    (await readdir('/proc'))
-      .filter((name) => /^\d+$/.test(name))
-      .map(async (name) => ({ pid: Number(name), stat: await readFile(`/proc/${name}/stat`, 'utf8').catch(() => '') })),
-  )
-  const parentOf = (stat: string): number => Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
-  return [pid, ...stats.filter(({ stat }) => parentOf(stat) === pid).map((entry) => entry.pid)]
+  const { stdout } = await promisify(execFile)('ps', ['-ax', '-o', 'pid=', '-o', 'ppid='])
+  const pairs = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  return [pid, ...pairs.flatMap(([child, parent]) => (child !== undefined && parent === pid ? [child] : []))]
 }

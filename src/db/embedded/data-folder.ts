@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdir, rm } from 'node:fs/promises'
+import { access, constants, mkdir, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { giveToFolderOwner, isCode, readIfPresent, writePrivateFile } from './private-file.ts'
@@ -45,10 +45,12 @@ async function makeDataFolder(dataDir: string): Promise<void> {
   try {
     // Only the folder itself is private: parents made with 0700 would keep PostgreSQL's user out when we are root.
     await mkdir(dirname(dataDir), { recursive: true })
-    await mkdir(dataDir, { mode: 0o700 })
+    await mkdir(dataDir, { mode: 0o700 }).catch((error) => {
+      if (!isCode(error, 'EEXIST')) throw error
+    })
+    await access(`${dataDir}/.`, constants.W_OK | constants.X_OK)
   } catch (error) {
-    if (isCode(error, 'EEXIST')) return
-    throw new Error(`The data folder ${dataDir} cannot be made: ${reason(error)}.`, { cause: error })
+    throw new Error(`The data folder ${dataDir} cannot be used (${reason(error)}).`, { cause: error })
   }
 }
 
@@ -64,7 +66,7 @@ async function lockFolder(dataDir: string): Promise<DatabaseSync | null> {
   } catch (error) {
     lock?.close()
     if (error instanceof Error && error.message.includes('locked')) return null
-    throw new Error(`The data folder ${dataDir} cannot be used: ${reason(error)} (${path}).`, { cause: error })
+    throw new Error(`The data folder ${dataDir} cannot be locked (${reason(error)}, ${path}).`, { cause: error })
   }
 }
 
