@@ -53,6 +53,7 @@ export async function bringUp(needs: BringUpNeeds, choosePort: () => Promise<num
   if (await removeStalePidFile(needs.place.cluster)) {
     needs.log.warn({ cluster: needs.place.cluster }, 'removed a postmaster.pid that named a process of somebody else')
   }
+  await endLeftovers(needs.place.cluster)
   return launch(needs, await choosePort())
 }
 
@@ -91,7 +92,6 @@ async function launch(needs: BringUpNeeds, port: number): Promise<UpServer> {
       throw error
     }
     const complaint = await lastComplaint(logFile, logSize)
-    await endLeftovers(place.cluster)
     if (complaint === null) throw error
     throw passing.test(complaint) ? new Error(complaint, { cause: error }) : new HopelessStart(complaint)
   }

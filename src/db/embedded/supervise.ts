@@ -9,6 +9,8 @@ export interface Supervision {
   onUp(server: UpServer): void
   readonly log: Log
   readonly signal: AbortSignal
+  /** Rejects when the signal comes. */
+  wait?(ms: number, signal: AbortSignal): Promise<void>
 }
 
 export const shortestWaitMs = 100
@@ -17,7 +19,8 @@ const longestWaitMs = 5_000
 const steadyMs = 10_000
 
 /** Starts the server again whenever it dies, for ever, until the signal. Never throws. */
-export async function supervise({ first, bringUpAgain, onDown, onUp, log, signal }: Supervision): Promise<void> {
+export async function supervise(supervision: Supervision): Promise<void> {
+  const { first, bringUpAgain, onDown, onUp, log, signal, wait = sleepFor } = supervision
   const ending = new Promise<null>((resolve) => {
     if (signal.aborted) resolve(null)
     signal.addEventListener('abort', () => resolve(null), { once: true })
@@ -33,7 +36,7 @@ export async function supervise({ first, bringUpAgain, onDown, onUp, log, signal
     if (performance.now() - upAt > steadyMs) waitMs = shortestWaitMs
     for (let attempt = 1; ; attempt++) {
       try {
-        await sleep(waitMs, undefined, { signal })
+        await wait(waitMs, signal)
         waitMs = nextWaitMs(waitMs)
         server = await bringUpAgain()
         log.info({ pid: server.postmaster.pid, port: server.port, attempt }, 'the database is running again')
@@ -46,5 +49,7 @@ export async function supervise({ first, bringUpAgain, onDown, onUp, log, signal
     }
   }
 }
+
+const sleepFor = (ms: number, signal: AbortSignal): Promise<void> => sleep(ms, undefined, { signal })
 
 export const nextWaitMs = (waitMs: number): number => Math.min(waitMs * 2, longestWaitMs)
