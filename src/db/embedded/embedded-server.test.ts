@@ -11,6 +11,7 @@ import {
   pidOfServer,
   query,
   serversIn,
+  spawnChild,
   until,
 } from '../../../test/kit/embedded-kit.ts'
 
@@ -149,6 +150,20 @@ test('a first start killed half way does not spoil the folder', async (t) => {
     (await readdir(dataDir)).filter((name) => name.includes('.new')),
     [],
   )
+})
+
+test('kill -9 in the middle of the first start: the next one creates the database', async (t) => {
+  const folder = await makeFolder(t)
+  const { kill } = spawnChild(folder)
+  const isUnderWay = async (): Promise<boolean> => {
+    const staging = (await readdir(folder.path)).find((name) => name.startsWith('postgres.new-'))
+    return staging !== undefined && (await readdir(join(folder.path, staging))).includes('data')
+  }
+  await until(isUnderWay, 'initdb is under way')
+  await kill('SIGKILL')
+  const server = makeServer(folder)
+  assert.equal(await server.start(), 'created')
+  assert.deepEqual(await query(server.url(), 'select 1 as one'), [{ one: 1 }])
 })
 
 test('a cluster of another PostgreSQL, foreign files and a lost or wrong password are told in one sentence', async (t) => {

@@ -11,7 +11,7 @@ export function spawnOptions(runAs: RunAs | null): SpawnOptions {
   return { cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }, ...user }
 }
 
-/** Runs a program to its end. Throws with what it complained about. */
+/** Runs a program to its end, also when the signal cuts it short. Throws with what it complained about. */
 export async function runProgram(
   file: string,
   args: string[],
@@ -24,9 +24,12 @@ export async function runProgram(
     complaints = (complaints + text).slice(-4_000)
   })
   const code = await new Promise<number | null>((resolve, reject) => {
-    child.once('error', (error) => reject(cannotRun(file, error)))
+    child.once('error', (error) => {
+      if (child.pid === undefined) reject(cannotRun(file, error))
+    })
     child.once('close', resolve)
   })
+  signal.throwIfAborted()
   if (code !== 0) throw new Error(firstError(complaints) ?? `${file} ended with ${code ?? 'a signal'}`)
 }
 
