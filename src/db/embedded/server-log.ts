@@ -16,6 +16,7 @@ export async function openServerLog(path: string): Promise<FileHandle> {
 export async function trimServerLog(path: string, limit = limitBytes): Promise<void> {
   if ((await sizeOf(path)) <= limit) return
   await copyFile(path, `${path}.old`)
+  await giveToFolderOwner(`${path}.old`)
   await truncate(path, 0)
 }
 
