@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestDatabase } from '../../test/kit/database.ts'
+import { silentLog } from '../kernel/log.ts'
+import { explainFailure } from './failures.ts'
+import { createPool } from './pool.ts'
+import { inTransaction } from './transaction.ts'
+
+const { pool, url } = await createTestDatabase()
+await pool.query('create table account (id int primary key, amount int); insert into account values (1, 0), (2, 0)')
+
+const amounts = async (): Promise<number[]> =>
+  (await pool.query<{ amount: number }>('select amount from account order by id')).rows.map((row) => row.amount)
+
+test('what is thrown inside rolls everything back and reaches the caller', async () => {
+  const failure = new Error('no')
+  await assert.rejects(
+    inTransaction(pool, async (tx) => {
+      await tx.query('update account set amount = 99')
+      throw failure
+    }),
+    (error) => error === failure,
+  )
+  assert.deepEqual(await amounts(), [0, 0])
+})
+
+test('a deadlock is resolved by trying again, unseen by the callers', async () => {
+  const move = (from: number, to: number, ready: () => Promise<void>) =>
+    inTransaction(pool, async (tx) => {
+      await tx.query('update account set amount = amount - 1 where id = $1', [from])
+      await ready()
+      await tx.query('update account set amount = amount + 1 where id = $1', [to])
+    })
+  // Both hold their first row before either asks for its second: a sure deadlock at the first attempt.
+  let holding = 0
+  const both = Promise.withResolvers<void>()
+  const ready = async (): Promise<void> => {
+    if (++holding === 2) both.resolve()
+    await both.promise
+  }
+  await Promise.all([move(1, 2, ready), move(2, 1, ready)])
+  assert.ok(holding > 2, 'one of the two was tried again')
+  assert.deepEqual(await amounts(), [0, 0])
+})
+
+test('a connection cut in the middle is an UNAVAILABLE, and the pool serves on', async () => {
+  const failed = await inTransaction(pool, async (tx) => {
+    await tx.query('update account set amount = 7')
+    await tx.query('select pg_terminate_backend(pg_backend_pid())')
+  }).catch((error: unknown) => error)
+  assert.equal(explainFailure(failed)?.code, 'UNAVAILABLE')
+  assert.deepEqual(await amounts(), [0, 0])
+})
+
+test('a full pool answers UNAVAILABLE within its time limit instead of waiting for ever', async () => {
+  const small = createPool({ url, max: 1, log: silentLog, connectTimeoutMs: 100 })
+  try {
+    const held = await small.connect()
+    const failed = await small.query('select 1').catch((error: unknown) => error)
+    assert.equal(explainFailure(failed)?.code, 'UNAVAILABLE')
+    held.release()
+    assert.equal((await small.query('select 1 as one')).rows[0].one, 1)
+  } finally {
+    await small.end()
+  }
+})
+
+test('a statement that takes too long is stopped', async () => {
+  const impatient = createPool({ url, max: 1, log: silentLog, statementTimeoutMs: 50 })
+  try {
+    const failed = await impatient.query('select pg_sleep(60)').catch((error: unknown) => error)
+    assert.equal(explainFailure(failed)?.code, 'UNAVAILABLE')
+  } finally {
+    await impatient.end()
+  }
+})
+
+const explained: [sql: string, values: unknown[], code: string | undefined][] = [
+  ['select $1::text', ['a\0b'], 'INVALID_REQUEST'],
+  ['select $1::jsonb', ['{"a":"\\u0000"}'], 'INVALID_REQUEST'],
+  ['select $1::jsonb', ['"\\ud800"'], 'INVALID_REQUEST'],
+  ['select $1::uuid', ['x'], 'INVALID_REQUEST'],
+  ['select 1/0', [], 'INVALID_REQUEST'],
+  ['insert into account values (1, 1)', [], undefined],
+  ['selec', [], undefined],
+]
+
+for (const [sql, values, code] of explained) {
+  test(`a failure of «${sql}» is ${code ?? 'a bug until somebody who knows the table explains it'}`, async () => {
+    const failed = await pool.query(sql, values).catch((error: unknown) => error)
+    assert.ok(failed instanceof Error)
+    assert.equal(explainFailure(failed)?.code, code)
+  })
+}
+
+test('a foreign-key violation is not taken for HTTP 503', () => {
+  const violation = Object.assign(new Error('violates foreign key constraint'), { code: '23503' })
+  assert.equal(explainFailure(violation), null)
+})
