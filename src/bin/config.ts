@@ -1,7 +1,9 @@
 // The only reader of the environment: once, validated, failing with the variable's name. Flags mirror the variables and
 // win over them.
 import { resolve } from 'node:path'
+import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
+import { parseAllow } from '../egress/allow.ts'
 import { type FaultPlan, faultPoints } from '../kernel/fault.ts'
 
 export interface Config {
@@ -149,7 +151,10 @@ const faults = z.string().transform((text, context): FaultPlan => {
 
 const variables = z.object({
   PORT: wholeNumber(1, 65_535).default(8080),
-  HOST: z.string().default('127.0.0.1'),
+  HOST: z
+    .string()
+    .regex(/^[\w.:-]+$/, 'must be an address or a host name')
+    .default('127.0.0.1'),
   MUSTER_DATA_DIR: z.string().default('.muster'),
   DATABASE_URL: z
     .string()
@@ -159,9 +164,9 @@ const variables = z.object({
   MUSTER_SECRET_KEY: z.string().optional(),
   MUSTER_ROLE: z.enum(['all', 'api', 'worker'], 'must be all, api or worker').default('all'),
   MUSTER_PUBLIC_URL: httpUrl.optional(),
-  MUSTER_TRUST_PROXY: list.default([]),
+  MUSTER_TRUST_PROXY: list.refine((entries) => entries.every(isProxy), 'must be addresses or CIDR ranges').default([]),
   MUSTER_RATE_LIMIT: wholeNumber(0, 1_000_000).default(300),
-  MUSTER_EGRESS_ALLOW: list.default([]),
+  MUSTER_EGRESS_ALLOW: list.refine(isAllowList, 'must be hosts, host:port or CIDR ranges').default([]),
   MUSTER_DEMO: onOff.default('on'),
   MUSTER_LOG_LEVEL: z
     .enum(['debug', 'info', 'warn', 'error', 'silent'], 'must be debug, info, warn, error or silent')
@@ -176,8 +181,21 @@ const variables = z.object({
   GOOGLE_VERTEX_LOCATION: z.string().optional(),
 })
 
+/** What Fastify takes; it would complain as well, but only after the database was started, and without the name. */
+const isProxy = (entry: string): boolean =>
+  ['loopback', 'linklocal', 'uniquelocal'].includes(entry) || ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry)
+
+function isAllowList(entries: string[]): boolean {
+  try {
+    parseAllow(entries)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** A wildcard address is where we listen, not where anyone can go. */
-function urlHost(host: string): string {
+export function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return host.includes(':') ? `[${host}]` : host
 }

@@ -23,7 +23,9 @@ export async function listPage<Row extends { id: string }, Item>(
   const { limit, cursor } = list.query
   const after = cursor === undefined ? null : decodeCursor(cursor)
   const at = list.values.length + 2
-  const where = after ? `where (created_at, id) < (timestamptz 'epoch' + $${at} * interval '1 us', $${at + 1}::uuid)` : ''
+  const where = after
+    ? `where (created_at, id) < (timestamptz 'epoch' + $${at} * interval '1 us', $${at + 1}::uuid)`
+    : ''
   const { rows } = await db.query<Row & Positioned>(
     `select *, (extract(epoch from created_at) * 1000000)::bigint as cursor_at from (${list.sql}) as listed ${where}
      order by created_at desc, id desc limit $${list.values.length + 1}`,

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
+import { SEARCH_PATH } from './pool.ts'
 
 export interface Migration {
   version: number
@@ -45,6 +46,7 @@ export async function migrate({ url, migrations, log, onProgress }: MigrateOptio
   const client = new pg.Client({
     connectionString: url,
     application_name: 'muster-migrate',
+    options: SEARCH_PATH,
     connectionTimeoutMillis: 5_000,
   })
   client.on('error', (error) => log.warn({ error: error.message }, 'the migration connection was lost'))

@@ -3,9 +3,18 @@
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
 
+/** A statement that each connection parses and plans once. For hot SQL; the name stands for this very text. */
+export interface PreparedSql {
+  name: string
+  text: string
+}
+
 /** What a store needs: the pool itself or one client inside a transaction. */
 export interface Db {
-  query<Row extends pg.QueryResultRow>(sql: string, values?: readonly unknown[]): Promise<pg.QueryResult<Row>>
+  query<Row extends pg.QueryResultRow>(
+    sql: string | PreparedSql,
+    values?: readonly unknown[],
+  ): Promise<pg.QueryResult<Row>>
 }
 
 export type Pool = pg.Pool
@@ -18,6 +27,12 @@ export interface PoolOptions {
   connectTimeoutMs?: number
   statementTimeoutMs?: number
 }
+
+/**
+ * Our tables live in public, whoever we connect as. Without this a role called muster would find and make them in the
+ * schema muster, because a search path begins with the schema named like the user.
+ */
+export const SEARCH_PATH = '-c search_path=public'
 
 // int8 (audit seq, counts) fits a double for the next 285,000 years at a thousand rows a second.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -33,6 +48,7 @@ export function createPool({
     connectionString: url,
     max,
     application_name: 'muster',
+    options: SEARCH_PATH,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: 30_000,
     statement_timeout: statementTimeoutMs,

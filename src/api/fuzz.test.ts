@@ -1,0 +1,160 @@
+// Every route of the OpenAPI document, under several identities, with bodies made from its own schemas and then broken.
+// Whatever is sent: no 5xx, no undocumented status, the envelope on every error, answers that fit their schemas (the
+// test kit parses each), and a refused request changes no row. A new route is in the document and so cannot escape.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { createTestApp } from '../../test/kit/app.ts'
+import { dumpRows } from '../../test/kit/database.ts'
+import { signInByLink } from '../../test/kit/people.ts'
+import { newId } from '../kernel/id.ts'
+import { errorSchema } from './errors.ts'
+
+interface Schema {
+  type?: string | string[]
+  properties?: Record<string, Schema>
+  required?: string[]
+  enum?: unknown[]
+  anyOf?: Schema[]
+  format?: string
+  minimum?: number
+  maximum?: number
+  minLength?: number
+}
+
+interface Operation {
+  route: string
+  body: Schema | null
+  statuses: string[]
+}
+
+const RUNS_PER_ROUTE = Number(process.env.MUSTER_FUZZ_RUNS ?? 12)
+const seed = Number(process.env.MUSTER_FUZZ_SEED ?? Date.now() % 1_000_000)
+
+const kit = await createTestApp({ signInLimit: 0 })
+const project = await kit.createProject('fuzzed')
+const other = await kit.createProject('other')
+const identities = {
+  nobody: { token: null },
+  viewer: { token: (await kit.createKey(project.id, 'viewer')).key },
+  member: { token: (await kit.createKey(project.id, 'member')).key },
+  admin: { token: (await kit.createKey(project.id, 'admin')).key },
+  other_admin: { token: (await kit.createKey(other.id, 'admin')).key },
+  person: { cookie: (await signInByLink(kit, { member: { projectId: project.id, role: 'admin' } })).cookie },
+  instance: {},
+}
+const operations = readOperations(
+  (await kit.call<{ paths: Record<string, Record<string, never>> }>('GET /openapi.json')).body,
+)
+
+test('the document lists the routes', () => assert.ok(operations.length >= 30, `${operations.length}`))
+
+for (const operation of operations) {
+  test(`${operation.route} withstands whatever is sent (MUSTER_FUZZ_SEED=${seed})`, async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...(Object.keys(identities) as (keyof typeof identities)[])),
+        bodyOf(operation),
+        idArbitrary(operation),
+        async (identity, body, id) => {
+          const before = await dump()
+          const answer = await kit.call(operation.route.replace(/:\w+/g, id), {
+            ...identities[identity],
+            ...(body === undefined ? {} : { body }),
+          })
+          const shown = `${identity} ${answer.status} ${answer.text.slice(0, 300)}`
+          assert.ok(answer.status < 500, shown)
+          if (answer.status < 400) {
+            assert.ok(operation.statuses.includes(String(answer.status)), `undocumented: ${shown}`)
+            return
+          }
+          assert.ok(errorSchema.safeParse(answer.body).success, `no envelope: ${shown}`)
+          assert.deepEqual(await dump(), before, `a refused request changed a row: ${shown}`)
+        },
+      ),
+      { numRuns: RUNS_PER_ROUTE, seed },
+    )
+  })
+}
+
+/** Ids of this project and another, unknown ones, and what is no id. DELETE of the project itself would end the test. */
+function idArbitrary(operation: Operation): fc.Arbitrary<string> {
+  const mine = /^(DELETE) \/api\/projects\/:\w+$/.test(operation.route) ? newId() : project.id
+  return fc.oneof(
+    { weight: 4, arbitrary: fc.constant(mine) },
+    fc
+      .constantFrom(other.id === mine ? newId() : newId(), newId(), 'x', '%00', "'or 1=1", '..', 'offline'.repeat(20))
+      .map(encodeURIComponent),
+  )
+}
+
+function bodyOf({ body }: Operation): fc.Arbitrary<unknown> {
+  if (body === null) return fc.oneof(fc.constant(undefined), fc.constant({}), fc.jsonValue({ maxDepth: 2 }))
+  return fc.oneof(
+    { weight: 3, arbitrary: valid(body) },
+    { weight: 3, arbitrary: broken(body) },
+    fc.jsonValue({ maxDepth: 3 }),
+  )
+}
+
+/** What the schema allows, as far as its keywords say. */
+function valid(schema: Schema): fc.Arbitrary<unknown> {
+  if (schema.anyOf) return fc.oneof(...schema.anyOf.map(valid))
+  if (schema.enum) return fc.constantFrom(...schema.enum)
+  switch ([schema.type].flat()[0]) {
+    case 'object': {
+      const fields = Object.fromEntries(
+        Object.entries(schema.properties ?? {}).map(([name, field]) => [name, valid(field)]),
+      )
+      return fc.record(fields, { requiredKeys: schema.required ?? [] })
+    }
+    case 'integer':
+      return fc.integer({ min: schema.minimum ?? -5, max: Math.min(schema.maximum ?? 1_000_000, 2_000_000_000) })
+    case 'number':
+      return fc.double({ min: schema.minimum ?? -5, max: schema.maximum ?? 1e6, noNaN: true })
+    case 'boolean':
+      return fc.boolean()
+    case 'null':
+      return fc.constant(null)
+    default:
+      return text(schema)
+  }
+}
+
+function text(schema: Schema): fc.Arbitrary<string> {
+  if (schema.format === 'email') return fc.uuid().map((id) => `${id}@example.com`)
+  if (schema.format === 'date-time') return fc.constantFrom('2099-01-01T00:00:00Z', '1999-01-01T00:00:00Z')
+  if (schema.format === 'uuid') return fc.uuid()
+  return fc.oneof(
+    fc.string({ unit: 'grapheme', minLength: schema.minLength ?? 1, maxLength: 250 }),
+    fc.constantFrom('a', '<script>', '\u202e', "'; drop table x;--"),
+  )
+}
+
+/** A valid body with one thing wrong. */
+function broken(schema: Schema): fc.Arbitrary<unknown> {
+  const names = Object.keys(schema.properties ?? {})
+  return fc
+    .tuple(valid(schema), fc.constantFrom('extra', ...names), fc.jsonValue({ maxDepth: 2 }))
+    .map(([body, name, value]) => (typeof body === 'object' && body !== null ? { ...body, [name]: value } : body))
+}
+
+function readOperations(document: { paths: Record<string, Record<string, never>> }): Operation[] {
+  return Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]: [string, { requestBody?: unknown; responses?: object }]) => {
+      const content = operation.requestBody as { content?: Record<string, { schema: Schema }> } | undefined
+      return {
+        route: `${method.toUpperCase()} ${path.replace(/\{(\w+)\}/g, ':$1')}`,
+        body: content?.content?.['application/json']?.schema ?? null,
+        statuses: Object.keys(operation.responses ?? {}),
+      }
+    }),
+  )
+}
+
+/** Use of credentials and refused sign-ins are noted by design, whatever the answer. */
+async function dump(): Promise<unknown> {
+  await kit.pool.query('update api_keys set last_used_at = null')
+  const { 'auth.sessions': _sessions, 'public.audit_log': log = [], ...rest } = await dumpRows(kit.pool)
+  return { ...rest, log: log.filter((line) => !line.includes('user.sign_in_refused')) }
+}
