@@ -1,0 +1,53 @@
+// Logs, metrics and traces of the process. What happened to a run is in its journal, not here. Log lines are JSON on
+// standard output, one sentence with ids as fields; every line passes the redactor as the last thing before it is
+// written, so messages, fields, child bindings and errors are all covered, whoever logs.
+
+import { type LevelWithSilent, type Logger as PinoLogger, pino } from 'pino'
+import { isColorSupported, prettyFactory } from 'pino-pretty'
+import type { Log } from '../kernel/log.ts'
+import { toPlain } from './plain.ts'
+import { createRedactor, type Redactor } from './redact.ts'
+
+export type LogLevel = LevelWithSilent
+
+export type Logger = PinoLogger & Log & Pick<Redactor, 'registerSecret'> & { readonly redactor: Redactor }
+
+export interface LoggerOptions {
+  readonly level: LogLevel
+  /** For people at a terminal; otherwise a line is one JSON object. */
+  readonly pretty: boolean
+  readonly destination?: { write(line: string): unknown }
+}
+
+export function createLogger(options: LoggerOptions): Logger {
+  const redactor = createRedactor()
+  const { destination = pino.destination({ fd: 1, sync: true }) } = options
+  const prettify = prettyFactory({ colorize: isColorSupported, translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid' })
+  const output = options.pretty ? { write: (line: string) => destination.write(prettify(line)) } : destination
+  const logger = pino(
+    {
+      level: options.level,
+      base: { pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: {
+        level: (label) => ({ level: label }),
+        // Errors anywhere in the fields become plain data here, with their causes; JSON would make them {}.
+        log: (fields) => toPlain(fields) as Record<string, unknown>,
+      },
+      // Already plain; pino's own would cut the causes down to text.
+      serializers: { err: (plain) => plain },
+      hooks: { streamWrite: (line) => redactLine(line, redactor) },
+    },
+    output,
+  )
+  return Object.assign(logger, { redactor, registerSecret: redactor.registerSecret })
+}
+
+/** On the finished line, because child bindings and formatted messages pass no hook of pino's before it. */
+function redactLine(line: string, redactor: Redactor): string {
+  try {
+    return `${JSON.stringify(redactor.clean(JSON.parse(line)))}\n`
+  } catch {
+    return `${redactor.scrub(line.trimEnd())}\n`
+  }
+}
