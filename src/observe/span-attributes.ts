@@ -1,0 +1,51 @@
+import type { Redactor } from './redact.ts'
+import type { SpanAttributes } from './tracing.ts'
+
+/** By its last part, in the vocabularies of OpenTelemetry's GenAI conventions, the AI SDK and OpenInference:
+ * `gen_ai.input.messages` is content, `gen_ai.usage.input_tokens` and `gen_ai.response.model` are not. */
+const contentParts = new Set([
+  'args',
+  'arguments',
+  'body',
+  'completion',
+  'content',
+  'definitions',
+  'input',
+  'instructions',
+  'messages',
+  'object',
+  'output',
+  'prompt',
+  'reasoning',
+  'result',
+  'results',
+  'system_instructions',
+  'text',
+  'toolcalls',
+  'tool_calls',
+  'value',
+  'values',
+])
+
+type PlainAttributes = Record<string, string | number | boolean | string[]>
+
+/** What may be sent of a span's attributes: no content unless allowed, no secrets in any case. */
+export function presentAttributes(
+  attributes: SpanAttributes,
+  redactor: Redactor,
+  options: { recordContent: boolean },
+): PlainAttributes {
+  const present: PlainAttributes = {}
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined) continue
+    if (!options.recordContent && isContent(name)) continue
+    // Through an object, so that a secret's name counts too.
+    const cleaned = redactor.clean({ [name]: value }) as PlainAttributes
+    Object.assign(present, cleaned)
+  }
+  return present
+}
+
+export function isContent(name: string): boolean {
+  return contentParts.has(name.split('.').at(-1)?.toLowerCase() ?? '')
+}
