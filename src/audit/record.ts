@@ -1,6 +1,6 @@
 // Who did what. An entry is written by the very statement that makes the change, so there is no change without its
 // entry and no entry without its change, and it costs no round trip of its own.
-import type { Db } from '../db/pool.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 
@@ -20,20 +20,33 @@ const COLUMN_TYPES = ['uuid', 'text', 'text', 'text', 'text', 'text', 'uuid', 't
 
 /**
  * Runs one data-changing statement that ends in `returning` and notes it in the audit log, atomically and in one round
- * trip. Where the statement changed no row nothing is noted. Answers the rows it returned.
+ * trip. Where the statement changed no row nothing is noted. Answers the rows it returned. `sql` is a constant of the
+ * source, everything that varies is among `values`: connections keep it prepared.
  */
 export async function changeAudited<Row extends object>(
   db: Db,
   change: { sql: string; values: readonly unknown[]; note: AuditNote },
 ): Promise<Row[]> {
-  const noteValues = COLUMN_TYPES.map((type, index) => `$${change.values.length + index + 1}::${type}`).join(', ')
-  const { rows } = await db.query<Row>(
-    `with change as (${change.sql}),
-       noted as (insert into audit_log (${COLUMNS}) select ${noteValues} where exists (select from change))
-     select * from change`,
-    [...change.values, ...valuesOf(change.note)],
-  )
+  const { rows } = await db.query<Row>(withNote(change.sql, change.values.length), [
+    ...change.values,
+    ...valuesOf(change.note),
+  ])
   return rows
+}
+
+// Planning a change together with its note takes PostgreSQL as long as executing it, so it is done once a connection.
+const withNotes = new Map<string, PreparedSql>()
+
+function withNote(sql: string, valueCount: number): PreparedSql {
+  const known = withNotes.get(sql)
+  if (known) return known
+  const noteValues = COLUMN_TYPES.map((type, index) => `$${valueCount + index + 1}::${type}`).join(', ')
+  const text = `with change as (${sql}),
+       noted as (insert into audit_log (${COLUMNS}) select ${noteValues} where exists (select from change))
+     select * from change`
+  const prepared = { name: `change_${withNotes.size + 1}`, text }
+  withNotes.set(sql, prepared)
+  return prepared
 }
 
 /** Notes what is no single statement of ours: a sign-in, a refused capability, a change made inside a transaction. */
