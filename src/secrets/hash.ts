@@ -1,9 +1,9 @@
-import { type Argon2Parameters, argon2, createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { type Argon2Parameters, argon2, hash as digest, randomBytes, timingSafeEqual } from 'node:crypto'
 import { unavailable } from '../kernel/errors.ts'
 
 /** For secrets of 128 random bits and more: keys, tokens. Passwords need `hashPassword`. */
 export function sha256(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+  return digest('sha256', text, 'buffer')
 }
 
 /** Takes the same time wherever the two differ, and does not tell their lengths. */
