@@ -7,19 +7,22 @@ import type { Metrics } from '../observe/metrics.ts'
  * carry one-time tokens.
  */
 export function watchRequests(app: FastifyInstance, { log, metrics }: { log: Log; metrics: Metrics }): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
     // Pages say otherwise; whatever else we answer, also an error, is for the one who asked.
     reply.header('cache-control', 'no-store')
+    done()
   })
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown'
     const durationMs = reply.elapsedTime
     metrics.observeHttp({ method: request.method, route, status: reply.statusCode, durationMs })
-    if (request.routeOptions.config.unlimited) return
-    log.debug(
-      { request_id: request.id, method: request.method, route, status: reply.statusCode, duration_ms: durationMs },
-      'request answered',
-    )
+    if (!request.routeOptions.config.unlimited) {
+      log.debug(
+        { request_id: request.id, method: request.method, route, status: reply.statusCode, duration_ms: durationMs },
+        'request answered',
+      )
+    }
+    done()
   })
 }

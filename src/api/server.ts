@@ -2,7 +2,6 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import cookie from '@fastify/cookie'
-import helmet from '@fastify/helmet'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
 import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Pool } from '../db/pool.ts'
@@ -31,7 +30,9 @@ import { addProviderRoutes } from './routes/providers.ts'
 import { addSessionRoutes } from './routes/sessions.ts'
 import { addSettingsRoutes } from './routes/settings.ts'
 import { addSystemRoutes, type Readiness } from './routes/system.ts'
+import { addSecurityHeaders } from './security-headers.ts'
 import { createSerializer } from './serializer.ts'
+import { traceRequests } from './trace-requests.ts'
 
 export type App = FastifyInstance<
   RawServerDefault,
@@ -97,9 +98,10 @@ export async function createServer(options: ServerOptions): Promise<App> {
   app.addHook('onRoute', ({ method, url }) => {
     for (const one of [method].flat()) options.onRoute?.(`${one} ${url}`)
   })
+  traceRequests(app, options.tracer)
   watchRequests(app, options)
   answerUnknownRoutes(app)
-  await app.register(helmet, { ...securityHeaders(options.publicUrl) })
+  addSecurityHeaders(app, options.publicUrl)
   await app.register(cookie)
   const limits = createRateLimits({
     perSecond: options.rateLimit,
@@ -136,27 +138,4 @@ function allowedOrigins(publicUrl: URL): ReadonlySet<string> {
   if (!loopback.includes(publicUrl.hostname)) return new Set([publicUrl.origin])
   const port = publicUrl.port ? `:${publicUrl.port}` : ''
   return new Set(loopback.map((host) => `${publicUrl.protocol}//${host}${port}`))
-}
-
-function securityHeaders(publicUrl: URL) {
-  return {
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: {
-        defaultSrc: ["'none'"],
-        scriptSrc: ["'self'"],
-        styleSrc: ["'self'", "'unsafe-inline'"],
-        imgSrc: ["'self'", 'data:'],
-        fontSrc: ["'self'"],
-        connectSrc: ["'self'"],
-        formAction: ["'self'"],
-        baseUri: ["'none'"],
-        frameAncestors: ["'none'"],
-      },
-    },
-    strictTransportSecurity: publicUrl.protocol === 'https:' ? { maxAge: 31_536_000 } : false,
-    referrerPolicy: { policy: 'no-referrer' as const },
-    xFrameOptions: { action: 'deny' as const },
-    crossOriginEmbedderPolicy: false,
-  }
 }
