@@ -1,15 +1,21 @@
-import { writeSync } from 'node:fs'
+import { existsSync, writeFileSync, writeSync } from 'node:fs'
 import { claimDataFolder } from '../../src/db/embedded/data-folder.ts'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 
 // A process of its own that claims a data folder and runs the embedded server, to be killed or run as another user.
-// Argument: {"dataDir", "relocationDir"?, "packaged"?, "claimOnly"?} as JSON. Prints one line of JSON when it is up or
-// has failed, ends the server on SIGTERM, and ends with its standard input, so that it never outlives a test.
+// Argument: {"dataDir", "relocationDir"?, "packaged"?, "claimOnly"?, "gate"?} as JSON. Prints one line of JSON when it
+// is up or has failed, ends the server on SIGTERM, and ends with its standard input, so that it never outlives a test.
+// With a gate it waits until that file is there, so that many can set out in the same moment.
 
 const options = JSON.parse(process.argv[2] ?? '{}')
 const tell = (line: object): void => {
   writeSync(1, `${JSON.stringify(line)}\n`)
+}
+
+if (options.gate) {
+  writeFileSync(`${options.gate}.${process.pid}`, '')
+  while (!existsSync(options.gate));
 }
 
 try {

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import {
   familyOf,
   isAnythingLeft,
+  isRoot,
   makeFolder,
   makeServer,
   pidOfServer,
@@ -91,7 +92,9 @@ test('a left-over pid file that names an innocent process harms neither the proc
   const pidFile = join(folder.path, 'postgres', 'postmaster.pid')
   const text = await readFile(pidFile, 'utf8')
   await server.stop()
-  const innocent = spawn('sleep', ['600'], { stdio: 'ignore' })
+  // Of the server's own user: PostgreSQL itself sees that a process of another user is not a server of its own.
+  const { uid, gid } = await stat(join(folder.path, 'postgres'))
+  const innocent = spawn('sleep', ['600'], { stdio: 'ignore', ...(isRoot ? { uid, gid } : {}) })
   await once(innocent, 'spawn')
   try {
     for (const pid of [innocent.pid, process.pid, 999_999_999, -1]) {

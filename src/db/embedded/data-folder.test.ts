@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { isRoot, makeFolder, nobody, startChild } from '../../../test/kit/embedded-kit.ts'
+import { isRoot, makeFolder, nobody, startChild, until } from '../../../test/kit/embedded-kit.ts'
 import { claimDataFolder } from './data-folder.ts'
 import { identifyProcess } from './process-table.ts'
 
@@ -53,7 +53,12 @@ test('a server in another container, where pids mean nothing, is seen by its loc
 test('of many servers starting at once on a stale file exactly one wins', async (t) => {
   const folder = await makeFolder(t)
   await writeFile(pidFileOf(folder.path), '999999999\n1\n\n')
-  const children = await Promise.all(Array.from({ length: 5 }, () => startChild(folder, { claimOnly: true })))
+  const gate = join(folder.path, 'gate')
+  const starting = Array.from({ length: 5 }, () => startChild(folder, { claimOnly: true, gate }))
+  const areAtTheGate = async () => (await readdir(folder.path)).filter((name) => name.startsWith('gate.')).length === 5
+  await until(areAtTheGate, 'all of them are about to claim')
+  await writeFile(gate, '')
+  const children = await Promise.all(starting)
   const winners = children.filter(({ said }) => said.outcome === 'claimed')
   assert.equal(winners.length, 1)
   for (const { said } of children)
