@@ -5,7 +5,7 @@ import { createEgress } from '../egress/egress.ts'
 import { createSignInLink } from '../identity/sign-in-links.ts'
 import { ensureInstanceAdmin } from '../identity/users.ts'
 import { silentLog } from '../kernel/log.ts'
-import { type Config, ConfigError } from './config.ts'
+import { type Config, ConfigError, urlHost } from './config.ts'
 import { migrateDatabase } from './database.ts'
 import { readRunningPid } from './running-pid.ts'
 import { readInstanceSecrets } from './secrets.ts'
@@ -65,8 +65,8 @@ async function withPool<Result>(url: string, use: (pool: Pool) => Promise<Result
 async function askReadiness(config: Config): Promise<string> {
   const egress = createEgress({ allow: [] })
   try {
-    const host = config.host === '0.0.0.0' || config.host === '::' ? 'localhost' : config.publicUrl.hostname
-    const url = `http://${config.host.includes(':') ? `[${config.host}]` : host}:${config.port}/readyz`
+    // Where it listens on this machine; the public address may be that of a proxy elsewhere.
+    const url = `http://${urlHost(config.host)}:${config.port}/readyz`
     const answer = await egress.fetch('trusted')(url, { signal: AbortSignal.timeout(3_000) })
     await answer.body?.cancel()
     return answer.ok ? 'ready' : `not ready (${answer.status})`

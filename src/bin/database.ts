@@ -19,17 +19,19 @@ export const migrationsFolder = fileURLToPath(new URL('../../migrations', import
 
 const WAIT_FOR_EXTERNAL_MS = 30_000
 
-/** Up and answering, not yet migrated. */
+/** Up and answering, not yet migrated. `onStoppable` hears how to stop it before it starts, which takes seconds. */
 export async function openDatabase(
   config: Config,
   log: Log,
   onProgress: (sentence: string) => void,
+  onStoppable: (stop: () => Promise<void>) => void = () => {},
 ): Promise<Database> {
   if (config.databaseUrl !== null) {
     await waitForExternal(config.databaseUrl, onProgress)
     return { url: config.databaseUrl, description: 'external PostgreSQL', isUp: () => true, stop: async () => {} }
   }
   const server = createEmbeddedServer({ dataDir: config.dataDir, log, onProgress })
+  onStoppable(() => server.stop())
   const outcome = await server.start()
   return {
     url: server.url(),
@@ -46,16 +48,22 @@ export async function migrateDatabase(url: string, log: Log, onProgress: (senten
 /** A database that starts beside us (compose, a reboot) is waited for; a wrong address or password is said at once. */
 async function waitForExternal(url: string, onProgress: (sentence: string) => void): Promise<void> {
   const deadline = Date.now() + WAIT_FOR_EXTERNAL_MS
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     const failure = await tryToConnect(url)
     if (!failure) return
     const mayPass = explainFailure(failure)?.code === 'UNAVAILABLE'
     if (!mayPass || Date.now() > deadline) {
-      throw new Error(`DATABASE_URL cannot be used: ${failure.message || failure.name}`, { cause: failure })
+      throw new Error(`DATABASE_URL cannot be used: ${reasonOf(failure)}`, { cause: failure })
     }
-    onProgress('Waiting for the database')
+    if (attempt === 1) onProgress(`Waiting for the database (${reasonOf(failure)})`)
     await wait(500)
   }
+}
+
+/** A name with several addresses fails once for each, under an error without a message of its own. */
+function reasonOf(failure: Error): string {
+  const messages = failure instanceof AggregateError ? failure.errors.map((error: Error) => error.message) : []
+  return failure.message || messages.join(', ') || failure.name
 }
 
 async function tryToConnect(url: string): Promise<Error | null> {

@@ -10,18 +10,22 @@ export interface Shutdown {
 
 /** How long one part may take before the next is stopped all the same. */
 const PATIENCE_MS = 12_000
+/** Whoever started us (npx, a launcher, a shell) may pass on the Ctrl-C that we were sent as well. */
+const SAME_SIGNAL_MS = 500
+/** Leaving before these are done would leave a process or muster.pid behind. */
+const NEVER_HURRIED: ReadonlySet<string> = new Set(['database', 'data folder'])
 
-/** SIGTERM and SIGINT stop all parts and exit 0; a second signal waits no longer for parts that hang. */
+/** These signals stop all parts and exit 0; a second one waits no longer for parts that hang. */
 export function createShutdown(log: Log): Shutdown {
   const parts: { name: string; stop: () => Promise<unknown> }[] = []
   const hurry = Promise.withResolvers<void>()
   let underWay: Promise<void> | null = null
+  let askedAt = 0
 
   const stopAll = async (): Promise<void> => {
     for (const { name, stop } of parts.reverse()) {
       try {
-        // The database is never hurried: leaving before it has stopped would leave a process behind.
-        await (name === 'database' ? stop() : Promise.race([stop(), hurry.promise, patience(name, log)]))
+        await (NEVER_HURRIED.has(name) ? stop() : Promise.race([stop(), hurry.promise, patience(name, log)]))
       } catch (error) {
         log.warn({ part: name, err: error }, 'a part did not stop cleanly')
       }
@@ -33,9 +37,10 @@ export function createShutdown(log: Log): Shutdown {
   }
   const onSignal = (signal: NodeJS.Signals): void => {
     if (underWay) {
-      hurry.resolve()
+      if (performance.now() - askedAt > SAME_SIGNAL_MS) hurry.resolve()
       return
     }
+    askedAt = performance.now()
     log.info({ signal }, 'stopping')
     void now().then(() => process.exit(0))
   }
@@ -43,8 +48,8 @@ export function createShutdown(log: Log): Shutdown {
     log.error({ err: error }, 'an error nobody caught; stopping')
     void now().then(() => process.exit(1))
   }
-  process.on('SIGTERM', onSignal)
-  process.on('SIGINT', onSignal)
+  // SIGHUP: the terminal was closed. Unheard it would end us and leave the database running.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal)
   process.on('uncaughtException', onBug)
   process.on('unhandledRejection', onBug)
   return { last: (name, stop) => void parts.push({ name, stop }), now, isUnderWay: () => underWay !== null }

@@ -59,8 +59,7 @@ async function startParts(
   const secrets = await readInstanceSecrets(config, log)
   for (const secret of [secrets.adminToken, secrets.secretKey]) log.registerSecret(secret)
 
-  const database = await openDatabase(config, log, progress)
-  shutdown.last('database', () => database.stop())
+  const database = await openDatabase(config, log, progress, (stop) => shutdown.last('database', stop))
   log.registerSecret(database.url)
   await migrateDatabase(database.url, log, progress)
   const pool = createPool({ url: database.url, max: POOL_SIZE, log })
@@ -118,6 +117,10 @@ async function listen(app: Awaited<ReturnType<typeof createServer>>, config: Con
     const code = error instanceof Error && 'code' in error ? error.code : null
     if (code === 'EADDRINUSE')
       throw new ConfigError(`PORT ${config.port} is in use. Choose another: PORT=8081 npm start`)
+    if (code === 'EACCES')
+      throw new ConfigError(`PORT ${config.port} may not be opened by this user. Choose one above 1023.`)
+    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+      throw new ConfigError(`HOST ${config.host} is no address of this machine.`)
     throw error
   }
 }

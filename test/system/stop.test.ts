@@ -1,0 +1,117 @@
+// Stopping: by every signal, at every moment, with requests under way. The exit code is 0 and no process is left.
+import assert from 'node:assert/strict'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import pg from 'pg'
+import { runningUrl } from '../../src/db/embedded/running-url.ts'
+import { until } from '../kit/embedded-kit.ts'
+import { type Cleanup, type Muster, readiness, spawnMuster, startMuster } from '../kit/process.ts'
+
+const cleanExit = { code: 0, signal: null }
+
+for (const signal of ['SIGINT', 'SIGHUP'] as const) {
+  test(`${signal} ends it like SIGTERM: exit 0, nothing left`, async (t) => {
+    const muster = await startMuster(t)
+    assert.deepEqual(await muster.kill(signal), cleanExit)
+    await requireNothingLeft(muster)
+  })
+}
+
+const moments: { when: string; hasCome: (muster: Muster) => boolean }[] = [
+  { when: 'while the database is created', hasCome: (muster) => /Creating the database/.test(muster.stdout()) },
+  { when: 'when the database has just started', hasCome: (muster) => /the database is running/.test(muster.stderr()) },
+  { when: 'while it migrates', hasCome: (muster) => /Preparing the database/.test(muster.stdout()) },
+]
+
+test('SIGTERM during the start ends it at any moment with exit 0, and the next start works', async (t) => {
+  for (const { when, hasCome } of moments) {
+    const muster = await spawnMuster(t, ['start'])
+    await until(() => hasCome(muster) || !muster.isRunning(), `the start is at the point: ${when}`, 60_000)
+    assert.ok(muster.isRunning(), muster.stderr())
+    assert.deepEqual(await muster.kill('SIGTERM'), cleanExit, `${when}:\n${muster.stderr()}`)
+    assert.doesNotMatch(muster.stdout(), /is running/, `${when} came too late`)
+    assert.doesNotMatch(muster.stderr(), /^muster:/m, 'a stop that was asked for is told as a failure')
+    await requireNothingLeft(muster)
+    const next = await startMuster(t, { dataDir: muster.dataDir })
+    await next.stop()
+  }
+})
+
+test('SIGTERM while requests are under way: no new ones, those are answered, then exit 0', async (t) => {
+  const muster = await startMuster(t)
+  const lock = await lockProjects(t, muster)
+  const names = ['first', 'second', 'third', 'fourth', 'fifth']
+  const answers = Promise.all(names.map((name) => muster.call('POST /api/projects', { body: { name } })))
+  await until(() => lock.isWaitedForBy(names.length), 'all requests wait for the lock')
+
+  // Two at once count as one: whatever started the server may pass on what the server was sent as well.
+  muster.signal('SIGINT')
+  muster.signal('SIGTERM')
+  await until(async () => (await readiness(muster)) !== 200, 'no new requests are served')
+  assert.ok(muster.isRunning(), 'it ended before it had answered')
+  await lock.release()
+  assert.deepEqual(
+    (await answers).map(({ status }) => status),
+    names.map(() => 201),
+  )
+  assert.deepEqual(await muster.exited, cleanExit)
+  await requireNothingLeft(muster)
+
+  const next = await startMuster(t, { dataDir: muster.dataDir })
+  const { body } = await next.call<{ items: { name: string }[] }>('GET /api/projects')
+  assert.deepEqual(body.items.map(({ name }) => name).sort(), ['Demo', ...names].sort())
+})
+
+test('a second SIGTERM waits no longer for a request that hangs, and still leaves no process', async (t) => {
+  const muster = await startMuster(t)
+  const lock = await lockProjects(t, muster)
+  const hanging = muster.call('POST /api/projects', { body: { name: 'never made' } }).then(
+    ({ status, text }) => ({ status, text }),
+    () => ({ status: null, text: 'cut' }),
+  )
+  await until(() => lock.isWaitedForBy(1), 'the request waits for the lock')
+  muster.signal('SIGTERM')
+  await until(async () => {
+    muster.signal('SIGTERM')
+    return !muster.isRunning()
+  }, 'the server has ended')
+  assert.deepEqual(await muster.exited, cleanExit)
+  await requireNothingLeft(muster)
+  // Left alone the request would have been answered after 10 s, with the sentence about busy rows.
+  const { status, text } = await hanging
+  assert.ok(status === null || status === 503, text)
+  assert.doesNotMatch(text, /busy with the same rows/)
+})
+
+async function requireNothingLeft(muster: Muster): Promise<void> {
+  assert.deepEqual(await muster.processes(), [])
+  await assert.rejects(stat(join(muster.dataDir, 'muster.pid')), { code: 'ENOENT' })
+}
+
+interface TableLock {
+  isWaitedForBy(count: number): Promise<boolean>
+  release(): Promise<void>
+}
+
+/** Keeps every write to the projects waiting, from a connection of its own to the embedded database. */
+async function lockProjects(t: Cleanup, muster: Muster): Promise<TableLock> {
+  const url = (await runningUrl(muster.dataDir)) ?? assert.fail('the database does not run')
+  const client = new pg.Client({ connectionString: url })
+  // The server takes the database down under it.
+  client.on('error', () => {})
+  await client.connect()
+  const release = (): Promise<void> => client.end().catch(() => {})
+  t.after(release)
+  await client.query('begin')
+  await client.query('lock table projects in share mode')
+  return {
+    release,
+    isWaitedForBy: async (count) => {
+      const { rows } = await client.query<{ waiting: number }>(
+        'select count(*)::int as waiting from pg_locks where not granted',
+      )
+      return rows[0]?.waiting === count
+    },
+  }
+}
