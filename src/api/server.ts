@@ -11,6 +11,7 @@ import type { Log } from '../kernel/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracer } from '../observe/tracing.ts'
 import type { Cipher } from '../secrets/cipher.ts'
+import { createSecretCheck } from '../secrets/hash.ts'
 import { requireAccess } from './auth.ts'
 import { acceptJsonOnly, BODY_LIMIT } from './body.ts'
 import { answerMalformedHttp, createErrorHandler } from './errors.ts'
@@ -109,7 +110,8 @@ export async function createServer(options: ServerOptions): Promise<App> {
   })
   const keys = createKeyCache(pool)
   const origins = allowedOrigins(options.publicUrl)
-  requireAccess(app, { db: pool, keys, adminToken: options.adminToken, limits, allowedOrigins: origins })
+  const isAdminToken = createSecretCheck(options.adminToken)
+  requireAccess(app, { db: pool, keys, isAdminToken, limits, allowedOrigins: origins })
 
   addSystemRoutes(app, options)
   if (options.role === 'worker') return app
