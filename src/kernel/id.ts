@@ -5,8 +5,9 @@ import { randomUUID } from 'node:crypto'
  * v4, whose bits lie in the same places and which Node makes from a buffer: a tenth of the cost of asking for 16 bytes.
  */
 export function newId(nowMs = Date.now()): string {
-  const time = nowMs.toString(16).padStart(12, '0')
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
+  const high = Math.floor(nowMs / 0x1_0000).toString(16)
+  const low = (nowMs % 0x1_0000).toString(16)
+  return `${high.padStart(8, '0')}-${low.padStart(4, '0')}-7${randomUUID().slice(15)}`
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
