@@ -1,0 +1,60 @@
+// Stands between a server and its PostgreSQL, to fail as a network does: not there yet, or cut at the worst moment.
+import { createConnection, createServer, type Socket } from 'node:net'
+import type { Cleanup } from './process.ts'
+
+export interface DatabaseProxy {
+  /** The database's URL, by way of the proxy. */
+  readonly url: string
+  listen(): Promise<void>
+  /** From now on a connection is cut when the database has committed, before the client hears of it. */
+  cutAtCommit(isOn: boolean): void
+  /** How many connections were cut so. */
+  cuts(): number
+}
+
+// PostgreSQL's answer to `commit`: the message C with its length and the words.
+const committed = Buffer.from('C\0\0\0\x0bCOMMIT\0', 'latin1')
+
+export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: number): DatabaseProxy {
+  const target = new URL(databaseUrl)
+  const sockets = new Set<Socket>()
+  let isCutting = false
+  let cuts = 0
+
+  const server = createServer((client) => {
+    const database = createConnection(Number(target.port || 5432), target.hostname)
+    const end = (): void => {
+      client.destroy()
+      database.destroy()
+    }
+    for (const socket of [client, database]) {
+      sockets.add(socket)
+      socket.on('error', end).on('close', end)
+      socket.on('close', () => sockets.delete(socket))
+    }
+    client.on('data', (bytes) => database.write(bytes))
+    database.on('data', (bytes) => {
+      if (isCutting && bytes.includes(committed)) {
+        cuts++
+        end()
+      } else {
+        client.write(bytes)
+      }
+    })
+  })
+  t.after(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+  })
+
+  const url = new URL(databaseUrl)
+  url.host = `127.0.0.1:${port}`
+  return {
+    url: url.href,
+    listen: () => new Promise((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve)),
+    cutAtCommit: (isOn) => {
+      isCutting = isOn
+    },
+    cuts: () => cuts,
+  }
+}
