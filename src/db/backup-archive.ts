@@ -1,0 +1,124 @@
+// The .tar.gz itself, written and read as a stream: memory holds one part at a time, whatever the size.
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { type FileHandle, link, lstat, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createGzip } from 'node:zlib'
+import { extract, pack } from 'tar-stream'
+import type { Member } from './backup-manifest.ts'
+import { isCode, syncFolder } from './embedded/private-file.ts'
+
+export interface ArchiveWriter {
+  add(name: string, body: Buffer): Promise<Member>
+  /** Gives the file its name, which it has only when it is whole and on the disk. Answers its size. */
+  publish(): Promise<number>
+  /** Leaves nothing behind. Does nothing after `publish`. */
+  discard(): Promise<void>
+}
+
+const DRAFT = /^\.muster-backup-[0-9a-f]{16}\.partial$/
+const ABANDONED_AFTER_MS = 60 * 60_000
+
+export async function createArchive(file: string): Promise<ArchiveWriter> {
+  if (await lstat(file).catch(() => null)) throw alreadyThere(file)
+  const folder = dirname(file)
+  await removeAbandonedDrafts(folder)
+  const draft = join(folder, `.muster-backup-${randomBytes(8).toString('hex')}.partial`)
+  const handle = await openDraft(draft, file)
+  const tar = pack()
+  const written = pipeline(tar, createGzip(), (compressed) => handle.writeFile(compressed))
+  // Whoever adds or publishes hears of it; until then it must not count as unhandled.
+  written.catch(() => {})
+  const createdAt = new Date()
+  let isOpen = true
+
+  return {
+    async add(name, body) {
+      const added = new Promise<void>((resolve, reject) => {
+        const header = { name, size: body.length, mode: 0o600, mtime: createdAt }
+        tar.entry(header, body, (error) => (error ? reject(error) : resolve()))
+      })
+      await Promise.race([added, written])
+      return { name, size: body.length, sha256: createHash('sha256').update(body).digest('hex') }
+    },
+    async publish() {
+      tar.finalize()
+      await written
+      await handle.sync()
+      const { size } = await handle.stat()
+      await giveName(draft, file)
+      await handle.close()
+      isOpen = false
+      await syncFolder(folder)
+      return size
+    },
+    async discard() {
+      if (!isOpen) return
+      isOpen = false
+      tar.destroy()
+      await written.catch(() => {})
+      await handle.close().catch(() => {})
+      await rm(draft, { force: true })
+    },
+  }
+}
+
+/**
+ * The members in their order; each body is to be read to its end before the next member is asked for. Throws what the
+ * decoders throw, and at the end where the file goes on after its archive.
+ */
+export async function* readArchive(handle: FileHandle): AsyncGenerator<{ name: string; body: AsyncIterable<Buffer> }> {
+  // By its number: a handle that once lent itself to a stream which does not close it cannot be closed any more.
+  const source = createReadStream('', { fd: handle.fd, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
+  const gunzip = createGunzip()
+  const tar = extract()
+  const flow = pipeline(source, gunzip, tar)
+  flow.catch(() => {})
+  for await (const entry of tar) {
+    if (entry.header.type !== 'file') throw new Error(`${entry.header.name} is no plain file`)
+    // What comes out of gunzip is buffers; the types of streamx do not say so.
+    yield { name: entry.header.name, body: entry as AsyncIterable<Buffer> }
+  }
+  await flow
+  if (gunzip.bytesWritten !== (await handle.stat()).size) throw new Error('there is something after the archive')
+}
+
+async function openDraft(draft: string, file: string): Promise<FileHandle> {
+  try {
+    const handle = await open(draft, 'wx', 0o600)
+    await handle.chmod(0o600)
+    return handle
+  } catch (error) {
+    const why = isCode(error, 'ENOENT', 'ENOTDIR')
+      ? `there is no folder ${dirname(file)}`
+      : error instanceof Error
+        ? error.message
+        : String(error)
+    throw new Error(`${file} cannot be written: ${why}.`, { cause: error })
+  }
+}
+
+/** A link fails where the name is taken, a rename would replace; but not every file system (a USB stick) has links. */
+async function giveName(draft: string, file: string): Promise<void> {
+  try {
+    await link(draft, file)
+    await rm(draft)
+  } catch (error) {
+    if (isCode(error, 'EEXIST')) throw alreadyThere(file)
+    if (!isCode(error, 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS')) throw error
+    if (await lstat(file).catch(() => null)) throw alreadyThere(file)
+    await rename(draft, file)
+  }
+}
+
+/** What a killed backup left: it holds secrets and takes room. A younger one may be a backup under way. */
+async function removeAbandonedDrafts(folder: string): Promise<void> {
+  for (const name of await readdir(folder).catch(() => [])) {
+    if (!DRAFT.test(name)) continue
+    const found = await stat(join(folder, name)).catch(() => null)
+    if (found && Date.now() - found.mtimeMs > ABANDONED_AFTER_MS) await rm(join(folder, name), { force: true })
+  }
+}
+
+const alreadyThere = (file: string): Error => new Error(`${file} exists already: name a file that does not.`)

@@ -1,0 +1,67 @@
+import pg from 'pg'
+import { SEARCH_PATH } from './pool.ts'
+
+const CONNECT_WITHIN_MS = 10_000
+const TRANSACTION_TIMEOUT_SINCE = 170_000
+
+// A copy may take hours, so no time-out of a role or a server may end it; only waiting for a lock is bounded. Values are
+// written and read in one form whatever the server's settings are. Row security must fail a copy, not thin it out.
+const SETTINGS = {
+  statement_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
+  lock_timeout: '60s',
+  row_security: 'off',
+  datestyle: 'ISO, YMD',
+  intervalstyle: 'postgres',
+  bytea_output: 'hex',
+  extra_float_digits: '3',
+  timezone: 'UTC',
+}
+
+/** A connection of its own for one long transaction; ended, and with it the transaction, when the signal says so. */
+export async function withSession<Result>(
+  url: string,
+  signal: AbortSignal,
+  use: (client: pg.Client) => Promise<Result>,
+): Promise<Result> {
+  signal.throwIfAborted()
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'muster-backup',
+    options: SEARCH_PATH,
+    connectionTimeoutMillis: CONNECT_WITHIN_MS,
+    keepAlive: true,
+  })
+  let lost: Error | undefined
+  client.on('error', (error) => {
+    lost ??= error
+  })
+  const end = (): void => void client.end().catch(() => {})
+  signal.addEventListener('abort', end)
+  try {
+    await connect(client)
+    return await use(client)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (lost) throw new Error(`The connection to the database was lost: ${lost.message}.`, { cause: error })
+    throw error
+  } finally {
+    signal.removeEventListener('abort', end)
+    await client.end().catch(() => {})
+  }
+}
+
+async function connect(client: pg.Client): Promise<void> {
+  try {
+    await client.connect()
+  } catch (error) {
+    // A name with several addresses fails once for each, under an error without a message of its own.
+    const reasons: unknown[] = error instanceof AggregateError ? error.errors : [error]
+    const text = reasons.map((reason) => (reason instanceof Error ? reason.message : String(reason))).join(', ')
+    throw new Error(`The database cannot be reached: ${text}.`, { cause: error })
+  }
+  const sets = Object.entries(SETTINGS).map(([name, value]) => `set ${name} = '${value}'`)
+  await client.query(sets.join('; '))
+  const { rows } = await client.query<{ number: number }>(`select current_setting('server_version_num')::int as number`)
+  if ((rows[0]?.number ?? 0) >= TRANSACTION_TIMEOUT_SINCE) await client.query('set transaction_timeout = 0')
+}

@@ -1,0 +1,173 @@
+// `muster backup`: everything a database holds, in one file, from one snapshot, while others go on writing. The packages
+// that bring PostgreSQL hold no pg_dump, and a managed database is of any version, so a backup is made of what every
+// server since 15 can do: COPY. The schema is not in it; it is what the migrations named in the manifest make.
+//   backup-manifest  what is in the file          backup-archive  the file
+//   backup-catalog   what is in the database      backup-session  the connection
+//   open-backup, restore                          the way back
+import type pg from 'pg'
+import { to as copyTo } from 'pg-copy-streams'
+import { type ArchiveWriter, createArchive } from './backup-archive.ts'
+import { type CatalogTable, listSequences, listTables, plainName, quoted, quotedColumns } from './backup-catalog.ts'
+import {
+  type AppliedMigration,
+  type BackupSequence,
+  type BackupTable,
+  countRows,
+  formatVersion,
+  type Manifest,
+  type Member,
+  manifestName,
+  markerName,
+  secretMember,
+} from './backup-manifest.ts'
+import { withSession } from './backup-session.ts'
+import { pgFailure } from './failures.ts'
+
+export interface BackupOptions {
+  url: string
+  /** Must not exist. */
+  file: string
+  musterVersion: string
+  keyFingerprint: string | null
+  /** By the name of their file in the data folder. */
+  secrets: ReadonlyMap<string, string>
+  signal: AbortSignal
+}
+
+export interface BackupSummary {
+  tables: number
+  rows: number
+  bytes: number
+  /** Tables of other owners in the same database. */
+  leftOut: string[]
+}
+
+/** Small enough to be held a few times over, large enough for gzip and tar to cost nothing. */
+const PART_BYTES = 4 * 1024 * 1024
+const NEWLINE = 0x0a
+
+export async function writeBackup(options: BackupOptions): Promise<BackupSummary> {
+  const archive = await createArchive(options.file)
+  try {
+    return await withSession(options.url, options.signal, async (client) => {
+      const { tables, leftOut } = await openSnapshot(client)
+      const manifest = await writeMembers(client, archive, tables, options)
+      await client.query('commit')
+      const bytes = await archive.publish()
+      return { tables: manifest.tables.length, rows: countRows(manifest), bytes, leftOut }
+    })
+  } finally {
+    await archive.discard()
+  }
+}
+
+/**
+ * The locks come before the snapshot. Otherwise a migration could rewrite a table in between, and a table rewritten
+ * after a snapshot was taken looks empty to it.
+ */
+async function openSnapshot(client: pg.Client): Promise<{ tables: CatalogTable[]; leftOut: string[] }> {
+  const { rows } = await client.query<{ ledger: string | null }>(`select to_regclass('muster.migrations') as ledger`)
+  if (rows[0]?.ledger == null) throw nothingToBackUp()
+  const before = (await listTables(client)).filter((table) => table.isOurs)
+  await client.query('begin isolation level repeatable read read only')
+  try {
+    await client.query(`lock table ${['muster.migrations', ...before.map(quoted)].join(', ')} in access share mode`)
+  } catch (error) {
+    if (pgFailure(error)?.code === '55P03' || pgFailure(error)?.code === '42P01') throw beingChanged(error)
+    throw error
+  }
+  const all = await listTables(client)
+  const tables = all.filter((table) => table.isOurs)
+  if (JSON.stringify(tables) !== JSON.stringify(before)) throw beingChanged()
+  return { tables, leftOut: all.filter((table) => !table.isOurs).map(plainName) }
+}
+
+async function writeMembers(
+  client: pg.Client,
+  archive: ArchiveWriter,
+  tables: readonly CatalogTable[],
+  options: BackupOptions,
+): Promise<Manifest> {
+  const facts = await readFacts(client)
+  const migrations = await readMigrations(client)
+  if (migrations.length === 0) throw nothingToBackUp()
+  const made = { muster_version: options.musterVersion, created_at: facts.created_at }
+  await archive.add(markerName, toJson({ format: 'muster-backup', version: formatVersion, ...made }))
+  const copied: BackupTable[] = []
+  for (const table of tables) copied.push(await copyTable(client, archive, table))
+  const secrets: Member[] = []
+  for (const [name, text] of options.secrets) secrets.push(await archive.add(secretMember(name), Buffer.from(text)))
+  const manifest: Manifest = {
+    format_version: formatVersion,
+    ...made,
+    postgres_version: facts.postgres_version,
+    key_fingerprint: options.keyFingerprint,
+    migrations,
+    tables: copied,
+    // After the rows: a sequence stands outside the snapshot, and must be ahead of every row in it.
+    sequences: await readSequences(client),
+    secrets,
+  }
+  await archive.add(manifestName, toJson(manifest))
+  return manifest
+}
+
+async function copyTable(client: pg.Client, archive: ArchiveWriter, table: CatalogTable): Promise<BackupTable> {
+  const parts: Member[] = []
+  const folder = `tables/${encodeURIComponent(table.schema)}.${encodeURIComponent(table.name)}`
+  const add = async (body: Buffer): Promise<void> => {
+    parts.push(await archive.add(`${folder}/${String(parts.length + 1).padStart(6, '0')}.copy`, body))
+  }
+  const copy = client.query(copyTo(`copy ${quoted(table)} (${quotedColumns(table.columns)}) to stdout`))
+  let held: Buffer[] = []
+  let size = 0
+  for await (const chunk of copy as AsyncIterable<Buffer>) {
+    held.push(chunk)
+    size += chunk.length
+    // Inside a value a line end is written as \n, so a plain one always ends a row.
+    const end = size < PART_BYTES ? -1 : chunk.lastIndexOf(NEWLINE)
+    if (end === -1) continue
+    const rest = chunk.subarray(end + 1)
+    await add(Buffer.concat(held).subarray(0, size - rest.length))
+    held = [rest]
+    size = rest.length
+  }
+  if (size > 0) await add(Buffer.concat(held))
+  // The count arrives after the last row; the answer to another question comes after both.
+  await client.query('select')
+  return { schema: table.schema, name: table.name, columns: table.columns, rows: copy.rowCount, parts }
+}
+
+async function readFacts(client: pg.Client): Promise<Pick<Manifest, 'postgres_version' | 'created_at'>> {
+  const { rows } = await client.query<Pick<Manifest, 'postgres_version' | 'created_at'>>(
+    `select current_setting('server_version') as postgres_version, to_json(now())::jsonb #>> '{}' as created_at`,
+  )
+  const facts = rows[0]
+  if (!facts) throw new Error('the server did not say which version it is')
+  return facts
+}
+
+async function readMigrations(client: pg.Client): Promise<AppliedMigration[]> {
+  const { rows } = await client.query<AppliedMigration>(
+    `select version, name, checksum, breaking, to_json(applied_at)::jsonb #>> '{}' as applied_at
+     from muster.migrations order by version`,
+  )
+  return rows
+}
+
+async function readSequences(client: pg.Client): Promise<BackupSequence[]> {
+  const found: BackupSequence[] = []
+  for (const { schema, name } of await listSequences(client)) {
+    const { rows } = await client.query<{ last_value: string; is_called: boolean }>(
+      `select last_value::text as last_value, is_called from ${quoted({ schema, name })}`,
+    )
+    if (rows[0]) found.push({ schema, name, ...rows[0] })
+  }
+  return found
+}
+
+const toJson = (value: object): Buffer => Buffer.from(`${JSON.stringify(value, null, 2)}\n`)
+
+const nothingToBackUp = (): Error => new Error('There is nothing to back up: no Muster ever ran on this database.')
+const beingChanged = (cause?: unknown): Error =>
+  new Error('The tables are being changed by a migration: try again when it is over.', { cause })
