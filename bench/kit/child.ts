@@ -1,0 +1,58 @@
+// One side of a bench as a process of its own, so that neither side pays for the other or for the load.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+export interface Child extends AsyncDisposable {
+  address: string
+}
+
+const READY_WITHIN_MS = 30_000
+/** Of what a side complains about; under load it complains thousands of times a second. */
+const MOST_LINES = 10
+
+/** Starts a Node program that listens on the port named in PORT, and returns once its /readyz answers. */
+export async function startChild(args: readonly string[], environment: Record<string, string>): Promise<Child> {
+  const port = await freePort()
+  // Nothing else of our environment: a provider's key or a log level in it would change what is measured.
+  const env = { PATH: process.env.PATH ?? '', ...environment, PORT: String(port) }
+  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
+  let shown = 0
+  createInterface(child.stderr).on('line', (line) => {
+    if (!line.includes('"level":"info"') && ++shown <= MOST_LINES) console.error(line)
+  })
+  const address = `http://127.0.0.1:${port}`
+  const stop = async (): Promise<void> => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+  }
+  const deadline = performance.now() + READY_WITHIN_MS
+  while (!(await isReady(address))) {
+    if (child.exitCode !== null || performance.now() > deadline) {
+      await stop()
+      throw new Error(`This program did not get ready: node ${args.join(' ')}`)
+    }
+    await sleep(50)
+  }
+  return { address, [Symbol.asyncDispose]: stop }
+}
+
+async function isReady(address: string): Promise<boolean> {
+  const answer = await fetch(`${address}/readyz`).catch(() => null)
+  await answer?.body?.cancel()
+  return answer?.ok === true
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer()
+  probe.listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const address = probe.address()
+  probe.close()
+  await once(probe, 'close')
+  if (address === null || typeof address === 'string') throw new Error('the probe has no port')
+  return address.port
+}

@@ -1,0 +1,45 @@
+// PostgreSQL for a bench: the embedded server with its production settings (fsync on), a database for each side.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
+import { loadMigrations, migrate } from '../../src/db/migrate.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+
+export interface BenchServer extends AsyncDisposable {
+  /** A new database with all migrations applied; answers its URL. */
+  createDatabase(name: string): Promise<string>
+}
+
+export async function startBenchServer(): Promise<BenchServer> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
+  const server = createEmbeddedServer({ dataDir, log: silentLog })
+  await server.start()
+  const stop = async (): Promise<void> => {
+    await server.stop()
+    await rm(dataDir, { recursive: true, force: true })
+  }
+  // The server would outlive a bench that somebody stops half-way.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop().then(() => process.exit(130)))
+  const migrations = await loadMigrations(new URL('../../migrations', import.meta.url).pathname)
+  return {
+    createDatabase: async (name) => {
+      await withClient(server.url(), (client) => client.query(`create database "${name}" template template0`))
+      const url = Object.assign(new URL(server.url()), { pathname: `/${name}` }).href
+      await migrate({ url, migrations, log: silentLog })
+      return url
+    },
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+export async function withClient<Result>(url: string, use: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await use(client)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,18 @@
+// `npm run bench -- <name>`: measures one promise of the design against a plain peer in the same run, on this machine,
+// and exits 1 when the promise is not kept. Ratios count; absolute numbers are the machine's.
+import { benchHttp } from './http.ts'
+
+/** Each prints what it measured and answers whether its promise holds. */
+const benches: Readonly<Record<string, () => Promise<boolean>>> = {
+  http: benchHttp,
+}
+
+const [name = ''] = process.argv.slice(2)
+const bench = Object.hasOwn(benches, name) ? benches[name] : undefined
+if (bench) {
+  process.exitCode = (await bench()) ? 0 : 1
+} else {
+  if (name !== '') console.error(`There is no bench called ${name}.`)
+  console.error(`Run one of these: ${Object.keys(benches).join(', ')}. For example: npm run bench -- http`)
+  process.exitCode = 1
+}
