@@ -116,9 +116,12 @@ create table audit_log (
 create index audit_log_of_project on audit_log (project_id, seq desc);
 create index audit_log_xid on audit_log (xid);
 
--- A chain over committed audit rows, so that an altered, removed or slipped-in row is found (audit/seal.ts).
+-- A chain over committed audit rows, so that an altered, removed or slipped-in row is found. A block holds the rows with
+-- xid_from <= xid < xid_to and seq_from <= seq <= seq_to; seq_after and seq_until bound its region (audit/blocks.ts).
 create table audit_blocks (
   number bigint primary key,
+  seq_after bigint not null,
+  seq_until bigint,
   xid_from xid8 not null,
   xid_to xid8 not null,
   seq_from bigint not null,
@@ -127,6 +130,7 @@ create table audit_blocks (
   hash bytea not null,
   sealed_at timestamptz not null default muster.now()
 );
+create index audit_blocks_highest on audit_blocks (seq_to);
 
 create function muster.refuse_change() returns trigger language plpgsql as $$
 begin

@@ -1,0 +1,128 @@
+// How one region follows another (blocks.ts says what a region is):
+// - Without a restore there is one open region. Each block starts at the transaction id where the last one ended.
+// - A restore into another cluster shows in one of two ways. A row has an id below the newest block's end and yet a seq
+//   above all that is sealed: ids are counted anew, and the region ends at the highest sealed seq. Or a row has an id
+//   that this cluster has not given yet: the region ends at the last such row. Either end lies among the restored rows,
+//   and all that is written here comes above it, so the region is complete and closed.
+// - When a closed region is sealed to its last row, an open one begins above it, from the first transaction id.
+// Where neither shows, the ids of the restored rows fit into the counting here, and nothing needs to be done.
+// Every step follows from the newest block and the rows, so a crash or another restore between any two is no matter. It
+// all rests on one thing: a restore sets the sequence above every row it brings.
+import type { Client, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import {
+  type Block,
+  digestBoxes,
+  FIRST_XID,
+  type Head,
+  hashBlock,
+  LAST_SEQ,
+  LAST_XID,
+  lastSeqOfRegion,
+  type Region,
+  readHead,
+  type Xid,
+} from './blocks.ts'
+
+/** A region and how far it is sealed. */
+interface Position extends Region {
+  xidFrom: Xid
+}
+
+const BLOCK_ROWS = 5_000
+const LOCK_KEY = 0x61756469 // 'audi'
+
+/**
+ * Seals what is final now, and says how many rows. Nothing where another process is at it. Usually one block; a backlog
+ * becomes several. Rows newer than the oldest running transaction that writes wait for its end.
+ */
+export async function sealAudit(pool: Pool, blockRows = BLOCK_ROWS): Promise<{ sealed: number }> {
+  let sealed = 0
+  for (;;) {
+    const block = await inTransaction(pool, (tx) => sealBlock(tx, blockRows))
+    sealed += block?.rowCount ?? 0
+    if (!block || (block.seqUntil === null && block.rowCount < blockRows)) return { sealed }
+  }
+}
+
+async function sealBlock(tx: Client, blockRows: number): Promise<Block | null> {
+  const { rows } = await tx.query<{ got: boolean }>('select pg_try_advisory_xact_lock($1) as got', [LOCK_KEY])
+  if (!rows[0]?.got) return null
+  const head = await readHead(tx)
+  let position: Position = {
+    seqAfter: head.newest.seqAfter,
+    seqUntil: lastSeqOfRegion(head),
+    xidFrom: head.newest.xidTo,
+  }
+  for (;;) {
+    const xidTo = await findCut(tx, position, { xmin: head.xmin, blockRows })
+    if (xidTo !== null) return writeBlock(tx, head, position, xidTo)
+    if (position.seqUntil === null) return null
+    position = beginAbove(position.seqUntil, head)
+  }
+}
+
+function beginAbove(seqAfter: number, { highestForeignSeq }: Head): Position {
+  const isForeign = highestForeignSeq !== null && highestForeignSeq > seqAfter
+  return { seqAfter, seqUntil: isForeign ? highestForeignSeq : null, xidFrom: FIRST_XID }
+}
+
+/**
+ * The transaction id before which the next block ends, or null where there is nothing to seal. The rows of one
+ * transaction stay together, however many they are.
+ */
+async function findCut(
+  tx: Client,
+  position: Position,
+  { xmin, blockRows }: { xmin: Xid; blockRows: number },
+): Promise<Xid | null> {
+  const { xidFrom, seqAfter, seqUntil } = position
+  const { rows } = await tx.query<{ count: number; next: Xid | null }>(
+    `select count(*)::int as count, (max(xid)::text::numeric + 1)::text as next from (
+       select xid from audit_log where ${within(position)} order by xid limit $5
+     ) final`,
+    [xidFrom, seqUntil === null ? xmin : LAST_XID, seqAfter, seqUntil ?? LAST_SEQ, blockRows],
+  )
+  const found = rows[0]
+  if (!found?.next) return null
+  return seqUntil === null && found.count < blockRows ? xmin : found.next
+}
+
+async function writeBlock(tx: Client, head: Head, position: Position, xidTo: Xid): Promise<Block> {
+  const { seqAfter, seqUntil, xidFrom } = position
+  const number = head.newest.number + 1
+  const box = { number, xidFrom, xidTo, ...(await findSeqs(tx, position, xidTo)) }
+  const [contents] = await digestBoxes(tx, [box])
+  if (!contents) throw new Error('the rows of an audit block could not be read')
+  const { rowCount, digest } = contents
+  const block = { ...box, seqAfter, seqUntil, rowCount, sealedAt: head.now }
+  const hash = hashBlock(block, head.newest.hash, digest)
+  await tx.query(
+    `insert into audit_blocks
+       (number, seq_after, seq_until, xid_from, xid_to, seq_from, seq_to, row_count, hash, sealed_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, timestamptz 'epoch' + ($10 || ' microseconds')::interval)`,
+    [number, seqAfter, seqUntil, xidFrom, xidTo, box.seqFrom, box.seqTo, rowCount, hash, head.now],
+  )
+  return { ...block, hash }
+}
+
+async function findSeqs(tx: Client, position: Position, xidTo: Xid): Promise<{ seqFrom: number; seqTo: number }> {
+  // The count keeps the planner from looking for the lowest and the highest seq along the index of seqs.
+  const { rows } = await tx.query<{ seqFrom: number | null; seqTo: number | null }>(
+    `select min(seq) as "seqFrom", max(seq) as "seqTo", count(*) from audit_log where ${within(position)}`,
+    [position.xidFrom, xidTo, position.seqAfter, position.seqUntil ?? LAST_SEQ],
+  )
+  const { seqFrom = null, seqTo = null } = rows[0] ?? {}
+  if (seqFrom === null || seqTo === null) throw new Error('the rows of an audit block are gone')
+  return { seqFrom, seqTo }
+}
+
+/**
+ * $1 <= xid < $2 and $3 < seq <= $4, by the index that leads to few rows: ids tell what is new in a region, seqs where
+ * one begins. Left to itself, a planner without statistics reads all of the other index too: 35 ms instead of 0.05 in a log of
+ * 300,000 rows (`is true` hides a condition from it).
+ */
+const within = ({ xidFrom }: Position): string =>
+  xidFrom === FIRST_XID
+    ? '(xid >= $1::xid8) is true and (xid < $2::xid8) is true and seq > $3 and seq <= $4'
+    : 'xid >= $1::xid8 and xid < $2::xid8 and (seq > $3) is true and (seq <= $4) is true'

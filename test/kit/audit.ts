@@ -1,0 +1,75 @@
+// Clusters of their own for tests of the audit chain: what is final depends on every transaction of the cluster, so the
+// one that all test files share would make them wait for each other, and a restore needs two.
+import { randomUUID } from 'node:crypto'
+import { recordAudit } from '../../src/audit/record.ts'
+import { loadMigrations, migrate } from '../../src/db/migrate.ts'
+import { createPool, type Db, type Pool } from '../../src/db/pool.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import { systemActor } from '../../src/kernel/principal.ts'
+import { atEnd } from './at-end.ts'
+import { migrationsFolder } from './database.ts'
+import { startTestServer, withClient } from './server.ts'
+
+export interface AuditCluster {
+  createDatabase(): Promise<Pool>
+  nextXid(): Promise<number>
+  /** Moves the counter of transaction ids. */
+  spendXids(count: number): Promise<void>
+}
+
+export async function startAuditCluster(): Promise<AuditCluster> {
+  const server = await startTestServer()
+  atEnd(() => server.stop())
+  const inServer = (sql: string) => withClient(server.url, (client) => client.query(sql))
+  await inServer('alter system set autovacuum = off') // its transactions would hold back xmin at times
+  await inServer('select pg_reload_conf()')
+  const migrations = await loadMigrations(migrationsFolder)
+  return {
+    createDatabase: async () => {
+      const name = `audit_${randomUUID().replaceAll('-', '')}`
+      await inServer(`create database ${name} template template0`)
+      const url = new URL(server.url)
+      url.pathname = `/${name}`
+      await migrate({ url: url.href, migrations, log: silentLog })
+      const pool = createPool({ url: url.href, max: 5, log: silentLog })
+      atEnd(() => pool.end())
+      return pool
+    },
+    nextXid: async () => {
+      const { rows } = await inServer('select pg_snapshot_xmax(pg_current_snapshot())::text as next')
+      return Number(rows[0]?.next)
+    },
+    spendXids: (count) =>
+      withClient(server.url, async (client) => {
+        for (let spent = 0; spent < count; spent++) await client.query('select pg_current_xact_id()')
+      }),
+  }
+}
+
+export const note = (db: Db, action: string, details: Record<string, unknown> = {}): Promise<void> =>
+  recordAudit(db, { action, actor: systemActor, projectId: null, targetType: 'test', targetId: 'ä', details })
+
+/** What somebody does who may switch the triggers off. */
+export async function tamper(pool: Pool, sql: string): Promise<void> {
+  const client = await pool.connect()
+  try {
+    await client.query(`begin; set local session_replication_role = replica; ${sql}; commit`)
+  } finally {
+    client.release()
+  }
+}
+
+/** What a backup and a restore do to the audit log: rows as they were, the sequence ahead of them. */
+export async function restoreAudit(from: Pool, to: Pool): Promise<void> {
+  for (const table of ['audit_log', 'audit_blocks']) {
+    const { rows } = await from.query<{ line: string }>(`select row_to_json(t)::text as line from ${table} t`)
+    await to.query(
+      `insert into ${table} overriding system value
+       select row.* from unnest($1::text[]) line, json_populate_record(null::${table}, line::json) row`,
+      [rows.map((row) => row.line)],
+    )
+  }
+  await to.query(
+    `select setval(pg_get_serial_sequence('audit_log', 'seq'), greatest((select max(seq) from audit_log), 1))`,
+  )
+}
