@@ -37,6 +37,7 @@ const matrix: Row[] = [
   { route: 'GET /openapi.json', expect: [200, 200, 200, 200, 200, 200, 200] },
   { route: 'GET /api/me', expect: [401, 200, 200, 200, 200, 200, 200] },
   { route: 'GET /api/audit', expect: [401, 403, 403, 403, 403, 403, 200] },
+  { route: 'GET /api/audit/verify', expect: [401, 403, 403, 403, 403, 403, 200] },
 
   { route: 'GET /api/providers', expect: [401, 403, 403, 403, 403, 403, 200] },
   {

@@ -1,4 +1,5 @@
 import type { Db } from '../db/pool.ts'
+import type { AuditVerdict } from '../kernel/access.ts'
 import {
   type Block,
   type Contents,
@@ -11,18 +12,6 @@ import {
   origin,
   readHead,
 } from './blocks.ts'
-
-export type AuditVerdict =
-  | {
-      ok: true
-      blocks: number
-      rows: number
-      /** Rows that wait for the sealer; nothing vouches for them yet. */
-      unsealed: number
-      /** The newest hash in hex. Noted somewhere else, it shows later that the end of the chain is still there. */
-      head: string
-    }
-  | { ok: false; block: number; reason: string }
 
 const BATCH_BLOCKS = 500
 const BATCH_ROWS = 20_000

@@ -1,25 +1,56 @@
 import { pruneIdempotencyKeys } from '../api/idempotency.ts'
+import { sealAudit } from '../audit/seal.ts'
 import type { Pool } from '../db/pool.ts'
 import { pruneIdentity } from '../identity/prune.ts'
 import type { Log } from '../kernel/log.ts'
 
-const EVERY_MS = 10 * 60_000
+const PRUNE_EVERY_MS = 10 * 60_000
+const SEAL_EVERY_MS = 1_000
 
-/** Removes what has lapsed: at the start and every ten minutes. Several processes may do it at once. */
-export function startHousekeeping(pool: Pool, log: Log): { stop(): Promise<void> } {
-  let running: Promise<void> = Promise.resolve()
-  const tidy = (): void => {
-    running = Promise.all([pruneIdentity(pool), pruneIdempotencyKeys(pool)]).then(
-      () => {},
-      (error: unknown) => log.warn({ err: error }, 'housekeeping will be tried again'),
-    )
-  }
-  tidy()
-  const timer = setInterval(tidy, EVERY_MS)
+export interface Housekeeping {
+  /** Ends the rounds; what has been written by now is sealed before it returns. */
+  stop(): Promise<void>
+}
+
+/** What has lapsed is removed every ten minutes, what was audited is sealed every second. Several processes may do it. */
+export function startHousekeeping(pool: Pool, log: Log): Housekeeping {
+  const seal = (): Promise<unknown> => sealAudit(pool)
+  const prune = (): Promise<unknown> => Promise.all([pruneIdentity(pool), pruneIdempotencyKeys(pool)])
+  const rounds = [
+    repeat('the audit log will be sealed later', seal, SEAL_EVERY_MS, log),
+    repeat('what has lapsed will be removed later', prune, PRUNE_EVERY_MS, log),
+  ]
   return {
     stop: async () => {
-      clearInterval(timer)
-      await running
+      await Promise.all(rounds.map((stop) => stop()))
+      await seal().catch((error: unknown) => log.warn({ err: error }, 'the audit log will be sealed at the next start'))
     },
+  }
+}
+
+/** Rounds never overlap. Failures are said once, until a round succeeds again. */
+function repeat(ifItFails: string, work: () => Promise<unknown>, everyMs: number, log: Log): () => Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  let isStopped = false
+  let hasFailed = false
+  let running = Promise.resolve()
+  const round = async (): Promise<void> => {
+    try {
+      await work()
+      hasFailed = false
+    } catch (error) {
+      if (!hasFailed) log.warn({ err: error }, ifItFails)
+      hasFailed = true
+    }
+    if (!isStopped) timer = setTimeout(start, everyMs)
+  }
+  const start = (): void => {
+    running = round()
+  }
+  start()
+  return async () => {
+    isStopped = true
+    clearTimeout(timer)
+    await running
   }
 }

@@ -85,3 +85,16 @@ export const auditEntrySchema = z.strictObject({
   at: instantField,
 })
 export type AuditEntry = z.infer<typeof auditEntrySchema>
+
+/** Whether the chain over the audit log holds. `head` noted elsewhere shows later that its end is still there. */
+export const auditVerdictSchema = z.discriminatedUnion('ok', [
+  z.strictObject({
+    ok: z.literal(true),
+    blocks: z.int(),
+    rows: z.int(),
+    unsealed: z.int().describe('Rows that wait for the sealer; nothing vouches for them yet.'),
+    head: z.string(),
+  }),
+  z.strictObject({ ok: z.literal(false), block: z.int(), reason: z.string() }),
+])
+export type AuditVerdict = z.infer<typeof auditVerdictSchema>

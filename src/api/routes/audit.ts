@@ -1,6 +1,7 @@
 import { listAudit } from '../../audit/list.ts'
+import { verifyAudit } from '../../audit/verify.ts'
 import type { Pool } from '../../db/pool.ts'
-import { auditEntrySchema } from '../../kernel/access.ts'
+import { auditEntrySchema, auditVerdictSchema } from '../../kernel/access.ts'
 import { pageOf } from '../../kernel/fields.ts'
 import type { App } from '../server.ts'
 import { answers, listQuery, projectParams } from '../shapes.ts'
@@ -35,5 +36,18 @@ export function addAuditRoutes(app: App, { pool }: { pool: Pool }): void {
       },
     },
     (request) => listAudit(pool, { projectId: null, ...request.query }),
+  )
+
+  app.get(
+    '/api/audit/verify',
+    {
+      config: { access: 'instance' },
+      schema: {
+        tags,
+        summary: 'Recompute the chain over the audit log and say whether it holds',
+        response: answers(200, auditVerdictSchema),
+      },
+    },
+    () => verifyAudit(pool),
   )
 }
