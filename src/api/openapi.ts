@@ -1,7 +1,9 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
+import type { Access } from './auth.ts'
 import type { App } from './server.ts'
+import { emptyBody } from './shapes.ts'
 
 /** /openapi.json is generated from the schemas that validate; /docs shows it. Both need no credentials. */
 export async function serveOpenApi(app: App, version: string): Promise<void> {
@@ -23,9 +25,9 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
       },
     },
     transform: (input) => {
-      const shown = jsonSchemaTransform(input as never) // typed for a bare schema; ours are zod schemas
-      const access = input.route.config?.access
-      const security = access === undefined || access === 'public' ? [] : [{ bearer: [] }, { session: [] }]
+      const schema = input.schema?.body === emptyBody ? { ...input.schema, body: undefined } : input.schema
+      const shown = jsonSchemaTransform({ ...input, schema } as never) // typed for a bare schema; ours are zod schemas
+      const security = credentialsFor(input.route.config?.access ?? 'public')
       return { ...shown, schema: { ...shown.schema, security } }
     },
     transformObject: jsonSchemaTransformObject,
@@ -37,4 +39,16 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
     await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { docExpansion: 'list', tryItOutEnabled: false } })
   })
   app.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () => app.swagger())
+}
+
+/** Any one of these opens the route; none is needed where the list is empty. */
+function credentialsFor(access: Access): Record<string, string[]>[] {
+  switch (access) {
+    case 'public':
+      return []
+    case 'person':
+      return [{ session: [] }]
+    default:
+      return [{ bearer: [] }, { session: [] }]
+  }
 }

@@ -113,9 +113,9 @@ export async function createServer(options: ServerOptions): Promise<App> {
   const isAdminToken = createSecretCheck(options.adminToken)
   requireAccess(app, { db: pool, keys, isAdminToken, limits, allowedOrigins: origins })
 
+  if (options.role !== 'worker') await serveOpenApi(app, options.version)
   addSystemRoutes(app, options)
   if (options.role === 'worker') return app
-  await serveOpenApi(app, options.version)
   const create = createIdempotency({ pool, cipher })
   const secureCookies = options.publicUrl.protocol === 'https:'
   addProviderRoutes(app, { pool, cipher, create })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { unavailable } from '../../kernel/errors.ts'
 import type { Metrics } from '../../observe/metrics.ts'
+import { errorSchema } from '../errors.ts'
 import type { App } from '../server.ts'
 import { answers } from '../shapes.ts'
 
@@ -52,7 +53,14 @@ export function addSystemRoutes(
 
   app.get(
     '/metrics',
-    { config: { access: 'instance' }, schema: { tags, summary: 'Prometheus metrics', response: { 200: z.string() } } },
+    {
+      config: { access: 'instance' },
+      schema: {
+        tags,
+        summary: 'Prometheus metrics',
+        response: { 200: { content: { 'text/plain': { schema: z.string() } } }, default: errorSchema },
+      },
+    },
     async (_request, reply) => {
       const { contentType, text } = await metrics.render()
       // A ready buffer passes by the JSON serializer that the schema above would otherwise call for.

@@ -1,0 +1,188 @@
+// /openapi.json against the app itself, against the standard, and against a client generated from it.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { test } from 'node:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { ADMIN_TOKEN, createTestApp } from '../../test/kit/app.ts'
+import { atEnd } from '../../test/kit/at-end.ts'
+
+interface Operation {
+  summary?: string
+  tags?: string[]
+  security?: Record<string, string[]>[]
+  responses: Record<string, { content?: Record<string, { schema: unknown }> }>
+}
+
+interface Document {
+  openapi: string
+  paths: Record<string, Record<string, Operation>>
+}
+
+const routes: string[] = []
+const kit = await createTestApp({ onRoute: (route) => routes.push(route) })
+const document = (await kit.call<Document>('GET /openapi.json', { token: null })).body
+const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
+)
+
+test('the document validates as OpenAPI 3.1', async () => {
+  const validator = new Validator()
+  const { valid, errors } = await validator.validate(structuredClone(document) as never) // our own type of a document
+  assert.equal(valid, true, JSON.stringify(errors))
+  assert.equal(validator.version, '3.1')
+})
+
+test('the validator refuses a document that is not quite OpenAPI', async () => {
+  const broken = structuredClone(document) as unknown as { paths: Record<string, unknown> }
+  broken.paths['/healthz'] = { get: { responses: { 200: { content: {} } } } }
+  assert.equal((await new Validator().validate(broken)).valid, false, 'an answer without a description')
+})
+
+test('every route is in the document, except pages and the document itself', () => {
+  const isPage = (route: string): boolean =>
+    /^GET (\/|\/assets\/.*|\/docs.*|\/openapi\.json|\/sign-in\/:token|\/invitations\/:token)$/.test(route)
+  const expected = routes.filter((route) => !/^(HEAD|OPTIONS) /.test(route) && !isPage(route))
+  const asDocumented = (route: string): string => route.replaceAll(/:(\w+)/g, '{$1}')
+  assert.ok(expected.length > 30, `only ${expected.length} routes were found`)
+  assert.deepEqual(documented.map(({ name }) => name).sort(), expected.map(asDocumented).sort())
+})
+
+for (const { name, operation } of documented) {
+  test(`${name} has a summary, a tag, one success and the error envelope`, () => {
+    assert.match(operation.summary ?? '', /\S/)
+    assert.equal(operation.tags?.length, 1)
+    const [success, ...others] = Object.keys(operation.responses).filter((status) => /^2\d\d$/.test(status))
+    assert.ok(success && others.length === 0, Object.keys(operation.responses).join())
+    const failure = operation.responses.default?.content?.['application/json']?.schema
+    assert.deepEqual(failure, { $ref: '#/components/schemas/Error' })
+  })
+
+  test(`${name} asks for the credentials that the document names`, async () => {
+    const route = name.replaceAll(/\{\w+\}/g, 'nothing')
+    const schemes = operation.security?.flatMap((scheme) => Object.keys(scheme)) ?? []
+    assert.ok(['', 'session', 'bearer,session'].includes(schemes.join()), schemes.join())
+    const anonymous = await kit.call(route, { token: null })
+    assert.equal(anonymous.status === 401, schemes.length > 0, `without credentials: ${anonymous.status}`)
+    // The token of the instance admin opens everything but what is for people alone.
+    if (schemes.length > 0) {
+      const bearer = await kit.call(route)
+      assert.equal(bearer.status === 403, !schemes.includes('bearer'), `with a token: ${bearer.status}`)
+    }
+  })
+}
+
+const GOOD_PROGRAM = `
+import createClient from 'openapi-fetch'
+import type { paths } from './api.ts'
+
+const [baseUrl = '', token = ''] = process.argv.slice(2)
+const client = createClient<paths>({ baseUrl, headers: { authorization: \`Bearer \${token}\` } })
+
+const project = await client.POST('/api/projects', { body: { name: 'Made by a generated client' } })
+if (!project.data) throw new Error(project.error.error.message)
+const path = { id: project.data.id }
+const key = await client.POST('/api/projects/{id}/keys', { params: { path }, body: { name: 'a key', role: 'viewer' } })
+if (!key.data) throw new Error(key.error.error.message)
+const shown: string = key.data.key
+const list = await client.GET('/api/projects/{id}/keys', { params: { path, query: { limit: 10 } } })
+const cursor: string | null | undefined = list.data?.next_cursor
+const settings = await client.PATCH('/api/projects/{id}/settings', { params: { path }, body: { poll_interval: 5000 } })
+const halted = await client.POST('/api/projects/{id}/halt', { params: { path } })
+const revoked = await client.DELETE('/api/projects/{id}/keys/{keyId}', {
+  params: { path: { ...path, keyId: key.data.id } },
+})
+const gone = await client.GET('/api/projects/{id}', { params: { path: { id: 'nothing' } } })
+const code: string | undefined = gone.error?.error.code
+console.log(
+  JSON.stringify({
+    startsRight: shown.startsWith(key.data.prefix),
+    names: list.data?.items.map((item) => item.name),
+    cursor,
+    pollInterval: settings.data?.poll_interval,
+    isHalted: halted.data?.halted_at !== null,
+    revoked: revoked.response.status,
+    code,
+  }),
+)
+`
+
+// Every line that says "wrong" must be refused, and no other.
+const WRONG_PROGRAM = `
+import createClient from 'openapi-fetch'
+import type { paths } from './api.ts'
+
+const client = createClient<paths>({ baseUrl: 'http://127.0.0.1' })
+const path = { id: '' }
+await client.POST('/api/projects', { body: { title: 'wrong property' } })
+await client.POST('/api/projects', { body: { name: 1, wrong_type: true } })
+await client.POST('/api/projects', {}) // wrong: no body
+await client.GET('/api/project') // wrong path
+await client.PUT('/api/projects', { body: { name: 'wrong method' } })
+await client.POST('/api/projects/{id}/keys', { params: { path }, body: { name: 'wrong role', role: 'owner' } })
+await client.GET('/api/projects/{id}/keys', { params: { path, query: { limit: 'wrong type' } } })
+await client.GET('/api/projects/{id}/keys', { params: { path: { project_id: 'wrong parameter' } } })
+const { data, error } = await client.GET('/api/projects/{id}', { params: { path } })
+console.log(data?.title) // wrong property of the answer
+console.log(error?.error.status) // wrong property of the envelope
+console.log(data?.name, error?.error.code)
+`
+
+test('a client generated from the document compiles, refuses what the API has not, and works', async () => {
+  const folder = await prepareClient(JSON.stringify(document))
+
+  const good = await run('node_modules/.bin/tsc', ['--project', join(folder, 'good.json')])
+  assert.equal(good.code, 0, good.output)
+
+  const wrong = await run('node_modules/.bin/tsc', ['--project', join(folder, 'wrong.json')])
+  const refused = [...wrong.output.matchAll(/wrong\.ts\((\d+),/g)].map((match) => Number(match[1]))
+  const lines = (await readFile(join(folder, 'wrong.ts'), 'utf8')).split('\n')
+  const expected = lines.flatMap((line, index) => (/wrong/.test(line) ? [index + 1] : []))
+  assert.deepEqual([...new Set(refused)], expected, wrong.output)
+
+  const address = await kit.app.listen({ port: 0, host: '127.0.0.1' })
+  const ran = await run(process.execPath, [join(folder, 'good.ts'), address, ADMIN_TOKEN])
+  assert.equal(ran.code, 0, ran.output)
+  assert.deepEqual(JSON.parse(ran.output), {
+    startsRight: true,
+    names: ['a key'],
+    cursor: null,
+    pollInterval: 5000,
+    isHalted: true,
+    revoked: 204,
+    code: 'NOT_FOUND',
+  })
+})
+
+/** A project as somebody else would have it: the generated types, two programs, and TypeScript at its strictest. */
+async function prepareClient(text: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-client-'))
+  atEnd(() => rm(folder, { recursive: true, force: true }))
+  const compilerOptions = {
+    ...{ strict: true, noEmit: true, module: 'nodenext', target: 'es2025', types: ['node'], lib: ['es2025', 'dom'] },
+    ...{ allowImportingTsExtensions: true, verbatimModuleSyntax: true, erasableSyntaxOnly: true },
+    ...{ exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+  }
+  const project = (file: string): string => JSON.stringify({ compilerOptions, files: [file] })
+  await writeFile(join(folder, 'openapi.json'), text)
+  await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+  await writeFile(join(folder, 'good.ts'), GOOD_PROGRAM)
+  await writeFile(join(folder, 'good.json'), project('good.ts'))
+  await writeFile(join(folder, 'wrong.ts'), WRONG_PROGRAM)
+  await writeFile(join(folder, 'wrong.json'), project('wrong.ts'))
+  await symlink(resolve('node_modules'), join(folder, 'node_modules'))
+  const generator = 'test/client/node_modules/.bin/openapi-typescript'
+  const made = await run(generator, [join(folder, 'openapi.json'), '--output', join(folder, 'api.ts')])
+  assert.equal(made.code, 0, made.output)
+  return folder
+}
+
+function run(command: string, args: readonly string[]): Promise<{ code: number; output: string }> {
+  return new Promise((settle) => {
+    execFile(command, args, (error, stdout, stderr) => {
+      settle({ code: error === null ? 0 : Number(error.code ?? 1), output: stdout + stderr })
+    })
+  })
+}
