@@ -2,7 +2,7 @@
 // whole system), `long` (what takes hours). One PostgreSQL serves all files; each file has databases of its own.
 import { spawn } from 'node:child_process'
 import { glob } from 'node:fs/promises'
-import { startTestServer } from './kit/server.ts'
+import { startTestServer } from './kit/test-server.ts'
 
 const BESIDE_SOURCE = ['src/**/*.test.ts', 'test/*.test.ts']
 const SYSTEM = ['test/system/*.test.ts']

@@ -15,7 +15,7 @@ import {
   withMigrations,
 } from '../../test/kit/backups.ts'
 import { createEmptyDatabase } from '../../test/kit/database.ts'
-import { withClient } from '../../test/kit/server.ts'
+import { withClient } from '../../test/kit/test-server.ts'
 import { writeBackup } from './backup.ts'
 import { openBackup } from './open-backup.ts'
 

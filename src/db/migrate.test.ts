@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createEmptyDatabase, migrationsFolder } from '../../test/kit/database.ts'
-import { withClient } from '../../test/kit/server.ts'
+import { withClient } from '../../test/kit/test-server.ts'
 import { silentLog } from '../kernel/log.ts'
 import { loadMigrations, type Migration, migrate, schemaVersion } from './migrate.ts'
 

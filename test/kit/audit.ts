@@ -8,7 +8,7 @@ import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import { atEnd } from './at-end.ts'
 import { migrationsFolder } from './database.ts'
-import { startTestServer, withClient } from './server.ts'
+import { startTestServer, withClient } from './test-server.ts'
 
 export interface AuditCluster {
   createDatabase(): Promise<Pool>

@@ -10,7 +10,7 @@ import { openBackup } from '../../src/db/open-backup.ts'
 import { type RestoreOptions, type RestoreSummary, restoreBackup } from '../../src/db/restore.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { createEmptyDatabase, dumpRows, migrationsFolder } from './database.ts'
-import { withClient } from './server.ts'
+import { withClient } from './test-server.ts'
 
 export const never = new AbortController().signal
 export const released = await loadMigrations(migrationsFolder)

@@ -6,7 +6,8 @@ import { loadMigrations, migrate } from '../../src/db/migrate.ts'
 import { createPool, type Db, type Pool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { atEnd } from './at-end.ts'
-import { testServerUrl, withClient } from './server.ts'
+import { testServerUrl } from './server.ts'
+import { withClient } from './test-server.ts'
 
 export interface TestDatabase {
   url: string

@@ -13,7 +13,7 @@ import { createCipher } from '../../src/secrets/cipher.ts'
 import { migrationsFolder } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { isReady, type Muster, makeFolder, postmasterPid, spawnMuster, startMuster } from '../kit/process.ts'
-import { withClient } from '../kit/server.ts'
+import { withClient } from '../kit/test-server.ts'
 import { trackedFiles } from '../kit/tracked-files.ts'
 import { requireCleanRefusals, requireNothingLost, startWriteLoad, type WriteLoad } from '../kit/write-load.ts'
 

@@ -10,7 +10,7 @@ import { createEmptyDatabase, migrationsFolder } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { freePort, isReady, type Muster, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
-import { withClient } from '../kit/server.ts'
+import { withClient } from '../kit/test-server.ts'
 import { requireCleanRefusals, requireNothingLost, startWriteLoad } from '../kit/write-load.ts'
 
 const wholeFile = { after: atEnd }

@@ -1,0 +1,36 @@
+// A PostgreSQL for tests, started and stopped by whoever runs them. Free of node:test, so that the runner can use it.
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+
+export async function startTestServer(): Promise<{ url: string; stop(): Promise<void> }> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'muster-test-'))
+  const server = createEmbeddedServer({ dataDir, log: silentLog })
+  await server.start()
+  // Clones are made by the dozen and thrown away. What fsync is for is tested on servers of their own.
+  await withClient(server.url(), async (client) => {
+    await client.query('alter system set fsync = off')
+    await client.query('select pg_reload_conf()')
+  })
+  return {
+    url: server.url(),
+    stop: async () => {
+      await server.stop()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+export async function withClient<Result>(url: string, use: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: url })
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    return await use(client)
+  } finally {
+    await client.end().catch(() => {})
+  }
+}
