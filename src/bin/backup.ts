@@ -34,12 +34,12 @@ export async function backupCommand(
   const target = resolve(file)
   requireDatabase(config)
   const progress = (sentence: string): void => terminal.progress(sentence)
-  const { summary, secrets } = await untilInterrupted((signal) =>
+  const { summary, secrets, keyFingerprint } = await untilInterrupted((signal) =>
     withDatabase(config, silentLog, (url) => backUp(config, url, target, flags, signal), progress),
   )
   const { rows, tables, bytes, leftOut } = summary
   terminal.print(`Wrote ${file}: ${contents({ rows, tables })}, ${sizeOf(bytes)}, in ${since(startedAt)}.`)
-  for (const note of backupNotes(config, secrets, flags)) terminal.print(note)
+  if (keyFingerprint !== null) terminal.print(noteOnKey(config, secrets, flags))
   if (leftOut.length > 0) terminal.print(`Not in it, because they have another owner: ${leftOut.join(', ')}.`)
 }
 
@@ -49,11 +49,11 @@ async function backUp(
   file: string,
   flags: BackupFlags,
   signal: AbortSignal,
-): Promise<{ summary: BackupSummary; secrets: ReadonlyMap<string, string> }> {
+): Promise<{ summary: BackupSummary; secrets: ReadonlyMap<string, string>; keyFingerprint: string | null }> {
   const keyFingerprint = await withSession(url, signal, readKeyFingerprint)
   const secrets = flags.withoutSecrets ? new Map<string, string>() : await readGeneratedSecrets(config, keyFingerprint)
   const summary = await writeBackup({ url, file, musterVersion: version, keyFingerprint, secrets, signal })
-  return { summary, secrets }
+  return { summary, secrets, keyFingerprint }
 }
 
 /** Asked before anything is opened: a backup must not make a data folder only to find it empty. */
@@ -65,11 +65,11 @@ function requireDatabase(config: Config): void {
   )
 }
 
-function backupNotes(config: Config, secrets: ReadonlyMap<string, string>, flags: BackupFlags): string[] {
-  if (holdsSecretKey(secrets)) return ['It holds the secret key: keep it as safe as the data folder itself.']
-  if (flags.withoutSecrets) return ['It holds no secrets: to restore it, MUSTER_SECRET_KEY must be given.']
+function noteOnKey(config: Config, secrets: ReadonlyMap<string, string>, flags: BackupFlags): string {
+  if (holdsSecretKey(secrets)) return 'It holds the secret key: keep it as safe as the data folder itself.'
+  if (flags.withoutSecrets) return 'It holds no secrets: to restore it, MUSTER_SECRET_KEY must be given.'
   const where = config.secretKey === null ? 'no fitting one was found in the data folder' : 'it is MUSTER_SECRET_KEY'
-  return [`The secret key is not in it (${where}): to restore it, MUSTER_SECRET_KEY must be given.`]
+  return `The secret key is not in it (${where}): to restore it, MUSTER_SECRET_KEY must be given.`
 }
 
 export async function restoreCommand(config: Config, file: string, terminal: Terminal): Promise<void> {
