@@ -39,7 +39,10 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
     await docs.register(swaggerUi, {
       routePrefix: '/docs',
       uiConfig: { docExpansion: 'list', tryItOutEnabled: false },
-      theme: { title: 'Muster API', css: [{ filename: 'theme.css', content: '.topbar { display: none }' }] },
+      theme: {
+        title: 'Muster API',
+        css: [{ filename: 'theme.css', content: '.swagger-ui .topbar { display: none !important }' }],
+      },
     })
   })
   app.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () => app.swagger())
