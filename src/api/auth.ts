@@ -6,7 +6,7 @@ import type { KeyCache } from '../identity/key-cache.ts'
 import { projectExists } from '../identity/projects.ts'
 import { findSession } from '../identity/sessions.ts'
 import { roleIn } from '../identity/users.ts'
-import { forbidden, invalidRequest, MusterError, notFound, unauthenticated } from '../kernel/errors.ts'
+import { forbidden, invalidRequest, notFound, unauthenticated } from '../kernel/errors.ts'
 import { isId } from '../kernel/id.ts'
 import { type Actor, isInstanceAdmin, type Principal } from '../kernel/principal.ts'
 import { isAtLeast, type Role } from '../kernel/role.ts'
@@ -44,7 +44,7 @@ export function requireAccess(app: FastifyInstance, options: AuthOptions): void 
   app.addHook('onRequest', async (request: FastifyRequest) => {
     const { access = 'public', unlimited } = request.routeOptions.config
     if (unlimited) return
-    refuseNul(request)
+    requireHost(request)
     request.principal = await identify(request, options)
     if (!request.is404 && access !== 'public') await admit(request, access, options.db)
   })
@@ -64,12 +64,11 @@ function requireEveryRouteToSay(app: FastifyInstance): void {
 
 const nameOf = (route: RouteOptions): string => `${route.method} ${route.url}`
 
-/** PostgreSQL stores no NUL, so nothing can be called by a name that holds one. */
-function refuseNul(request: FastifyRequest): void {
-  const holdsNul = (values: unknown): boolean =>
-    Object.values(values ?? {}).some((value) => String(value).includes('\0'))
-  if (holdsNul(request.params)) throw new MusterError('NOT_FOUND', 'There is nothing at this address.')
-  if (holdsNul(request.query)) throw invalidRequest('The query holds a NUL character.')
+/** Node would answer this by itself, without our envelope, so that check is off there and made here. */
+function requireHost(request: FastifyRequest): void {
+  if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
+    throw invalidRequest('An HTTP/1.1 request needs a Host header.')
+  }
 }
 
 /** The actor of this request, for the audit log. */
@@ -88,15 +87,19 @@ async function identify(request: FastifyRequest, options: AuthOptions): Promise<
   const bearer = header === undefined ? null : (/^Bearer +(\S+)$/i.exec(header)?.[1] ?? '')
   // The admin token is compared in memory and is never limited; everything else counts before the database is asked.
   if (bearer && options.isAdminToken(bearer)) return { type: 'instance_admin', id: null }
+  if (bearer !== null) return identifyKey(request.ip, bearer, options)
   options.limits.countAddress(request.ip)
-  if (bearer !== null) return identifyKey(bearer, options)
   const token = readSessionCookie(request)
   return token === null ? null : identifyPerson(request, token, options)
 }
 
-async function identifyKey(bearer: string, options: AuthOptions): Promise<Principal | null> {
-  const key = await options.keys.find(bearer)
-  if (!key) return null
+/** A key that is known counts for itself, so that a neighbour at the same address cannot use up its share. */
+async function identifyKey(address: string, bearer: string, options: AuthOptions): Promise<Principal | null> {
+  const key = await options.keys.find(bearer, () => options.limits.countLookup(address))
+  if (!key) {
+    options.limits.countAddress(address)
+    return null
+  }
   options.limits.countKey(key.id)
   return { type: 'key', ...key }
 }
@@ -110,8 +113,13 @@ async function identifyPerson(request: FastifyRequest, token: string, options: A
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
 
+/** Where no cookie decides, a script without an Origin is welcome; another site's page is not. */
+export function requireOwnOrigin(request: FastifyRequest, allowed: ReadonlySet<string>): void {
+  if (request.headers.origin !== undefined) requireSameOrigin(request, allowed)
+}
+
 /** A cookie travels with requests that other sites make; only our own pages send our origin. */
-export function requireSameOrigin(request: FastifyRequest, allowed: ReadonlySet<string>): void {
+function requireSameOrigin(request: FastifyRequest, allowed: ReadonlySet<string>): void {
   if (!allowed.has(request.headers.origin ?? '')) {
     throw forbidden('A signed-in browser may write only from the console itself (the Origin header must match).')
   }

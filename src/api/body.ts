@@ -14,6 +14,7 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     { parseAs: 'buffer', bodyLimit: BODY_LIMIT },
     async (request: FastifyRequest, body: Buffer) => {
       requireUtf8(request.headers['content-type'] ?? '')
+      requirePlain(request.headers['content-encoding'])
       if (body.length === 0) return undefined
       return parseBody(utf8, body)
     },
@@ -24,6 +25,12 @@ function requireUtf8(contentType: string): void {
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1]?.toLowerCase()
   if (charset && charset !== 'utf-8' && charset !== 'utf8') {
     throw new MusterError('UNSUPPORTED_MEDIA_TYPE', 'Send JSON in UTF-8.')
+  }
+}
+
+function requirePlain(encoding: string | undefined): void {
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    throw new MusterError('UNSUPPORTED_MEDIA_TYPE', 'Send the body as it is, without a content encoding.')
   }
 }
 

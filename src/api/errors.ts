@@ -1,6 +1,5 @@
 // Every way a request can fail ends here, in one envelope: our own failures, the framework's, the database's, malformed
 // HTTP, and bugs. Never a stack, never HTML.
-import type { Socket } from 'node:net'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod'
 import { z } from 'zod'
@@ -39,10 +38,13 @@ export const createErrorHandler =
     if (known.code === 'INTERNAL_ERROR') {
       log.error({ request_id: request.id, route: request.routeOptions?.url, err: error }, 'a request failed')
     } else if (known.code === 'UNAVAILABLE') {
-      log.warn({ request_id: request.id, err: known.cause ?? known }, 'a request could not be served')
+      log.warn({ request_id: request.id, reason: reasonOf(known) }, 'a request could not be served')
     }
     return sendError(reply, known)
   }
+
+/** Without the stack: while a database is away every request ends here. */
+const reasonOf = (error: MusterError): string => (error.cause instanceof Error ? error.cause.message : error.message)
 
 export function explain(error: unknown): MusterError {
   if (error instanceof MusterError) return error
@@ -75,35 +77,17 @@ const FRAMEWORK_CODES: Record<number, { code: ErrorCode; message: string }> = {
   400: { code: 'INVALID_REQUEST', message: 'The request cannot be read.' },
   404: { code: 'NOT_FOUND', message: 'There is nothing at this address.' },
   408: { code: 'REQUEST_TIMEOUT', message: 'The request took too long to arrive.' },
+  412: { code: 'PRECONDITION_FAILED', message: 'The file is not in the state that the headers ask for.' },
   413: { code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' },
   414: { code: 'INVALID_REQUEST', message: 'The address is too long.' },
+  416: { code: 'RANGE_NOT_SATISFIABLE', message: 'The file has no such range.' },
   415: { code: 'UNSUPPORTED_MEDIA_TYPE', message: 'Send JSON with "content-type: application/json".' },
 }
 
 function explainFramework(error: unknown): MusterError | null {
-  if (!(error instanceof Error) || !('code' in error) || !String(error.code).startsWith('FST_')) return null
-  const status = (error as FastifyError).statusCode ?? 500
-  const known = FRAMEWORK_CODES[status]
+  if (!(error instanceof Error) || !('statusCode' in error || 'status' in error)) return null
+  // Fastify and the libraries below it mark what the client did wrong with a status of their own.
+  const { statusCode, status } = error as FastifyError & { status?: number }
+  const known = FRAMEWORK_CODES[statusCode ?? status ?? 500]
   return known ? new MusterError(known.code, known.message, { cause: error }) : null
-}
-
-const CLIENT_FAILURES: Record<string, { code: ErrorCode; message: string }> = {
-  HPE_HEADER_OVERFLOW: { code: 'HEADERS_TOO_LARGE', message: 'The headers are larger than 16 kB.' },
-  ERR_HTTP_REQUEST_TIMEOUT: { code: 'REQUEST_TIMEOUT', message: 'The request took too long to arrive.' },
-}
-
-/** What is no HTTP at all never reaches Fastify; it is answered on the bare socket. */
-export function answerMalformedHttp(error: Error & { code?: string }, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || socket.destroyed || !socket.writable) {
-    socket.destroy()
-    return
-  }
-  const failure = CLIENT_FAILURES[error.code ?? ''] ?? { code: 'INVALID_REQUEST', message: 'This is not valid HTTP.' }
-  const known = new MusterError(failure.code as ErrorCode, failure.message)
-  const body = JSON.stringify(toAnswer(known))
-  socket.end(
-    `HTTP/1.1 ${known.status} ${known.code}\r\ncontent-type: application/json; charset=utf-8\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nx-content-type-options: nosniff\r\ncache-control: no-store\r\n` +
-      `x-request-id: ${crypto.randomUUID()}\r\nconnection: close\r\n\r\n${body}`,
-  )
 }

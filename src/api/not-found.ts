@@ -16,7 +16,9 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
   app.setNotFoundHandler((request, reply) => {
     const path = request.raw.url ?? '/'
     const allowed = METHODS.filter((method) => known.find(method, path) !== null)
-    if (allowed.length === 0) return sendError(reply, new MusterError('NOT_FOUND', 'There is nothing at this address.'))
+    const isThere = allowed.some((method) => method === request.method)
+    if (allowed.length === 0 || isThere)
+      return sendError(reply, new MusterError('NOT_FOUND', 'There is nothing at this address.'))
     reply.header('allow', allowed.join(', '))
     const message = `This address answers ${allowed.join(' and ')}, not ${request.method}.`
     return sendError(reply, new MusterError('METHOD_NOT_ALLOWED', message, { details: { allowed } }))

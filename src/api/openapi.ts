@@ -28,7 +28,8 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
       const schema = input.schema?.body === emptyBody ? { ...input.schema, body: undefined } : input.schema
       const shown = jsonSchemaTransform({ ...input, schema } as never) // typed for a bare schema; ours are zod schemas
       const security = credentialsFor(input.route.config?.access ?? 'public')
-      return { ...shown, schema: { ...shown.schema, security } }
+      const operationId = nameOperation(input.route.method, input.url)
+      return { ...shown, schema: { ...shown.schema, operationId, security, ...idempotencyHeader(input.schema) } }
     },
     transformObject: jsonSchemaTransformObject,
   })
@@ -46,6 +47,20 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
     })
   })
   app.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () => app.swagger())
+}
+
+/** GET /api/projects/:id/keys is get_projects_id_keys: stable, and a name in any language. */
+function nameOperation(method: string | string[], url: string): string {
+  const path = url.replace(/^\/(api\/)?/, '').replace(/[^A-Za-z0-9]+/g, '_')
+  return `${[method].flat().join('_').toLowerCase()}_${path}`.replace(/_+$/, '')
+}
+
+/** Taken by every route that creates something. */
+function idempotencyHeader(schema: { response?: unknown } | undefined): object {
+  const creates = typeof schema?.response === 'object' && schema.response !== null && '201' in schema.response
+  if (!creates) return {}
+  const key = { type: 'string', maxLength: 255, description: 'The same key and body give the same answer for 24 h.' }
+  return { headers: { type: 'object', properties: { 'idempotency-key': key } } }
 }
 
 /** Any one of these opens the route; none is needed where the list is empty. */

@@ -1,4 +1,4 @@
-// Requests are counted per key and per address in windows of a second, in this process; behind several, each counts its
+// Requests with a known key are counted by that key, all others by their address, in windows of a second, in this process; behind several, each counts its
 // own. Own code instead of @fastify/rate-limit 11: its store hands out one mutable counter and reads it a tick later, so
 // of a burst over the limit all are refused instead of those over it (tried), and it costs two promises a request.
 import { rateLimited } from '../kernel/errors.ts'
@@ -7,6 +7,8 @@ import { rateLimited } from '../kernel/errors.ts'
 export interface RateLimits {
   countAddress(address: string): void
   countKey(keyId: string): void
+  /** Keys that had to be looked up, by address: guessing keys must not cost the database more than this. */
+  countLookup(address: string): void
   /** Sign-in attempts, by address and by account: guessing stays slow whichever is varied. */
   countSignIn(address: string, account: string): void
 }
@@ -23,10 +25,12 @@ export function createRateLimits({
 }): RateLimits {
   const byAddress = createCounter(perSecond, 1_000, now)
   const byKey = createCounter(perSecond, 1_000, now)
+  const byLookup = createCounter(perSecond, 1_000, now)
   const bySignIn = createCounter(signInsPerMinute, 60_000, now)
   return {
     countAddress: byAddress,
     countKey: byKey,
+    countLookup: byLookup,
     countSignIn: (address, account) => {
       bySignIn(`address ${address}`)
       bySignIn(`account ${account.toLowerCase()}`)

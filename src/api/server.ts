@@ -14,12 +14,13 @@ import type { Cipher } from '../secrets/cipher.ts'
 import { createSecretCheck } from '../secrets/hash.ts'
 import { requireAccess } from './auth.ts'
 import { acceptJsonOnly, BODY_LIMIT } from './body.ts'
-import { answerMalformedHttp, createErrorHandler } from './errors.ts'
+import { createErrorHandler } from './errors.ts'
 import { createIdempotency } from './idempotency.ts'
 import { answerUnknownRoutes } from './not-found.ts'
 import { watchRequests } from './observe-requests.ts'
 import { serveOpenApi } from './openapi.ts'
 import { createRateLimits } from './rate-limits.ts'
+import { createRawAnswers } from './raw-http.ts'
 import { addAuditRoutes } from './routes/audit.ts'
 import { addInvitationRoutes } from './routes/invitations.ts'
 import { addKeyRoutes } from './routes/keys.ts'
@@ -70,6 +71,7 @@ export interface ServerOptions {
 
 export async function createServer(options: ServerOptions): Promise<App> {
   const { pool, cipher, log, requestTimeoutMs = 30_000 } = options
+  const raw = createRawAnswers()
   const app = Fastify({
     logger: false,
     bodyLimit: BODY_LIMIT,
@@ -77,6 +79,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
     http: {
       headersTimeout: Math.min(15_000, requestTimeoutMs),
       maxHeaderSize: 16_384,
+      requireHostHeader: false,
       connectionsCheckingInterval: Math.min(5_000, requestTimeoutMs),
     },
     keepAliveTimeout: 72_000,
@@ -87,11 +90,12 @@ export async function createServer(options: ServerOptions): Promise<App> {
       reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
       createErrorHandler(log)(error, request as never, reply as never) // the same objects, typed for a bare server
     },
-    clientErrorHandler: answerMalformedHttp,
+    clientErrorHandler: raw.onMalformed,
     return503OnClosing: false,
     forceCloseConnections: 'idle',
   }).withTypeProvider<ZodTypeProvider>()
 
+  raw.watch(app.server)
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(createSerializer(options.checkAnswers ?? false))
   app.setErrorHandler(createErrorHandler(log))
@@ -126,7 +130,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addAuditRoutes(app, { pool })
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
-  addInvitationRoutes(app, { pool, limits, secureCookies })
+  addInvitationRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
   addPageRoutes(app)
   return app
 }

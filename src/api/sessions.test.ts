@@ -158,6 +158,8 @@ test('a sign-in link works once and for an hour, and a HEAD does not spend it', 
   const person = await signInByLink(kit)
   const token = await createSignInLink(kit.pool, person.userId)
   assert.equal((await kit.call(`HEAD /sign-in/${token}`, { token: null })).status, 405)
+  const ahead = { token: null, headers: { 'sec-purpose': 'prefetch;prerender' } }
+  assert.equal((await kit.call(`GET /sign-in/${token}`, ahead)).status, 400)
   const answers = await Promise.all([1, 2, 3].map(() => kit.call(`GET /sign-in/${token}`, { token: null })))
   assert.deepEqual(answers.map((answer) => answer.status).toSorted(), [303, 401, 401])
   assert.equal(answers.filter((answer) => answer.headers['set-cookie']).length, 1)
@@ -166,6 +168,17 @@ test('a sign-in link works once and for an hour, and a HEAD does not spend it', 
   const late = await createSignInLink(kit.pool, person.userId)
   await kit.clock.advance(3_600_001)
   assert.equal((await kit.call(`GET /sign-in/${late}`, { token: null })).status, 401)
+})
+
+test('an invitation is not accepted from the page of another site', async () => {
+  const invited = await kit.call<{ invitation_url: string }>(`POST /api/projects/${project.id}/members`, {
+    body: { email: 'elsewhere@example.com', role: 'viewer' },
+  })
+  const path = `POST /api/invitations/${invited.body.invitation_url.split('/').at(-1)}/accept`
+  const accept = (origin: string) =>
+    kit.call(path, { token: null, headers: { origin }, body: { name: 'Somebody', password } })
+  assert.equal((await accept('http://evil.example')).status, 403)
+  assert.equal((await accept('http://127.0.0.1:8080')).status, 200)
 })
 
 const origins: [string | undefined, number][] = [

@@ -8,9 +8,17 @@ import { errorSchema } from './errors.ts'
 export const pathId = z.string().meta({ format: 'uuid' })
 export const projectParams = z.strictObject({ id: pathId })
 
+/** Plain digits only: 0x10, 1e2 and " 5" are no numbers of ours. */
+function wholeNumber(text: unknown): unknown {
+  return typeof text === 'string' && /^\d{1,9}$/.test(text) ? Number(text) : text
+}
+
 export const listQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: z.string().max(200).optional(),
+  limit: z
+    .preprocess(wholeNumber, z.int().min(1).max(200))
+    .default(50)
+    .meta({ type: 'integer', minimum: 1, maximum: 200 }),
+  cursor: z.string().min(1).max(200).optional(),
 })
 
 /** For POSTs that take nothing: no body, or an empty object. */

@@ -33,6 +33,19 @@ const head = (body: string | Buffer, extra = ''): string =>
   `Content-Type: application/json\r\n${extra}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n`
 
 const wrong: { name: string; bytes: string | Buffer; status: number; code: string }[] = [
+  {
+    name: 'HTTP/1.1 without a host',
+    bytes: 'GET /api/me HTTP/1.1\r\nConnection: close\r\n\r\n',
+    status: 400,
+    code: 'INVALID_REQUEST',
+  },
+  {
+    name: 'an expectation nobody knows',
+    bytes: 'POST /api/projects HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\n\r\n',
+    status: 417,
+    code: 'EXPECTATION_FAILED',
+  },
+  { name: 'CONNECT', bytes: 'CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', status: 405, code: 'METHOD_NOT_ALLOWED' },
   { name: 'no HTTP at all', bytes: 'hello\r\n\r\n', status: 400, code: 'INVALID_REQUEST' },
   {
     name: 'TLS to the plain port',
@@ -115,6 +128,34 @@ test('after all that the server serves, and nothing was written', async () => {
   assert.match(answer, /^HTTP\/1.1 200 /)
   const { rows } = await kit.pool.query('select count(*) as count from api_keys')
   assert.equal(rows[0].count, 1)
+})
+
+test('what was accepted is answered before the garbage behind it ends the connection', async () => {
+  const body = '{"name":"told","role":"viewer"}'
+  const answer = await exchange(head(body).replace('Connection: close\r\n', '') + body + '\x01garbage\r\n\r\n')
+  assert.match(answer, /^HTTP\/1.1 201 /)
+  assert.match(answer, /"name":"told"/)
+  assert.match(answer, /HTTP\/1.1 400 INVALID_REQUEST/)
+})
+
+const files: [header: string, value: string, status: number][] = [
+  ['range', 'bytes=99999999-', 416],
+  ['if-match', '"x"', 412],
+  ['if-unmodified-since', 'Thu, 01 Jan 1970 00:00:00 GMT', 412],
+]
+
+for (const [header, value, status] of files) {
+  test(`a file asked for with ${header}: ${value} is answered ${status} in the envelope`, async () => {
+    const answer = await kit.call<{ error: { code: string } }>('GET /docs/static/swagger-ui.css', {
+      headers: { [header]: value },
+    })
+    assert.equal(answer.status, status, answer.text)
+    assert.ok(answer.body.error.code)
+  })
+}
+
+test('a file that is not there is 404, not a wrong method', async () => {
+  assert.equal((await kit.call('GET /docs/static/nope')).status, 404)
 })
 
 test('a request id that is sent comes back; one that is not clean is replaced', async () => {

@@ -24,7 +24,8 @@ export async function listAudit(
   query: { projectId: string | null; limit: number; cursor?: string | undefined },
 ): Promise<Page<AuditEntry>> {
   const before = query.cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(query.cursor)
-  if (!Number.isSafeInteger(before) || before < 0) throw invalidRequest('cursor is not one that this list gave.')
+  if (query.cursor !== undefined && !/^[1-9]\d{0,14}$/.test(query.cursor))
+    throw invalidRequest('cursor is not one that this list gave.')
   const { rows } = await db.query<AuditRow>(
     `select seq, id, project_id, action, actor_type, actor_id, target_type, target_id, details, request_id, address, at
      from audit_log where seq < $1 ${query.projectId === null ? '' : 'and project_id = $3'}

@@ -9,7 +9,8 @@ const BELIEVED_MS = 2_000
 const MOST_ENTRIES = 10_000
 
 export interface KeyCache {
-  find(key: string): Promise<LiveKey | null>
+  /** `beforeLookup` is called, and may throw, before the database is asked. */
+  find(key: string, beforeLookup?: () => void): Promise<LiveKey | null>
   forgetKey(keyId: string): void
   forgetProject(projectId: string): void
 }
@@ -18,12 +19,13 @@ export function createKeyCache(db: Db, now: () => number = Date.now): KeyCache {
   const entries = new Map<string, { key: Promise<LiveKey | null>; until: number; found: LiveKey | null }>()
 
   return {
-    async find(key) {
+    async find(key, beforeLookup) {
       if (!isWellFormedKey(key)) return null
       // Keyed by hash, so that the process holds no map of usable keys.
       const name = sha256(key).toString('base64')
       const known = entries.get(name)
       if (known && known.until > now()) return known.key
+      beforeLookup?.()
       if (entries.size >= MOST_ENTRIES) entries.clear()
       const entry = { key: findLiveKey(db, key), until: now() + BELIEVED_MS, found: null as LiveKey | null }
       entries.set(name, entry)

@@ -4,7 +4,7 @@ import { instantField, jsonObject } from './fields.ts'
 export const providerKinds = ['offline', 'openai', 'openai-compatible', 'anthropic', 'google', 'google-vertex'] as const
 export const providerKind = z.enum(providerKinds)
 
-const providerName = z
+export const providerName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, 'must be lower-case letters, digits, dots, dashes; at most 63 characters')
 const baseUrl = z

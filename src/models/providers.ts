@@ -2,10 +2,12 @@
 // make a call, never answered.
 import { changeAudited } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
+import type { PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
-import { conflict, notFound } from '../kernel/errors.ts'
+import { conflict, invalidRequest, notFound } from '../kernel/errors.ts'
+import type { Page } from '../kernel/fields.ts'
 import type { Actor } from '../kernel/principal.ts'
-import type { Provider, ProviderInput, ProviderPatch } from '../kernel/provider.ts'
+import { type Provider, type ProviderInput, type ProviderPatch, providerName } from '../kernel/provider.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 
 interface ProviderRow {
@@ -45,15 +47,28 @@ export async function createProvider(db: Db, cipher: Cipher, input: ProviderInpu
   }
 }
 
-/** At most a few dozen exist, so all of them, by name. */
-export async function listProviders(db: Db): Promise<Provider[]> {
-  const { rows } = await db.query<ProviderRow>(`select ${COLUMNS} from providers order by name`)
-  return rows.map(toProvider)
+/** By name; the cursor is the last name seen. */
+export async function listProviders(db: Db, { limit, cursor }: PageQuery): Promise<Page<Provider>> {
+  if (cursor !== undefined && !providerName.safeParse(cursor).success) {
+    throw invalidRequest('cursor is not one that this list gave.')
+  }
+  const { rows } = await db.query<ProviderRow>(
+    `select ${COLUMNS} from providers where $1::text is null or name > $1 order by name limit $2`,
+    [cursor ?? null, limit + 1],
+  )
+  const items = rows.slice(0, limit).map(toProvider)
+  return { items, next_cursor: rows.length > limit ? (items.at(-1)?.name ?? null) : null }
 }
 
 export async function getProvider(db: Db, name: string): Promise<Provider> {
+  if (!providerName.safeParse(name).success) throw notFound('provider')
   const { rows } = await db.query<ProviderRow>(`select ${COLUMNS} from providers where name = $1`, [name])
   return onlyProvider(rows)
+}
+
+export async function providerExists(db: Db, name: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from providers where name = $1', [name])
+  return rowCount === 1
 }
 
 /** A field that is absent stays; `null` removes a base URL or key. */
@@ -65,7 +80,7 @@ export async function updateProvider(
   actor: Actor,
 ): Promise<Provider> {
   const changed = Object.keys(patch)
-  if (changed.length === 0) return getProvider(db, name)
+  if (changed.length === 0 || !providerName.safeParse(name).success) return getProvider(db, name)
   const rows = await changeAudited<ProviderRow>(db, {
     sql: `update providers set
             base_url = case when $2 then $3 else base_url end,

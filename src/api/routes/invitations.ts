@@ -4,6 +4,7 @@ import { acceptInvitation, getInvitation } from '../../identity/invitations.ts'
 import { getUser } from '../../identity/users.ts'
 import { invitationSchema, passwordField } from '../../kernel/access.ts'
 import { nameField } from '../../kernel/fields.ts'
+import { requireOwnOrigin } from '../auth.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
 import { answers } from '../shapes.ts'
@@ -13,9 +14,16 @@ import { describeMe, meAnswers } from './me.ts'
 const tags = ['Members']
 const params = z.strictObject({ token: z.string() })
 
+export interface InvitationRouteOptions {
+  pool: Pool
+  limits: RateLimits
+  secureCookies: boolean
+  allowedOrigins: ReadonlySet<string>
+}
+
 export function addInvitationRoutes(
   app: App,
-  { pool, limits, secureCookies }: { pool: Pool; limits: RateLimits; secureCookies: boolean },
+  { pool, limits, secureCookies, allowedOrigins }: InvitationRouteOptions,
 ): void {
   app.get(
     '/api/invitations/:token',
@@ -51,6 +59,7 @@ export function addInvitationRoutes(
       },
     },
     async (request, reply) => {
+      requireOwnOrigin(request, allowedOrigins)
       limits.countSignIn(request.ip, request.params.token)
       const signedInAs = request.principal?.type === 'user' ? await getUser(pool, request.principal.id) : null
       const from = { requestId: request.id, address: request.ip }

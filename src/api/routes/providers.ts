@@ -1,16 +1,16 @@
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
+import { pageOf } from '../../kernel/fields.ts'
 import { providerInput, providerPatch, providerSchema } from '../../kernel/provider.ts'
 import { createProvider, deleteProvider, getProvider, listProviders, updateProvider } from '../../models/providers.ts'
 import type { Cipher } from '../../secrets/cipher.ts'
 import { actorOf } from '../auth.ts'
 import type { Create } from '../idempotency.ts'
 import type { App } from '../server.ts'
-import { answers, nothing } from '../shapes.ts'
+import { answers, listQuery, nothing } from '../shapes.ts'
 
 const tags = ['Providers']
 const nameParams = z.strictObject({ name: z.string() })
-const list = z.strictObject({ items: z.array(providerSchema), next_cursor: z.null() })
 
 export function addProviderRoutes(
   app: App,
@@ -27,8 +27,16 @@ export function addProviderRoutes(
 
   app.get(
     '/api/providers',
-    { config: { access: 'instance' }, schema: { tags, summary: 'List the providers', response: answers(200, list) } },
-    async () => ({ items: await listProviders(pool), next_cursor: null }),
+    {
+      config: { access: 'instance' },
+      schema: {
+        tags,
+        summary: 'List the providers, by name',
+        querystring: listQuery,
+        response: answers(200, pageOf(providerSchema)),
+      },
+    },
+    (request) => listProviders(pool, request.query),
   )
 
   app.get(

@@ -7,10 +7,10 @@ import { endOtherSessions, endSession, listSessions } from '../../identity/sessi
 import { spendSignInLink } from '../../identity/sign-in-links.ts'
 import { checkPassword, mayChangePassword, setPassword } from '../../identity/users.ts'
 import { passwordField, sessionSchema } from '../../kernel/access.ts'
-import { forbidden, notFound, unauthenticated } from '../../kernel/errors.ts'
+import { forbidden, invalidRequest, notFound, unauthenticated } from '../../kernel/errors.ts'
 import { emailField } from '../../kernel/fields.ts'
 import type { Principal } from '../../kernel/principal.ts'
-import { actorOf, principalOf, requireSameOrigin } from '../auth.ts'
+import { actorOf, principalOf, requireOwnOrigin } from '../auth.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
 import { clearSessionCookie } from '../session-cookie.ts'
@@ -42,7 +42,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
       },
     },
     async (request, reply) => {
-      if (request.headers.origin !== undefined) requireSameOrigin(request, allowedOrigins)
+      requireOwnOrigin(request, allowedOrigins)
       const { email, password } = request.body
       limits.countSignIn(request.ip, email)
       const user = await checkPassword(pool, email, password)
@@ -64,6 +64,10 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
       schema: { hide: true, params: z.strictObject({ token: z.string() }) },
     },
     async (request, reply) => {
+      // A browser that only looks ahead must not use the link up.
+      if (/prefetch|prerender/i.test(String(request.headers['sec-purpose'] ?? request.headers.purpose ?? ''))) {
+        throw invalidRequest('Open this link; it is not fetched ahead of time.')
+      }
       const userId = await spendSignInLink(pool, request.params.token)
       if (userId === null) {
         if (request.headers.accept?.includes('text/html')) return reply.redirect('/?sign_in=expired', 303)

@@ -1,6 +1,8 @@
 import type { Pool } from '../../db/pool.ts'
 import { getSettings, updateSettings } from '../../identity/settings.ts'
+import { invalidRequest } from '../../kernel/errors.ts'
 import { settingsPatch, settingsSchema } from '../../kernel/project.ts'
+import { providerExists } from '../../models/providers.ts'
 import { actorOf } from '../auth.ts'
 import type { App } from '../server.ts'
 import { answers, projectParams } from '../shapes.ts'
@@ -29,6 +31,12 @@ export function addSettingsRoutes(app: App, { pool }: { pool: Pool }): void {
         response: answers(200, settingsSchema),
       },
     },
-    (request) => updateSettings(pool, request.params.id, request.body, actorOf(request)),
+    async (request) => {
+      const provider = request.body.default_model?.provider
+      if (provider !== undefined && !(await providerExists(pool, provider))) {
+        throw invalidRequest(`default_model.provider: there is no provider called ${provider}.`)
+      }
+      return updateSettings(pool, request.params.id, request.body, actorOf(request))
+    },
   )
 }

@@ -1,0 +1,69 @@
+// What Node answers by itself, below Fastify: no HTTP at all, an expectation nobody knows, CONNECT. Each gets our
+// envelope and a request id like everything else.
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type ErrorCode, MusterError } from '../kernel/errors.ts'
+import { newId } from '../kernel/id.ts'
+import { toAnswer } from './errors.ts'
+
+const CLIENT_FAILURES: Readonly<Record<string, { code: ErrorCode; message: string }>> = {
+  HPE_HEADER_OVERFLOW: { code: 'HEADERS_TOO_LARGE', message: 'The headers are larger than 16 kB.' },
+  ERR_HTTP_REQUEST_TIMEOUT: { code: 'REQUEST_TIMEOUT', message: 'The request took too long to arrive.' },
+}
+
+export interface RawAnswers {
+  /** For Fastify's clientErrorHandler. */
+  onMalformed(error: Error & { code?: string }, socket: Duplex): void
+  watch(server: Server): void
+}
+
+export function createRawAnswers(): RawAnswers {
+  // Requests under way on a connection. What was accepted is answered before the connection is told off and closed.
+  const underWay = new WeakMap<Duplex, number>()
+  const toldOff = new WeakMap<Duplex, MusterError>()
+
+  const end = (socket: Duplex, failure: MusterError): void => {
+    if (socket.destroyed || !socket.writable) socket.destroy()
+    else socket.end(write(failure))
+  }
+  return {
+    onMalformed(error, socket) {
+      if (error.code === 'ECONNRESET') {
+        socket.destroy()
+        return
+      }
+      const known = CLIENT_FAILURES[error.code ?? ''] ?? { code: 'INVALID_REQUEST', message: 'This is not valid HTTP.' }
+      const failure = new MusterError(known.code as ErrorCode, known.message) // the table's codes, or the one beside it
+      // A request that never arrived whole is the one that failed: nothing else will answer it.
+      if (known.code !== 'REQUEST_TIMEOUT' && (underWay.get(socket) ?? 0) > 0) toldOff.set(socket, failure)
+      else end(socket, failure)
+    },
+    watch(server) {
+      server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+        const { socket } = request
+        underWay.set(socket, (underWay.get(socket) ?? 0) + 1)
+        response.once('close', () => {
+          const left = (underWay.get(socket) ?? 1) - 1
+          underWay.set(socket, left)
+          const failure = toldOff.get(socket)
+          if (failure && left === 0) end(socket, failure)
+        })
+      })
+      server.on('checkExpectation', (request: IncomingMessage) => {
+        end(request.socket, new MusterError('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.'))
+      })
+      server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+        end(socket, new MusterError('METHOD_NOT_ALLOWED', 'This is no proxy.'))
+      })
+    },
+  }
+}
+
+function write(failure: MusterError): string {
+  const body = JSON.stringify(toAnswer(failure))
+  return (
+    `HTTP/1.1 ${failure.status} ${failure.code}\r\ncontent-type: application/json; charset=utf-8\r\n` +
+    `content-length: ${Buffer.byteLength(body)}\r\nx-content-type-options: nosniff\r\ncache-control: no-store\r\n` +
+    `x-request-id: ${newId()}\r\nconnection: close\r\n\r\n${body}`
+  )
+}
