@@ -1,6 +1,5 @@
 // The .tar.gz itself, written and read as a stream: memory holds one part at a time, whatever the size.
 import { createHash, randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { type FileHandle, link, lstat, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -19,6 +18,7 @@ export interface ArchiveWriter {
 
 const DRAFT = /^\.muster-backup-[0-9a-f]{16}\.partial$/
 const ABANDONED_AFTER_MS = 60 * 60_000
+const READ_BYTES = 256 * 1024
 
 export async function createArchive(file: string): Promise<ArchiveWriter> {
   if (await lstat(file).catch(() => null)) throw alreadyThere(file)
@@ -74,11 +74,9 @@ export async function createArchive(file: string): Promise<ArchiveWriter> {
  * decoders throw, and at the end where the file goes on after its archive.
  */
 export async function* readArchive(handle: FileHandle): AsyncGenerator<{ name: string; body: AsyncIterable<Buffer> }> {
-  // By its number: a handle that once lent itself to a stream which does not close it cannot be closed any more.
-  const source = createReadStream('', { fd: handle.fd, start: 0, autoClose: false, highWaterMark: 256 * 1024 })
   const gunzip = createGunzip()
   const tar = extract()
-  const flow = pipeline(source, gunzip, tar)
+  const flow = pipeline(readFromStart(handle), gunzip, tar)
   flow.catch(() => {})
   for await (const entry of tar) {
     if (entry.header.type !== 'file') throw new Error(`${entry.header.name} is no plain file`)
@@ -87,6 +85,16 @@ export async function* readArchive(handle: FileHandle): AsyncGenerator<{ name: s
   }
   await flow
   if (gunzip.bytesWritten !== (await handle.stat()).size) throw new Error('there is something after the archive')
+}
+
+/** No file stream: a failed pipeline destroys it, and destroyed it closes the descriptor, which is its opener's. */
+async function* readFromStart(handle: FileHandle): AsyncGenerator<Buffer> {
+  for (let position = 0; ; ) {
+    const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, position)
+    if (bytesRead === 0) return
+    position += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
 }
 
 async function openDraft(draft: string, file: string): Promise<FileHandle> {

@@ -60,6 +60,33 @@ test('a file in which any byte was changed or to which something was added is re
   }
 })
 
+test('damage anywhere in a file of many reads is told as damage', async (t) => {
+  const folder = await makeBackupFolder(t)
+  const large = await createMigrated()
+  await run(
+    large,
+    `insert into projects (id, name)
+       select gen_random_uuid(), n || ' ' || (select string_agg(md5(n || '-' || i), '') from generate_series(1, 6) i)
+       from generate_series(1, 20000) n`,
+  )
+  const file = join(folder, 'whole.tar.gz')
+  await backUp(large, file)
+  await open(file)
+  const whole = await readFile(file)
+  assert.ok(whole.length > 1024 * 1024, 'too small to be damaged while it is still being read')
+  const altered = join(folder, 'altered.tar.gz')
+  const message = `${altered} is damaged: it was cut short or altered. Use another copy of the backup.`
+  for (let round = 0; round < 20; round++) {
+    for (const part of [0.02, 0.25, 0.5, 0.75, 0.98]) {
+      const at = Math.floor(whole.length * part) + round
+      const bytes = Buffer.from(whole)
+      bytes.fill(0xff, at, at + 16)
+      await writeFile(altered, bytes)
+      await assert.rejects(open(altered), { message }, `byte ${at}`)
+    }
+  }
+})
+
 test('content that was changed with care, and packed again, does not fit its checksums', async (t) => {
   const folder = await makeBackupFolder(t)
   const file = join(folder, 'whole.tar.gz')
