@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { access, constants, mkdir, rm } from 'node:fs/promises'
+import { access, chmod, constants, mkdir, open, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { giveToFolderOwner, isCode, readIfPresent, writePrivateFile } from './private-file.ts'
@@ -9,11 +9,12 @@ import { currentBoot, identifyProcess } from './process-table.ts'
 // - muster.lock is locked by the kernel for as long as the process lives (SQLite's file lock: Node has no other). It
 //   decides between simultaneous starts, and it is seen from other containers, where pids mean nothing: two of them on
 //   one volume would otherwise run two PostgreSQL servers on the same files and destroy them.
-// - muster.pid tells people and tools who that is, and is checked as well, for file systems without locks.
+// - muster.pid tells people and tools who that is (the pid alone: it is for "kill $(cat muster.pid)"), and is checked
+//   as well, for file systems without locks. muster.claim beside it tells that process from another of the same pid.
 // Nothing else in this process may open muster.lock: POSIX drops the lock when any handle to the file is closed.
 
 export interface DataFolderClaim {
-  /** Gives the folder free. Removes muster.pid only while it is still this claim's. */
+  /** Gives the folder free. Removes muster.pid and muster.claim only while they are still this claim's. */
   release(): Promise<void>
 }
 
@@ -21,17 +22,26 @@ export interface DataFolderClaim {
 export async function claimDataFolder(dataDir: string): Promise<DataFolderClaim> {
   await makeDataFolder(dataDir)
   const pidFile = join(dataDir, 'muster.pid')
+  const claimFile = join(dataDir, 'muster.claim')
   const lock = await lockFolder(dataDir)
   if (lock === null) throw inUse(dataDir, await readIfPresent(pidFile))
   try {
     const before = await readIfPresent(pidFile)
-    if (before !== null && (await isHolderAlive(before))) throw inUse(dataDir, before)
-    const mine = await describeSelf()
-    await writePrivateFile(pidFile, mine)
+    if (before !== null && (await isHolderAlive(before, await readIfPresent(claimFile)))) {
+      throw inUse(dataDir, before)
+    }
+    const myPid = `${process.pid}\n`
+    const myClaim = await describeSelf()
+    // Killed anywhere in between, we leave no pid that goes with the claim of another.
+    await rm(pidFile, { force: true })
+    await writePrivateFile(claimFile, myClaim)
+    await writePrivateFile(pidFile, myPid)
     return {
       async release() {
         if (!lock.isOpen) return
-        if ((await readIfPresent(pidFile)) === mine) await rm(pidFile, { force: true })
+        const isMine = [myClaim, null].includes(await readIfPresent(claimFile))
+        if (isMine && (await readIfPresent(pidFile)) === myPid) await rm(pidFile, { force: true })
+        if (isMine) await rm(claimFile, { force: true })
         lock.close()
       },
     }
@@ -59,9 +69,9 @@ async function lockFolder(dataDir: string): Promise<DatabaseSync | null> {
   const path = join(dataDir, 'muster.lock')
   let lock: DatabaseSync | undefined
   try {
+    await makeLockFile(path)
     lock = new DatabaseSync(path, { timeout: 0 })
     lock.exec('begin exclusive')
-    await giveToFolderOwner(path)
     return lock
   } catch (error) {
     lock?.close()
@@ -70,18 +80,32 @@ async function lockFolder(dataDir: string): Promise<DatabaseSync | null> {
   }
 }
 
+/** Private before it is locked: whoever may read it may lock it, and would keep us from starting. */
+async function makeLockFile(path: string): Promise<void> {
+  try {
+    // Fails without opening where the file is there.
+    await (await open(path, 'wx', 0o600)).close()
+  } catch (error) {
+    if (!isCode(error, 'EEXIST')) throw error
+  }
+  await chmod(path, 0o600)
+  await giveToFolderOwner(path)
+}
+
 /** Line 1 the pid, line 2 the start of that process, line 3 the boot of the machine, line 4 this claim. */
 async function describeSelf(): Promise<string> {
   const self = await identifyProcess(process.pid)
   return `${process.pid}\n${self?.start ?? ''}\n${await currentBoot()}\n${randomUUID()}\n`
 }
 
-async function isHolderAlive(text: string): Promise<boolean> {
-  const [pid = '', start = '', boot = ''] = text.split('\n')
+async function isHolderAlive(pidText: string, claimText: string | null): Promise<boolean> {
+  const [pid = ''] = pidText.split('\n')
+  const [claimPid, start = '', boot = ''] = claimText?.split('\n') ?? []
   // In a container we are pid 1 every time, so our own number in the file is that of an earlier life.
   if (Number(pid) === process.pid) return false
   const found = await identifyProcess(Number(pid))
   if (found === null) return false
+  if (claimPid !== pid) return true
   if (boot !== '' && boot !== (await currentBoot())) return false
   return start === '' || start === found.start
 }
