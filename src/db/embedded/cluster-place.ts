@@ -1,13 +1,16 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, realpath, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { readIfPresent, writePrivateFile } from './private-file.ts'
+import { isCode, readIfPresent, writePrivateFile } from './private-file.ts'
 import { chooseRunAs, firstObstacle, giveTree, type RunAs } from './run-as.ts'
 
 // Where the cluster (PostgreSQL's own folder) is. Ordinarily <data folder>/postgres. When we are root and the user it
 // runs as cannot pass some folder above the data folder (a home of mode 0700), it is put under /var/lib/muster, in a
 // folder of its own that only <data folder>/postgres.location names: removing the data folder gives a fresh start, and
-// no other data folder ever takes it over.
+// no other data folder takes it over while that one is there: the BELONGS-TO beside the cluster tells a copy of the data
+// folder, which has the same pointer, from the data folder itself under a new name.
+
+const OWNER = /^The database of the Muster data folder (.+)$/m
 
 export interface ClusterPlace {
   readonly cluster: string
@@ -15,11 +18,11 @@ export interface ClusterPlace {
 }
 
 export async function placeCluster(dataDir: string, relocationDir: string): Promise<ClusterPlace> {
-  const pointerFile = join(dataDir, 'postgres.location')
-  const pointer = (await readIfPresent(pointerFile))?.trim() || null
-  if (pointer !== null) return followPointer(pointer, pointerFile)
+  const pointerFile = pointerFileOf(dataDir)
+  const pointer = await readPointer(dataDir)
+  if (pointer !== null) return followPointer(pointer, dataDir)
 
-  const cluster = join(await realpath(dataDir), 'postgres')
+  const cluster = await clusterFolder(dataDir)
   const runAs = await chooseRunAs(cluster)
   if (runAs === null) return { cluster, runAs }
   const closed = await firstObstacle(dirname(await realpath(dataDir)), runAs)
@@ -34,6 +37,12 @@ export async function placeCluster(dataDir: string, relocationDir: string): Prom
     )
   }
   return { cluster: await relocate(dataDir, relocationDir, pointerFile, runAs), runAs }
+}
+
+/** Where PostgreSQL's own files of this data folder are, or will be when it is placed where it is. */
+export async function clusterFolder(dataDir: string): Promise<string> {
+  const pointer = await readPointer(dataDir)
+  return pointer === null ? join(await realpath(dataDir), 'postgres') : join(pointer, 'data')
 }
 
 /** The folder under which both the binaries and relocated clusters are put; everybody may pass it. */
@@ -53,17 +62,39 @@ export async function makeRelocationFolder(relocationDir: string, runAs: RunAs |
   }
 }
 
-async function followPointer(place: string, pointerFile: string): Promise<ClusterPlace> {
+async function followPointer(place: string, dataDir: string): Promise<ClusterPlace> {
+  const pointerFile = pointerFileOf(dataDir)
   if (!(await exists(place))) {
     // An empty database in the place of a lost one would look like lost data, and hide that it can be brought back.
     throw new Error(
       `${pointerFile} says that the database is in ${place}, which does not exist: put it back, or remove ${pointerFile} to begin with an empty database.`,
     )
   }
+  await ensureOwner(place, dataDir)
   const cluster = join(await realpath(place), 'data')
   const runAs = await chooseRunAs(cluster)
   if (runAs !== null) await takeFromRoot(cluster, runAs)
   return { cluster, runAs }
+}
+
+/** Throws where the cluster belongs to another data folder, and takes it over from one that is gone or was renamed. */
+async function ensureOwner(place: string, dataDir: string): Promise<void> {
+  const mine = await realpath(dataDir)
+  const named = OWNER.exec((await readIfPresent(join(place, 'BELONGS-TO'))) ?? '')?.[1]
+  const owner = named === undefined ? null : await realpathIfPresent(named)
+  if (owner === mine) return
+  const owned = owner && (await readPointer(owner))
+  if (owned && (await realpathIfPresent(owned)) === (await realpath(place))) {
+    throw new Error(
+      `The data folder ${dataDir} is a copy of ${owner}, and the database stays with that one: use "muster backup" and "muster restore" to copy it.`,
+    )
+  }
+  await writeOwner(place, mine)
+}
+
+async function writeOwner(place: string, dataDir: string): Promise<void> {
+  const text = `The database of the Muster data folder ${dataDir}\nIf that folder is gone, this one can be removed.\n`
+  await writePrivateFile(join(place, 'BELONGS-TO'), text)
 }
 
 async function relocate(dataDir: string, relocationDir: string, pointerFile: string, runAs: RunAs): Promise<string> {
@@ -71,10 +102,7 @@ async function relocate(dataDir: string, relocationDir: string, pointerFile: str
   const place = join(await realpath(relocationDir), `cluster-${randomBytes(8).toString('hex')}`)
   await mkdir(place)
   await chmod(place, 0o711)
-  await writeFile(
-    join(place, 'BELONGS-TO'),
-    `The database of the Muster data folder ${dataDir}\nIf that folder is gone, this one can be removed.\n`,
-  )
+  await writeOwner(place, await realpath(dataDir))
   await writePrivateFile(pointerFile, `${place}\n`)
   return join(place, 'data')
 }
@@ -90,6 +118,22 @@ async function openDataFolder(dataDir: string, runAs: RunAs): Promise<void> {
 async function takeFromRoot(cluster: string, runAs: RunAs): Promise<void> {
   const found = await stat(cluster).catch(() => null)
   if (found?.uid === 0) await giveTree(cluster, runAs)
+}
+
+const pointerFileOf = (dataDir: string): string => join(dataDir, 'postgres.location')
+
+/** Null where the cluster is in the data folder. */
+async function readPointer(dataDir: string): Promise<string | null> {
+  return (await readIfPresent(pointerFileOf(dataDir)))?.trim() || null
+}
+
+async function realpathIfPresent(path: string): Promise<string | null> {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    if (isCode(error, 'ENOENT', 'ENOTDIR')) return null
+    throw error
+  }
 }
 
 async function exists(path: string): Promise<boolean> {

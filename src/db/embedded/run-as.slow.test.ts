@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { chmod, chown, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import {
@@ -11,6 +11,7 @@ import {
   startChild,
   type TestFolder,
 } from '../../../test/kit/embedded-kit.ts'
+import { clusterFolder } from './cluster-place.ts'
 import { claimDataFolder } from './data-folder.ts'
 import { firstObstacle, giveTree } from './run-as.ts'
 
@@ -42,11 +43,19 @@ test('as root in a public folder the server runs as another user, with everythin
   assert.equal((await stat(dataDir)).mode & 0o777, 0o711)
   assert.notEqual((await stat(join(dataDir, 'postgres'))).uid, 0)
   assert.equal((await stat(join(dataDir, 'postgres'))).mode & 0o777, 0o700)
-  for (const name of ['postgres.password', 'postgres.port', 'postgres.log', 'muster.pid']) {
+  for (const name of [
+    'postgres.password',
+    'postgres.port',
+    'postgres.log',
+    'muster.pid',
+    'muster.claim',
+    'muster.lock',
+  ]) {
     const found = await stat(join(dataDir, name))
     assert.deepEqual([found.uid, found.mode & 0o777], [0, 0o600], name)
   }
   assert.deepEqual(await readdir(folder.path), ['data'])
+  assert.equal(await clusterFolder(dataDir), join(dataDir, 'postgres'))
 })
 
 test('as root under a folder of mode 0700 the cluster goes where its user can reach it', async (t) => {
@@ -58,6 +67,7 @@ test('as root under a folder of mode 0700 the cluster goes where its user can re
   const place = (await readFile(join(dataDir, 'postgres.location'), 'utf8')).trim()
   assert.match(place, new RegExp(`^${relocationDir}/cluster-[0-9a-f]{16}$`))
   assert.match(await readFile(join(place, 'BELONGS-TO'), 'utf8'), new RegExp(`data folder ${dataDir}\n`))
+  assert.equal(await clusterFolder(dataDir), join(place, 'data'))
   assert.equal((await stat(join(dataDir, 'postgres.password'))).mode & 0o777, 0o600)
   assert.equal((await stat(join(folder.path, 'home'))).mode & 0o777, 0o700)
   await server.stop()
@@ -80,6 +90,37 @@ test('a relocated server is adopted after kill -9 like any other', async (t) => 
   await child.kill('SIGKILL')
   const server = makeServer(folder, { dataDir, relocationDir })
   assert.equal(await server.start(), 'adopted')
+})
+
+test('a copy of the data folder does not take the relocated cluster, and a new name of it keeps it', async (t) => {
+  if (!isRoot) return t.skip(needsRoot)
+  const { folder, dataDir, relocationDir } = await makePrivateHome(t)
+  const original = makeServer(folder, { dataDir, relocationDir })
+  await original.start()
+  await query(original.url(), 'create table kept as select 42 as answer')
+  const belongsTo = join(await clusterFolder(dataDir), '..', 'BELONGS-TO')
+  const copyDir = `${dataDir}-copy`
+  await cp(dataDir, copyDir, { recursive: true })
+  const copy = makeServer(folder, { dataDir: copyDir, relocationDir })
+  const message = `The data folder ${copyDir} is a copy of ${dataDir}, and the database stays with that one: use "muster backup" and "muster restore" to copy it.`
+  await assert.rejects(copy.start(), { message })
+  assert.deepEqual(await query(original.url(), 'select answer from kept'), [{ answer: 42 }])
+  await original.stop()
+  await assert.rejects(copy.start(), { message })
+
+  const renamedDir = `${dataDir}-renamed`
+  await rename(dataDir, renamedDir)
+  const renamed = makeServer(folder, { dataDir: renamedDir, relocationDir })
+  assert.equal(await renamed.start(), 'started')
+  assert.deepEqual(await query(renamed.url(), 'select answer from kept'), [{ answer: 42 }])
+  assert.match(await readFile(belongsTo, 'utf8'), new RegExp(`data folder ${renamedDir}\n`))
+  await assert.rejects(copy.start(), new RegExp(`is a copy of ${renamedDir},`))
+  await renamed.stop()
+
+  // There, but with another database by now.
+  await writeFile(join(renamedDir, 'postgres.location'), `${relocationDir}/cluster-other\n`)
+  assert.equal(await copy.start(), 'started')
+  assert.match(await readFile(belongsTo, 'utf8'), new RegExp(`data folder ${copyDir}\n`))
 })
 
 test('what stands in the way of a relocated or private cluster is told in one sentence', async (t) => {
