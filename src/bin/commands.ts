@@ -1,12 +1,14 @@
 // The small subcommands: migrate, status, keys.
 import { existsSync } from 'node:fs'
+import { schemaVersion } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { createEgress } from '../egress/egress.ts'
 import { createSignInLink } from '../identity/sign-in-links.ts'
 import { ensureInstanceAdmin } from '../identity/users.ts'
 import { silentLog } from '../kernel/log.ts'
-import { type Config, ConfigError, urlHost } from './config.ts'
+import { type Config, ConfigError } from './config.ts'
 import { migrateDatabase } from './database.ts'
+import { findAddresses } from './running-address.ts'
 import { readRunningPid } from './running-pid.ts'
 import { readInstanceSecrets } from './secrets.ts'
 import type { Terminal } from './terminal.ts'
@@ -21,24 +23,24 @@ export async function migrateCommand(config: Config, terminal: Terminal): Promis
 /** Exits 0 only when the server answers that it is ready. */
 export async function statusCommand(config: Config, terminal: Terminal): Promise<void> {
   const pid = await readRunningPid(config.dataDir)
-  const readiness = await askReadiness(config)
+  const { listen } = await findAddresses(config)
+  const readiness = await askReadiness(listen)
   terminal.print(
     pid === null ? 'No server runs on this data folder.' : `A server runs on this data folder (pid ${pid}).`,
   )
-  terminal.print(`${config.publicUrl.origin}: ${readiness}`)
+  terminal.print(`${listen}: ${readiness}`)
   if (readiness !== 'ready') process.exitCode = 1
 }
 
 export async function keysCommand(config: Config, what: string, terminal: Terminal): Promise<void> {
   switch (what) {
     case 'admin': {
-      if (config.adminToken === null && !existsSync(config.dataDir)) {
-        throw new Error(`There is no data folder at ${config.dataDir}. Start Muster once, or name it with --data-dir.`)
-      }
+      if (config.adminToken === null) requireDataFolder(config)
       terminal.print((await readInstanceSecrets(config, silentLog)).adminToken)
       return
     }
     case 'link': {
+      if (config.databaseUrl === null) requireDataFolder(config)
       const link = await withDatabase(config, silentLog, (url) => withPool(url, (pool) => makeLink(config, pool)))
       terminal.print(link)
       return
@@ -48,9 +50,16 @@ export async function keysCommand(config: Config, what: string, terminal: Termin
   }
 }
 
+function requireDataFolder(config: Config): void {
+  if (existsSync(config.dataDir)) return
+  throw new Error(`There is no data folder at ${config.dataDir}. Start Muster once, or name it with --data-dir.`)
+}
+
 async function makeLink(config: Config, pool: Pool): Promise<string> {
+  if ((await schemaVersion(pool)) === 0) throw new Error('This database is empty. Start Muster once.')
   const admin = await ensureInstanceAdmin(pool)
-  return new URL(`/sign-in/${await createSignInLink(pool, admin.id)}`, config.publicUrl).href
+  const addresses = await findAddresses(config)
+  return new URL(`/sign-in/${await createSignInLink(pool, admin.id)}`, addresses.public).href
 }
 
 async function withPool<Result>(url: string, use: (pool: Pool) => Promise<Result>): Promise<Result> {
@@ -62,12 +71,10 @@ async function withPool<Result>(url: string, use: (pool: Pool) => Promise<Result
   }
 }
 
-async function askReadiness(config: Config): Promise<string> {
+async function askReadiness(listen: string): Promise<string> {
   const egress = createEgress({ allow: [] })
   try {
-    // Where it listens on this machine; the public address may be that of a proxy elsewhere.
-    const url = `http://${urlHost(config.host)}:${config.port}/readyz`
-    const answer = await egress.fetch('trusted')(url, { signal: AbortSignal.timeout(3_000) })
+    const answer = await egress.fetch('trusted')(`${listen}/readyz`, { signal: AbortSignal.timeout(3_000) })
     await answer.body?.cancel()
     return answer.ok ? 'ready' : `not ready (${answer.status})`
   } catch {

@@ -158,7 +158,7 @@ const variables = z.object({
   MUSTER_DATA_DIR: z.string().default('.muster'),
   DATABASE_URL: z
     .string()
-    .refine((text) => /^postgres(ql)?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be a postgres:// URL')
+    .refine((text) => /^postgres(ql)?:\/\/./.test(text), 'must be a postgres:// URL')
     .optional(),
   MUSTER_ADMIN_TOKEN: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
   MUSTER_SECRET_KEY: z.string().optional(),

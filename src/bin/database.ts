@@ -2,6 +2,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
+import { clusterFolder } from '../db/embedded/cluster-place.ts'
 import { createEmbeddedServer } from '../db/embedded/embedded-server.ts'
 import { explainFailure } from '../db/failures.ts'
 import { loadMigrations, migrate } from '../db/migrate.ts'
@@ -35,10 +36,16 @@ export async function openDatabase(
   const outcome = await server.start()
   return {
     url: server.url(),
-    description: `embedded PostgreSQL, ${outcome}`,
+    description: `embedded PostgreSQL, ${outcome}${await whereElse(config.dataDir)}`,
     isUp: () => server.state() === 'running',
     stop: () => server.stop(),
   }
+}
+
+/** As root the cluster may have to live where PostgreSQL's user can go; people must know that it does. */
+async function whereElse(dataDir: string): Promise<string> {
+  const folder = await clusterFolder(dataDir)
+  return folder.startsWith(`${dataDir}/`) ? '' : `, in ${folder}`
 }
 
 export async function migrateDatabase(url: string, log: Log, onProgress: (sentence: string) => void): Promise<number> {

@@ -2,10 +2,13 @@
 import { existsSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { type Config, ConfigError, readConfig, settings } from './config.ts'
 import { createTerminal } from './terminal.ts'
 import { version } from './version.ts'
+
+/** Every command takes every setting; help shows for each what it is likely to need. */
+const OF_EVERY_COMMAND = ['MUSTER_DATA_DIR', 'DATABASE_URL']
 
 const terminal = createTerminal()
 const errors = createTerminal(process.stderr)
@@ -18,6 +21,8 @@ const program = new Command('muster')
 
 command('start', 'start the server (this is what npm start does)').action(
   run(async (config) => {
+    // Until the server's own handlers stand there is nothing to take down.
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0))
     keepCompiled(config)
     await (await import('./start.ts')).start(config, terminal)
   }),
@@ -62,7 +67,10 @@ type Flags = Record<string, string | undefined>
 
 function command(name: string, description: string): Command {
   const made = program.command(name).description(description)
-  for (const setting of settings) made.option(`--${setting.flag}`, `${setting.description} [${setting.variable}]`)
+  for (const { flag, description: meaning, variable } of settings) {
+    const isShown = name === 'start' || OF_EVERY_COMMAND.includes(variable)
+    made.addOption(new Option(`--${flag}`, `${meaning} [${variable}]`).hideHelp(!isShown))
+  }
   return made
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Log } from '../kernel/log.ts'
 import { randomToken, readOrCreateSecretFile } from '../secrets/key-file.ts'
@@ -11,6 +12,15 @@ export interface InstanceSecrets {
 export const adminTokenFile = (dataDir: string): string => join(dataDir, 'admin.token')
 export const secretKeyFile = (dataDir: string): string => join(dataDir, 'secret.key')
 
+/** A new key could read nothing of what an existing cluster holds, so none is made beside one. */
+function requireKeyOfCluster(dataDir: string): void {
+  const hasCluster = existsSync(join(dataDir, 'postgres')) || existsSync(join(dataDir, 'postgres.location'))
+  if (!hasCluster || existsSync(secretKeyFile(dataDir))) return
+  throw new Error(
+    `${secretKeyFile(dataDir)} is missing, and the database in this folder was made with it. Put it back, or set MUSTER_SECRET_KEY.`,
+  )
+}
+
 /** From the environment where it says so, else from the data folder, where they are made at the first start. */
 export async function readInstanceSecrets(config: Config, log: Log): Promise<InstanceSecrets> {
   const fromFile = async (path: string): Promise<string> => {
@@ -18,6 +28,7 @@ export async function readInstanceSecrets(config: Config, log: Log): Promise<Ins
     if (tightened) log.warn({ path }, 'a secret file could be read by others; its mode is 0600 again')
     return value
   }
+  if (config.secretKey === null) requireKeyOfCluster(config.dataDir)
   return {
     adminToken: config.adminToken ?? (await fromFile(adminTokenFile(config.dataDir))),
     secretKey: config.secretKey ?? (await fromFile(secretKeyFile(config.dataDir))),

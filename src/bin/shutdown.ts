@@ -49,7 +49,7 @@ export function createShutdown(log: Log): Shutdown {
     void now().then(() => process.exit(1))
   }
   // SIGHUP: the terminal was closed. Unheard it would end us and leave the database running.
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal)
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.removeAllListeners(signal).on(signal, onSignal)
   process.on('uncaughtException', onBug)
   process.on('unhandledRejection', onBug)
   return { last: (name, stop) => void parts.push({ name, stop }), now, isUnderWay: () => underWay !== null }

@@ -20,27 +20,28 @@ import { type Config, ConfigError } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
 import { offerOllama, offerProviders } from './environment-providers.ts'
 import { startHousekeeping } from './housekeeping.ts'
+import { noteAddresses } from './running-address.ts'
 import { readInstanceSecrets } from './secrets.ts'
 import { createShutdown } from './shutdown.ts'
 import type { Terminal } from './terminal.ts'
 import { version } from './version.ts'
 
 const POOL_SIZE = 20
+const SHORT_SECRET = 16
 const DATABASE_ANSWERS_WITHIN_MS = 1_000
 
 export async function start(config: Config, terminal: Terminal): Promise<void> {
-  const startedAt = performance.now()
   setFaultPlan(config.faultPlan)
   const log = createLogger({
     level: config.logLevel,
     pretty: process.stderr.isTTY === true,
-    destination: process.stderr,
+    destination: belowProgress(terminal),
   })
   const shutdown = createShutdown(log)
   try {
     const { database, pool } = await startParts(config, log, terminal, shutdown)
     const link = config.role === 'worker' ? null : await newSignInLink(pool, config.publicUrl)
-    terminal.print(banner({ config, terminal, link, database, seconds: (performance.now() - startedAt) / 1_000 }))
+    terminal.print(banner({ config, terminal, link, database, seconds: performance.now() / 1_000 }))
   } catch (error) {
     terminal.clearProgress()
     await shutdown.now()
@@ -59,6 +60,7 @@ async function startParts(
   shutdown.last('data folder', () => claim.release())
   const secrets = await readInstanceSecrets(config, log)
   for (const secret of [secrets.adminToken, secrets.secretKey]) log.registerSecret(secret)
+  warnOfShortSecrets(config, log)
 
   const database = await openDatabase(config, log, progress, (stop) => shutdown.last('database', stop))
   log.registerSecret(database.url)
@@ -93,12 +95,31 @@ async function startParts(
     },
   })
   await listen(app, config)
+  const forgetAddresses = await noteAddresses(config)
+  shutdown.last('addresses', forgetAddresses)
   shutdown.last('server', () => app.close())
   const housekeeping = startHousekeeping(pool, log)
   shutdown.last('housekeeping', () => housekeeping.stop())
   if (config.providers.findOllama) void offerOllama(pool, cipher, egress, log)
   return { database, pool }
 }
+
+function warnOfShortSecrets(config: Config, log: Logger): void {
+  const given = { MUSTER_ADMIN_TOKEN: config.adminToken, MUSTER_SECRET_KEY: config.secretKey }
+  for (const [variable, value] of Object.entries(given)) {
+    if (value !== null && value.length < SHORT_SECRET) {
+      log.warn({ variable }, `${variable} is shorter than ${SHORT_SECRET} characters and can be guessed`)
+    }
+  }
+}
+
+/** A log line would otherwise be written behind the sentence that says what is under way. */
+const belowProgress = (terminal: Terminal): { write(line: string): unknown } => ({
+  write: (line) => {
+    terminal.clearProgress()
+    return process.stderr.write(line)
+  },
+})
 
 async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Promise<void> {
   // One transaction: a first start that is killed in between is a first start again.

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { SEARCH_PATH } from './pool.ts'
+import { SESSION_SETTINGS } from './pool.ts'
 
 const CONNECT_WITHIN_MS = 10_000
 const TRANSACTION_TIMEOUT_SINCE = 170_000
@@ -28,7 +28,7 @@ export async function withSession<Result>(
   const client = new pg.Client({
     connectionString: url,
     application_name: 'muster-backup',
-    options: SEARCH_PATH,
+    options: SESSION_SETTINGS,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     keepAlive: true,
   })

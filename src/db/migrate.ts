@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
-import { SEARCH_PATH } from './pool.ts'
+import { pgFailure } from './failures.ts'
+import { SESSION_SETTINGS } from './pool.ts'
 
 export interface Migration {
   version: number
@@ -46,7 +47,7 @@ export async function migrate({ url, migrations, log, onProgress }: MigrateOptio
   const client = new pg.Client({
     connectionString: url,
     application_name: 'muster-migrate',
-    options: SEARCH_PATH,
+    options: SESSION_SETTINGS,
     connectionTimeoutMillis: 5_000,
   })
   client.on('error', (error) => log.warn({ error: error.message }, 'the migration connection was lost'))
@@ -54,7 +55,7 @@ export async function migrate({ url, migrations, log, onProgress }: MigrateOptio
   try {
     await requireServerVersion(client)
     await client.query('select pg_advisory_lock($1)', [LOCK_KEY])
-    const applied = await readLedger(client)
+    const applied = await readLedger(client).catch(explainRights)
     requireCompatible(applied, migrations)
     const open = migrations.filter((migration) => !applied.has(migration.version))
     for (const migration of open) {
@@ -85,6 +86,18 @@ async function requireServerVersion(client: pg.Client): Promise<void> {
   if (Number(rows[0]?.number) < MINIMUM_SERVER) {
     throw new Error(`PostgreSQL 15 or newer is needed; this server is ${rows[0]?.text}.`)
   }
+}
+
+/** 42501: no right to create; 25006: a read-only role or a standby. */
+function explainRights(error: unknown): never {
+  const code = pgFailure(error)?.code
+  if (code !== '42501' && code !== '25006') throw error
+  throw new Error(
+    'The role of DATABASE_URL must be able to create schemas and tables: make it the owner of its database.',
+    {
+      cause: error,
+    },
+  )
 }
 
 interface LedgerRow {

@@ -29,10 +29,10 @@ export interface PoolOptions {
 }
 
 /**
- * Our tables live in public, whoever we connect as. Without this a role called muster would find and make them in the
+ * What a role or database may have set otherwise, and our code relies on. Our tables live in public, whoever we connect as. Without this a role called muster would find and make them in the
  * schema muster, because a search path begins with the schema named like the user.
  */
-export const SEARCH_PATH = '-c search_path=public'
+export const SESSION_SETTINGS = '-c search_path=public -c datestyle=ISO -c bytea_output=hex'
 
 // int8 (audit seq, counts) fits a double for the next 285,000 years at a thousand rows a second.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -48,7 +48,7 @@ export function createPool({
     connectionString: url,
     max,
     application_name: 'muster',
-    options: SEARCH_PATH,
+    options: SESSION_SETTINGS,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: 30_000,
     statement_timeout: statementTimeoutMs,
