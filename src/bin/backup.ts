@@ -139,7 +139,7 @@ async function requireEmptyFolder(dataDir: string, file: string): Promise<void> 
     throw new Error(`The data folder ${dataDir} cannot be read: ${error instanceof Error ? error.message : error}.`)
   })
   const own =
-    /^(muster\.(lock|pid|claim|address)$|postgres$|postgres\.|postgresql-|secret\.key$|admin\.token$|lost\+found$)/
+    /^(muster\.(lock|pid|claim|address)|postgres$|postgres\.|postgresql-|secret\.key$|admin\.token$|lost\+found$)/
   const other = names.find((name) => !own.test(name) && join(dataDir, name) !== file)
   if (other !== undefined) {
     throw new Error(`The data folder ${dataDir} is not empty (it has ${other}): restore into an empty one.`)
