@@ -1,4 +1,5 @@
 import pg from 'pg'
+import { pgFailure } from './failures.ts'
 import { SESSION_SETTINGS } from './pool.ts'
 
 const CONNECT_WITHIN_MS = 10_000
@@ -43,7 +44,9 @@ export async function withSession<Result>(
     return await use(client)
   } catch (error) {
     signal.throwIfAborted()
-    if (lost) throw new Error(`The connection to the database was lost: ${lost.message}.`, { cause: error })
+    // A query under way hears of the end first (57P01 and the like); between two queries only the client does.
+    const cut = lost ?? (pgFailure(error)?.code.startsWith('57P') && error instanceof Error ? error : undefined)
+    if (cut) throw new Error(`The connection to the database was lost: ${cut.message}.`, { cause: error })
     throw error
   } finally {
     signal.removeEventListener('abort', end)
