@@ -14,7 +14,7 @@ import type { RateLimits } from './rate-limits.ts'
 import { readSessionCookie } from './session-cookie.ts'
 
 /**
- * public: anyone · authenticated: any valid credentials · person: someone signed in · instance: the instance admin ·
+ * public: anyone · authenticated: whoever has valid credentials · person: someone signed in · instance: the instance admin ·
  * a role: at least that role in the project that `:id` names.
  */
 export type Access = 'public' | 'authenticated' | 'person' | 'instance' | Role

@@ -70,7 +70,7 @@ test('ordinary text stays as it is', () => {
     'run 0b7c2a3e-1111-4222-8333-444455556666 used 1200 tokens, max_tokens=4096',
     'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
     'https://example.com:8080/path?limit=20&cursor=abc',
-    'at claimRun (file:///work/main/src/runs/claim.ts:12:34)',
+    'at claimRun (file:///srv/muster/src/runs/claim.ts:12:34)',
     'node_modules/@opentelemetry/exporter-trace-otlp-http/dist/index.mjs',
     'the key mk_AbCdEfGh was revoked',
     'Unexpected token } in JSON at position 3',
