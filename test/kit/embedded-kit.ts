@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { statSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -31,6 +32,18 @@ export interface TestChild {
 
 export const nobody = { uid: 65_534, gid: 65_534 }
 export const isRoot = process.getuid?.() === 0
+
+/** Why no child can be run as somebody else, or null. A checkout under a closed folder is out of reach for others. */
+export const cannotRunAsOthers: string | null = isRoot
+  ? isOpenToAll(process.execPath) && isOpenToAll(fileURLToPath(import.meta.url))
+    ? null
+    : 'the checkout lies under a folder that is closed to other users'
+  : 'only root can run a child as somebody else'
+
+function isOpenToAll(path: string): boolean {
+  const folder = dirname(path)
+  return folder === path || ((statSync(folder).mode & 0o001) !== 0 && isOpenToAll(folder))
+}
 
 export interface TestFolder {
   /** Anybody may pass it, like /srv or /var/lib. */
@@ -97,7 +110,14 @@ export function spawnChild(
     await ended
   }
   folder.defer(() => kill('SIGKILL'))
-  const said = once(createInterface({ input: child.stdout }), 'line').then(([line]) => JSON.parse(line))
+  const line = once(createInterface({ input: child.stdout }), 'line').then(([text]) => JSON.parse(text))
+  // A child that cannot even be started says nothing and must not be waited for.
+  const silence = new Promise<never>((_resolve, reject) => {
+    child.once('close', () => reject(new Error('the child ended without a word')))
+    child.once('error', reject)
+  })
+  silence.catch(() => undefined)
+  const said = Promise.race([line, silence])
   // A child killed before it says anything is not an error of the test.
   said.catch(() => undefined)
   return { child, said, kill }

@@ -7,7 +7,7 @@ import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { isRoot, nobody } from '../kit/embedded-kit.ts'
+import { cannotRunAsOthers, isRoot, nobody } from '../kit/embedded-kit.ts'
 import {
   endServersUnder,
   isReady,
@@ -192,7 +192,7 @@ test('a stop takes everything down, and the second start finds the data again, f
   await second.stop()
 })
 
-test('an ordinary user starts it too', { skip: onlyRoot }, async (t) => {
+test('an ordinary user starts it too', { skip: cannotRunAsOthers ?? false }, async (t) => {
   const folder = await makeFolder(t)
   await chown(folder, nobody.uid, nobody.gid)
   const server = await startMuster(t, { dataDir: join(folder, 'data'), user: nobody })

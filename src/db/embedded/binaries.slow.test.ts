@@ -4,7 +4,14 @@ import { chmod, cp, mkdir, readdir, readFile, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
-import { isRoot, makeFolder, makeServer, nobody, startChild } from '../../../test/kit/embedded-kit.ts'
+import {
+  cannotRunAsOthers,
+  isRoot,
+  makeFolder,
+  makeServer,
+  nobody,
+  startChild,
+} from '../../../test/kit/embedded-kit.ts'
 import { type Binaries, findPackagedBinaries, prepareBinaries, program } from './binaries.ts'
 
 const run = promisify(execFile)
@@ -35,7 +42,7 @@ test('links that the install script did not lay are laid', async (t) => {
 })
 
 test('an ordinary user without the right to lay them gets a copy in the data folder', async (t) => {
-  if (!isRoot) return t.skip('needs a package that belongs to somebody else, and so root')
+  if (cannotRunAsOthers !== null) return t.skip(cannotRunAsOthers)
   const folder = await makeFolder(t)
   const packaged = await installWithoutScripts(join(folder.path, 'native'))
   const dataDir = join(folder.path, 'data')

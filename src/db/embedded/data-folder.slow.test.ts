@@ -3,7 +3,7 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { isRoot, makeFolder, nobody, startChild, until } from '../../../test/kit/embedded-kit.ts'
+import { cannotRunAsOthers, makeFolder, nobody, startChild, until } from '../../../test/kit/embedded-kit.ts'
 import { claimDataFolder } from './data-folder.ts'
 import { identifyProcess } from './process-table.ts'
 
@@ -132,7 +132,7 @@ test('a folder that cannot be made or written is told in one sentence', async (t
     claimDataFolder(join(parent.path, 'file', 'data')),
     /^Error: The data folder .*data cannot be used \(/,
   )
-  if (!isRoot) return t.diagnostic('the rest needs a second user, and so root')
+  if (cannotRunAsOthers !== null) return t.diagnostic(`the rest needs a second user: ${cannotRunAsOthers}`)
   const { said } = await startChild(parent, {}, nobody)
   assert.match(said.error ?? '', /^The data folder .* cannot be used \(EACCES/)
 })
