@@ -3,6 +3,7 @@ import { chmod, chown, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import {
+  cannotRunAsOthers,
   isRoot,
   makeFolder,
   makeServer,
@@ -33,7 +34,7 @@ async function makePrivateHome(t: TestContext): Promise<PrivateHome> {
 const needsRoot = 'only root can run the server as another user'
 
 test('as root in a public folder the server runs as another user, with everything in the data folder', async (t) => {
-  if (!isRoot) return t.skip(needsRoot)
+  if (cannotRunAsOthers !== null) return t.skip(cannotRunAsOthers)
   const folder = await makeFolder(t)
   const dataDir = join(folder.path, 'data')
   const claim = await claimDataFolder(dataDir)
