@@ -104,7 +104,9 @@ export function spawnChild(
     cwd: '/',
     stdio: ['pipe', 'pipe', 'inherit'],
   })
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const ended = new Promise<void>((resolve) => {
+    for (const event of ['exit', 'error']) child.once(event, () => resolve())
+  })
   const kill = async (signal: NodeJS.Signals): Promise<void> => {
     child.kill(signal)
     await ended
