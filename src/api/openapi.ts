@@ -36,7 +36,14 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
     docs.addHook('onRoute', (route) => {
       route.config = { ...route.config, access: 'public' }
     })
-    await docs.register(swaggerUi, { routePrefix: '/docs', uiConfig: { docExpansion: 'list', tryItOutEnabled: false } })
+    await docs.register(swaggerUi, {
+      routePrefix: '/docs',
+      uiConfig: { docExpansion: 'list', tryItOutEnabled: false },
+      theme: {
+        title: 'Muster API',
+        css: [{ filename: 'theme.css', content: '.swagger-ui .topbar { display: none !important }' }],
+      },
+    })
   })
   app.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () => app.swagger())
 }

@@ -32,9 +32,13 @@ command('keys', 'show the admin token, or make a new sign-in link')
   )
 command('backup', 'write everything to one file, also while the server runs')
   .argument('<file>', 'where to write it; it must not exist yet')
-  .action((file: string, flags: Flags) =>
-    run(async (config) => (await import('./backup.ts')).backupCommand(config, file, terminal))(flags),
-  )
+  .option('--without-secrets', 'leave out the generated secret key and admin token')
+  .action((file: string, flags: Flags) => {
+    const withoutSecrets = flags.withoutSecrets !== undefined
+    return run(async (config) =>
+      (await import('./backup.ts')).backupCommand(config, file, terminal, { withoutSecrets }),
+    )(flags)
+  })
 command('restore', 'fill an empty data folder or database from a backup')
   .argument('<file>', 'a file that muster backup wrote')
   .action((file: string, flags: Flags) =>

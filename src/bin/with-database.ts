@@ -3,6 +3,7 @@ import { runningUrl } from '../db/embedded/running-url.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Config } from './config.ts'
 import { openDatabase } from './database.ts'
+import { untilInterrupted } from './interruption.ts'
 
 /**
  * Lends a command the database: the one of a server that runs on the data folder, or one started for this call alone
@@ -18,13 +19,28 @@ export async function withDatabase<Result>(
   if (running !== null) return use(running)
   const claim = await claimDataFolder(config.dataDir)
   try {
-    const database = await openDatabase(config, log, onProgress)
-    try {
-      return await use(database.url)
-    } finally {
-      await database.stop()
-    }
+    return await untilInterrupted((signal) => withOwnDatabase(config, log, use, onProgress, signal))
   } finally {
     await claim.release()
+  }
+}
+
+/** An interruption takes the database down at once, and thereby ends whatever is done with it. */
+async function withOwnDatabase<Result>(
+  config: Config,
+  log: Log,
+  use: (url: string) => Promise<Result>,
+  onProgress: (sentence: string) => void,
+  signal: AbortSignal,
+): Promise<Result> {
+  const stops: (() => Promise<void>)[] = []
+  signal.addEventListener('abort', () => void stops.map((stop) => stop()))
+  try {
+    const database = await openDatabase(config, log, onProgress, (stop) => stops.push(stop))
+    return await use(database.url)
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  } finally {
+    for (const stop of stops) await stop()
   }
 }

@@ -27,7 +27,9 @@ export async function createArchive(file: string): Promise<ArchiveWriter> {
   const draft = join(folder, `.muster-backup-${randomBytes(8).toString('hex')}.partial`)
   const handle = await openDraft(draft, file)
   const tar = pack()
-  const written = pipeline(tar, createGzip(), (compressed) => handle.writeFile(compressed))
+  const written = pipeline(tar, createGzip(), (compressed) => handle.writeFile(compressed)).catch((error: unknown) => {
+    throw cannotWrite(file, error)
+  })
   // Whoever adds or publishes hears of it; until then it must not count as unhandled.
   written.catch(() => {})
   const createdAt = new Date()
@@ -37,9 +39,12 @@ export async function createArchive(file: string): Promise<ArchiveWriter> {
     async add(name, body) {
       const added = new Promise<void>((resolve, reject) => {
         const header = { name, size: body.length, mode: 0o600, mtime: createdAt }
-        tar.entry(header, body, (error) => (error ? reject(error) : resolve()))
+        const entry = tar.entry(header, body, (error) => (error ? reject(error) : resolve()))
+        // The callback has told already; without a listener the event would end the process.
+        entry.on('error', () => {})
       })
-      await Promise.race([added, written])
+      // An entry fails with its archive, and the archive knows why.
+      await Promise.race([added.catch(() => written), written])
       return { name, size: body.length, sha256: createHash('sha256').update(body).digest('hex') }
     },
     async publish() {
@@ -90,12 +95,8 @@ async function openDraft(draft: string, file: string): Promise<FileHandle> {
     await handle.chmod(0o600)
     return handle
   } catch (error) {
-    const why = isCode(error, 'ENOENT', 'ENOTDIR')
-      ? `there is no folder ${dirname(file)}`
-      : error instanceof Error
-        ? error.message
-        : String(error)
-    throw new Error(`${file} cannot be written: ${why}.`, { cause: error })
+    if (isCode(error, 'ENOENT', 'ENOTDIR')) throw cannotWrite(file, new Error(`there is no folder ${dirname(file)}`))
+    throw cannotWrite(file, error)
   }
 }
 
@@ -122,3 +123,5 @@ async function removeAbandonedDrafts(folder: string): Promise<void> {
 }
 
 const alreadyThere = (file: string): Error => new Error(`${file} exists already: name a file that does not.`)
+const cannotWrite = (file: string, error: unknown): Error =>
+  new Error(`${file} cannot be written: ${error instanceof Error ? error.message : error}.`, { cause: error })

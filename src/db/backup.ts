@@ -122,15 +122,19 @@ async function copyTable(client: pg.Client, archive: ArchiveWriter, table: Catal
   let held: Buffer[] = []
   let size = 0
   for await (const chunk of copy as AsyncIterable<Buffer>) {
-    held.push(chunk)
-    size += chunk.length
-    // Inside a value a line end is written as \n, so a plain one always ends a row.
-    const end = size < PART_BYTES ? -1 : chunk.lastIndexOf(NEWLINE)
-    if (end === -1) continue
-    const rest = chunk.subarray(end + 1)
-    await add(Buffer.concat(held).subarray(0, size - rest.length))
-    held = [rest]
-    size = rest.length
+    let rest = chunk
+    for (;;) {
+      // Inside a value a line end is written as \n, so a plain one always ends a row. A part ends with the row that
+      // fills it, however the rows arrive: the same rows make the same parts.
+      const end = size + rest.length < PART_BYTES ? -1 : rest.indexOf(NEWLINE, Math.max(0, PART_BYTES - 1 - size))
+      if (end === -1) break
+      await add(Buffer.concat([...held, rest.subarray(0, end + 1)]))
+      rest = rest.subarray(end + 1)
+      held = []
+      size = 0
+    }
+    held.push(rest)
+    size += rest.length
   }
   if (size > 0) await add(Buffer.concat(held))
   // The count arrives after the last row; the answer to another question comes after both.

@@ -10,6 +10,7 @@ export interface User {
   email: string
   name: string
   instanceAdmin: boolean
+  hasPassword: boolean
 }
 
 interface UserRow {
@@ -21,7 +22,7 @@ interface UserRow {
 }
 
 /** The person behind the sign-in link that every start prints. There is no mail, so the address is only a name. */
-const INSTANCE_ADMIN_EMAIL = 'admin@localhost'
+const INSTANCE_ADMIN_EMAIL = 'admin@muster.local'
 
 const COLUMNS = 'id, email, name, instance_admin, password_hash'
 
@@ -35,7 +36,7 @@ export async function getUser(db: Db, userId: string): Promise<User | null> {
 }
 
 export async function createUser(db: Db, input: { email: string; name: string; passwordHash: string }): Promise<User> {
-  const user = { id: newId(), email: input.email, name: input.name, instanceAdmin: false }
+  const user = { id: newId(), email: input.email, name: input.name, instanceAdmin: false, hasPassword: true }
   await db.query('insert into auth.users (id, email, name, password_hash) values ($1, $2, $3, $4)', [
     user.id,
     user.email,
@@ -118,5 +119,13 @@ async function rowByEmail(db: Db, email: string): Promise<UserRow | undefined> {
 }
 
 function toUser(row: UserRow | undefined): User | null {
-  return row ? { id: row.id, email: row.email, name: row.name, instanceAdmin: row.instance_admin } : null
+  return row
+    ? {
+        id: row.id,
+        email: row.email,
+        name: row.name,
+        instanceAdmin: row.instance_admin,
+        hasPassword: row.password_hash !== null,
+      }
+    : null
 }

@@ -56,6 +56,7 @@ export const meSchema = z.strictObject({
   email: z.string().nullable(),
   name: z.string().nullable(),
   instance_admin: z.boolean(),
+  has_password: z.boolean(),
   projects: z.array(z.strictObject({ id: idField, name: nameField, role: roleField })),
 })
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -76,6 +76,7 @@ const entry = join(repository, 'src/bin/muster.ts')
 const READY_WITHIN_MS = 60_000
 const ANSWERED_WITHIN_MS = 20_000
 const STOPPED_WITHIN_MS = 45_000
+const ENDED_WITHIN_MS = 120_000
 
 const living = new Set<Muster>()
 const folders = new Set<string>()
@@ -109,7 +110,9 @@ export async function readiness(muster: Muster): Promise<number | null> {
 /** Runs a command of muster to its end. */
 export async function runMuster(t: Cleanup, args: readonly string[], options: MusterOptions = {}) {
   const muster = await spawnMuster(t, args, options)
-  const exit = await muster.exited
+  const exit = await within(muster.exited, ENDED_WITHIN_MS, () => {
+    return `muster ${args.join(' ')} does not end:\n${muster.stdout()}${muster.stderr()}`
+  })
   return { ...exit, stdout: muster.stdout(), stderr: muster.stderr(), muster }
 }
 
@@ -304,14 +307,12 @@ function sweepWhenThisProcessEnds(): void {
     for (const muster of living) killIfThere(-muster.pid, 'SIGKILL')
     for (const folder of folders) {
       try {
-        killIfThere(
-          Number(readFileSync(join(folder, 'data/postgres/postmaster.pid'), 'utf8').split('\n')[0]),
-          'SIGQUIT',
-        )
+        const pidFile = join(folder, 'data/postgres/postmaster.pid')
+        if (existsSync(pidFile)) killIfThere(Number(readFileSync(pidFile, 'utf8').split('\n')[0]), 'SIGQUIT')
+        rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
       } catch {
-        // No database in there.
+        // The others are to be swept all the same.
       }
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
     }
   })
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../src/db/pool.ts'
-import { type Answer, type Muster, readiness } from './process.ts'
+import { type Answer, type Cleanup, type Muster, readiness } from './process.ts'
 
 /** What a client was told is there: it must be, from then on. */
 export interface Acknowledged {
@@ -28,11 +28,13 @@ export interface WriteLoad {
 const CLIENTS = 4
 const PAUSE_AFTER_REFUSAL_MS = 50
 
-export function startWriteLoad(muster: Muster, projectId: string): WriteLoad {
+/** Ends with the test at the latest, also when that failed while nothing was acknowledged any more. */
+export function startWriteLoad(t: Cleanup, muster: Muster, projectId: string): WriteLoad {
   const acknowledged: Acknowledged[] = []
   const refusals: Answer<unknown>[] = []
   const seen: (number | null)[] = []
   let isOver = false
+  let isAbandoned = false
 
   async function client(number: number): Promise<void> {
     for (let turn = number; !isOver; turn++) {
@@ -52,7 +54,7 @@ export function startWriteLoad(muster: Muster, projectId: string): WriteLoad {
         refusals.push(answer)
         // Whether the refused one was stored is unknown, so without a key the next attempt is another thing.
         if (!isKeyed) name = randomUUID()
-        if (isOver && !isKeyed) return
+        if (isAbandoned || (isOver && !isKeyed)) return
         await sleep(PAUSE_AFTER_REFUSAL_MS)
       }
     }
@@ -67,6 +69,11 @@ export function startWriteLoad(muster: Muster, projectId: string): WriteLoad {
   }
 
   const all = Promise.allSettled([...Array.from({ length: CLIENTS }, (_, number) => client(number)), watchReadiness()])
+  t.after(async () => {
+    isOver = true
+    isAbandoned = true
+    await all
+  })
   return {
     acknowledged,
     refusals,

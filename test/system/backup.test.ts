@@ -10,7 +10,7 @@ import { atEnd } from '../kit/at-end.ts'
 import { run } from '../kit/backups.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
-import { type Muster, makeFolder, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
+import { type Muster, makeFolder, repository, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 
 const wholeFile = { after: atEnd }
 const OTHER_KEY = 'quite another key than the one of the backup'
@@ -169,6 +169,29 @@ test('a backup that is killed leaves no file of that name, one that is stopped l
     assert.match(muster.stderr(), new RegExp(`Stopped by ${signal}`))
   }
   assert.ok((await readdir(target)).every((name) => /^\.muster-backup-[0-9a-f]+\.partial$/.test(name)))
+})
+
+test('a backup that finds no room says so and leaves nothing', async (t) => {
+  const databaseUrl = await createEmptyDatabase()
+  assert.equal((await runMuster(t, ['migrate'], { databaseUrl })).code, 0)
+  await run(
+    databaseUrl,
+    `insert into audit_log (id, action, actor_type) select gen_random_uuid(), 'project.create', 'system'
+     from generate_series(1, 100000)`,
+  )
+  const target = await makeFolder(t)
+  // The largest file this process may write: 512 blocks of 512 bytes.
+  const limited = [
+    'sh',
+    '-c',
+    'ulimit -f 512 && exec "$0" "$@"',
+    process.execPath,
+    join(repository, 'src/bin/muster.ts'),
+  ]
+  const full = await runMuster(t, ['backup', join(target, 'full.tar.gz')], { databaseUrl, command: limited })
+  assert.equal(full.code, 1)
+  assert.match(full.stderr, /^muster: \S+full\.tar\.gz cannot be written: EFBIG.*\n$/)
+  assert.deepEqual(await readdir(target), [])
 })
 
 test('a restore that is killed half way can be tried again', async (t) => {

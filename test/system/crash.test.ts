@@ -63,7 +63,7 @@ test('kill -9 of the server, then start: ready in under 5 s with the same data, 
 test('kill -9 of the postmaster under load: /readyz 503, then 200 again without help, nothing lost', async (t) => {
   const muster = await startMuster(t)
   const { project } = await makeProjectWithKey(muster, 'load')
-  const load = startWriteLoad(muster, project)
+  const load = startWriteLoad(t, muster, project)
   // Three times: a poll can miss an outage of a few hundred milliseconds on a busy machine, but not all of them.
   for (let outage = 1; outage <= 3; outage++) {
     await untilWritten(load, 20)
@@ -89,7 +89,7 @@ test('kill -9 of the postmaster under load: /readyz 503, then 200 again without 
 test('one session of the database ended or killed under load: served again, nothing lost', async (t) => {
   const muster = await startMuster(t)
   const { project } = await makeProjectWithKey(muster, 'load')
-  const load = startWriteLoad(muster, project)
+  const load = startWriteLoad(t, muster, project)
   const postmaster = await postmasterPid(muster)
 
   await untilWritten(load, 20)

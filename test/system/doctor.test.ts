@@ -111,7 +111,12 @@ test('an external database is asked, and one that does not answer is told withou
 })
 
 test('a port of another program must be mended, weak settings are pointed at', async (t) => {
-  const squatter = createServer((socket) => socket.end('220 not HTTP\r\n'))
+  const squatter = createServer((socket) =>
+    socket
+      .on('error', () => {})
+      .resume()
+      .end('220 not HTTP\r\n'),
+  )
   const port = await freePort()
   await new Promise<void>((resolve) => squatter.listen(port, '127.0.0.1', resolve))
   t.after(() => new Promise((resolve) => squatter.close(resolve)))

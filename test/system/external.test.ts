@@ -136,7 +136,7 @@ test('a migration that is not the one this release knows by that number is refus
 
 test('all connections cut under load, again and again: both servers serve on, and nothing is lost', async (t) => {
   const project = await makeProject(first, 'load')
-  const loads = [first, second].map((server) => startWriteLoad(server, project))
+  const loads = [first, second].map((server) => startWriteLoad(t, server, project))
   for (let cut = 1; cut <= 3; cut++) {
     const goals = loads.map((load) => load.acknowledged.length + 15)
     await until(

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import manifest from '../../package.json' with { type: 'json' }
 import { until } from '../kit/embedded-kit.ts'
 import { makeFolder, repository, runMuster, startMuster } from '../kit/process.ts'
+import { processesOfGroup } from '../kit/processes-left.ts'
 
 const launcher = join(repository, manifest.bin.muster)
 const needsOldNode = 'there is no Node older than 24.7 on this machine'
@@ -56,6 +57,25 @@ test('under an old Node the end of a killed server is the end of the command', a
   process.kill(Number((await readFile(join(muster.dataDir, 'muster.pid'), 'utf8')).split('\n')[0]), 'SIGKILL')
   await until(() => !muster.isRunning(), 'the command ends with its server')
   assert.deepEqual(await muster.exited, { code: null, signal: 'SIGKILL' })
+})
+
+// Without exec npm's shell dies of the signal, and the server lives on without anybody who could stop it.
+const needsExec = manifest.scripts.start.startsWith('exec ')
+  ? false
+  : '"start" in package.json does not begin with exec'
+
+test('SIGTERM to `npm start`, as systemd and containers send it, ends the server', { skip: needsExec }, async (t) => {
+  const muster = await startMuster(t, { command: ['npm', '--silent'], cwd: repository })
+  t.after(async () => {
+    for (const line of await processesOfGroup(muster.pid)) process.kill(Number.parseInt(line, 10), 'SIGTERM')
+    await until(
+      async () => (await muster.processes()).length === 0,
+      'the server that npm left behind has ended',
+      60_000,
+    )
+  })
+  await muster.kill('SIGTERM')
+  assert.deepEqual(await muster.processes(), [])
 })
 
 test('without a Node that is new enough it says in one sentence which is needed', async (t) => {

@@ -327,7 +327,15 @@ async function useEverythingElse(project: string): Promise<void> {
   const nobody = secrets['credentials of nobody']
   const key = secrets['project key']
   await ask(`GET /api/projects/${project}/audit?limit=200`)
-  for (const path of ['/api/audit?limit=200', '/metrics', '/healthz', '/readyz', '/openapi.json', '/docs']) {
+  for (const path of [
+    '/api/audit?limit=200',
+    '/api/audit/verify',
+    '/metrics',
+    '/healthz',
+    '/readyz',
+    '/openapi.json',
+    '/docs',
+  ]) {
     await ask(`GET ${path}`)
   }
   await ask('GET /api/me', { headers: { 'x-request-id': control } })

@@ -229,15 +229,13 @@ test('a start with another MUSTER_SECRET_KEY is refused with a sentence, and lea
   await first.stop()
   await assert.rejects(stat(join(dataDir, 'secret.key')), { code: 'ENOENT' })
 
-  for (const env of [{ MUSTER_SECRET_KEY: `${KEY}!` }, {}]) {
-    const refused = await runMuster(t, ['start'], { dataDir, env })
-    assert.match(
-      lastLine(refused.stderr),
-      /^muster: This database was made with another secret key\. Set MUSTER_SECRET_KEY/,
-    )
-    assert.equal(refused.code, 1)
-    assert.deepEqual(await refused.muster.processes(), [])
-  }
+  const refused = await runMuster(t, ['start'], { dataDir, env: { MUSTER_SECRET_KEY: `${KEY}!` } })
+  assert.match(
+    lastLine(refused.stderr),
+    /^muster: This database was made with another secret key\. Set MUSTER_SECRET_KEY/,
+  )
+  assert.equal(refused.code, 1)
+  assert.deepEqual(await refused.muster.processes(), [])
   const again = await startMuster(t, { dataDir, env: { MUSTER_SECRET_KEY: KEY } })
   assert.ok(await isReady(again))
 })

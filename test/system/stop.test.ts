@@ -38,6 +38,14 @@ test('SIGTERM during the start ends it at any moment with exit 0, and the next s
   }
 })
 
+test('a command that is interrupted takes down the database that it had started', async (t) => {
+  const migrate = await spawnMuster(t, ['migrate'])
+  await until(() => /Creating the database/.test(migrate.stdout()), 'it is at work', 60_000)
+  assert.deepEqual(await migrate.kill('SIGTERM'), { code: 1, signal: null })
+  assert.equal(migrate.stderr(), 'muster: Stopped by SIGTERM.\n')
+  await requireNothingLeft(migrate)
+})
+
 test('SIGTERM while requests are under way: no new ones, those are answered, then exit 0', async (t) => {
   const muster = await startMuster(t)
   const lock = await lockProjects(t, muster)

@@ -1,3 +1,4 @@
+import type { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { getProject } from '../../identity/projects.ts'
 import { getUser, projectsOf } from '../../identity/users.ts'
@@ -21,21 +22,31 @@ export function addMeRoutes(app: App, { pool }: { pool: Pool }): void {
   )
 }
 
-export async function describeMe(pool: Pool, principal: Principal) {
+type Me = z.infer<typeof meSchema>
+
+const stranger: Omit<Me, 'type'> = {
+  id: null,
+  email: null,
+  name: null,
+  instance_admin: false,
+  has_password: false,
+  projects: [],
+}
+
+export async function describeMe(pool: Pool, principal: Principal): Promise<Me> {
   switch (principal.type) {
     case 'instance_admin':
-      return { type: principal.type, id: null, email: null, name: 'Instance admin', instance_admin: true, projects: [] }
+      return { ...stranger, type: 'instance_admin', name: 'Instance admin', instance_admin: true }
     case 'key': {
       const { id, name } = await getProject(pool, principal.projectId)
-      const projects = [{ id, name, role: principal.role }]
-      return { type: principal.type, id: principal.id, email: null, name: null, instance_admin: false, projects }
+      return { ...stranger, type: 'key', id: principal.id, projects: [{ id, name, role: principal.role }] }
     }
     case 'user': {
       const user = await getUser(pool, principal.id)
       if (!user) throw unauthenticated()
-      const { id, email, name, instanceAdmin } = user
+      const { id, email, name, instanceAdmin, hasPassword } = user
       const projects = await projectsOf(pool, id)
-      return { type: principal.type, id, email, name, instance_admin: instanceAdmin, projects }
+      return { type: 'user', id, email, name, instance_admin: instanceAdmin, has_password: hasPassword, projects }
     }
   }
 }

@@ -1,19 +1,32 @@
 // The plain pages: a first sight of a running Muster, sign-in, and accepting an invitation.
 import { readFileSync } from 'node:fs'
+import { extname } from 'node:path'
 import { z } from 'zod'
 import type { App } from '../server.ts'
 
-const FILES = [
-  { url: '/', file: 'home.html', type: 'text/html; charset=utf-8' },
-  { url: '/invitations/:token', file: 'invitation.html', type: 'text/html; charset=utf-8' },
-  { url: '/assets/page.css', file: 'page.css', type: 'text/css; charset=utf-8' },
-  { url: '/assets/home.js', file: 'home.js', type: 'text/javascript; charset=utf-8' },
-  { url: '/assets/invitation.js', file: 'invitation.js', type: 'text/javascript; charset=utf-8' },
+const PAGES = [
+  { url: '/', file: 'home.html' },
+  { url: '/invitations/:token', file: 'invitation.html' },
 ] as const
 
+const ASSETS = [
+  ...['page.css', 'controls.css', 'layout.css', 'home.js', 'invitation.js'],
+  ...['api.js', 'dialogs.js', 'dom.js', 'form.js', 'list.js'],
+  ...['account.js', 'readiness.js', 'sign-in.js'],
+  ...['projects.js', 'project-panel.js', 'keys-panel.js', 'members-panel.js', 'audit-panel.js'],
+] as const
+
+const TYPES: Record<string, string> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+}
+
 export function addPageRoutes(app: App): void {
-  for (const { url, file, type } of FILES) {
+  for (const { url, file } of [...PAGES, ...ASSETS.map((file) => ({ url: `/assets/${file}`, file }))]) {
     const content = readFileSync(new URL(`../pages/${file}`, import.meta.url))
+    const type = TYPES[extname(file)]
+    if (type === undefined) throw new Error(`${file} has no content type`)
     app.get(
       url,
       { config: { access: 'public' }, schema: { hide: true, params: z.object({}) } },

@@ -1,0 +1,43 @@
+// The one file that talks to the API. A call answers the body or throws an ApiError whose message is meant for people.
+
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message)
+    this.status = status
+  }
+}
+
+const PATIENCE_MS = 15_000
+
+export const get = (path) => call('GET', path)
+export const post = (path, body = {}) => call('POST', path, body)
+export const patch = (path, body) => call('PATCH', path, body)
+export const remove = (path) => call('DELETE', path)
+
+/** The session ended meanwhile: whoever shows the page asks to sign in again. */
+export const onSignedOut = (listener) => window.addEventListener('muster:signed-out', listener)
+
+async function call(method, path, body) {
+  const answer = await send(method, path, body)
+  if (answer.status === 204) return null
+  const content = await answer.json().catch(() => null)
+  if (answer.ok) return content
+  // At these two doors 401 is an answer, not the end of a session.
+  const isDoor = path === '/api/me' || path.startsWith('/api/auth/sign-in')
+  if (answer.status === 401 && !isDoor) window.dispatchEvent(new Event('muster:signed-out'))
+  throw new ApiError(answer.status, content?.error?.message ?? `Muster answered ${answer.status}.`)
+}
+
+async function send(method, path, body) {
+  try {
+    return await fetch(path, {
+      method,
+      headers: body === undefined ? {} : { 'content-type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
+      cache: 'no-store',
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    })
+  } catch {
+    throw new ApiError(0, 'Muster does not answer. Is it running?')
+  }
+}

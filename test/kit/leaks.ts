@@ -1,0 +1,33 @@
+// Finds a secret in text, also where it was encoded, escaped or cut.
+const SHORTEST_PART = 16
+
+/** The forms in which the text holds the secret; none is what one hopes for. */
+export function leaksOf(secret: string, text: string): string[] {
+  return Object.entries(formsOf(secret))
+    .filter(([, needles]) => needles.some((needle) => text.includes(needle)))
+    .map(([form]) => form)
+}
+
+function formsOf(secret: string): Record<string, string[]> {
+  if (secret.length < SHORTEST_PART) throw new Error('a secret this short would be found everywhere')
+  const hex = Buffer.from(secret).toString('hex')
+  const base64 = shifted(secret)
+  return {
+    clear: [secret],
+    // What is left of a secret that was cut on the other side. The beginning of a key is shown on purpose.
+    'its end': [secret.slice(-SHORTEST_PART)],
+    escaped: [JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)],
+    hex: [hex, hex.toUpperCase()],
+    base64: [...base64, ...base64.map((text) => text.replaceAll('+', '-').replaceAll('/', '_'))],
+  }
+}
+
+/** Base64 of a text depends on where in the bytes it begins: three ways, each without the characters it shares. */
+function shifted(secret: string): string[] {
+  return [0, 1, 2].map((offset) => {
+    const text = Buffer.from('\0'.repeat(offset) + secret).toString('base64')
+    const firstOwn = Math.ceil((offset * 8) / 6)
+    const lastOwn = Math.floor(((offset + Buffer.byteLength(secret)) * 8) / 6)
+    return text.slice(firstOwn, lastOwn)
+  })
+}
