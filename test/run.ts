@@ -1,7 +1,10 @@
-// Runs the tests: `check` (types, lint, everything beside the source: under a minute), `all` (that and the tests of the
-// whole system), `long` (what takes hours). One PostgreSQL serves all files; each file has databases of its own.
+// Runs the tests: `check` (types, lint and what is quick of the tests beside the source: under a minute), `all` (those,
+// the slow ones, and the tests of the whole system), `external` (no more than what needs a database, on the server that
+// MUSTER_TEST_SERVER_URL names), or the files named after `files`. One PostgreSQL serves all files; each has databases of
+// its own.
 import { spawn } from 'node:child_process'
 import { glob } from 'node:fs/promises'
+import { usesTestServer } from './kit/on-test-server.ts'
 import { startTestServer } from './kit/test-server.ts'
 
 const BESIDE_SOURCE = ['src/**/*.test.ts', 'test/*.test.ts']
@@ -13,6 +16,7 @@ process.exitCode = await main()
 
 async function main(): Promise<number> {
   if (patterns.length > 0) return runTests(patterns)
+  if (mode === 'external') return runExternal()
   for (const [command, ...args] of [
     ['tsc', '--noEmit'],
     ['biome', 'ci', '--error-on-warnings', '.'],
@@ -24,9 +28,19 @@ async function main(): Promise<number> {
   return runTests(mode === 'check' ? BESIDE_SOURCE : [...BESIDE_SOURCE, ...SYSTEM])
 }
 
+async function runExternal(): Promise<number> {
+  if (!process.env.MUSTER_TEST_SERVER_URL) throw new Error('Name the server in MUSTER_TEST_SERVER_URL.')
+  return runTests([...BESIDE_SOURCE, ...SYSTEM])
+}
+
+async function isLeftOut(file: string): Promise<boolean> {
+  if (mode === 'check') return file.endsWith('.slow.test.ts')
+  return mode === 'external' && !(await usesTestServer(file))
+}
+
 async function runTests(globs: readonly string[]): Promise<number> {
   const files: string[] = []
-  for await (const file of glob(globs)) files.push(file)
+  for await (const file of glob(globs)) if (!(await isLeftOut(file))) files.push(file)
   if (files.length === 0) throw new Error(`No test file matches ${globs.join(' ')}`)
   const server = process.env.MUSTER_TEST_SERVER_URL ? null : await startTestServer()
   try {

@@ -1,4 +1,7 @@
 // The `muster` command. Each subcommand is a file of its own; here is only what they are called and how they fail.
+import { existsSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
+import { join } from 'node:path'
 import { Command } from 'commander'
 import { type Config, ConfigError, readConfig, settings } from './config.ts'
 import { createTerminal } from './terminal.ts'
@@ -14,7 +17,10 @@ const program = new Command('muster')
   .configureHelp({ showGlobalOptions: true })
 
 command('start', 'start the server (this is what npm start does)').action(
-  run(async (config) => (await import('./start.ts')).start(config, terminal)),
+  run(async (config) => {
+    keepCompiled(config)
+    await (await import('./start.ts')).start(config, terminal)
+  }),
 )
 command('migrate', 'bring the database to this release, without starting the server').action(
   run(async (config) => (await import('./commands.ts')).migrateCommand(config, terminal)),
@@ -46,6 +52,11 @@ command('restore', 'fill an empty data folder or database from a backup')
   )
 
 await program.parseAsync()
+
+/** Half of a start is reading our own code; from the second start on it is kept compiled in the data folder. */
+function keepCompiled(config: Config): void {
+  if (existsSync(config.dataDir)) enableCompileCache(join(config.dataDir, 'compile-cache'))
+}
 
 type Flags = Record<string, string | undefined>
 

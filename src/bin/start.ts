@@ -4,6 +4,7 @@ import { relative } from 'node:path'
 import { createServer } from '../api/server.ts'
 import { claimDataFolder } from '../db/embedded/data-folder.ts'
 import { createPool, type Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { createEgress } from '../egress/egress.ts'
 import { bindInstance } from '../identity/instance.ts'
 import { createProject } from '../identity/projects.ts'
@@ -100,9 +101,12 @@ async function startParts(
 }
 
 async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Promise<void> {
-  const { isFirstStart } = await bindInstance(pool, cipher.fingerprint())
+  // One transaction: a first start that is killed in between is a first start again.
+  await inTransaction(pool, async (tx) => {
+    const { isFirstStart } = await bindInstance(tx, cipher.fingerprint())
+    if (isFirstStart && config.demo) await createProject(tx, { name: 'Demo' }, systemActor)
+  })
   await offerProviders(pool, cipher, config.providers)
-  if (isFirstStart && config.demo) await createProject(pool, { name: 'Demo' }, systemActor)
 }
 
 async function newSignInLink(pool: Pool, publicUrl: URL): Promise<string> {

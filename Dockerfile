@@ -1,0 +1,33 @@
+# Muster in a container: the server with everything it needs, as an unprivileged user. Everything that must outlive the
+# container is in /data: the embedded PostgreSQL, unless DATABASE_URL names another, and the generated secrets.
+#
+#   docker build -t muster .
+#   docker run --init -p 127.0.0.1:8080:8080 -v muster-data:/data muster
+#
+# --init (compose.yaml has it as `init: true`) puts a small init before Node, which reaps what the embedded PostgreSQL
+# leaves behind. `docker run … muster keys admin` and the other subcommands work too.
+#
+# What was tried, and what was not, is said at the top of test/container.test.ts.
+
+# The version of Node is the one package.json pins, so the copy that npm installs for other machines is not needed here.
+FROM node:24.21.0-bookworm-slim AS packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm install --omit=dev \
+    && rm -rf node_modules/node-linux-* node_modules/.bin/node
+
+FROM node:24.21.0-bookworm-slim
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 MUSTER_DATA_DIR=/data
+WORKDIR /app
+RUN install --directory --owner=node --group=node --mode=0700 /data
+COPY --from=packages /app/node_modules ./node_modules
+COPY package.json ./
+COPY migrations ./migrations
+COPY src ./src
+USER node
+VOLUME /data
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/readyz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["node", "src/bin/muster.ts"]
+CMD ["start"]

@@ -1,0 +1,16 @@
+import { readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+const SERVER = 'test/kit/server.ts'
+
+/** Does a test file work on the shared PostgreSQL? Told by what it imports, directly or through the kit. */
+export async function usesTestServer(file: string, seen = new Set<string>()): Promise<boolean> {
+  if (file === SERVER) return true
+  if (seen.has(file)) return false
+  seen.add(file)
+  const text = await readFile(file, 'utf8')
+  for (const [, path = ''] of text.matchAll(/^(?:import .*|export .*|\}) from '(\.[^']+\.ts)'/gm)) {
+    if (await usesTestServer(join(dirname(file), path), seen)) return true
+  }
+  return false
+}
