@@ -1,0 +1,122 @@
+// Asked before every model call and every tool call. Each guard is a pure function of facts; what follows from its
+// answer is the business of runs/. The order in which they are asked is the order of `guardModelCall`.
+
+/** go: make the call · wind_down: one last call, tools off, to summarise · wait: park until something settles. */
+export type CallVerdict =
+  | { verdict: 'go' }
+  | { verdict: 'wind_down'; reason: 'step_limit' | 'timeout' }
+  | { verdict: 'compact' }
+  | { verdict: 'wait'; reason: 'budget' | 'halted' }
+  | { verdict: 'stop'; status: 'paused'; reason: 'step_limit' | 'timeout' | 'context' | 'budget' }
+  | { verdict: 'stop'; status: 'failed'; reason: 'BUDGET_EXHAUSTED' }
+  | { verdict: 'stop'; status: 'cancelled'; reason: null }
+
+const go: CallVerdict = { verdict: 'go' }
+
+export interface StepFacts {
+  /** Model calls of this run alone; what an earlier run did before a resume does not count. */
+  stepsDone: number
+  maxSteps: number | null
+  /** The call that asks for a summary was made already. */
+  hasWoundDown: boolean
+}
+
+/** After `maxSteps` steps one summary call follows; whatever it said, the run then pauses. */
+export function guardSteps({ stepsDone, maxSteps, hasWoundDown }: StepFacts): CallVerdict {
+  if (maxSteps === null || stepsDone < maxSteps) return go
+  if (hasWoundDown) return { verdict: 'stop', status: 'paused', reason: 'step_limit' }
+  return { verdict: 'wind_down', reason: 'step_limit' }
+}
+
+export interface TimeFacts {
+  elapsedMs: number
+  timeoutMs: number | null
+  graceMs: number
+  hasWoundDown: boolean
+}
+
+/** At the deadline a summary is asked for; when the grace has passed too, the run pauses without one. */
+export function guardTime({ elapsedMs, timeoutMs, graceMs, hasWoundDown }: TimeFacts): CallVerdict {
+  if (timeoutMs === null || elapsedMs < timeoutMs) return go
+  if (hasWoundDown || elapsedMs >= timeoutMs + graceMs) return { verdict: 'stop', status: 'paused', reason: 'timeout' }
+  return { verdict: 'wind_down', reason: 'timeout' }
+}
+
+export interface BudgetFacts {
+  allocation: number | null
+  used: number
+  /** Upper bounds of the calls of all runs of this agent that are under way. */
+  reserved: number
+  /** Upper bound of the call in question: its input and all the output it may make. */
+  bound: number
+  isFirstCall: boolean
+}
+
+/**
+ * A call is admitted when everything under way fits, or when nothing is under way and something is left: so an agent
+ * overshoots by one call at most, however many of its runs ask at once.
+ */
+export function guardBudget({ allocation, used, reserved, bound, isFirstCall }: BudgetFacts): CallVerdict {
+  if (allocation === null || used + reserved + bound <= allocation) return go
+  if (used >= allocation) {
+    return isFirstCall
+      ? { verdict: 'stop', status: 'failed', reason: 'BUDGET_EXHAUSTED' }
+      : { verdict: 'stop', status: 'paused', reason: 'budget' }
+  }
+  return reserved === 0 ? go : { verdict: 'wait', reason: 'budget' }
+}
+
+export interface ContextFacts {
+  promptTokens: number
+  contextTokens: number
+  /** The older steps were summarised already and nothing came since that could be. */
+  isCompacted: boolean
+}
+
+const COMPACT_AT = 0.8
+
+export function guardContext({ promptTokens, contextTokens, isCompacted }: ContextFacts): CallVerdict {
+  if (promptTokens < contextTokens * COMPACT_AT) return go
+  if (!isCompacted) return { verdict: 'compact' }
+  return promptTokens < contextTokens ? go : { verdict: 'stop', status: 'paused', reason: 'context' }
+}
+
+export interface SwitchFacts {
+  isCancelled: boolean
+  isHalted: boolean
+}
+
+export function guardSwitches({ isCancelled, isHalted }: SwitchFacts): CallVerdict {
+  if (isCancelled) return { verdict: 'stop', status: 'cancelled', reason: null }
+  return isHalted ? { verdict: 'wait', reason: 'halted' } : go
+}
+
+export type ModelCallFacts = SwitchFacts & TimeFacts & StepFacts & ContextFacts & BudgetFacts
+
+/** The first guard that objects decides. */
+export function guardModelCall(facts: ModelCallFacts): CallVerdict {
+  for (const guard of [guardSwitches, guardTime, guardSteps, guardContext, guardBudget]) {
+    const verdict = guard(facts)
+    if (verdict.verdict !== 'go') return verdict
+  }
+  return go
+}
+
+/** complete: the run is done · act: tools were asked for · fail: the ending is no ending (cut, filtered, malformed). */
+export type Ending = { ending: 'complete' } | { ending: 'act' } | { ending: 'fail'; message: string }
+
+/** Only a clean stop completes a run. Gemini says `stop` when it asks for tools, others `tool-calls`. */
+export function judgeEnding(finishReason: string, toolCalls: number): Ending {
+  const mayAct = finishReason === 'stop' || finishReason === 'tool-calls'
+  if (mayAct && toolCalls > 0) return { ending: 'act' }
+  if (finishReason === 'stop') return { ending: 'complete' }
+  return { ending: 'fail', message: endingMessages[finishReason] ?? `The model stopped with "${finishReason}".` }
+}
+
+const endingMessages: Readonly<Record<string, string>> = {
+  length: 'The answer was cut at max_output_tokens.',
+  'content-filter': 'The provider filtered the answer.',
+  'tool-calls': 'The model said that it calls tools and called none.',
+  interrupted: 'The answer was cut off before its end.',
+  error: 'The provider reported an error in the middle of the answer.',
+}
