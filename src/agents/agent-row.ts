@@ -1,0 +1,32 @@
+import { type Agent, type AgentDefinition, agentDefinition } from '../kernel/agent.ts'
+
+const DEFINED = Object.keys(agentDefinition.shape) as (keyof AgentDefinition)[] // keys forgets its literals
+
+export const AGENT_COLUMNS = `id, project_id, ${DEFINED.join(', ')}, token_used, status, last_active_at, last_worked_at,
+  last_polled_at, created_at, updated_at`
+
+/** The columns a definition is stored in, with the values for them in the same order. */
+export function definitionColumns(definition: AgentDefinition): { columns: string[]; values: unknown[] } {
+  return { columns: [...DEFINED], values: DEFINED.map((field) => toColumn(field, definition[field])) }
+}
+
+type Instants = 'last_active_at' | 'last_worked_at' | 'last_polled_at' | 'created_at' | 'updated_at'
+export type AgentRow = Omit<Agent, Instants> & { [Field in Instants]: Date | null }
+
+export function toAgent(row: AgentRow): Agent {
+  const instant = (at: Date | null): string | null => at?.toISOString() ?? null
+  return {
+    ...row,
+    last_active_at: instant(row.last_active_at),
+    last_worked_at: instant(row.last_worked_at),
+    last_polled_at: instant(row.last_polled_at),
+    created_at: instant(row.created_at) ?? '',
+    updated_at: instant(row.updated_at) ?? '',
+  }
+}
+
+/** Lists of texts are arrays in PostgreSQL; every other structure is JSON. */
+function toColumn(field: keyof AgentDefinition, value: unknown): unknown {
+  const isTextList = field === 'tools' || field === 'competencies'
+  return isTextList || value === null || typeof value !== 'object' ? value : JSON.stringify(value)
+}

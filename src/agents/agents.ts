@@ -1,0 +1,142 @@
+// Agents are stored definitions: prompt, model, tools, limits, trigger, place in the organisation. What they name is
+// checked when they are written; what they do is the business of runs/.
+import { changeAudited, recordAudit } from '../audit/record.ts'
+import { isUniqueViolation } from '../db/failures.ts'
+import { listPage, type PageQuery } from '../db/list-page.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import {
+  type Agent,
+  type AgentDefinition,
+  type AgentInput,
+  type AgentPatch,
+  agentDefaults,
+  agentDefinition,
+  definitionProblem,
+} from '../kernel/agent.ts'
+import { conflict, invalidRequest, notFound } from '../kernel/errors.ts'
+import type { Page } from '../kernel/fields.ts'
+import { newId } from '../kernel/id.ts'
+import type { Actor } from '../kernel/principal.ts'
+import { AGENT_COLUMNS, type AgentRow, definitionColumns, toAgent } from './agent-row.ts'
+import { requireNoCycle, requireSenior } from './seniors.ts'
+
+/** Says what a definition names that does not exist (a provider, a tool), or null. Given by those who know. */
+export type CheckNames = (db: Db, projectId: string, definition: AgentDefinition) => Promise<string | null>
+
+export async function createAgent(
+  db: Db,
+  projectId: string,
+  input: AgentInput,
+  { actor, checkNames }: { actor: Actor; checkNames: CheckNames },
+): Promise<Agent> {
+  const definition = agentDefinition.parse({ ...agentDefaults, ...input })
+  await requireSound(db, projectId, definition, checkNames)
+  // Nobody reports to it yet, so it cannot close a cycle; its senior must only be there.
+  if (definition.senior_id !== null) await requireSenior(db, projectId, definition.senior_id)
+  const id = newId()
+  const { columns, values } = definitionColumns(definition)
+  const places = columns.map((_, index) => `$${index + 3}`)
+  const rows = await sayingNameTaken(definition.name, () =>
+    changeAudited<AgentRow>(db, {
+      sql: `insert into agents (id, project_id, ${columns.join(', ')}) values ($1, $2, ${places.join(', ')})
+            returning ${AGENT_COLUMNS}`,
+      values: [id, projectId, ...values],
+      note: note('agent.create', actor, projectId, id, { name: definition.name }),
+    }),
+  )
+  return onlyAgent(rows)
+}
+
+export async function listAgents(db: Db, projectId: string, query: PageQuery): Promise<Page<Agent>> {
+  return listPage<AgentRow, Agent>(db, {
+    sql: `select ${AGENT_COLUMNS} from agents where project_id = $1 and deleted_at is null`,
+    values: [projectId],
+    query,
+    toItem: toAgent,
+  })
+}
+
+export async function getAgent(db: Db, projectId: string, agentId: string): Promise<Agent> {
+  const { rows } = await db.query<AgentRow>(
+    `select ${AGENT_COLUMNS} from agents where id = $1 and project_id = $2 and deleted_at is null`,
+    [agentId, projectId],
+  )
+  return onlyAgent(rows)
+}
+
+/** Fields that are absent stay; a nested object is replaced whole. */
+export async function updateAgent(
+  pool: Pool,
+  projectId: string,
+  agentId: string,
+  patch: AgentPatch,
+  { actor, checkNames }: { actor: Actor; checkNames: CheckNames },
+): Promise<Agent> {
+  return inTransaction(pool, async (tx) => {
+    const before = await lockAgent(tx, projectId, agentId)
+    const changed = Object.keys(patch)
+    if (changed.length === 0) return before
+    const known = agentDefinition.strip().parse(before)
+    const definition = agentDefinition.parse({ ...known, ...patch })
+    await requireSound(tx, projectId, definition, checkNames)
+    if (patch.senior_id) await requireNoCycle(tx, projectId, agentId, patch.senior_id)
+    const { columns, values } = definitionColumns(definition)
+    const { rows } = await sayingNameTaken(definition.name, () =>
+      tx.query<AgentRow>(
+        `update agents set ${columns.map((column, index) => `${column} = $${index + 2}`).join(', ')},
+           updated_at = muster.now() where id = $1 returning ${AGENT_COLUMNS}`,
+        [agentId, ...values],
+      ),
+    )
+    await recordAudit(tx, note('agent.update', actor, projectId, agentId, { changed }))
+    return onlyAgent(rows)
+  })
+}
+
+/** Its runs stay, and stay attributed to it; its name is free again. */
+export async function deleteAgent(pool: Pool, projectId: string, agentId: string, actor: Actor): Promise<void> {
+  await inTransaction(pool, async (tx) => {
+    const { name } = await lockAgent(tx, projectId, agentId)
+    await tx.query('update agents set deleted_at = muster.now(), enabled = false where id = $1', [agentId])
+    await tx.query('update agents set senior_id = null where senior_id = $1', [agentId])
+    await recordAudit(tx, note('agent.delete', actor, projectId, agentId, { name }))
+  })
+}
+
+async function lockAgent(tx: Db, projectId: string, agentId: string): Promise<Agent> {
+  const { rows } = await tx.query<AgentRow>(
+    `select ${AGENT_COLUMNS} from agents where id = $1 and project_id = $2 and deleted_at is null for update`,
+    [agentId, projectId],
+  )
+  return onlyAgent(rows)
+}
+
+async function requireSound(
+  db: Db,
+  projectId: string,
+  definition: AgentDefinition,
+  checkNames: CheckNames,
+): Promise<void> {
+  const problem = definitionProblem(definition) ?? (await checkNames(db, projectId, definition))
+  if (problem) throw invalidRequest(problem)
+}
+
+async function sayingNameTaken<Result>(name: string, write: () => Promise<Result>): Promise<Result> {
+  try {
+    return await write()
+  } catch (error) {
+    if (isUniqueViolation(error, 'agents_name')) throw conflict(`There is an agent called ${name} already.`)
+    throw error
+  }
+}
+
+function note(action: string, actor: Actor, projectId: string, agentId: string, details: Record<string, unknown>) {
+  return { action, actor, projectId, targetType: 'agent', targetId: agentId, details }
+}
+
+function onlyAgent(rows: AgentRow[]): Agent {
+  const row = rows[0]
+  if (!row) throw notFound('agent')
+  return toAgent(row)
+}

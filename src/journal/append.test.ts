@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestDatabase } from '../../test/kit/database.ts'
+import { insertProject, insertRuns } from '../../test/kit/runs.ts'
+import type { Db } from '../db/pool.ts'
+import { newId } from '../kernel/id.ts'
+import { silentLog } from '../kernel/log.ts'
+import { type Appended, createJournal } from './append.ts'
+
+const { pool } = await createTestDatabase()
+const projectId = await insertProject(pool)
+const journal = createJournal({ db: pool, log: silentLog })
+
+interface EventRow {
+  seq: number
+  kind: string
+  data: Record<string, unknown>
+}
+
+const eventsOf = async (runId: string): Promise<EventRow[]> =>
+  (await pool.query<EventRow>('select seq, kind, data from run_events where run_id = $1 order by seq', [runId])).rows
+
+const rowOf = async (runId: string) => (await pool.query('select * from agent_runs where id = $1', [runId])).rows[0]
+
+const runs = (count = 1): Promise<string[]> => insertRuns(pool, projectId, count)
+
+const note = (text: string) => ({ kind: 'test.noted', data: { text } })
+
+test('events are numbered from 1 without a gap, in the order they were handed in', async () => {
+  const [runId = ''] = await runs()
+  const answers = await Promise.all([
+    journal.append({ runId, fence: 1, events: [note('a'), note('b')] }),
+    journal.append({ runId, fence: 1, events: [note('c')] }),
+    journal.append({ runId, fence: null, events: [note('d'), note('e')] }),
+  ])
+  assert.deepEqual(answers, [
+    { status: 'written', firstSeq: 1 },
+    { status: 'written', firstSeq: 3 },
+    { status: 'written', firstSeq: 4 },
+  ])
+  const events = await eventsOf(runId)
+  assert.deepEqual(
+    events.map((event) => [event.seq, event.data.text]),
+    [
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+      [4, 'd'],
+      [5, 'e'],
+    ],
+  )
+  assert.equal((await rowOf(runId)).last_seq, 5)
+})
+
+test('what many runs want at once goes out in a few statements', async () => {
+  const ids = await runs(200)
+  let statements = 0
+  const counted: Db = {
+    query: (sql, values) => {
+      statements++
+      return pool.query(sql as string, values as unknown[])
+    },
+  }
+  const counting = createJournal({ db: counted, log: silentLog })
+  await Promise.all(ids.map((runId) => counting.append({ runId, fence: 1, events: [note('x')] })))
+  assert.ok(statements <= 2, `${statements}`)
+  for (const runId of ids.slice(0, 5)) assert.equal((await eventsOf(runId)).length, 1)
+})
+
+test('an old fence writes nothing, is told so, and does not hold up its neighbours', async () => {
+  const [mine = '', taken = ''] = await runs(2)
+  await pool.query('update agent_runs set fence = 2 where id = $1', [taken])
+  const answers = await Promise.all([
+    journal.append({
+      runId: taken,
+      fence: 1,
+      events: [note('late')],
+      change: { set: { status: 'completed', ended: true } },
+    }),
+    journal.append({ runId: mine, fence: 1, events: [note('in time')] }),
+    journal.append({ runId: newId(), fence: 1, events: [note('nowhere')] }),
+  ])
+  assert.deepEqual(answers, [
+    { status: 'fenced' },
+    { status: 'written', firstSeq: 1 },
+    { status: 'gone' },
+  ] satisfies Appended[])
+  assert.equal((await eventsOf(taken)).length, 0)
+  assert.equal((await rowOf(taken)).status, 'running')
+  assert.equal((await journal.append({ runId: taken, fence: 2, events: [note('new owner')] })).status, 'written')
+  assert.equal((await journal.append({ runId: taken, fence: null, events: [note('from outside')] })).status, 'written')
+})
+
+test('the row is the projection of the journal: counts are added, the rest is set, the end is stamped', async () => {
+  const [runId = ''] = await runs()
+  const step = { steps: 1, inputTokens: 10, outputTokens: 5, costUsd: 0.25 }
+  await journal.append({ runId, fence: 1, events: [note('one')], change: step })
+  await journal.append({ runId, fence: 1, events: [note('two')], change: { ...step, set: { usage_estimated: true } } })
+  await journal.append({
+    runId,
+    fence: 1,
+    events: [note('wait')],
+    change: { set: { status: 'paused', pause_reason: 'human', waits_for: { task: 1 }, release: true } },
+  })
+  const waiting = await rowOf(runId)
+  assert.equal(waiting.pause_reason, 'human')
+  assert.deepEqual(waiting.waits_for, { task: 1 })
+  await journal.append({
+    runId,
+    fence: null,
+    events: [note('answer')],
+    change: { set: { status: 'running', pause_reason: null, waits_for: null, ready: true } },
+  })
+  const ready = await rowOf(runId)
+  assert.equal(ready.waits_for, null)
+  assert.ok(ready.ready_at)
+  await journal.append({
+    runId,
+    fence: 1,
+    events: [note('end')],
+    change: { set: { status: 'completed', summary: 'done', ended: true } },
+  })
+  const ended = await rowOf(runId)
+  assert.equal(ended.status, 'completed')
+  assert.equal(ended.step_count, 2)
+  assert.equal(ended.input_tokens, 20)
+  assert.equal(ended.output_tokens, 10)
+  assert.equal(ended.cost_usd, 0.5)
+  assert.equal(ended.usage_estimated, true)
+  assert.equal(ended.pause_reason, null)
+  assert.equal(ended.summary, 'done')
+  assert.ok(ended.completed_at)
+  assert.ok(ended.duration >= 0)
+  assert.equal(ended.owner, null)
+  assert.equal(ended.ready_at, null)
+})
+
+test('two processes that append to the same runs at once leave every journal without gap or repeat', async () => {
+  const ids = await runs(20)
+  const journals = [journal, createJournal({ db: pool, log: silentLog }), createJournal({ db: pool, log: silentLog })]
+  const writes = ids.flatMap((runId, index) =>
+    Array.from({ length: 30 }, (_, number) =>
+      journals[(index + number) % 3]?.append({ runId, fence: null, events: [note(`${number}`), note(`${number}b`)] }),
+    ),
+  )
+  for (const answer of await Promise.all(writes)) assert.equal(answer?.status, 'written')
+  for (const runId of ids) {
+    const seqs = (await eventsOf(runId)).map((event) => event.seq)
+    assert.deepEqual(
+      seqs,
+      Array.from({ length: 60 }, (_, at) => at + 1),
+    )
+    assert.equal((await rowOf(runId)).last_seq, 60)
+  }
+})
+
+test('a batch that was committed before the connection was cut is not written twice', async () => {
+  const ids = await runs(10)
+  let cuts = 0
+  const cutAfterCommit: Db = {
+    query: async (sql, values) => {
+      const answer = await pool.query(sql as string, values as unknown[])
+      if (cuts++ === 0) throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+      return answer as never
+    },
+  }
+  const cut = createJournal({ db: cutAfterCommit, log: silentLog })
+  const answers = await Promise.all(
+    ids.map((runId) => cut.append({ runId, fence: 1, events: [note('once'), note('again')] })),
+  )
+  for (const answer of answers) assert.deepEqual(answer, { status: 'written', firstSeq: 1 })
+  for (const runId of ids) assert.equal((await eventsOf(runId)).length, 2)
+})
+
+test('a batch cut before its commit is written by the retry', async () => {
+  const [runId = ''] = await runs()
+  let cuts = 0
+  const cutBefore: Db = {
+    query: async (sql, values) => {
+      if (cuts++ === 0) throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+      return pool.query(sql as string, values as unknown[]) as never
+    },
+  }
+  const cut = createJournal({ db: cutBefore, log: silentLog })
+  assert.deepEqual(await cut.append({ runId, fence: 1, events: [note('x')] }), { status: 'written', firstSeq: 1 })
+  assert.equal((await eventsOf(runId)).length, 1)
+})
+
+test('an entry that cannot be stored fails alone', async () => {
+  const ids = await runs(9)
+  const outcomes = await Promise.allSettled(
+    ids.map((runId, index) =>
+      journal.append({
+        runId,
+        fence: 1,
+        events: [note('x')],
+        ...(index === 4 ? { change: { set: { status: 'nonsense' as 'failed' } } } : {}),
+      }),
+    ),
+  )
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome.status),
+    ids.map((_, index) => (index === 4 ? 'rejected' : 'fulfilled')),
+  )
+})
+
+test('NUL and halves of surrogate pairs are replaced, in values and keys, and the rest stays as it is', async () => {
+  const [runId = ''] = await runs()
+  const odd = { 'k\0': ['a\0b', '\ud800x', '😀', { deep: '\udc00' }], fine: 'ünïcode \\u0000 as text' }
+  await journal.append({ runId, fence: 1, events: [{ kind: 'test.odd', data: odd }] })
+  assert.deepEqual((await eventsOf(runId))[0]?.data, {
+    'k\ufffd': ['a\ufffdb', '\ufffdx', '😀', { deep: '\ufffd' }],
+    fine: 'ünïcode \\u0000 as text',
+  })
+})

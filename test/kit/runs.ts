@@ -1,0 +1,20 @@
+// Rows that tests of runs stand on.
+import type { Db } from '../../src/db/pool.ts'
+import { newId } from '../../src/kernel/id.ts'
+
+export async function insertProject(db: Db, name = 'A project'): Promise<string> {
+  const id = newId()
+  await db.query('insert into projects (id, name) values ($1, $2)', [id, name])
+  return id
+}
+
+/** Runs that exist and are owned under fence 1, as after a claim. */
+export async function insertRuns(db: Db, projectId: string, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => newId())
+  await db.query(
+    `insert into agent_runs (id, project_id, agent_id, trigger, input, rights, fence, status, started_at, ready_at)
+     select unnest($1::uuid[]), $2, $3, '{"type":"manual"}', '"hello"', '{}', 1, 'running', muster.now(), null`,
+    [ids, projectId, newId()],
+  )
+  return ids
+}
