@@ -1,0 +1,76 @@
+import type {
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
+  SharedV4ProviderMetadata,
+} from '@ai-sdk/provider'
+import type { JsonSchema } from './tool.ts'
+
+export interface ModelRequest {
+  prompt: LanguageModelV4Prompt
+  tools: readonly LanguageModelV4FunctionTool[]
+  /** none: the tools are shown, because the history names them, and may not be called. */
+  toolChoice: 'auto' | 'none'
+  maxOutputTokens: number
+  temperature?: number
+  /** Asks for JSON that fits the schema, under this name. */
+  answerSchema?: { name: string; schema: JsonSchema }
+}
+
+export interface CallUsage {
+  inputTokens: number
+  outputTokens: number
+  /** The provider gave no figures (a cut stream, a server that does not count): these are ours. */
+  isEstimated: boolean
+}
+
+/** A tool call as the model asked for it. `input` is the raw text, which may be no JSON. */
+export interface RequestedCall {
+  id: string
+  name: string
+  input: string
+  /** What the provider wants back with the history (a thought signature). */
+  metadata?: SharedV4ProviderMetadata
+}
+
+export interface ReasoningPart {
+  text: string
+  metadata?: SharedV4ProviderMetadata
+}
+
+/** Failures are data: a model call never throws. */
+export type ModelOutcome =
+  | {
+      kind: 'answered'
+      text: string
+      reasoning: ReasoningPart[]
+      calls: RequestedCall[]
+      /** The SDK's unified reason; only `stop` and `tool-calls` are good endings. */
+      finishReason: string
+      usage: CallUsage
+    }
+  | {
+      kind: 'failed'
+      /** 408, 429, 5xx, cut streams and lost connections may pass; other refusals will not. */
+      isRetryable: boolean
+      /** What Retry-After asked for. */
+      retryAfterMs: number | null
+      message: string
+      text: string
+      usage: CallUsage
+    }
+  | { kind: 'aborted'; text: string; usage: CallUsage }
+
+export interface ModelCallOptions {
+  signal: AbortSignal
+  /** Called with every piece of text as it arrives. */
+  onText: (delta: string) => void
+}
+
+/** A model that a run may call, with what runs must know about it. */
+export interface Model {
+  call(request: ModelRequest, options: ModelCallOptions): Promise<ModelOutcome>
+  /** How much one request may hold, input and output together. */
+  contextTokens: number
+  /** USD per million tokens; null where nobody said. */
+  price: { input: number; output: number } | null
+}

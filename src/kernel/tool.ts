@@ -1,0 +1,50 @@
+import type { Log } from './log.ts'
+
+/** readonly: changes nothing · keyed: the same key twice is one effect · unsafe: must not be repeated unseen. */
+export type ToolEffect = 'readonly' | 'keyed' | 'unsafe'
+
+export type JsonSchema = Readonly<Record<string, unknown>>
+
+/** Parsed arguments, or the sentence that tells the model what is wrong with them. */
+export type ParsedArguments = { ok: true; args: unknown } | { ok: false; message: string }
+
+/** What a model is told about a tool, and how its arguments are checked. */
+export interface ToolFace {
+  name: string
+  description: string
+  inputSchema: JsonSchema
+  parse(args: unknown): ParsedArguments
+}
+
+/** What a tool is given. Named as app modules see it. */
+export interface ToolContext {
+  /** Fires at the tool's timeout, at cancel and at the run's deadline. A tool must heed it. */
+  signal: AbortSignal
+  /** The same for every attempt of the same call: an effect keyed by it happens once. */
+  key: string
+  /** 1, and higher where an earlier attempt was cut off by a crash. */
+  attempt: number
+  run_id: string
+  project_id: string
+  log: Log
+  /** Says how far the tool got; shown in the run's stream. */
+  emit(progress: Readonly<Record<string, unknown>>): void
+}
+
+/** A tool that is called and answers. A thrown error is an error result to the model. */
+export interface CallTool extends ToolFace {
+  kind: 'call'
+  effect: ToolEffect
+  /** Repeating the same call is this tool's purpose; the doom-loop guard lets it. */
+  isPoller: boolean
+  /** Instead of the project's tool_timeout. */
+  timeoutMs: number | null
+  execute(args: unknown, context: ToolContext): Promise<unknown>
+}
+
+/** A tool that the run itself carries out: it starts a sub-run, asks people, ends a loop. */
+export interface RunTool extends ToolFace {
+  kind: 'spawn_agent' | 'ask_human' | 'finish_loop'
+}
+
+export type Tool = CallTool | RunTool
