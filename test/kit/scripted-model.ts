@@ -1,0 +1,88 @@
+// A model that says what a test wrote down. It is a kernel `Model`, so a run cannot tell it from a real one.
+import type { CallUsage, Model, ModelCallOptions, ModelOutcome, ModelRequest } from '../../src/kernel/model-call.ts'
+
+export interface ScriptedCall {
+  /** `call_<number of the model call>_<place in the step>` where absent, both from 1. */
+  id?: string
+  name: string
+  args?: unknown
+  /** The raw text, where it shall be something that `args` cannot express. */
+  input?: string
+}
+
+export interface ScriptedAnswer {
+  text?: string
+  /** The same, arriving in pieces. */
+  textParts?: readonly string[]
+  calls?: readonly ScriptedCall[]
+  /** `tool-calls` or `stop` where absent. */
+  finishReason?: string
+  usage?: Partial<CallUsage>
+  /** The call fails after its text. */
+  fail?: { message: string; isRetryable: boolean; retryAfterMs?: number | null }
+  /** After the text and before the end: a promise to wait for, or `abort` to hang until the call is aborted. */
+  waitFor?: Promise<unknown> | 'abort'
+}
+
+/** Numbers count from 1 over all calls of this model. */
+export type Script = (request: ModelRequest, callNumber: number) => ScriptedAnswer | Promise<ScriptedAnswer>
+
+export interface ScriptedModel extends Model {
+  /** What was asked, oldest first, copied at the time. */
+  readonly requests: ModelRequest[]
+}
+
+/** A list answers one entry per call and fails the calls after its end; a function decides by what it is asked. */
+export function createScriptedModel(
+  script: readonly ScriptedAnswer[] | Script,
+  { contextTokens = 128_000, price = null }: Partial<Pick<Model, 'contextTokens' | 'price'>> = {},
+): ScriptedModel {
+  const answerTo = typeof script === 'function' ? script : fromList(script)
+  const requests: ModelRequest[] = []
+  return {
+    contextTokens,
+    price,
+    requests,
+    async call(request, options) {
+      requests.push(structuredClone(request))
+      const callNumber = requests.length
+      return perform(await answerTo(request, callNumber), callNumber, options)
+    },
+  }
+}
+
+function fromList(answers: readonly ScriptedAnswer[]): Script {
+  return (_request, callNumber) =>
+    answers[callNumber - 1] ?? {
+      fail: { message: `The script has no answer to call ${callNumber}.`, isRetryable: false },
+    }
+}
+
+async function perform(answer: ScriptedAnswer, callNumber: number, options: ModelCallOptions): Promise<ModelOutcome> {
+  const usage = { inputTokens: 10, outputTokens: 5, isEstimated: false, ...answer.usage }
+  let text = ''
+  for (const part of answer.textParts ?? (answer.text ? [answer.text] : [])) {
+    if (options.signal.aborted) break
+    text += part
+    options.onText(part)
+  }
+  if (answer.waitFor) await settledOrAborted(answer.waitFor, options.signal)
+  if (options.signal.aborted) return { kind: 'aborted', text, usage: { ...usage, isEstimated: true } }
+  if (answer.fail) return { kind: 'failed', retryAfterMs: null, ...answer.fail, text, usage }
+  const calls = (answer.calls ?? []).map((call, index) => ({
+    id: call.id ?? `call_${callNumber}_${index + 1}`,
+    name: call.name,
+    input: call.input ?? JSON.stringify(call.args ?? {}),
+  }))
+  const finishReason = answer.finishReason ?? (calls.length > 0 ? 'tool-calls' : 'stop')
+  return { kind: 'answered', text, reasoning: [], calls, finishReason, usage }
+}
+
+async function settledOrAborted(waitFor: Promise<unknown> | 'abort', signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const onAbort = () => resolve()
+  signal.addEventListener('abort', onAbort, { once: true })
+  await (waitFor === 'abort' ? promise : Promise.race([waitFor, promise]))
+  signal.removeEventListener('abort', onAbort)
+}
