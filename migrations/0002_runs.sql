@@ -24,9 +24,6 @@ create table agents (
   senior_id uuid references agents on delete set null,
   competencies text[] not null default '{}',
   token_allocation bigint,
-  token_used bigint not null default 0,
-  -- Upper bounds of the model calls under way; settled by the calls themselves or by whoever takes their run over.
-  token_reserved bigint not null default 0,
   enabled boolean not null default true,
   status text not null default 'active' check (status in ('active', 'bored', 'stuck', 'paused')),
   last_active_at timestamptz,
@@ -40,6 +37,16 @@ create table agents (
 create unique index agents_name on agents (project_id, name) where deleted_at is null;
 create index agents_newest on agents (project_id, created_at desc, id desc) where deleted_at is null;
 create index agents_of_senior on agents (senior_id) where senior_id is not null;
+
+-- What agents have spent, apart from their definitions: written with every model call.
+create table agent_tokens (
+  agent_id uuid primary key,
+  used bigint not null default 0,
+  -- Upper bounds of the model calls under way; settled with the call, or by whoever takes its run over.
+  reserved bigint not null default 0,
+  -- The highest share of the allocation, in percent, whose crossing was recorded: 0, 90, 95 or 100.
+  mark smallint not null default 0
+) with (fillfactor = 50);
 
 -- A run's row is a projection of its journal, written by the same statement. The columns above the line are what
 -- clients see; those below are ownership.
@@ -70,23 +77,33 @@ create table agent_runs (
   completed_at timestamptz,
   duration integer,
   --
-  depth integer not null default 0,
-  rights jsonb not null,
+  depth smallint not null default 0,
+  -- From the top: their streams show this run's events too.
+  ancestors uuid[] not null default '{}',
+  -- What this run may do at most, whatever its agent may: a child never has more rights than its parent.
+  rights jsonb not null default '{}',
+  -- A resumed or forked run begins where that journal stood at this seq.
+  base_run_id uuid,
+  base_seq bigint,
   priority smallint not null default 0,
   last_seq bigint not null default 0,
   fence bigint not null default 0,
   owner uuid,
-  -- Wants a slot since then; null while it has one, while it waits for something, and after its end.
+  -- Wants a slot from then on; null while it has one, while it waits for something, and after its end.
   ready_at timestamptz default muster.now(),
-  waits_for jsonb,
+  waits_for text,
+  open_children integer not null default 0,
+  reserved bigint not null default 0,
   crashes smallint not null default 0,
   cancel_requested_at timestamptz
 ) with (fillfactor = 70);
 create index agent_runs_newest on agent_runs (project_id, created_at desc, id desc);
 create index agent_runs_of_agent on agent_runs (agent_id, created_at desc, id desc);
 create index agent_runs_of_parent on agent_runs (parent_run_id) where parent_run_id is not null;
+create index agent_runs_based_on on agent_runs (base_run_id) where base_run_id is not null;
 create index agent_runs_ready on agent_runs (priority desc, ready_at) where ready_at is not null;
 create index agent_runs_owned on agent_runs (owner) where owner is not null;
+create index agent_runs_halted on agent_runs (project_id) where status = 'paused' and pause_reason = 'halted';
 
 -- No foreign key: events are only ever inserted from the row they belong to, and the check would cost a third of the
 -- append (measured). Who deletes runs deletes their events.
@@ -101,12 +118,21 @@ create table run_events (
   primary key (run_id, seq)
 );
 
--- Processes that take runs. A worker whose lease has passed by the database's clock owns nothing any more.
+-- The text so far of steps under way, for the streams of other processes. Lost at a crash, as the steps are.
+create unlogged table run_live_text (
+  run_id uuid primary key,
+  step integer not null,
+  text text not null
+);
+
+-- Processes over this database. A worker whose lease has passed by the database's clock owns nothing any more.
 create table workers (
   id uuid primary key,
+  slots integer not null,
   started_at timestamptz not null default muster.now(),
   lease_until timestamptz not null,
   -- Held as a session advisory lock for as long as the process lives: the fast way to see that it died.
   lock_key bigint not null,
-  pool_id text
+  -- A lock that is gone says nothing where the server itself has restarted since.
+  locked_on timestamptz not null
 );

@@ -100,16 +100,16 @@ test('the row is the projection of the journal: counts are added, the rest is se
     runId,
     fence: 1,
     events: [note('wait')],
-    change: { set: { status: 'paused', pause_reason: 'human', waits_for: { task: 1 }, release: true } },
+    change: { set: { status: 'paused', pause_reason: 'human', waits_for: 'human', release: true } },
   })
   const waiting = await rowOf(runId)
   assert.equal(waiting.pause_reason, 'human')
-  assert.deepEqual(waiting.waits_for, { task: 1 })
+  assert.equal(waiting.waits_for, 'human')
   await journal.append({
     runId,
     fence: null,
     events: [note('answer')],
-    change: { set: { status: 'running', pause_reason: null, waits_for: null, ready: true } },
+    change: { set: { status: 'running', pause_reason: null, waits_for: null, ready_in_ms: 0 } },
   })
   const ready = await rowOf(runId)
   assert.equal(ready.waits_for, null)
@@ -212,4 +212,83 @@ test('NUL and halves of surrogate pairs are replaced, in values and keys, and th
     'k\ufffd': ['a\ufffdb', '\ufffdx', '😀', { deep: '\ufffd' }],
     fine: 'ünïcode \\u0000 as text',
   })
+})
+
+test('what a sub-run says stands in the journals of its ancestors too, in their numbering, until they have ended', async () => {
+  const [top = '', middle = '', child = ''] = await runs(3)
+  await pool.query('update agent_runs set open_children = 1 where id = any($1)', [[top, middle]])
+  await journal.append({ runId: top, fence: 1, events: [note('mine')] })
+  const ancestors = [top, middle]
+  await Promise.all([
+    journal.append({ runId: child, fence: 1, events: [note('a'), note('b')], ancestors }),
+    journal.append({ runId: middle, fence: 1, events: [note('m')], ancestors: [top] }),
+  ])
+  assert.deepEqual(
+    (await eventsOf(middle)).map((event) => [event.data.run_id ?? 'own', event.data.text]),
+    [
+      [child, 'a'],
+      [child, 'b'],
+      ['own', 'm'],
+    ],
+  )
+  assert.deepEqual(
+    (await eventsOf(top)).map((event) => event.data.text),
+    ['mine', 'a', 'b', 'm'],
+  )
+  await journal.append({
+    runId: top,
+    fence: 1,
+    events: [note('end')],
+    change: { set: { status: 'failed', ended: true } },
+  })
+  await journal.append({ runId: child, fence: 1, events: [note('late')], ancestors })
+  assert.equal((await eventsOf(top)).at(-1)?.data.text, 'end')
+  assert.equal((await eventsOf(middle)).at(-1)?.data.text, 'late')
+})
+
+test('a parent that waits for its sub-runs is ready when the last of them ends, also when they end at once', async () => {
+  const [parent = '', ...children] = await runs(9)
+  await pool.query('update agent_runs set open_children = 8 where id = $1', [parent])
+  await journal.append({
+    runId: parent,
+    fence: 1,
+    events: [note('park')],
+    change: { set: { waits_for: 'children', release: true } },
+  })
+  const end = (runId: string) =>
+    journal.append({
+      runId,
+      fence: 1,
+      events: [note('end')],
+      change: { set: { status: 'completed', ended: true } },
+      ancestors: [parent],
+    })
+  await Promise.all(children.slice(1).map(end))
+  assert.equal((await rowOf(parent)).ready_at, null)
+  await end(children[0] ?? '')
+  assert.ok((await rowOf(parent)).ready_at)
+  assert.equal((await rowOf(parent)).open_children, 0)
+})
+
+test('a parent whose sub-runs ended before it parked is ready at once', async () => {
+  const [parent = ''] = await runs()
+  await journal.append({
+    runId: parent,
+    fence: 1,
+    events: [note('park')],
+    change: { set: { waits_for: 'children', release: true } },
+  })
+  assert.ok((await rowOf(parent)).ready_at)
+})
+
+test('an agent is charged by the statement that records the call, and its reservation is given back', async () => {
+  const ids = await runs(3)
+  const agentId = (await rowOf(ids[0] ?? '')).agent_id
+  await pool.query('update agent_runs set reserved = 100 where id = any($1)', [ids])
+  await pool.query('insert into agent_tokens (agent_id, reserved) values ($1, 300)', [agentId])
+  const call = { steps: 1, inputTokens: 10, outputTokens: 5, settled: 100 }
+  await Promise.all(ids.map((runId) => journal.append({ runId, fence: 1, events: [note('step')], change: call })))
+  const { rows } = await pool.query('select used, reserved from agent_tokens where agent_id = $1', [agentId])
+  assert.deepEqual(rows, [{ used: 45, reserved: 0 }])
+  assert.equal((await rowOf(ids[0] ?? '')).reserved, 0)
 })

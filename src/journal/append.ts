@@ -3,25 +3,9 @@
 // in id order, takes seq from the row, checks the fence and writes the row's projection, so journal and row never differ.
 import { explainFailure } from '../db/failures.ts'
 import type { Db } from '../db/pool.ts'
-import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { appendBatch, findWritten, type Written } from './append-batch.ts'
-import { cleanJson } from './clean-json.ts'
-import type { RunChange } from './run-change.ts'
-
-export interface NewEvent {
-  kind: string
-  data: Readonly<Record<string, unknown>>
-}
-
-export interface Append {
-  runId: string
-  /** The owner's fence; null for facts from outside (a cancel, an answer), which never change ownership. */
-  fence: number | null
-  events: readonly NewEvent[]
-  /** What the events mean for the run's row. */
-  change?: RunChange
-}
+import { type Append, entriesOf, type Prepared, prepare, type StoredEvent, storedEvents } from './entries.ts'
 
 /** fenced: somebody else owns the run now, and nothing was written. gone: there is no such run. */
 export type Appended = { status: 'written'; firstSeq: number } | { status: 'fenced' } | { status: 'gone' }
@@ -29,19 +13,22 @@ export type Appended = { status: 'written'; firstSeq: number } | { status: 'fenc
 export interface Journal {
   /** Resolves when the events are committed. Appends of one run keep their order. */
   append(entry: Append): Promise<Appended>
+  /** As the last statement of a transaction that also writes other tables. Nothing is published before it commits. */
+  appendIn(tx: Db, entry: Append): Promise<Appended>
   /** Resolves when everything that was handed in is settled. */
   drain(): Promise<void>
 }
 
-export interface Prepared {
-  runId: string
-  fence: number | null
-  events: readonly { id: string; kind: string; data: string }[]
-  change: RunChange | undefined
+export interface JournalOptions {
+  db: Db
+  log: Log
+  /** Called with what was committed, in order of seq per run. Must not throw. */
+  onWritten?: (events: StoredEvent[]) => void
+  now?: () => number
 }
 
 interface Waiting {
-  entry: Prepared
+  prepared: Prepared
   settle: (appended: Appended) => void
   fail: (error: unknown) => void
 }
@@ -50,16 +37,20 @@ const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 8_000_000
 const RETRY_FOR_MS = 20_000
 
-export function createJournal({ db, log, now = Date.now }: { db: Db; log: Log; now?: () => number }): Journal {
+export function createJournal({ db, log, onWritten, now = Date.now }: JournalOptions): Journal {
   let waiting: Waiting[] = []
   let flushing: Promise<void> | null = null
 
   return {
     append: (append) =>
       new Promise((settle, fail) => {
-        waiting.push({ entry: prepare(append), settle, fail })
+        waiting.push({ prepared: prepare(append), settle, fail })
         flushing ??= flushAll()
       }),
+    appendIn: async (tx, append) => {
+      const written = await appendBatch(tx, entriesOf([prepare(append)]))
+      return answerFor(append.runId, written)
+    },
     drain: async () => {
       while (flushing) await flushing
     },
@@ -78,7 +69,10 @@ export function createJournal({ db, log, now = Date.now }: { db: Db; log: Log; n
 
   async function flush(batch: Waiting[]): Promise<void> {
     try {
-      settleAll(batch, await writeWithRetry(batch))
+      const entries = entriesOf(batch.map((one) => one.prepared))
+      const written = await writeWithRetry(entries)
+      if (onWritten) for (const entry of entries) publish(entry, written.get(entry.runId))
+      for (const { prepared, settle } of batch) settle(answerFor(prepared.runId, written))
     } catch (error) {
       if (batch.length === 1) {
         batch[0]?.fail(error)
@@ -91,8 +85,11 @@ export function createJournal({ db, log, now = Date.now }: { db: Db; log: Log; n
     }
   }
 
-  async function writeWithRetry(batch: Waiting[]): Promise<Map<string, Written>> {
-    const entries = batch.map((one) => one.entry)
+  function publish(entry: ReturnType<typeof entriesOf>[number], written: Written | undefined): void {
+    if (written && written.firstSeq !== null) onWritten?.(storedEvents(entry, written.firstSeq, written.at))
+  }
+
+  async function writeWithRetry(entries: ReturnType<typeof entriesOf>): Promise<Map<string, Written>> {
     const giveUpAt = now() + RETRY_FOR_MS
     for (let waitMs = 50, attempt = 1; ; waitMs = Math.min(waitMs * 2, 1_000), attempt++) {
       try {
@@ -109,35 +106,38 @@ export function createJournal({ db, log, now = Date.now }: { db: Db; log: Log; n
   }
 }
 
-/** The oldest entries that fit one statement; a run's second entry waits for the next, so that its order is kept. */
+/**
+ * The oldest appends that fit one statement. A run's second append waits for the next, so that its order is kept; so
+ * does one whose sub-run's events are in this batch, because a statement changes a row once.
+ */
 function takeBatch(waiting: Waiting[]): { batch: Waiting[]; rest: Waiting[] } {
-  const runs = new Set<string>()
+  const own = new Set<string>()
+  const forwardedTo = new Set<string>()
   const batch: Waiting[] = []
   const rest: Waiting[] = []
   let characters = 0
   for (const one of waiting) {
-    const fits = batch.length < MOST_ENTRIES && characters < MOST_CHARACTERS && !runs.has(one.entry.runId)
-    ;(fits ? batch : rest).push(one)
-    runs.add(one.entry.runId)
-    if (fits) for (const event of one.entry.events) characters += event.data.length
+    const { runId, ancestors, size } = one.prepared
+    const fits =
+      batch.length < MOST_ENTRIES &&
+      characters < MOST_CHARACTERS &&
+      !own.has(runId) &&
+      !forwardedTo.has(runId) &&
+      !ancestors.some((ancestor) => own.has(ancestor))
+    own.add(runId)
+    if (!fits) {
+      rest.push(one)
+      continue
+    }
+    batch.push(one)
+    characters += size
+    for (const ancestor of ancestors) forwardedTo.add(ancestor)
   }
   return { batch, rest }
 }
 
-function settleAll(batch: readonly Waiting[], written: Map<string, Written>): void {
-  for (const { entry, settle } of batch) {
-    const answer = written.get(entry.runId)
-    if (!answer) settle({ status: 'gone' })
-    else if (answer.firstSeq === null) settle({ status: 'fenced' })
-    else settle({ status: 'written', firstSeq: answer.firstSeq })
-  }
-}
-
-function prepare({ runId, fence, events, change }: Append): Prepared {
-  return {
-    runId,
-    fence,
-    events: events.map(({ kind, data }) => ({ id: newId(), kind, data: cleanJson(data) })),
-    change,
-  }
+function answerFor(runId: string, written: Map<string, Written>): Appended {
+  const answer = written.get(runId)
+  if (!answer) return { status: 'gone' }
+  return answer.firstSeq === null ? { status: 'fenced' } : { status: 'written', firstSeq: answer.firstSeq }
 }

@@ -4,6 +4,8 @@ export interface RunChange {
   inputTokens?: number
   outputTokens?: number
   costUsd?: number
+  /** Gives back what was reserved of the agent's allocation for the call that these tokens settle. */
+  settled?: number
   set?: {
     status?: 'running' | 'completed' | 'failed' | 'cancelled' | 'paused'
     pause_reason?: string | null
@@ -11,13 +13,13 @@ export interface RunChange {
     error_code?: string | null
     error_message?: string | null
     usage_estimated?: true
-    waits_for?: object | null
+    /** Why it has no slot; wakes by whoever settles that. */
+    waits_for?: 'children' | 'human' | 'budget' | 'backoff' | 'halted' | null
     /** Gives the slot back: the run has no owner any more. */
     release?: true
-    /** Wants a slot (again). */
-    ready?: true
+    /** Wants a slot (again), after so many milliseconds. */
+    ready_in_ms?: number
     /** The run has ended: completed_at and duration follow. */
     ended?: true
-    cancel_requested?: true
   }
 }

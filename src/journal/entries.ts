@@ -1,0 +1,92 @@
+import { newId } from '../kernel/id.ts'
+import type { Entry } from './append-batch.ts'
+import { cleanJson } from './clean-json.ts'
+import type { RunChange } from './run-change.ts'
+
+export interface NewEvent {
+  kind: string
+  data: Readonly<Record<string, unknown>>
+}
+
+export interface Append {
+  runId: string
+  /** The owner's fence; null for facts from outside (a cancel, an answer), which never change ownership. */
+  fence: number | null
+  events: readonly NewEvent[]
+  /** What the events mean for the run's row. */
+  change?: RunChange
+  /** From the top to the parent. The events appear in their journals too. */
+  ancestors?: readonly string[]
+}
+
+/** An event as it stands in a journal. `data` is JSON text; an event of a sub-run names it in `run_id`. */
+export interface StoredEvent {
+  runId: string
+  seq: number
+  kind: string
+  data: string
+  at: Date
+}
+
+/** An append with its values turned into what the statement takes. */
+export interface Prepared {
+  runId: string
+  fence: number | null
+  events: readonly { id: string; kind: string; data: string }[]
+  change: RunChange | undefined
+  ancestors: readonly string[]
+  size: number
+}
+
+const NONE: readonly string[] = []
+
+export function prepare({ runId, fence, events, change, ancestors = NONE }: Append): Prepared {
+  let size = 0
+  const prepared = events.map(({ kind, data }) => {
+    const text = cleanJson(data)
+    size += text.length
+    return { id: newId(), kind, data: text }
+  })
+  return { runId, fence, events: prepared, change, ancestors, size: size * (1 + ancestors.length) }
+}
+
+/** One entry per run: each append's own, and for each ancestor everything its sub-runs say in this batch. */
+export function entriesOf(batch: readonly Prepared[]): Entry[] {
+  const own: Entry[] = batch.map(({ runId, fence, events, change }) => ({
+    runId,
+    fence,
+    events,
+    change,
+    isForwarded: false,
+    childrenEnded: 0,
+  }))
+  const forwarded = new Map<string, Entry>()
+  for (const prepared of batch) {
+    for (const ancestor of prepared.ancestors) {
+      const isParent = ancestor === prepared.ancestors.at(-1)
+      const before = forwarded.get(ancestor)
+      forwarded.set(ancestor, {
+        runId: ancestor,
+        fence: null,
+        events: [...(before?.events ?? []), ...prepared.events.map((event) => inParent(prepared.runId, event))],
+        change: undefined,
+        isForwarded: true,
+        childrenEnded: (before?.childrenEnded ?? 0) + (isParent && prepared.change?.set?.ended ? 1 : 0),
+      })
+    }
+  }
+  return [...own, ...forwarded.values()]
+}
+
+/** The sub-run's id comes first, so that a reader need not parse the rest to see whose event it is. */
+function inParent(
+  runId: string,
+  { kind, data }: { kind: string; data: string },
+): { id: string; kind: string; data: string } {
+  const fields = data.slice(1)
+  return { id: newId(), kind, data: `{"run_id":"${runId}"${fields === '}' ? '' : ','}${fields}` }
+}
+
+export function storedEvents(entry: Entry, firstSeq: number, at: Date): StoredEvent[] {
+  return entry.events.map(({ kind, data }, place) => ({ runId: entry.runId, seq: firstSeq + place, kind, data, at }))
+}
