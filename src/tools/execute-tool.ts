@@ -1,0 +1,113 @@
+// Tools are what agents act with. A tool is called (a function of ours, of an app module, of an MCP server) or carried
+// out by the run itself (run-tools.ts). Whatever a called tool does (throw, hang, answer with a gigabyte) comes back
+// from `executeTool` as data. The registry finds tools by the names that agents list; mcp.ts brings those of MCP servers.
+import type { CallTool, ToolContext } from '../kernel/tool.ts'
+import { cutText, type JsonResult, toJsonResult } from './json-result.ts'
+
+export interface ToolOutcome {
+  /** JSON. Where `isError`, `{error: sentence}`. */
+  result: unknown
+  isError: boolean
+  cause: 'ok' | 'error' | 'timeout' | 'aborted'
+  /** What the result measured before it was cut, or was refused for. */
+  rawBytes?: number
+}
+
+export interface ToolLimits {
+  timeoutMs: number
+  outputLimitBytes: number
+  /** How long a tool may take to end after its signal fired, before it is abandoned. */
+  drainMs?: number
+}
+
+/** Never throws. A result that arrives while the tool drains still counts: what was done is known. */
+export async function executeTool(
+  tool: CallTool,
+  args: unknown,
+  context: ToolContext,
+  limits: ToolLimits,
+): Promise<ToolOutcome> {
+  if (context.signal.aborted) return stopped(tool, 'aborted', limits)
+  const stop = new AbortController()
+  const call = { cause: null as StopCause | null, isOver: false }
+  const abandoned = Promise.withResolvers<'abandoned'>()
+  let drainTimer: NodeJS.Timeout | undefined
+  const halt = (cause: StopCause): void => {
+    if (call.cause !== null) return
+    call.cause = cause
+    stop.abort(new DOMException(`The tool was stopped: ${cause}.`, cause === 'timeout' ? 'TimeoutError' : 'AbortError'))
+    drainTimer = setTimeout(() => abandoned.resolve('abandoned'), limits.drainMs ?? 0)
+  }
+  const onAbort = (): void => halt('aborted')
+  context.signal.addEventListener('abort', onAbort, { once: true })
+  const timer = setTimeout(() => halt('timeout'), limits.timeoutMs)
+
+  const own: ToolContext = {
+    ...context,
+    signal: stop.signal,
+    // What an abandoned tool says later belongs to no call.
+    emit: (progress) => {
+      if (!call.isOver) context.emit(progress)
+    },
+  }
+  try {
+    const settled = await Promise.race([settle(tool, args, own), abandoned.promise])
+    if (settled === 'abandoned' || ('thrown' in settled && call.cause !== null)) {
+      return stopped(tool, call.cause ?? 'aborted', limits)
+    }
+    if ('thrown' in settled) return failed(messageOf(settled.thrown), limits)
+    return answered(tool, toJsonResult(settled.value, limits.outputLimitBytes), limits)
+  } finally {
+    call.isOver = true
+    clearTimeout(timer)
+    clearTimeout(drainTimer)
+    context.signal.removeEventListener('abort', onAbort)
+  }
+}
+
+type StopCause = 'timeout' | 'aborted'
+type Settled = { value: unknown } | { thrown: unknown }
+
+/** Never rejects, so a tool that fails after it was abandoned is no unhandled rejection. */
+async function settle(tool: CallTool, args: unknown, context: ToolContext): Promise<Settled> {
+  try {
+    return { value: await tool.execute(args, context) }
+  } catch (thrown) {
+    return { thrown }
+  }
+}
+
+function answered(tool: CallTool, json: JsonResult, limits: ToolLimits): ToolOutcome {
+  const measured = json.rawBytes === undefined ? {} : { rawBytes: json.rawBytes }
+  if (json.ok) return { result: json.value, isError: false, cause: 'ok', ...measured }
+  return { ...failed(`The result of the tool "${tool.name}" ${json.reason}.`, limits), ...measured }
+}
+
+function stopped(tool: CallTool, cause: StopCause, limits: ToolLimits): ToolOutcome {
+  const sentence =
+    cause === 'timeout'
+      ? `The tool "${tool.name}" did not answer within ${limits.timeoutMs} ms and was stopped.`
+      : `The tool "${tool.name}" was stopped before it answered.`
+  return { ...failed(sentence, limits), cause }
+}
+
+function failed(message: string, limits: ToolLimits): ToolOutcome {
+  const cut = cutText(message, limits.outputLimitBytes)
+  return {
+    result: { error: cut.text },
+    isError: true,
+    cause: 'error',
+    ...(cut.rawBytes === undefined ? {} : { rawBytes: cut.rawBytes }),
+  }
+}
+
+/** People throw anything; a model needs a sentence. */
+function messageOf(thrown: unknown): string {
+  try {
+    if (thrown instanceof Error) return thrown.message || thrown.name
+    if (typeof thrown === 'string' && thrown !== '') return thrown
+    return `The tool failed with ${JSON.stringify(thrown) ?? String(thrown)}.`
+  } catch {
+    return 'The tool failed with a value that cannot be shown.'
+  }
+}
