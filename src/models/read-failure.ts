@@ -1,0 +1,143 @@
+// What went wrong with a model call, as one sentence and one decision: may it pass when tried again?
+import { APICallError } from '@ai-sdk/provider'
+import { findRefusal } from '../egress/refused.ts'
+import { mask, maskShapes } from '../observe/secret-shapes.ts'
+
+export interface CallFailure {
+  isRetryable: boolean
+  retryAfterMs: number | null
+  message: string
+  /** The provider refused the request or never got it. */
+  isFree: boolean
+}
+
+export interface FailureSource {
+  provider: string
+  /** Values that must not be in the message, the provider's key above all. */
+  secrets: readonly string[]
+  /** `stream`: the answer had begun, so that what breaks now is most likely the connection. */
+  phase: 'request' | 'stream'
+}
+
+export function readFailure(error: unknown, source: FailureSource): CallFailure {
+  const { provider, phase } = source
+  const refusal = findRefusal(error)
+  if (refusal) return { ...failure(source, false, `${provider} cannot be called: ${refusal.message}`), isFree: true }
+  const status = statusOf(error)
+  if (status !== null && status >= 300) {
+    return {
+      ...failure(source, isRetryableStatus(status), `${provider} answered ${status}: ${saidBy(error)}`),
+      retryAfterMs: retryAfterOf(error),
+      isFree: phase === 'request',
+    }
+  }
+  const code = networkCodeOf(error)
+  if (phase === 'stream') {
+    const isRetryable = !isPermanent(error)
+    return failure(source, isRetryable, `${provider} broke off its answer: ${code ?? saidBy(error)}`)
+  }
+  // Only the code: the text of a connection error holds the address behind the name.
+  if (code)
+    return { ...failure(source, true, `${provider} could not be reached: ${code}`), isFree: !AFTER_SENDING.test(code) }
+  const isRetryable = isTransient(error)
+  return { ...failure(source, isRetryable, `${provider} could not be called: ${saidBy(error)}`), isFree: !isRetryable }
+}
+
+function failure(source: FailureSource, isRetryable: boolean, sentence: string): CallFailure {
+  return { isRetryable, retryAfterMs: null, message: asSentence(sentence, source.secrets), isFree: false }
+}
+
+/** 409 is what some providers answer while a model is being loaded. */
+function isRetryableStatus(status: number): boolean {
+  return status === 408 || status === 409 || status === 429 || status >= 500
+}
+
+/** Of an HTTP answer, of google-auth-library's errors, or of an error event that names one. */
+function statusOf(error: unknown): number | null {
+  if (APICallError.isInstance(error)) return error.statusCode ?? null
+  for (const candidate of [field(error, 'status'), field(error, 'code'), field(field(error, 'error'), 'code')]) {
+    if (typeof candidate === 'number' && candidate >= 400 && candidate < 600) return candidate
+  }
+  return null
+}
+
+function saidBy(error: unknown): string {
+  const own = field(error, 'message') ?? field(field(error, 'error'), 'message')
+  if (typeof own === 'string' && own.trim() !== '') return own
+  if (APICallError.isInstance(error) && error.responseBody?.trim()) return error.responseBody
+  if (typeof error === 'string' && error.trim() !== '') return error
+  const named = field(error, 'type') ?? field(error, 'name')
+  return typeof named === 'string' ? named : 'it gave no reason'
+}
+
+/** Lost when the request was on its way: the provider may have worked on it. */
+const AFTER_SENDING = /^(?:ECONNRESET|EPIPE|ETIMEDOUT|UND_ERR_(?:SOCKET|HEADERS_TIMEOUT|BODY_TIMEOUT))$/
+const NETWORK_CODE = /^(?:E[A-Z_]{3,}|UND_ERR_[A-Z_]+)$/
+
+function networkCodeOf(error: unknown): string | null {
+  let current = error
+  for (let depth = 0; depth < 5 && typeof current === 'object' && current !== null; depth += 1) {
+    const code = field(current, 'code')
+    if (typeof code === 'string' && NETWORK_CODE.test(code)) return code
+    current = field(current, 'cause')
+  }
+  return null
+}
+
+const TRANSIENT_NAMES = new Set([
+  'AbortError',
+  'TimeoutError',
+  'AI_JSONParseError',
+  'AI_TypeValidationError',
+  'AI_InvalidResponseDataError',
+  'AI_EmptyResponseBodyError',
+])
+
+/** Before an answer began: a wrong setting or a bug stays wrong, so only what is known to pass may be tried again. */
+function isTransient(error: unknown): boolean {
+  if (APICallError.isInstance(error)) return error.statusCode !== undefined || error.isRetryable
+  const name = field(error, 'name')
+  return typeof name === 'string' && TRANSIENT_NAMES.has(name)
+}
+
+const PERMANENT =
+  /invalid_(?:request|prompt|api_key)|authentication|permission|not_found|too_large|context_length|insufficient_quota|content_(?:filter|policy)/
+
+/** Within an answer: what the provider itself says will not pass. */
+function isPermanent(error: unknown): boolean {
+  const inner = field(error, 'error')
+  return [field(error, 'type'), field(error, 'code'), field(inner, 'type'), field(inner, 'code')].some(
+    (word) => typeof word === 'string' && PERMANENT.test(word),
+  )
+}
+
+function retryAfterOf(error: unknown): number | null {
+  if (!APICallError.isInstance(error)) return null
+  const headers = error.responseHeaders ?? {}
+  const exact = Number.parseFloat(headers['retry-after-ms'] ?? '')
+  if (exact >= 0) return Math.ceil(exact)
+  const asked = headers['retry-after']?.trim()
+  if (asked) {
+    if (/^\d+(?:\.\d+)?$/.test(asked)) return Math.ceil(Number(asked) * 1_000)
+    const at = Date.parse(asked)
+    if (!Number.isNaN(at)) return Math.max(0, at - Date.now())
+  }
+  // Google says it in the body only.
+  const inBody = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"/.exec(error.responseBody ?? '')
+  return inBody ? Math.ceil(Number(inBody[1]) * 1_000) : null
+}
+
+const LONGEST = 500
+
+function asSentence(text: string, secrets: readonly string[]): string {
+  let clean = text
+  for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, mask)
+  clean = maskShapes(clean).replace(/\s+/g, ' ').trim()
+  if (clean.length > LONGEST) clean = `${clean.slice(0, LONGEST)}…`
+  return /[.!?…]$/.test(clean) ? clean : `${clean}.`
+}
+
+function field(value: unknown, name: string): unknown {
+  // A cast to look at one field of something of unknown shape.
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
+}
