@@ -1,0 +1,125 @@
+// The arguments of a tool: the JSON schema a model is shown, and the check of what it sends. The check is zod's for both
+// kinds of schema; its JSON schema reader knows all but conditions, `not`, dependencies and unevaluated properties.
+import { z } from 'zod'
+import type { JsonSchema, ParsedArguments, ToolFace } from '../kernel/tool.ts'
+
+export type Arguments = Pick<ToolFace, 'inputSchema' | 'parse'>
+
+/** Throws where the schema is not that of an object, or has no form in JSON schema (a date, a map). */
+export function zodArguments(schema: z.ZodType): Arguments {
+  const { $schema: _, ...shown } = z.toJSONSchema(schema, { io: 'input' })
+  return { inputSchema: asObjectSchema(shown), parse: (args) => check(schema, args) }
+}
+
+/** Throws, naming the keyword, where the schema asks for something the check does not know. */
+export function jsonSchemaArguments(schema: JsonSchema): Arguments {
+  const inputSchema = asObjectSchema(schema)
+  const checked = z.fromJSONSchema(withRequired(inputSchema))
+  return { inputSchema, parse: (args) => check(checked, args) }
+}
+
+/**
+ * For schemas of MCP servers, which check what they get themselves. A keyword that the check does not know leaves the
+ * arguments to the server; so does every pattern, because an expression of theirs could hold up our process for ever.
+ */
+export function remoteArguments(schema: JsonSchema): Arguments {
+  const inputSchema = asObjectSchema(schema)
+  let checked: z.ZodType | null = null
+  return {
+    inputSchema,
+    parse: (args) => {
+      checked ??= readLeniently(inputSchema)
+      return check(checked, args)
+    },
+  }
+}
+
+function readLeniently(schema: JsonSchema): z.ZodType {
+  try {
+    const checked = z.fromJSONSchema(withRequired(withoutPatterns(schema) as JsonSchema)) // an object stays one
+    // A reference that leads to itself shows only when something is checked.
+    checked.safeParse({})
+    return checked
+  } catch {
+    return z.record(z.string(), z.unknown())
+  }
+}
+
+/** zod asks only for required properties that are described as well. */
+function withRequired(schema: JsonSchema): JsonSchema {
+  if (schema.type !== 'object' || !Array.isArray(schema.required)) return schema
+  const described = isRecord(schema.properties) ? schema.properties : {}
+  const required = schema.required.filter((name) => typeof name === 'string')
+  return { ...schema, properties: { ...Object.fromEntries(required.map((name) => [name, {}])), ...described } }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
+
+/** Models are asked for an object; a schema that does not say so would let anything through. */
+function asObjectSchema(schema: JsonSchema): JsonSchema {
+  if (schema.type === 'object' || '$ref' in schema || 'anyOf' in schema || 'oneOf' in schema || 'allOf' in schema) {
+    return schema
+  }
+  if (schema.type !== undefined) throw new Error('The input schema must describe an object.')
+  return { ...schema, type: 'object' }
+}
+
+function withoutPatterns(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutPatterns)
+  if (schema === null || typeof schema !== 'object') return schema
+  const kept = Object.entries(schema).filter(([key, value]) => !isPattern(key, value))
+  return Object.fromEntries(kept.map(([key, value]) => [key, withoutPatterns(value)]))
+}
+
+/** A property may be called "pattern": then a schema follows, not a text. */
+const isPattern = (key: string, value: unknown): boolean =>
+  (key === 'pattern' && typeof value === 'string') || key === 'patternProperties'
+
+function check(schema: z.ZodType, args: unknown): ParsedArguments {
+  const parsed = safeParse(schema, args)
+  if (parsed instanceof Error) return { ok: false, message: `The arguments could not be checked: ${parsed.message}` }
+  if (parsed.success) return { ok: true, args: parsed.data }
+  const problems = parsed.error.issues.slice(0, MAX_PROBLEMS).map((issue) => `- ${describe(issue)}`)
+  const more = parsed.error.issues.length - problems.length
+  if (more > 0) problems.push(`- and ${more} more`)
+  return { ok: false, message: `The arguments are not valid:\n${problems.join('\n')}` }
+}
+
+/** A refinement of an app's schema may throw, or be asynchronous, which zod throws for. */
+function safeParse(schema: z.ZodType, args: unknown): z.ZodSafeParseResult<unknown> | Error {
+  try {
+    return schema.safeParse(args)
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error))
+  }
+}
+
+const MAX_PROBLEMS = 10
+
+type Issue = z.core.$ZodIssue
+
+function describe(issue: Issue): string {
+  return `${pathOf(issue.path)}: ${requirement(issue)}`
+}
+
+function pathOf(path: readonly PropertyKey[]): string {
+  if (path.length === 0) return '(the arguments)'
+  return path.map((part, at) => (typeof part === 'number' ? `[${part}]` : `${at ? '.' : ''}${String(part)}`)).join('')
+}
+
+function requirement(issue: Issue): string {
+  if (issue.code === 'invalid_type') {
+    const isAbsent = issue.input === undefined && / undefined$/.test(issue.message)
+    return isAbsent ? `is required (${issue.expected})` : plain(issue.message)
+  }
+  if (issue.code === 'invalid_union' && issue.errors.length > 0) {
+    const branches = issue.errors.map((branch) => {
+      const first = branch[0]
+      return first === undefined ? 'invalid' : first.path.length > 0 ? describe(first) : requirement(first)
+    })
+    return `fits none of the choices (${[...new Set(branches)].join('; ')})`
+  }
+  return plain(issue.message)
+}
+
+const plain = (message: string): string => message.replace(/^Invalid input: /, '')
