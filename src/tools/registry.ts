@@ -1,0 +1,113 @@
+// Finds tools by the names that agents list: built-in ones, those of the app module, and `mcp:<server>/<tool>` or
+// `mcp:<server>/*`. An agent without MCP tools costs a few map lookups: no query, no connection.
+import { createHash } from 'node:crypto'
+import type { Db } from '../db/pool.ts'
+import type { CallTool, Tool } from '../kernel/tool.ts'
+
+/** What the registry needs to know of MCP servers. */
+export interface McpTools {
+  /** The names of the approved tools by server; a server that is not registered is absent. */
+  approvedNames(db: Db, projectId: string, servers: readonly string[]): Promise<Map<string, readonly string[]>>
+  /** Under the names their server gives them; null where the server is not registered. Opens no connection. */
+  toolsOf(projectId: string, server: string): Promise<CallTool[] | null>
+}
+
+export interface ToolRegistry {
+  /** The sentence that says which tool does not exist, or null. */
+  check(db: Db, projectId: string, names: readonly string[]): Promise<string | null>
+  /** Each once, in the order of `names`, those of MCP servers last. `missing` are names that led nowhere. Tools are called as the model sees them. */
+  resolve(projectId: string, names: readonly string[]): Promise<{ tools: Tool[]; missing: string[] }>
+}
+
+export interface RegistryOptions {
+  builtIns: readonly Tool[]
+  appTools: readonly CallTool[]
+  /** Null where this process has none. */
+  mcp: McpTools | null
+}
+
+/** Throws where two tools have the same name, or one has a name that no provider takes. */
+export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions): ToolRegistry {
+  const own = new Map<string, Tool>()
+  for (const tool of [...builtIns, ...appTools]) {
+    if (!MODEL_NAME.test(tool.name))
+      throw new Error(`"${tool.name}" is no tool name: use letters, digits, "_" and "-".`)
+    if (own.has(tool.name)) throw new Error(`There are two tools called "${tool.name}".`)
+    own.set(tool.name, tool)
+  }
+
+  return {
+    async check(db, projectId, names) {
+      const remote = names.map(parseMcpName).filter((name) => name !== null)
+      const unknown = names.find((name) => parseMcpName(name) === null && !own.has(name))
+      if (unknown !== undefined) return `There is no tool called "${unknown}".`
+      if (remote.length === 0) return null
+      const servers = [...new Set(remote.map(({ server }) => server))]
+      const approved = (await mcp?.approvedNames(db, projectId, servers)) ?? new Map<string, readonly string[]>()
+      for (const { server, tool } of remote) {
+        const offered = approved.get(server)
+        if (offered === undefined) return `There is no MCP server called "${server}" in this project.`
+        if (tool !== '*' && !offered.includes(tool)) return `The MCP server "${server}" has no tool called "${tool}".`
+      }
+      return null
+    },
+
+    async resolve(projectId, names) {
+      const found = new Map<string, Tool>()
+      const missing: string[] = []
+      for (const name of names) {
+        const tool = own.get(name)
+        if (tool) found.set(name, tool)
+      }
+      const taken = new Set(found.keys())
+      const seen = new Set<string>()
+      const servers = new Map<string, CallTool[] | null>()
+      for (const name of new Set(names)) {
+        if (own.has(name)) continue
+        const remote = parseMcpName(name)
+        if (remote === null || mcp === null) {
+          missing.push(name)
+          continue
+        }
+        const { server, tool } = remote
+        if (!servers.has(server)) servers.set(server, await mcp.toolsOf(projectId, server))
+        const offered = servers.get(server) ?? null
+        const chosen = offered?.filter((each) => tool === '*' || each.name === tool) ?? []
+        if (offered === null || (chosen.length === 0 && tool !== '*')) missing.push(name)
+        for (const each of chosen) {
+          const origin = `${server}/${each.name}`
+          if (seen.has(origin)) continue
+          seen.add(origin)
+          const shown = modelToolName(server, each.name, taken)
+          taken.add(shown)
+          found.set(shown, { ...each, name: shown })
+        }
+      }
+      return { tools: [...found.values()], missing }
+    },
+  }
+}
+
+/** What every provider accepts as the name of a function. */
+const MODEL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
+const MAX_NAME = 64
+const HASH_LENGTH = 10
+
+function parseMcpName(name: string): { server: string; tool: string } | null {
+  const match = /^mcp:([^/]+)\/(.+)$/s.exec(name)
+  return match?.[1] && match[2] ? { server: match[1], tool: match[2] } : null
+}
+
+/** The same for the same server and tool, unless another tool of the agent has that name already. */
+export function modelToolName(server: string, tool: string, taken: ReadonlySet<string>): string {
+  const plain = `mcp_${server}_${tool}`
+  if (MODEL_NAME.test(plain) && !taken.has(plain)) return plain
+  const clean = plain.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, MAX_NAME - HASH_LENGTH - 1)
+  for (let attempt = 0; ; attempt++) {
+    const hash = createHash('sha256')
+      .update(JSON.stringify([server, tool, attempt]))
+      .digest('hex')
+    const name = `${clean}_${hash.slice(0, HASH_LENGTH)}`
+    if (!taken.has(name)) return name
+  }
+}
