@@ -1,0 +1,128 @@
+// A request to the public web, made by a model. Where it may go is decided by egress; what comes back is bounded while
+// it is read.
+import { z } from 'zod'
+import type { Egress } from '../egress/egress.ts'
+import { readBody } from '../egress/read-body.ts'
+import type { CallTool } from '../kernel/tool.ts'
+import { zodArguments } from './arguments.ts'
+
+const MAX_BODY_BYTES = 1_048_576
+
+/** What would change who is asked, how the message is framed, or where it goes next. */
+const REFUSED_HEADERS =
+  /^(?:host|content-length|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|via|idempotency-key|(?:proxy|sec|x-forwarded)-.*|forwarded|x-real-ip)$/i
+const SHOWN_HEADERS = [
+  'content-type',
+  'content-length',
+  'date',
+  'etag',
+  'last-modified',
+  'link',
+  'location',
+  'retry-after',
+  'www-authenticate',
+]
+
+const headerField = z
+  .record(
+    z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/, 'must be the name of a header'),
+    z
+      .string()
+      .max(8_192)
+      .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'must be one line of text'),
+  )
+  .refine((headers) => Object.keys(headers).length <= 50, 'must be at most 50 headers')
+  .refine(
+    (headers) => !Object.keys(headers).some((name) => REFUSED_HEADERS.test(name)),
+    'must not set headers of the connection (host, content-length, connection, proxy-…) nor idempotency-key',
+  )
+
+const httpFetchArguments = z.strictObject({
+  url: z.string().min(1).max(8_192).describe('An absolute http or https URL of a public host.'),
+  method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']).default('GET'),
+  headers: headerField.optional().describe('Request headers by name.'),
+  body: z.string().max(1_048_576).optional().describe('The request body as text; not with GET or HEAD.'),
+})
+
+const DESCRIPTION = `Makes an HTTP request to a public web address and answers {status, headers, body}.
+
+- Only http and https, only public hosts. Up to three redirects are followed.
+- "body" is parsed JSON where the answer is JSON, otherwise text. Binary content is described, not shown. Long answers
+  are cut.
+- A status of 400 or more is an answer like any other: read it before you try again.
+- To send JSON, put its text into "body" and set the header content-type to application/json.`
+
+export function createHttpFetchTool(egress: Pick<Egress, 'fetch'>): CallTool {
+  const request = egress.fetch('public')
+  return {
+    kind: 'call',
+    name: 'http_fetch',
+    description: DESCRIPTION,
+    ...zodArguments(httpFetchArguments),
+    effect: 'keyed',
+    isPoller: false,
+    timeoutMs: null,
+    async execute(args, { signal, key }) {
+      const { url, method, headers, body } = httpFetchArguments.parse(args)
+      const isRead = method === 'GET' || method === 'HEAD'
+      if (isRead && body !== undefined) throw new Error(`A ${method} request has no body. Leave it out, or use POST.`)
+      const response = await request(url, {
+        method,
+        headers: { 'user-agent': 'muster', ...headers, ...(isRead ? {} : { 'idempotency-key': key }) },
+        body: body ?? null,
+        signal,
+      }).catch((error: unknown) => {
+        throw new Error(explain(error), { cause: error })
+      })
+      return { status: response.status, headers: shownHeaders(response), body: await bodyOf(response) }
+    },
+  }
+}
+
+function shownHeaders(response: Response): Record<string, string> {
+  const shown = SHOWN_HEADERS.map((name) => [name, response.headers.get(name)])
+  return Object.fromEntries(shown.filter(([, value]) => value !== null))
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  const type = response.headers.get('content-type') ?? ''
+  const { bytes, truncated } = await readBody(response, MAX_BODY_BYTES)
+  if (bytes.length === 0) return ''
+  if (!isText(type, bytes)) {
+    const size = truncated ? `more than ${bytes.length}` : String(bytes.length)
+    return `[binary content, ${type || 'of unknown type'}, ${size} bytes; not shown]`
+  }
+  const text = decode(bytes, type)
+  if (truncated) return `${text}\n[cut: the answer is longer than ${MAX_BODY_BYTES} bytes]`
+  if (/[/+]json\b/i.test(type)) {
+    try {
+      return JSON.parse(text)
+    } catch {
+      return text // says that it is JSON and is not: the model may still make sense of it
+    }
+  }
+  return text
+}
+
+/** By what it says it is; where that is silent, by whether it holds bytes that no text has. */
+function isText(type: string, bytes: Buffer): boolean {
+  if (/^(?:image\/(?!svg)|audio\/|video\/|font\/)/i.test(type)) return false
+  return !bytes.subarray(0, 8_192).includes(0) || /charset=utf-?16/i.test(type)
+}
+
+function decode(bytes: Buffer, type: string): string {
+  const label = /charset="?([\w.:-]+)/i.exec(type)?.[1] ?? 'utf-8'
+  try {
+    return new TextDecoder(label).decode(bytes)
+  } catch {
+    return bytes.toString('utf8')
+  }
+}
+
+/** undici says "fetch failed" and keeps the reason one level down. */
+function explain(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const inner = error.cause instanceof Error ? error.cause : null
+  const code = inner !== null && 'code' in inner && typeof inner.code === 'string' ? ` (${inner.code})` : ''
+  return inner === null ? error.message : `The request failed: ${inner.message || inner.name}${code}.`
+}
