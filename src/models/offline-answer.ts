@@ -1,0 +1,133 @@
+// What the offline model says next, as a pure function of the conversation. The rules are in offline-model.ts.
+import type {
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
+  LanguageModelV4ToolResultOutput,
+} from '@ai-sdk/provider'
+import { canonicalJson } from '../kernel/canonical-json.ts'
+import { argumentsFor, DELEGATION, hasWord, URL_IN_TEXT, wordsOf } from './offline-arguments.ts'
+import { type SchemaNode, schemaInstance } from './schema-instance.ts'
+
+export interface OfflineAnswer {
+  text: string
+  call: { id: string; name: string; input: string } | null
+}
+
+interface Conversation {
+  /** The newest user message. */
+  task: string
+  /** What came after it. */
+  results: { name: string; text: string; isError: boolean }[]
+  made: Set<string>
+  /** In the whole conversation. */
+  callCount: number
+  hasSpoken: boolean
+}
+
+export function offlineAnswer(options: LanguageModelV4CallOptions): OfflineAnswer {
+  const conversation = readConversation(options.prompt)
+  const format = options.responseFormat
+  if (options.toolChoice?.type !== 'none') {
+    const tools = (options.tools ?? []).filter((tool) => tool.type === 'function')
+    for (const { tool, args } of wishes(tools, conversation)) {
+      if (conversation.made.has(keyOf(tool.name, args))) continue
+      const id = `offline_${conversation.callCount + 1}`
+      return { text: '', call: { id, name: tool.name, input: JSON.stringify(args) } }
+    }
+  }
+  if (format?.type === 'json') {
+    // JSON Schema is a plain object; a boolean schema asks for nothing.
+    return { text: JSON.stringify(schemaInstance((format.schema ?? { type: 'object' }) as SchemaNode)), call: null }
+  }
+  const text = options.toolChoice?.type === 'none' ? summaryOf(conversation) : answerOf(conversation)
+  return { text, call: null }
+}
+
+interface Wish {
+  tool: LanguageModelV4FunctionTool
+  args: unknown
+}
+
+/** Every call the message asks for, in the order in which it does. */
+function wishes(tools: readonly LanguageModelV4FunctionTool[], { task, hasSpoken }: Conversation): Wish[] {
+  const named = tools
+    .filter(({ name }) => name !== 'finish_loop')
+    .flatMap((tool) => wordsOf(task, tool.name).map((at) => ({ at, tool })))
+    .sort((a, b) => a.at - b.at)
+    .map(({ at, tool }) => ({ tool, args: argumentsFor(tool, task, task.slice(at)) }))
+  const meant = (name: string, isMeant: boolean): Wish[] => {
+    const tool = tools.find((candidate) => candidate.name === name)
+    if (!tool || !isMeant || named.some((wish) => wish.tool === tool)) return []
+    return [{ tool, args: argumentsFor(tool, task, null) }]
+  }
+  return [
+    ...named,
+    ...meant('http_fetch', URL_IN_TEXT.test(task)),
+    ...meant('spawn_agent', DELEGATION.test(task)),
+    ...meant('ask_human', hasWord(task, 'ask') || hasWord(task, 'human')),
+    ...meant('finish_loop', hasSpoken),
+  ]
+}
+
+function answerOf({ task, results }: Conversation): string {
+  if (results.length === 0) return `You said: ${quoted(task)} This is the offline model, which answers without a key.`
+  return `Done: ${quoted(task)} ${results.map(toldOf).join(' ')}`
+}
+
+function summaryOf({ task, results }: Conversation): string {
+  const told = results.length === 0 ? 'No tool was called.' : results.map(toldOf).join(' ')
+  return `Summary so far: the task is ${quoted(task)} ${told}`
+}
+
+function toldOf({ name, text, isError }: Conversation['results'][number]): string {
+  return `${name} ${isError ? 'failed' : 'answered'}: ${quoted(text)}`
+}
+
+const LONGEST_QUOTE = 300
+
+function quoted(text: string): string {
+  const plain = text.replace(/\s+/g, ' ').trim()
+  return `"${plain.length > LONGEST_QUOTE ? `${plain.slice(0, LONGEST_QUOTE)}…` : plain}".`
+}
+
+function readConversation(prompt: LanguageModelV4Prompt): Conversation {
+  const read: Conversation = { task: '', results: [], made: new Set(), callCount: 0, hasSpoken: false }
+  for (const message of prompt) {
+    if (message.role === 'system') continue
+    if (message.role === 'user') {
+      read.task = message.content.map((part) => (part.type === 'text' ? part.text : '')).join(' ')
+      read.results = []
+      read.made = new Set()
+      continue
+    }
+    for (const part of message.content) {
+      if (part.type === 'text' && part.text.trim() !== '') read.hasSpoken = true
+      if (part.type === 'tool-call') {
+        read.callCount += 1
+        read.made.add(keyOf(part.toolName, part.input))
+      }
+      if (part.type === 'tool-result') read.results.push({ name: part.toolName, ...readOutput(part.output) })
+    }
+  }
+  return read
+}
+
+function readOutput(output: LanguageModelV4ToolResultOutput): { text: string; isError: boolean } {
+  switch (output.type) {
+    case 'text':
+      return { text: output.value, isError: false }
+    case 'error-text':
+      return { text: output.value, isError: true }
+    case 'json':
+      return { text: JSON.stringify(output.value), isError: false }
+    case 'error-json':
+      return { text: JSON.stringify(output.value), isError: true }
+    case 'execution-denied':
+      return { text: output.reason ?? 'denied', isError: true }
+    case 'content':
+      return { text: output.value.map((part) => (part.type === 'text' ? part.text : '')).join(' '), isError: false }
+  }
+}
+
+const keyOf = (name: string, args: unknown): string => `${name} ${canonicalJson(args)}`

@@ -1,0 +1,125 @@
+// A model that needs no key and no network, so that a new installation lives at once and tests of whole systems are
+// deterministic: the same conversation always gets the same answer. It understands nothing; its rules are these.
+//   1. It looks at the newest user message. Each tool named there is called, in that order, one per step: with the JSON
+//      object behind the name (`search {"q": "cats"}`), else with the required properties filled from the message.
+//   2. A URL means http_fetch, "spawn X" or "delegate … to X" spawn_agent, "ask" or "human" ask_human, where offered.
+//      finish_loop is called once the model has said something. No call is made twice for the same message.
+//   3. Then it answers by quoting the task and the results. With tools forbidden it writes "Summary so far: …".
+//   4. Asked for JSON it gives the smallest value that fits the schema.
+// Tokens are words: what stands between white space, in the texts and the JSON of the request and the answer.
+import { setTimeout as wait } from 'node:timers/promises'
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Content,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider'
+import { type OfflineAnswer, offlineAnswer } from './offline-answer.ts'
+
+export interface OfflineOptions {
+  /** Between two words. */
+  delayMs?: number
+}
+
+export function createOfflineModel(name: string, { delayMs = 0 }: OfflineOptions = {}): LanguageModelV4 {
+  return {
+    specificationVersion: 'v4',
+    provider: 'offline',
+    modelId: name,
+    supportedUrls: {},
+    async doStream(options) {
+      const parts = partsOf(answerWithin(options), options)
+      return { stream: delayMs > 0 ? slowStream(parts, delayMs, options.abortSignal) : instantStream(parts) }
+    },
+    async doGenerate(options) {
+      const answer = answerWithin(options)
+      const content: LanguageModelV4Content[] = []
+      if (answer.text !== '') content.push({ type: 'text', text: answer.text })
+      if (answer.call) content.push(callPart(answer.call))
+      return { content, finishReason: finishReasonOf(answer), usage: usageOf(answer, options), warnings: [] }
+    },
+  }
+}
+
+type Answer = OfflineAnswer & { words: string[]; isCut: boolean }
+
+function answerWithin(options: LanguageModelV4CallOptions): Answer {
+  const { text, call } = offlineAnswer(options)
+  const words = text.trimStart().match(/\S+\s*/g) ?? []
+  const most = options.maxOutputTokens ?? Number.POSITIVE_INFINITY
+  if (words.length <= most) return { text, call, words, isCut: false }
+  const kept = words.slice(0, most)
+  return { text: kept.join(''), call: null, words: kept, isCut: true }
+}
+
+function partsOf(answer: Answer, options: LanguageModelV4CallOptions): LanguageModelV4StreamPart[] {
+  const parts: LanguageModelV4StreamPart[] = [{ type: 'stream-start', warnings: [] }]
+  if (answer.words.length > 0) {
+    parts.push({ type: 'text-start', id: 'text' })
+    for (const delta of answer.words) parts.push({ type: 'text-delta', id: 'text', delta })
+    parts.push({ type: 'text-end', id: 'text' })
+  }
+  if (answer.call) parts.push(callPart(answer.call))
+  parts.push({ type: 'finish', finishReason: finishReasonOf(answer), usage: usageOf(answer, options) })
+  return parts
+}
+
+const callPart = ({ id, name, input }: NonNullable<OfflineAnswer['call']>) =>
+  ({ type: 'tool-call', toolCallId: id, toolName: name, input }) as const
+
+function finishReasonOf(answer: Answer) {
+  const unified = answer.isCut ? 'length' : answer.call ? 'tool-calls' : 'stop'
+  return { unified, raw: unified } as const
+}
+
+function usageOf(answer: Answer, options: LanguageModelV4CallOptions): LanguageModelV4Usage {
+  const tools = (options.tools ?? []).map((tool) => JSON.stringify(tool))
+  const input =
+    options.prompt.reduce((sum, { content }) => sum + contentWords(content), 0) + countWords(tools.join(' '))
+  const output = answer.words.length + (answer.call ? countWords(`${answer.call.name} ${answer.call.input}`) : 0)
+  return {
+    inputTokens: { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: output, text: output, reasoning: 0 },
+  }
+}
+
+function contentWords(content: LanguageModelV4CallOptions['prompt'][number]['content']): number {
+  if (typeof content === 'string') return countWords(content)
+  let sum = 0
+  for (const part of content) sum += countWords(part.type === 'text' ? part.text : JSON.stringify(part))
+  return sum
+}
+
+function countWords(text: string): number {
+  return text.match(/\S+/g)?.length ?? 0
+}
+
+function instantStream(parts: readonly LanguageModelV4StreamPart[]): ReadableStream<LanguageModelV4StreamPart> {
+  return new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(part)
+      controller.close()
+    },
+  })
+}
+
+function slowStream(
+  parts: readonly LanguageModelV4StreamPart[],
+  delayMs: number,
+  signal: AbortSignal | undefined,
+): ReadableStream<LanguageModelV4StreamPart> {
+  const ended = new AbortController()
+  const stop = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal
+  let next = 0
+  return new ReadableStream({
+    async pull(controller) {
+      const part = parts[next]
+      next += 1
+      if (!part) return controller.close()
+      if (part.type === 'text-delta') await wait(delayMs, undefined, { signal: stop })
+      controller.enqueue(part)
+    },
+    cancel: () => ended.abort(),
+  })
+}
