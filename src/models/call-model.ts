@@ -18,7 +18,7 @@ export interface CallSettings extends ModelCallOptions {
   providerName?: string
   /** Never shown in a message. */
   secrets?: readonly string[]
-  providerOptions?: SharedV4ProviderOptions
+  providerOptions?: SharedV4ProviderOptions | undefined
 }
 
 const TICKS = 4
@@ -114,10 +114,8 @@ class CallUnderWay {
       prompt: this.#request.prompt,
       maxOutputTokens: this.#request.maxOutputTokens,
       abortSignal: this.#controller.signal,
-      ...(this.#request.tools.length > 0 && {
-        tools: [...this.#request.tools],
-        toolChoice: { type: this.#request.toolChoice },
-      }),
+      toolChoice: { type: this.#request.toolChoice },
+      ...(this.#request.tools.length > 0 && { tools: [...this.#request.tools] }),
       ...(temperature !== undefined && { temperature }),
       ...(answerSchema && { responseFormat: { type: 'json' as const, ...answerSchema } }),
       ...(providerOptions && { providerOptions }),
