@@ -66,6 +66,11 @@ export async function getProvider(db: Db, name: string): Promise<Provider> {
   return onlyProvider(rows)
 }
 
+export async function findProvider(db: Db, name: string): Promise<Provider | null> {
+  const { rows } = await db.query<ProviderRow>(`select ${COLUMNS} from providers where name = $1`, [name])
+  return rows[0] ? toProvider(rows[0]) : null
+}
+
 export async function providerExists(db: Db, name: string): Promise<boolean> {
   const { rowCount } = await db.query('select from providers where name = $1', [name])
   return rowCount === 1

@@ -1,0 +1,23 @@
+// How much well-known models take, by the beginning of their names. An agent's own `context_tokens` comes first.
+
+/** Longer beginnings before the shorter ones they start with. */
+const CONTEXT_TOKENS: readonly (readonly [prefix: string, tokens: number])[] = [
+  ['gpt-3.5', 16_000],
+  ['gpt-4o', 128_000],
+  ['gpt-4-turbo', 128_000],
+  ['gpt-4.1', 1_000_000],
+  ['gpt-4', 8_000],
+  ['gpt-5', 400_000],
+  ['o1', 200_000],
+  ['o3', 200_000],
+  ['o4', 200_000],
+  ['claude', 200_000],
+  ['gemini', 1_000_000],
+]
+const DEFAULT_CONTEXT_TOKENS = 128_000
+
+/** Routers put the maker before the name: `anthropic/claude-…`. */
+export function contextTokensOf(modelName: string): number {
+  const plain = modelName.slice(modelName.lastIndexOf('/') + 1).toLowerCase()
+  return CONTEXT_TOKENS.find(([prefix]) => plain.startsWith(prefix))?.[1] ?? DEFAULT_CONTEXT_TOKENS
+}

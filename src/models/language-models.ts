@@ -1,0 +1,151 @@
+// The models of this instance, by the provider's row and the model's name. What was built from a row is kept while the
+// row stays as it is, and the row is looked at again every two seconds: a loop of many steps costs no query per step, and
+// a changed key or a deleted provider holds from then on.
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import type { Db } from '../db/pool.ts'
+import type { Fetch } from '../egress/egress.ts'
+import type { ModelChoice } from '../kernel/agent.ts'
+import type { Model, ModelOutcome } from '../kernel/model-call.ts'
+import type { Provider } from '../kernel/provider.ts'
+import type { Cipher } from '../secrets/cipher.ts'
+import { type BuiltProvider, buildProvider } from './build-provider.ts'
+import { callModel } from './call-model.ts'
+import { contextTokensOf } from './known-models.ts'
+import { findProvider, openProviderKey } from './providers.ts'
+import type { GoogleAuthOptions } from './vertex-models.ts'
+
+export interface LanguageModelsOptions {
+  db: Db
+  cipher: Cipher
+  /** Of the `trusted` policy: providers are what the instance's admin says. */
+  fetch: Fetch
+  /** Models of an app or a test, by the name of their provider. They come before the database's. */
+  extra?: Readonly<Record<string, (name: string) => LanguageModelV4>>
+  googleAuthOptions?: GoogleAuthOptions
+  /** A provider's `options.idle_timeout_ms` comes first. */
+  idleTimeoutMs?: number
+  totalTimeoutMs?: number
+  /** Milliseconds that only go forward. */
+  now?: () => number
+}
+
+export interface LanguageModels {
+  /** Null: there is no such provider. A provider that is set up wrongly is a model whose calls fail and say why.
+   * Rejects where the database does. */
+  resolve(choice: ModelChoice): Promise<Model | null>
+}
+
+const ROW_KEPT_MS = 2_000
+const IDLE_TIMEOUT_MS = 120_000
+
+type Built = { ok: true; built: BuiltProvider } | { ok: false; problem: string }
+interface Entry {
+  provider: Provider
+  result: Built
+  readAt: number
+}
+
+export function createLanguageModels(options: LanguageModelsOptions): LanguageModels {
+  const { db, cipher, extra = {}, now = () => performance.now() } = options
+  const entries = new Map<string, Entry>()
+  const reading = new Map<string, Promise<Entry | null>>()
+
+  function entryOf(name: string): Promise<Entry | null> | Entry {
+    const known = entries.get(name)
+    if (known && now() - known.readAt < ROW_KEPT_MS) return known
+    const underWay = reading.get(name)
+    if (underWay) return underWay
+    const read = readEntry(name, known).finally(() => reading.delete(name))
+    reading.set(name, read)
+    return read
+  }
+
+  async function readEntry(name: string, known: Entry | undefined): Promise<Entry | null> {
+    const provider = await findProvider(db, name)
+    if (!provider) {
+      entries.delete(name)
+      return null
+    }
+    const isSame =
+      known?.provider.updated_at === provider.updated_at && known.provider.created_at === provider.created_at
+    const result = isSame ? known.result : await build(provider)
+    const entry = { provider, result, readAt: now() }
+    entries.set(name, entry)
+    return entry
+  }
+
+  async function build(provider: Provider): Promise<Built> {
+    const { fetch, googleAuthOptions } = options
+    let apiKey: string | null
+    try {
+      apiKey = provider.has_api_key ? await openProviderKey(db, cipher, provider.name) : null
+    } catch (error) {
+      if (error instanceof Error && error.name === 'SecretUnreadable') return problemOf(provider.name, error)
+      throw error
+    }
+    try {
+      return { ok: true, built: await buildProvider({ provider, apiKey, fetch, googleAuthOptions }) }
+    } catch (error) {
+      return problemOf(provider.name, error)
+    }
+  }
+
+  function modelOf({ provider, result }: Entry, choice: ModelChoice): Model {
+    const price = Object.hasOwn(provider.prices, choice.name) ? (provider.prices[choice.name] ?? null) : null
+    const facts = { contextTokens: choice.context_tokens ?? contextTokensOf(choice.name), price }
+    if (!result.ok) return { ...facts, call: async () => failed(result.problem) }
+    const { built } = result
+    let model: LanguageModelV4
+    try {
+      model = built.modelOf(choice.name)
+    } catch (error) {
+      const { problem } = problemOf(provider.name, error)
+      return { ...facts, call: async () => failed(problem) }
+    }
+    const fixed = {
+      providerName: provider.name,
+      secrets: built.secrets,
+      idleTimeoutMs: idleTimeoutOf(provider) ?? options.idleTimeoutMs ?? IDLE_TIMEOUT_MS,
+      ...(options.totalTimeoutMs !== undefined && { totalTimeoutMs: options.totalTimeoutMs }),
+    }
+    return {
+      ...facts,
+      call: (request, { signal, onText }) =>
+        callModel(model, request, { ...fixed, signal, onText, providerOptions: built.optionsFor(request) }),
+    }
+  }
+
+  function extraModel(model: LanguageModelV4, choice: ModelChoice): Model {
+    const idleTimeoutMs = options.idleTimeoutMs ?? IDLE_TIMEOUT_MS
+    return {
+      contextTokens: choice.context_tokens ?? contextTokensOf(choice.name),
+      price: null,
+      call: (request, { signal, onText }) =>
+        callModel(model, request, { signal, onText, idleTimeoutMs, providerName: choice.provider }),
+    }
+  }
+
+  return {
+    async resolve(choice) {
+      const own = Object.hasOwn(extra, choice.provider) ? extra[choice.provider] : undefined
+      if (own) return extraModel(own(choice.name), choice)
+      const entry = await entryOf(choice.provider)
+      return entry && modelOf(entry, choice)
+    },
+  }
+}
+
+function idleTimeoutOf({ options }: Provider): number | null {
+  const value = options.idle_timeout_ms
+  return typeof value === 'number' && value >= 1 ? value : null
+}
+
+function problemOf(name: string, error: unknown): { ok: false; problem: string } {
+  const reason = error instanceof Error ? error.message : String(error)
+  return { ok: false, problem: `The provider ${name} cannot be used: ${reason.replace(/\.$/, '')}.` }
+}
+
+function failed(message: string): ModelOutcome {
+  const usage = { inputTokens: 0, outputTokens: 0, isEstimated: false }
+  return { kind: 'failed', isRetryable: false, retryAfterMs: null, message, text: '', usage }
+}

@@ -1,0 +1,28 @@
+import type { JsonSchema } from '../kernel/tool.ts'
+
+/** Whether OpenAI's strict mode takes the schema: every object closed, every property required. It answers 400 to
+ * others, so these are sent as a wish. */
+export function isStrictSchema(schema: JsonSchema): boolean {
+  return isStrict(schema)
+}
+
+function isStrict(node: unknown): boolean {
+  if (Array.isArray(node)) return node.every(isStrict)
+  if (!isRecord(node)) return true
+  if (node.type === 'object' || node.properties !== undefined) {
+    const required = new Set(Array.isArray(node.required) ? node.required : [])
+    const names = isRecord(node.properties) ? Object.keys(node.properties) : []
+    if (node.additionalProperties !== false || names.some((name) => !required.has(name))) return false
+  }
+  const { properties, items, anyOf, oneOf, allOf, $defs, definitions } = node
+  if (oneOf !== undefined || allOf !== undefined) return false
+  return (
+    [properties, $defs, definitions].every((map) => !isRecord(map) || Object.values(map).every(isStrict)) &&
+    isStrict(items) &&
+    isStrict(anyOf)
+  )
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
