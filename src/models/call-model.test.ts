@@ -221,7 +221,7 @@ const refusals: FailureRow[] = [
     what: 'a connection lost before the answer',
     error: lost('UND_ERR_SOCKET'),
     isRetryable: true,
-    message: 'acme could not be reached: UND_ERR_SOCKET.',
+    message: 'acme did not answer: UND_ERR_SOCKET.',
   },
   {
     what: 'a wrong setting',

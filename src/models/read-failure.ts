@@ -37,8 +37,8 @@ export function readFailure(error: unknown, source: FailureSource): CallFailure 
     return failure(source, isRetryable, `${provider} broke off its answer: ${code ?? saidBy(error)}`)
   }
   // Only the code: the text of a connection error holds the address behind the name.
-  if (code)
-    return { ...failure(source, true, `${provider} could not be reached: ${code}`), isFree: !AFTER_SENDING.test(code) }
+  if (code && AFTER_SENDING.test(code)) return failure(source, true, `${provider} did not answer: ${code}`)
+  if (code) return { ...failure(source, true, `${provider} could not be reached: ${code}`), isFree: true }
   const isRetryable = isTransient(error)
   return { ...failure(source, isRetryable, `${provider} could not be called: ${saidBy(error)}`), isFree: !isRetryable }
 }
@@ -97,7 +97,9 @@ const TRANSIENT_NAMES = new Set([
 function isTransient(error: unknown): boolean {
   if (APICallError.isInstance(error)) return error.statusCode !== undefined || error.isRetryable
   const name = field(error, 'name')
-  return typeof name === 'string' && TRANSIENT_NAMES.has(name)
+  if (typeof name === 'string' && TRANSIENT_NAMES.has(name)) return true
+  // What the SDK makes of a first event that is no JSON.
+  return field(error, 'message') === 'Expected a normalized Anthropic stream error'
 }
 
 const PERMANENT =
