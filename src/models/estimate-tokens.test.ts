@@ -62,3 +62,10 @@ test('text, reasoning and calls of an answer count', () => {
   const text = 'x'.repeat(400)
   assert.equal(estimateOutputTokens(text, [{ text }], [{ id: 'c', name: 'abcd', input: text }]), 301)
 })
+
+test('what is no JSON does not stop an estimate', () => {
+  const input: Record<string, unknown> = {}
+  input.self = input
+  const call = { type: 'tool-call' as const, toolCallId: 'c', toolName: 'abcd', input }
+  assert.ok(tokensOf([{ role: 'assistant', content: [call] }]) > 0)
+})

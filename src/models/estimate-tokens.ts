@@ -78,7 +78,12 @@ function toolBytes(tool: LanguageModelV4FunctionTool): number {
   return bytes
 }
 
+/** An estimate is made where a call has failed already: it must not fail as well over what is no JSON. */
 function jsonBytes(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
-  return Buffer.byteLength(JSON.stringify(value) ?? '')
+  try {
+    return Buffer.byteLength(JSON.stringify(value) ?? '')
+  } catch {
+    return 0
+  }
 }
