@@ -1,0 +1,214 @@
+// One connection to one MCP server, over streamable HTTP or to a child process, by the official client.
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import {
+  type CallToolResult,
+  CallToolResultSchema,
+  ErrorCode,
+  McpError,
+  ToolListChangedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js'
+import { z } from 'zod'
+import type { Fetch } from '../egress/egress.ts'
+import type { McpToolEntry } from '../kernel/mcp-server.ts'
+import type { ToolContext } from '../kernel/tool.ts'
+import { createMcpFetch } from './mcp-fetch.ts'
+import { readMcpResult } from './mcp-result.ts'
+import { readToolList } from './mcp-tool-list.ts'
+import { StdioTransport } from './stdio-transport.ts'
+import { untilAborted } from './until-aborted.ts'
+
+export type McpPlace =
+  | { kind: 'http'; url: URL; headers: Record<string, string>; fetch: Fetch }
+  | { kind: 'stdio'; command: string; args: readonly string[]; path: string }
+
+export interface McpConnection {
+  /** What the server offers now; waits for a list that is being read again. */
+  tools(): Promise<readonly McpToolEntry[]>
+  /** Throws what the tool says is wrong, or McpBroken where the connection did not bear it. */
+  call(name: string, args: unknown, context: ToolContext): Promise<unknown>
+  /** Fires once, with the reason, when the connection is of no more use. */
+  readonly closed: Promise<string>
+  close(): Promise<void>
+}
+
+export interface McpClientOptions {
+  connectTimeoutMs: number
+  /** Gives up connecting. */
+  signal: AbortSignal
+  /** A server that was given up on must answer a ping within this time, or it is ended. */
+  pingTimeoutMs: number
+  maxMessageBytes: number
+  onTools(tools: readonly McpToolEntry[]): void
+}
+
+/** The connection failed, not the tool. `reason` completes "The MCP server failed: …". */
+export class McpBroken extends Error {
+  readonly reason: string
+  /** The request cannot have been carried out: the server does not know the session. */
+  readonly isSessionLost: boolean
+  /** The last a command wrote to its error output; for whoever set it up, never for a model. */
+  readonly output: string
+
+  constructor(reason: string, { cause, isSessionLost, output }: BrokenFacts) {
+    super(`The MCP server failed: ${reason}.`, { cause })
+    this.reason = reason
+    this.isSessionLost = isSessionLost
+    this.output = output
+  }
+}
+
+interface BrokenFacts {
+  cause: unknown
+  isSessionLost: boolean
+  output: string
+}
+
+// Calls end by the signal of their tool; the SDK's own timer must not be earlier.
+const NO_TIMEOUT = 2_147_483_647
+
+/** Rejects with McpBroken. What was started is ended again where it fails. */
+export async function connectMcp(place: McpPlace, options: McpClientOptions): Promise<McpConnection> {
+  const client = new Client(
+    { name: 'muster', version: '1.0.0' },
+    // Results are checked by nobody here: the schema and the result come from the same server.
+    {
+      jsonSchemaValidator: {
+        getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+      },
+    },
+  )
+  const transport = openTransport(place, options.maxMessageBytes)
+  const closed = Promise.withResolvers<string>()
+  const endingOf = (): string =>
+    (transport instanceof StdioTransport && transport.ending) || 'the connection was closed'
+  client.onclose = () => closed.resolve(endingOf())
+  client.onerror = () => {} // each one reaches its call, or the end of the connection
+
+  const limit = AbortSignal.timeout(options.connectTimeoutMs)
+  let isConnecting = true
+  const broken = (error: unknown): McpBroken => {
+    const ending = transport instanceof StdioTransport ? transport.ending : null
+    const isLate = isConnecting && limit.aborted && ending === null
+    return new McpBroken(
+      isLate ? `it did not answer within ${options.connectTimeoutMs} ms` : (ending ?? reasonOf(error)),
+      {
+        cause: error,
+        isSessionLost: error instanceof StreamableHTTPError && error.code === 404,
+        output: transport instanceof StdioTransport ? transport.stderr : '',
+      },
+    )
+  }
+
+  let current: Promise<readonly McpToolEntry[]>
+  try {
+    // The SDK heeds a signal only once a request is under way.
+    const signal = AbortSignal.any([limit, options.signal])
+    const timing = { signal, timeout: NO_TIMEOUT }
+    await untilAborted(client.connect(transport, timing), signal)
+    const first = await untilAborted(readToolList(client, timing), signal)
+    options.onTools(first)
+    current = Promise.resolve(first)
+    isConnecting = false
+  } catch (error) {
+    const failure = broken(error)
+    end(client, transport, failure.reason)
+    throw failure
+  }
+
+  const refresh = async (): Promise<readonly McpToolEntry[]> => {
+    const tools = await readToolList(client, { timeout: options.connectTimeoutMs })
+    options.onTools(tools)
+    return tools
+  }
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+    current = current.then(refresh)
+    current.catch((error: unknown) => end(client, transport, `its tools could not be read (${reasonOf(error)})`))
+  })
+
+  async function checkAlive(): Promise<void> {
+    try {
+      await client.ping({ timeout: options.pingTimeoutMs })
+    } catch (error) {
+      const isAnswer = error instanceof McpError && error.code === ErrorCode.MethodNotFound
+      if (!isAnswer) end(client, transport, 'it no longer answers')
+    }
+  }
+
+  return {
+    closed: closed.promise,
+    tools: () => current,
+    async call(name, args, { signal, key, emit }) {
+      const params = { name, arguments: args as Record<string, unknown>, _meta: { 'muster/idempotency-key': key } } // checked against the tool's schema, which is an object's
+      let result: CallToolResult
+      try {
+        result = await client.request({ method: 'tools/call', params }, CallToolResultSchema, {
+          signal,
+          timeout: NO_TIMEOUT,
+          onprogress: ({ progress, total, message }) => emit({ progress, total, message }),
+        })
+      } catch (error) {
+        if (signal.aborted) void checkAlive()
+        throw signal.aborted || isOfServer(error) ? plain(error) : broken(error)
+      }
+      return readMcpResult(result)
+    },
+    async close() {
+      if (transport instanceof StreamableHTTPClientTransport) {
+        // A courtesy to the server; it may be long gone.
+        await Promise.race([transport.terminateSession().catch(() => {}), closed.promise])
+      }
+      await client.close()
+    },
+  }
+}
+
+function openTransport(place: McpPlace, maxMessageBytes: number): StdioTransport | StreamableHTTPClientTransport {
+  if (place.kind === 'stdio') return new StdioTransport({ ...place, maxMessageBytes })
+  const transport: StreamableHTTPClientTransport = new StreamableHTTPClientTransport(place.url, {
+    requestInit: { headers: place.headers },
+    fetch: createMcpFetch(place.fetch, {
+      maxBytes: maxMessageBytes,
+      onLost: (id, reason) =>
+        transport.onmessage?.({
+          jsonrpc: '2.0',
+          id,
+          error: { code: LOST, message: `The answer was lost: ${reason}.` },
+        }),
+    }),
+  })
+  return transport
+}
+
+/** Of ours: the protocol leaves this range to implementations. */
+const LOST = -32_051
+
+/** Does not wait: a child process takes its time to end, whoever failed does not. */
+function end(client: Client, transport: StdioTransport | StreamableHTTPClientTransport, reason: string): void {
+  if (transport instanceof StdioTransport) transport.kill(reason)
+  else void client.close().catch(() => {})
+}
+
+const LOCAL_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout, LOST]
+
+/** What the server itself answered, be it nonsense; everything else is the connection's failure. */
+function isOfServer(error: unknown): boolean {
+  return error instanceof McpError ? !LOCAL_CODES.includes(error.code) : error instanceof z.core.$ZodError
+}
+
+/** As a part of a sentence. Never what the other side answered: it may be a page of some inner host. */
+function reasonOf(error: unknown): string {
+  if (error instanceof StreamableHTTPError) {
+    return error.code && error.code > 0 ? `it answered with status ${error.code}` : 'it answered in another format'
+  }
+  if (error instanceof McpError) return error.message.replace(/^MCP error -?\d+: /, '')
+  if (!(error instanceof Error)) return String(error)
+  const cause = error.cause instanceof Error ? error.cause.message : ''
+  return cause || error.message
+}
+
+/** What the server says is wrong, without the SDK's prefix. */
+function plain(error: unknown): Error {
+  const message = error instanceof Error ? error.message : String(error)
+  return new Error(message.replace(/^MCP error -?\d+: /, ''), { cause: error })
+}

@@ -1,0 +1,72 @@
+import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Fetch } from '../egress/egress.ts'
+
+export interface McpFetchOptions {
+  maxBytes: number
+  /** A request whose answer ended without having come. May also be told of one that was answered. */
+  onLost(requestId: number, reason: string): void
+}
+
+/** Long enough for the SDK to have read the last event of an answer that is over. */
+const SETTLE_MS = 100
+
+/**
+ * The transport reads answers of any size, and one that is a stream and breaks off leaves its caller waiting. Here each
+ * answer is bounded, and its end is told.
+ */
+export function createMcpFetch(fetch: Fetch, { maxBytes, onLost }: McpFetchOptions): FetchLike {
+  return async (url, init) => {
+    const response = await fetch(url, init)
+    if (response.body === null || response.status !== 200) return response
+    const isStream = /^text\/event-stream/i.test(response.headers.get('content-type') ?? '')
+    const requestId = isStream ? requestIdOf(init?.body) : null
+    const body = bounded(response.body, maxBytes, ({ isResumable, reason }) => {
+      // A stream with event ids is picked up again by the transport.
+      if (requestId !== null && !isResumable) setTimeout(() => onLost(requestId, reason), SETTLE_MS).unref()
+    })
+    return new Response(body, { status: response.status, headers: response.headers })
+  }
+}
+
+function bounded(
+  source: ReadableStream<Uint8Array>,
+  maxBytes: number,
+  onEnd: (end: { isResumable: boolean; reason: string }) => void,
+): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
+  let bytes = 0
+  let isResumable = false
+  return new ReadableStream({
+    async pull(controller) {
+      try {
+        const { done, value } = await reader.read()
+        if (done) {
+          onEnd({ isResumable, reason: 'its answer ended before it was complete' })
+          controller.close()
+          return
+        }
+        bytes += value.byteLength
+        if (bytes > maxBytes) {
+          await reader.cancel()
+          isResumable = false
+          throw new Error(`its answer has more than ${maxBytes} bytes`)
+        }
+        isResumable ||= /^id:/m.test(Buffer.from(value).subarray(0, 1_024).toString('latin1'))
+        controller.enqueue(value)
+      } catch (error) {
+        const reason = bytes > maxBytes && error instanceof Error ? error.message : 'the connection was lost'
+        onEnd({ isResumable, reason })
+        controller.error(error)
+      }
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
+}
+
+/** Only a message that expects an answer has an id and a method. */
+function requestIdOf(body: unknown): number | null {
+  if (typeof body !== 'string') return null
+  const message: unknown = JSON.parse(body)
+  if (message === null || typeof message !== 'object' || !('id' in message) || !('method' in message)) return null
+  return typeof message.id === 'number' ? message.id : null
+}

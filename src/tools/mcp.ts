@@ -1,0 +1,216 @@
+// MCP servers bring tools from outside. What a server offers is read when it is registered and kept as the approved
+// list; agents see that list, and no connection is needed to show it. At a call the connection says what the server
+// offers now: a tool that is no longer the one that was approved is not called until someone approves it again.
+import type { Db, Pool } from '../db/pool.ts'
+import type { Egress } from '../egress/egress.ts'
+import { EgressRefused } from '../egress/refused.ts'
+import { conflict, forbidden, invalidRequest, notFound } from '../kernel/errors.ts'
+import type { Log } from '../kernel/log.ts'
+import type { McpApproval, McpServer, McpServerInput, McpToolEntry } from '../kernel/mcp-server.ts'
+import type { Actor } from '../kernel/principal.ts'
+import type { CallTool, ToolContext } from '../kernel/tool.ts'
+import type { Cipher } from '../secrets/cipher.ts'
+import { remoteArguments } from './arguments.ts'
+import { connectMcp, McpBroken, type McpConnection, type McpPlace } from './mcp-client.ts'
+import { createMcpConnections } from './mcp-connections.ts'
+import {
+  approvedMcpToolNames,
+  approveMcpTools,
+  createMcpServer,
+  deleteMcpServer,
+  findMcpServer,
+  notePendingTools,
+  openHeaders,
+  type StoredMcpServer,
+} from './mcp-servers.ts'
+import { pendingTools } from './mcp-tool-list.ts'
+import type { McpTools } from './registry.ts'
+
+export interface Mcp extends McpTools {
+  /**
+   * Asks the server what it offers, outside any transaction, for at most `connectTimeoutMs`. What it answers with stores
+   * the server, or throws why it cannot be: so a repeated request is answered even where the server is gone by now.
+   */
+  prepare(projectId: string, input: McpServerInput, who: Registrar): Promise<(db: Db) => Promise<McpServer>>
+  /** Approves what the server offers now. */
+  approve(projectId: string, name: string, approval: McpApproval, actor: Actor): Promise<McpServer>
+  remove(projectId: string, name: string, actor: Actor): Promise<void>
+  /** Ends all connections and the processes behind them. */
+  stop(): Promise<void>
+}
+
+export interface Registrar {
+  actor: Actor
+  isInstanceAdmin: boolean
+}
+
+export interface McpOptions {
+  pool: Pool
+  cipher: Cipher
+  egress: Pick<Egress, 'fetch' | 'checkUrl'>
+  log: Log
+  /** PATH of the commands; they get nothing else of the environment. */
+  commandPath: string
+  connectTimeoutMs?: number
+  pingTimeoutMs?: number
+  idleMs?: number
+  maxMessageBytes?: number
+  now?: () => number
+}
+
+export function createMcp(options: McpOptions): Mcp {
+  const { pool, cipher, egress, log, commandPath } = options
+  const settings = {
+    connectTimeoutMs: options.connectTimeoutMs ?? 15_000,
+    pingTimeoutMs: options.pingTimeoutMs ?? 5_000,
+    maxMessageBytes: options.maxMessageBytes ?? 16_777_216,
+  }
+  const stopping = new AbortController()
+  const closing = new Set<Promise<void>>()
+  const connections = createMcpConnections<StoredMcpServer>({
+    idleMs: options.idleMs ?? 300_000,
+    now: options.now ?? Date.now,
+    open: (server, signal) =>
+      connectMcp(placeOf(server), { ...settings, signal, onTools: (live) => noteLive(server, live) }),
+    onLost: ({ project_id, name }, reason) => log.warn({ project_id, server: name, reason }, 'an MCP server failed'),
+  })
+
+  function placeOf(server: StoredMcpServer): McpPlace {
+    const headers = openHeaders(cipher, server)
+    return toPlace({ ...server, headers }, server.set_by_instance_admin)
+  }
+
+  function toPlace(server: Place, byInstanceAdmin: boolean): McpPlace {
+    if (server.url == null) {
+      return { kind: 'stdio', command: server.command ?? '', args: server.args ?? [], path: commandPath }
+    }
+    const fetch = egress.fetch(byInstanceAdmin ? 'trusted' : 'public')
+    return { kind: 'http', url: new URL(server.url), headers: server.headers ?? {}, fetch }
+  }
+
+  function noteLive(server: StoredMcpServer, live: readonly McpToolEntry[]): void {
+    const { id, project_id, name } = server
+    const work = async (): Promise<void> => {
+      // The approval may be newer than what this connection was opened with.
+      const stored = await findMcpServer(pool, project_id, name)
+      if (stored?.id === id) await notePendingTools(pool, id, pendingTools(stored.tools, live))
+    }
+    work().catch((error: Error) =>
+      log.warn({ server: name, error: error.message }, 'a changed tool list was not noted'),
+    )
+  }
+
+  /** The list of a server, by a connection made for that alone. */
+  async function readTools(place: McpPlace): Promise<readonly McpToolEntry[]> {
+    const signal = stopping.signal
+    const connection = await connectMcp(place, { ...settings, signal, onTools: () => {} }).catch((error: unknown) => {
+      throw error instanceof McpBroken
+        ? invalidRequest(
+            `The MCP server cannot be reached: ${error.reason}.`,
+            error.output ? { output: error.output } : {},
+          )
+        : error
+    })
+    const tools = await connection.tools()
+    // A child process takes its time to end; whoever asked need not wait for it.
+    const closed = connection.close().catch(() => {})
+    closing.add(closed)
+    void closed.then(() => closing.delete(closed))
+    return tools
+  }
+
+  async function readNew(input: McpServerInput, isInstanceAdmin: boolean): Promise<readonly McpToolEntry[]> {
+    if (input.url !== undefined && !isInstanceAdmin) await requirePublic(egress, input.url)
+    return readTools(toPlace(input, isInstanceAdmin))
+  }
+
+  function toTool(projectId: string, server: string, entry: McpToolEntry): CallTool {
+    return {
+      kind: 'call',
+      name: entry.name,
+      description: entry.description,
+      ...remoteArguments(entry.input_schema),
+      effect: entry.effect,
+      isPoller: false,
+      timeoutMs: null,
+      execute: (args, context) => call(projectId, server, entry.name, args, context),
+    }
+  }
+
+  /** Reads the server's row each time: what was deleted or approved a moment ago, in whichever process, counts. */
+  async function call(projectId: string, name: string, tool: string, args: unknown, context: ToolContext) {
+    const server = await findMcpServer(pool, projectId, name)
+    if (server === null) throw new Error(`The MCP server "${name}" is no longer registered.`)
+    return connections.use(server, context.signal, async (connection) => {
+      await requireApproved(server, tool, connection)
+      return connection.call(tool, args, context)
+    })
+  }
+
+  return {
+    async prepare(projectId, input, { actor, isInstanceAdmin: byInstanceAdmin }) {
+      if (input.command !== undefined && !byInstanceAdmin) {
+        throw forbidden('Only the instance admin may register an MCP server that is a command. Use a url.')
+      }
+      const tools = await readNew(input, byInstanceAdmin).catch((error: unknown) => ({ error }))
+      return (db) => {
+        if ('error' in tools) throw tools.error
+        return createMcpServer(db, cipher, projectId, input, { tools, actor, byInstanceAdmin })
+      }
+    },
+
+    async approve(projectId, name, approval, actor) {
+      const server = await findMcpServer(pool, projectId, name)
+      if (server === null) throw notFound('MCP server')
+      const live = await readTools(placeOf(server))
+      const seen = approval?.hashes
+      if (seen && (seen.length !== live.length || !live.every(({ hash }) => seen.includes(hash)))) {
+        await notePendingTools(pool, server.id, pendingTools(server.tools, live))
+        throw conflict('The server offers other tools by now. Look at pending_tools and approve those.')
+      }
+      return approveMcpTools(pool, server, live, actor)
+    },
+
+    async remove(projectId, name, actor) {
+      await connections.close(await deleteMcpServer(pool, projectId, name, actor))
+    },
+
+    approvedNames: approvedMcpToolNames,
+
+    async toolsOf(projectId, name) {
+      const server = await findMcpServer(pool, projectId, name)
+      return server?.tools.map((entry) => toTool(projectId, name, entry)) ?? null
+    },
+
+    async stop() {
+      stopping.abort(new Error('Muster is stopping'))
+      await Promise.all([connections.stop(), ...closing])
+    },
+  }
+}
+
+interface Place {
+  url?: string | null | undefined
+  command?: string | null | undefined
+  args?: readonly string[] | undefined
+  headers?: Record<string, string> | undefined
+}
+
+async function requirePublic(egress: Pick<Egress, 'checkUrl'>, url: string): Promise<void> {
+  await egress.checkUrl(url, 'public').catch((error: unknown) => {
+    throw error instanceof EgressRefused ? invalidRequest(error.message) : error
+  })
+}
+
+async function requireApproved(server: StoredMcpServer, tool: string, connection: McpConnection): Promise<void> {
+  const approved = server.tools.find(({ name }) => name === tool)
+  const live = (await connection.tools()).find(({ name }) => name === tool)
+  const whose = `The tool "${tool}" of the MCP server "${server.name}"`
+  if (live === undefined) throw new Error(`${whose} is not offered by the server any more.`)
+  if (approved === undefined) throw new Error(`${whose} has not been approved.`)
+  if (approved.hash !== live.hash) {
+    throw new Error(
+      `${whose} was changed by the server after it was approved. It is disabled until a person approves it again.`,
+    )
+  }
+}

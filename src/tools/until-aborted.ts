@@ -1,0 +1,13 @@
+/** What `work` comes to, unless the signal fires first; what it comes to after that disturbs nobody. */
+export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const aborted = Promise.withResolvers<never>()
+  const onAbort = (): void => aborted.reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([aborted.promise, work])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    work.catch(() => {})
+  }
+}
