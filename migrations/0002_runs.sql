@@ -26,7 +26,6 @@ create table agents (
   token_allocation bigint,
   enabled boolean not null default true,
   status text not null default 'active' check (status in ('active', 'bored', 'stuck', 'paused')),
-  last_active_at timestamptz,
   last_worked_at timestamptz,
   last_polled_at timestamptz,
   created_at timestamptz not null default muster.now(),
@@ -45,7 +44,8 @@ create table agent_tokens (
   -- Upper bounds of the model calls under way; settled with the call, or by whoever takes its run over.
   reserved bigint not null default 0,
   -- The highest share of the allocation, in percent, whose crossing was recorded: 0, 90, 95 or 100.
-  mark smallint not null default 0
+  mark smallint not null default 0,
+  last_active_at timestamptz
 ) with (fillfactor = 50);
 
 -- A run's row is a projection of its journal, written by the same statement. The columns above the line are what

@@ -5,6 +5,7 @@ import { isUniqueViolation } from '../db/failures.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
+import { resetMark } from '../journal/reserve.ts'
 import {
   type Agent,
   type AgentDefinition,
@@ -16,7 +17,7 @@ import {
 } from '../kernel/agent.ts'
 import { conflict, invalidRequest, notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
-import { newId } from '../kernel/id.ts'
+import { isId, newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { AGENT_COLUMNS, type AgentRow, definitionColumns, toAgent } from './agent-row.ts'
 import { requireNoCycle, requireSenior } from './seniors.ts'
@@ -65,6 +66,25 @@ export async function getAgent(db: Db, projectId: string, agentId: string): Prom
   return onlyAgent(rows)
 }
 
+/** By name or id, as agents and flows name each other; null where there is none. */
+export async function findAgent(db: Db, projectId: string, nameOrId: string): Promise<Agent | null> {
+  const { rows } = await db.query<AgentRow>(
+    `select ${AGENT_COLUMNS} from agents
+     where project_id = $1 and deleted_at is null and (name = $2 or id = $3) order by (name = $2) desc limit 1`,
+    [projectId, nameOrId, isId(nameOrId) ? nameOrId : null],
+  )
+  return rows[0] ? toAgent(rows[0]) : null
+}
+
+/** For runs that were claimed together. Deleted ones too: what they began is still theirs to fail. */
+export async function loadAgents(db: Db, ids: readonly string[]): Promise<Map<string, Agent>> {
+  const { rows } = await db.query<AgentRow>(
+    `select ${AGENT_COLUMNS} from agents where id = any($1) and deleted_at is null`,
+    [ids],
+  )
+  return new Map(rows.map((row) => [row.id, toAgent(row)]))
+}
+
 /** Fields that are absent stay; a nested object is replaced whole. */
 export async function updateAgent(
   pool: Pool,
@@ -89,6 +109,7 @@ export async function updateAgent(
         [agentId, ...values],
       ),
     )
+    if (patch.token_allocation !== undefined) await resetMark(tx, agentId)
     await recordAudit(tx, note('agent.update', actor, projectId, agentId, { changed }))
     return onlyAgent(rows)
   })

@@ -69,10 +69,11 @@ const APPEND: PreparedSql = {
       returning r.id, r.agent_id, r.last_seq - e.events as before_first, e.entry,
         e.input_tokens + e.output_tokens as tokens, e.settled
     ), charged as (
-      insert into agent_tokens as t (agent_id, used, reserved)
-      select agent_id, sum(tokens), -sum(settled) from changed where tokens <> 0 or settled <> 0
+      insert into agent_tokens as t (agent_id, used, reserved, last_active_at)
+      select agent_id, sum(tokens), -sum(settled), muster.now() from changed where tokens <> 0 or settled <> 0
       group by agent_id order by agent_id
-      on conflict (agent_id) do update set used = t.used + excluded.used, reserved = t.reserved + excluded.reserved
+      on conflict (agent_id) do update set used = t.used + excluded.used, reserved = t.reserved + excluded.reserved,
+        last_active_at = excluded.last_active_at
     ), written as (
       insert into run_events (run_id, seq, id, kind, data)
       select c.id, c.before_first + v.place, v.id, v.kind, v.data

@@ -62,6 +62,9 @@ export const forbidden = (message: string, details?: ErrorDetails): MusterError 
 export const notFound = (what: string): MusterError =>
   new MusterError('NOT_FOUND', `There is no such ${what} here, or these credentials cannot see it.`)
 
+export const runNotFound = (): MusterError =>
+  new MusterError('RUN_NOT_FOUND', 'There is no such run here, or these credentials cannot see it.')
+
 export const conflict = (message: string, details?: ErrorDetails): MusterError =>
   new MusterError('CONFLICT', message, details ? { details } : {})
 

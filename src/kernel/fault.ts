@@ -1,7 +1,21 @@
 // Named points at which a test may kill, stop or delay the process. Without a plan every call is a comparison with
 // null. The list below must equal the list of the crash tests: a point that is not exercised is not a promise.
 
-export const faultPoints = ['migrate.mid', 'api.after_commit_before_reply'] as const
+export const faultPoints = [
+  'migrate.mid',
+  'api.after_commit_before_reply',
+  'claim.before',
+  'claim.after',
+  'llm.mid_stream',
+  'llm.after_reply_before_commit',
+  'tool.before',
+  'tool.after_effect_before_commit',
+  'step.after_commit',
+  'spawn.after_insert',
+  'park.after_commit',
+  'cancel.mid',
+  'final.after_commit',
+] as const
 
 export type FaultPoint = (typeof faultPoints)[number]
 export type FaultPlan = Readonly<Partial<Record<FaultPoint, 'kill' | 'stop'>>>

@@ -133,23 +133,26 @@ test('twenty runs that ask at once overshoot by one call at most', () => {
   assert.ok(used >= allocation)
 })
 
-const endings: [string, number, string][] = [
-  ['stop', 0, 'complete'],
-  ['stop', 2, 'act'],
-  ['tool-calls', 1, 'act'],
-  ['tool-calls', 0, 'fail'],
-  ['length', 0, 'fail'],
-  ['length', 1, 'fail'],
-  ['content-filter', 0, 'fail'],
-  ['content-filter', 1, 'fail'],
-  ['interrupted', 0, 'fail'],
-  ['error', 0, 'fail'],
-  ['other', 0, 'fail'],
-  ['something new', 0, 'fail'],
+const endings: [reason: string, calls: number, text: string, expected: string][] = [
+  ['stop', 0, 'done', 'complete'],
+  ['stop', 0, '', 'retry'],
+  ['stop', 2, '', 'act'],
+  ['stop', 2, 'first this', 'act'],
+  ['tool-calls', 1, '', 'act'],
+  ['tool-calls', 0, 'I call', 'retry'],
+  ['length', 0, 'half', 'fail'],
+  ['length', 1, '', 'fail'],
+  ['content-filter', 0, 'half', 'fail'],
+  ['content-filter', 1, '', 'fail'],
+  ['interrupted', 0, 'half', 'retry'],
+  ['interrupted', 1, 'half', 'retry'],
+  ['error', 0, 'half', 'retry'],
+  ['other', 0, 'half', 'fail'],
+  ['something new', 0, 'half', 'fail'],
 ]
 
-for (const [reason, calls, expected] of endings) {
-  test(`an ending with ${reason} and ${calls} calls: ${expected}`, () => {
-    assert.equal(judgeEnding(reason, calls).ending, expected)
+for (const [reason, calls, text, expected] of endings) {
+  test(`an ending with ${reason}, ${calls} calls and the text "${text}": ${expected}`, () => {
+    assert.equal(judgeEnding(reason, calls, text).ending, expected)
   })
 }

@@ -102,21 +102,34 @@ export function guardModelCall(facts: ModelCallFacts): CallVerdict {
   return go
 }
 
-/** complete: the run is done · act: tools were asked for · fail: the ending is no ending (cut, filtered, malformed). */
-export type Ending = { ending: 'complete' } | { ending: 'act' } | { ending: 'fail'; message: string }
+/**
+ * complete: the run is done · act: tools were asked for · retry: no ending, as if the connection had been cut · fail: an
+ * ending that would come again (cut at the limit, filtered).
+ */
+export type Ending =
+  | { ending: 'complete' }
+  | { ending: 'act' }
+  | { ending: 'retry'; message: string }
+  | { ending: 'fail'; message: string }
 
 /** Only a clean stop completes a run. Gemini says `stop` when it asks for tools, others `tool-calls`. */
-export function judgeEnding(finishReason: string, toolCalls: number): Ending {
+export function judgeEnding(finishReason: string, toolCalls: number, text: string): Ending {
   const mayAct = finishReason === 'stop' || finishReason === 'tool-calls'
   if (mayAct && toolCalls > 0) return { ending: 'act' }
-  if (finishReason === 'stop') return { ending: 'complete' }
-  return { ending: 'fail', message: endingMessages[finishReason] ?? `The model stopped with "${finishReason}".` }
+  if (finishReason === 'stop' && text !== '') return { ending: 'complete' }
+  const passing = passingEndings[finishReason]
+  if (passing) return { ending: 'retry', message: passing }
+  return { ending: 'fail', message: lastingEndings[finishReason] ?? `The model stopped with "${finishReason}".` }
 }
 
-const endingMessages: Readonly<Record<string, string>> = {
-  length: 'The answer was cut at max_output_tokens.',
-  'content-filter': 'The provider filtered the answer.',
+const passingEndings: Readonly<Record<string, string>> = {
+  stop: 'The model ended its answer without saying anything.',
   'tool-calls': 'The model said that it calls tools and called none.',
   interrupted: 'The answer was cut off before its end.',
   error: 'The provider reported an error in the middle of the answer.',
+}
+
+const lastingEndings: Readonly<Record<string, string>> = {
+  length: 'The answer was cut at max_output_tokens.',
+  'content-filter': 'The provider filtered the answer.',
 }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 
 /**
  * UUIDv7 (RFC 9562): ordered by time, so that new rows land at the end of their indexes. The random part is that of a
@@ -8,6 +8,12 @@ export function newId(nowMs = Date.now()): string {
   const high = Math.floor(nowMs / 0x1_0000).toString(16)
   const low = (nowMs % 0x1_0000).toString(16)
   return `${high.padStart(8, '0')}-${low.padStart(4, '0')}-7${randomUUID().slice(15)}`
+}
+
+/** The same id for the same text, whoever asks (a UUIDv8): what is made twice under it is made once. */
+export function idFrom(text: string): string {
+  const hex = createHash('sha256').update(text).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

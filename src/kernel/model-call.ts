@@ -1,8 +1,4 @@
-import type {
-  LanguageModelV4FunctionTool,
-  LanguageModelV4Prompt,
-  SharedV4ProviderMetadata,
-} from '@ai-sdk/provider'
+import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt, SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import type { JsonSchema } from './tool.ts'
 
 export interface ModelRequest {

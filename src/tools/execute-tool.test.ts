@@ -169,7 +169,7 @@ test('whatever is thrown is a sentence for the model', async () => {
 test('a tool that heeds its signal is stopped at its timeout', async () => {
   const outcome = await run(
     (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
-    { timeoutMs: 1, drainMs: 60_000 },
+    { timeoutMs: 1, drainMs: () => 60_000 },
   )
   assert.equal(outcome.cause, 'timeout')
   assert.match(errorOf(outcome), /"probe" did not answer within 1 ms/)
@@ -218,7 +218,7 @@ test('a result that comes while the tool drains counts', async () => {
   const outer = new AbortController()
   const running = run(
     (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve('done after all'))),
-    { drainMs: 60_000 },
+    { drainMs: () => 60_000 },
     { signal: outer.signal },
   )
   outer.abort()

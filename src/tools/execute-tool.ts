@@ -16,8 +16,8 @@ export interface ToolOutcome {
 export interface ToolLimits {
   timeoutMs: number
   outputLimitBytes: number
-  /** How long a tool may take to end after its signal fired, before it is abandoned. */
-  drainMs?: number
+  /** How long a tool may take to end after its signal fired, before it is abandoned. Asked then. */
+  drainMs?: () => number
 }
 
 /** Never throws. A result that arrives while the tool drains still counts: what was done is known. */
@@ -36,7 +36,7 @@ export async function executeTool(
     if (call.cause !== null) return
     call.cause = cause
     stop.abort(new DOMException(`The tool was stopped: ${cause}.`, cause === 'timeout' ? 'TimeoutError' : 'AbortError'))
-    drainTimer = setTimeout(() => abandoned.resolve('abandoned'), limits.drainMs ?? 0)
+    drainTimer = setTimeout(() => abandoned.resolve('abandoned'), limits.drainMs?.() ?? 0)
   }
   const onAbort = (): void => halt('aborted')
   context.signal.addEventListener('abort', onAbort, { once: true })

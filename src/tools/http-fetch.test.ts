@@ -74,7 +74,11 @@ async function call(args: Record<string, unknown>, signal = new AbortController(
     log: silentLog,
     emit: () => {},
   }
-  return executeTool(tool, parsed.args, context, { timeoutMs: 60_000, outputLimitBytes: 4_000_000, drainMs: 10_000 })
+  return executeTool(tool, parsed.args, context, {
+    timeoutMs: 60_000,
+    outputLimitBytes: 4_000_000,
+    drainMs: () => 10_000,
+  })
 }
 
 interface Answer {

@@ -1,0 +1,85 @@
+import type { Db, PreparedSql } from '../db/pool.ts'
+
+/** A run that this process owns from now on, with what its loop needs to begin. */
+export interface ClaimedRun {
+  id: string
+  project_id: string
+  agent_id: string
+  fence: number
+  trigger: { type: string; settled?: { call_id: string; outcome: 'done' | 'not_done'; result: unknown } }
+  input: unknown
+  step_count: number
+  max_steps: number | null
+  timeout: number | null
+  parent_run_id: string | null
+  resumed_from: string | null
+  forked_from: string | null
+  base_run_id: string | null
+  base_seq: number | null
+  last_seq: number
+  depth: number
+  ancestors: string[]
+  rights: Record<string, unknown>
+  crashes: number
+  reserved: number
+  summary: string | null
+  waits_for: string | null
+  cancel_requested_at: Date | null
+  /** Milliseconds since it was started, by the database's clock. */
+  age: number
+  /** Never claimed before: there is nothing to replay. */
+  is_new: boolean
+  was_paused: boolean
+}
+
+/** Runs that took a process with them before are taken alone. */
+export const SUSPECT_AFTER = 2
+
+/**
+ * Claims raise the fence and write run.started or run.continued, in one statement for as many runs as there are free
+ * slots. (A sub-run's owner appends that event itself, because it goes to the ancestors too.) A backlog costs nothing: the index is in claim order and locked rows are skipped.
+ */
+const CLAIM: PreparedSql = {
+  name: 'run_claim',
+  text: `
+    with picked as (
+      select id, status, waits_for, last_seq from agent_runs
+      where ready_at <= muster.now() and (crashes >= ${SUSPECT_AFTER}) = $3
+      order by priority desc, ready_at limit $2 for update skip locked
+    ), claimed as (
+      update agent_runs r set
+        owner = $1, fence = r.fence + 1, ready_at = null, waits_for = null, status = 'running', pause_reason = null,
+        started_at = coalesce(r.started_at, muster.now()),
+        last_seq = r.last_seq + (r.ancestors = '{}' and (p.last_seq = 0 or p.status = 'paused'))::int
+      from picked p where r.id = p.id
+      returning r.*, p.last_seq = 0 as is_new, p.status = 'paused' as was_paused, p.waits_for as waited_for
+    ), noted as (
+      insert into run_events (run_id, seq, id, kind, data)
+      select id, last_seq, gen_random_uuid(), case when is_new then 'run.started' else 'run.continued' end,
+        case when is_new then jsonb_strip_nulls(jsonb_build_object(
+          'agent_id', agent_id, 'resumed_from', resumed_from, 'forked_from', forked_from)) || jsonb_build_object('input', input)
+        else '{}' end
+      from claimed where ancestors = '{}' and (is_new or was_paused)
+    )
+    select id, project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
+      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, crashes, reserved, summary,
+      waited_for as waits_for, cancel_requested_at, is_new, was_paused,
+      (extract(epoch from muster.now() - started_at) * 1000)::float8 as age
+    from claimed`,
+}
+
+export async function claimRuns(
+  db: Db,
+  { owner, limit, suspects }: { owner: string; limit: number; suspects: boolean },
+): Promise<ClaimedRun[]> {
+  const { rows } = await db.query<ClaimedRun>(CLAIM, [owner, limit, suspects])
+  return rows
+}
+
+/** Whether a run that must be taken alone is waiting for a process. */
+export async function isSuspectWaiting(db: Db): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from agent_runs where ready_at <= muster.now() and crashes >= ${SUSPECT_AFTER} limit 1`,
+  )
+  return rowCount === 1
+}

@@ -1,0 +1,54 @@
+// What happens to runs, for those in this process who watch: streams, and requests that wait for an end. Nothing is kept
+// here; a watcher that sees a gap reads the journal.
+import type { StoredEvent } from './entries.ts'
+
+export interface Watcher {
+  /** In order of seq, but with gaps where another process wrote. */
+  onEvents(events: readonly StoredEvent[]): void
+  onText(text: LiveText): void
+  /** The journal may be ahead of what was heard. */
+  onPoke(): void
+}
+
+export interface LiveText {
+  runId: string
+  step: number
+  offset: number
+  text: string
+}
+
+export interface Hub {
+  publish(events: readonly StoredEvent[]): void
+  /** To those who watch `watched`, which may be an ancestor of the run that speaks. */
+  publishText(watched: string, text: LiveText): void
+  poke(runId: string): void
+  watch(runId: string, watcher: Watcher): () => void
+  watched(): string[]
+}
+
+export function createHub(): Hub {
+  const watchers = new Map<string, Set<Watcher>>()
+  return {
+    publish: (events) => {
+      const runId = events[0]?.runId
+      if (watchers.size === 0 || runId === undefined) return
+      for (const watcher of watchers.get(runId) ?? []) watcher.onEvents(events)
+    },
+    publishText: (watched, text) => {
+      if (watchers.size === 0) return
+      for (const watcher of watchers.get(watched) ?? []) watcher.onText(text)
+    },
+    poke: (runId) => {
+      for (const watcher of watchers.get(runId) ?? []) watcher.onPoke()
+    },
+    watch: (runId, watcher) => {
+      const known = watchers.get(runId) ?? new Set()
+      watchers.set(runId, known.add(watcher))
+      return () => {
+        known.delete(watcher)
+        if (known.size === 0) watchers.delete(runId)
+      }
+    },
+    watched: () => [...watchers.keys()],
+  }
+}

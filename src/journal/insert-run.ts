@@ -1,0 +1,50 @@
+import type { Db, PreparedSql } from '../db/pool.ts'
+
+export interface NewRun {
+  id: string
+  projectId: string
+  agentId: string
+  trigger: Readonly<Record<string, unknown>> & { type: string }
+  input: unknown
+  maxSteps: number | null
+  timeoutMs: number | null
+  parentRunId?: string | null
+  resumedFrom?: string | null
+  forkedFrom?: string | null
+  ancestors?: readonly string[]
+  rights?: Readonly<Record<string, unknown>>
+  base?: { runId: string; seq: number; steps: number } | null
+  priority?: number
+}
+
+const INSERT: PreparedSql = {
+  name: 'run_insert',
+  text: `
+    insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, parent_run_id, resumed_from,
+      forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, cardinality($11::uuid[]), $12, $13, $14, $15, $16)
+    on conflict (id) do nothing`,
+}
+
+/** False: this very run was inserted before (an attempt that was cut off). */
+export async function insertRun(db: Db, run: NewRun): Promise<boolean> {
+  const { rowCount } = await db.query(INSERT, [
+    run.id,
+    run.projectId,
+    run.agentId,
+    JSON.stringify(run.trigger),
+    JSON.stringify(run.input),
+    run.maxSteps,
+    run.timeoutMs,
+    run.parentRunId ?? null,
+    run.resumedFrom ?? null,
+    run.forkedFrom ?? null,
+    run.ancestors ?? [],
+    JSON.stringify(run.rights ?? {}),
+    run.base?.runId ?? null,
+    run.base?.seq ?? null,
+    run.base?.steps ?? 0,
+    run.priority ?? 0,
+  ])
+  return rowCount === 1
+}

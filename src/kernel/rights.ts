@@ -1,0 +1,35 @@
+import type { Capabilities } from './agent.ts'
+
+export type ExecutionMode = 'execute' | 'suggest' | 'hybrid'
+
+/** What a run may do at most. */
+export interface Rights {
+  capabilities: Capabilities
+  mode: ExecutionMode
+}
+
+/** A sub-run has its own agent's rights within its parent's: never more, and a child of a suggesting run suggests too. */
+export function rightsWithin(
+  bounds: Partial<Rights>,
+  agent: { capabilities: Capabilities; execution_mode: ExecutionMode },
+): Rights {
+  const { capabilities: outer, mode } = bounds
+  const own = agent.capabilities
+  if (!outer) return { capabilities: own, mode: mode === 'suggest' ? 'suggest' : agent.execution_mode }
+  const types = intersect(outer.allowedObjectTypes, own.allowedObjectTypes)
+  return {
+    capabilities: {
+      canCreateObjects: outer.canCreateObjects && own.canCreateObjects,
+      canUpdateObjects: outer.canUpdateObjects && own.canUpdateObjects,
+      canDeleteObjects: outer.canDeleteObjects && own.canDeleteObjects,
+      ...(types ? { allowedObjectTypes: types } : {}),
+    },
+    mode: mode === 'suggest' ? 'suggest' : agent.execution_mode,
+  }
+}
+
+/** Absent means all. */
+function intersect(a: readonly string[] | undefined, b: readonly string[] | undefined): string[] | undefined {
+  if (!a || !b) return a || b ? [...(a ?? b ?? [])] : undefined
+  return a.filter((type) => b.includes(type))
+}

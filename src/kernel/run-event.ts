@@ -1,0 +1,90 @@
+// What a journal may say about a run. An event is written once and read for ever: by the stream, by the list of steps
+// and by whoever takes the run over, who rebuilds the run's state from nothing else.
+import type { ReasoningPart } from './model-call.ts'
+import type { BlockedReason, PauseReason, StepUsage } from './run.ts'
+import type { ToolEffect } from './tool.ts'
+
+export interface StepCall {
+  id: string
+  name: string
+  /** Parsed, or the raw text where it could not be. */
+  args: unknown
+  /** What the provider wants back with the history. */
+  metadata?: unknown
+}
+
+/** Where in its pipeline a run stands: the step of a sequential agent, the iteration of a loop. From 0. */
+type Stage = number
+
+export type RunEvent =
+  | { kind: 'run.started'; data: { agent_id: string; input: unknown; resumed_from?: string; forked_from?: string } }
+  | {
+      kind: 'step.completed'
+      data: {
+        step: number
+        text: string
+        tool_calls: StepCall[]
+        finish_reason: string
+        usage: StepUsage
+        started_at: string
+        duration: number
+        reasoning?: ReasoningPart[]
+        /** The doom-loop counter after this step's calls. */
+        loop?: { last: string | null; count: number }
+        /** This was the call that asks for a summary. */
+        wind_down?: 'step_limit' | 'timeout'
+      }
+    }
+  /** The call was cut off or failed and is made again; its text is void. Its tokens were spent all the same. */
+  | {
+      kind: 'step.restarted'
+      data: {
+        step: number
+        reason: 'failed' | 'crash' | 'timeout' | 'handed_back' | 'halted'
+        message?: string
+        text?: string
+        usage?: StepUsage
+        attempt?: number
+        wait?: number
+      }
+    }
+  | {
+      kind: 'tool.started'
+      data: { step: number; call_id: string; name: string; args: unknown; key: string; effect: ToolEffect | 'run' }
+    }
+  | { kind: 'tool.progress'; data: { step: number; call_id: string; progress: unknown } }
+  | {
+      kind: 'tool.completed'
+      data: {
+        step: number
+        call_id: string
+        name: string
+        result: unknown
+        is_error: boolean
+        blocked: BlockedReason | null
+        started_at: string
+        duration: number
+      }
+    }
+  /** A person said what became of a call whose outcome was unknown. */
+  | { kind: 'call.settled'; data: { call_id: string; outcome: 'done' | 'not_done'; result: unknown } }
+  /** One pass through the pipeline is done; its output is the next one's input. */
+  | { kind: 'stage.completed'; data: { stage: Stage; output: string; next: 'output' | 'history' } }
+  | { kind: 'context.compacted'; data: { step: number; summary: string; keep: number; usage: StepUsage } }
+  | { kind: 'budget.crossed'; data: { agent_id: string; mark: number; used: number; allocation: number } }
+  /** Waits without a slot; `not_begun` names calls that were announced and not made. */
+  | { kind: 'run.parked'; data: { waits_for: string; not_begun?: string[] } }
+  | { kind: 'run.recovered'; data: { crashes: number } }
+  | { kind: 'run.cancel_requested'; data: Record<string, never> }
+  | { kind: 'run.continued'; data: Record<string, never> }
+  | { kind: 'run.completed'; data: { summary: string } }
+  | { kind: 'run.failed'; data: { error_code: string; error_message: string; summary: string | null } }
+  | { kind: 'run.cancelled'; data: { summary: string | null } }
+  | {
+      kind: 'run.paused'
+      data: { pause_reason: PauseReason; summary: string | null; call_id?: string; not_begun?: string[] }
+    }
+
+export type RunEventKind = RunEvent['kind']
+
+export const finalKinds: ReadonlySet<string> = new Set(['run.completed', 'run.failed', 'run.cancelled'])

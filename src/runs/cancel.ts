@@ -1,0 +1,69 @@
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import type { Journal } from '../journal/append.ts'
+import { CANCEL_CHANNEL, tellProcesses } from '../journal/wake.ts'
+import { fault } from '../kernel/fault.ts'
+import { cancelled } from './end.ts'
+
+interface OpenRun {
+  id: string
+  ancestors: string[]
+  owner: string | null
+  cancel_requested_at: Date | null
+  text: string | null
+}
+
+/**
+ * Cancel is a fact in the database. Runs that nobody works on end here; the owners of the others hear of it, stop at
+ * once and write the end with what was produced so far. Sub-runs go with their parents, the deepest first.
+ */
+export async function cancelRuns(
+  { pool, journal }: { pool: Pool; journal: Journal },
+  projectId: string,
+  runIds: readonly string[],
+): Promise<void> {
+  const owned = await inTransaction(pool, async (tx) => {
+    const open = await lockTree(tx, projectId, runIds)
+    const fresh = open.filter((run) => run.cancel_requested_at === null)
+    await tx.query('update agent_runs set cancel_requested_at = muster.now() where id = any($1)', [
+      fresh.map((run) => run.id),
+    ])
+    for (const { id, ancestors, owner, text } of fresh) {
+      if (owner !== null) {
+        const asked = { kind: 'run.cancel_requested', data: {} }
+        await journal.appendIn(tx, { runId: id, fence: null, events: [asked], ancestors })
+        continue
+      }
+      const end = cancelled(text)
+      await journal.appendIn(tx, { runId: id, fence: null, events: [end.event], change: { set: end.set }, ancestors })
+    }
+    return open.filter((run) => run.owner !== null).map((run) => run.id)
+  })
+  await fault('cancel.mid')
+  for (const id of owned) await tellProcesses(pool, CANCEL_CHANNEL, id)
+}
+
+/** Locked in the order of their ids, as everybody does; answered deepest first. */
+async function lockTree(tx: Db, projectId: string, runIds: readonly string[]): Promise<OpenRun[]> {
+  const { rows } = await tx.query<OpenRun & { depth: number }>(
+    `with recursive tree as (
+       select id from agent_runs where id = any($1) and project_id = $2
+       union select r.id from agent_runs r join tree on r.parent_run_id = tree.id
+     )
+     select id, ancestors, owner, cancel_requested_at, depth,
+       (select data->>'text' from run_events e where e.run_id = agent_runs.id and kind = 'step.completed'
+          and data->>'run_id' is null order by seq desc limit 1) as text
+     from agent_runs where id in (select id from tree) and completed_at is null order by id for update`,
+    [runIds, projectId],
+  )
+  return rows.toSorted((a, b) => b.depth - a.depth)
+}
+
+/** Which of the runs this process works on were cancelled: the fallback for a notification that was lost. */
+export async function findCancelled(db: Db, owner: string): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    'select id from agent_runs where owner = $1 and cancel_requested_at is not null',
+    [owner],
+  )
+  return rows.map((row) => row.id)
+}

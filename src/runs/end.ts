@@ -1,0 +1,43 @@
+import type { RunChange } from '../journal/run-change.ts'
+import type { PauseReason } from '../kernel/run.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+
+/** How a run ends or pauses: the event that says so, and what its row then shows. Appended together, last. */
+export interface End {
+  event: RunEvent
+  set: NonNullable<RunChange['set']>
+}
+
+export function completed(summary: string): End {
+  return {
+    event: { kind: 'run.completed', data: { summary } },
+    set: { status: 'completed', summary, ended: true },
+  }
+}
+
+export function failed(error_code: string, error_message: string, summary: string | null): End {
+  return {
+    event: { kind: 'run.failed', data: { error_code, error_message, summary } },
+    set: { status: 'failed', error_code, error_message, summary, ended: true },
+  }
+}
+
+export function cancelled(summary: string | null): End {
+  return { event: { kind: 'run.cancelled', data: { summary } }, set: { status: 'cancelled', summary, ended: true } }
+}
+
+/** An end too: to go on takes a resume, which makes a new run. */
+export function stopped(pause_reason: PauseReason, summary: string | null, callId?: string): End {
+  return {
+    event: { kind: 'run.paused', data: { pause_reason, summary, ...(callId ? { call_id: callId } : {}) } },
+    set: { status: 'paused', pause_reason, summary, ended: true },
+  }
+}
+
+/** The same run goes on when somebody acts; until then it holds no slot. */
+export function waiting(pause_reason: 'human' | 'halted', notBegun: string[]): End {
+  return {
+    event: { kind: 'run.paused', data: { pause_reason, summary: null, not_begun: notBegun } },
+    set: { status: 'paused', pause_reason, waits_for: pause_reason, release: true },
+  }
+}

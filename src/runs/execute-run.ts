@@ -1,0 +1,179 @@
+// The life of a run in the hands of one owner, from its claim until it ends, parks or goes back. Before each step the
+// switches are asked; then the calls of the last step are settled, or the model is called. Everything that happens is
+// committed before anything follows from it, so that whoever takes over goes on exactly there.
+import { explainFailure } from '../db/failures.ts'
+import type { ClaimedRun } from '../journal/claim.ts'
+import { fault } from '../kernel/fault.ts'
+import type { Model } from '../kernel/model-call.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { cancelled, type End, failed, stopped, waiting } from './end.ts'
+import { loadState } from './load-state.ts'
+import { leave, takeStep } from './model-step.ts'
+import { wakeIfAnswered } from './questions.ts'
+import type { RunControl } from './run-control.ts'
+import { applyEvent, newState, type RunState } from './run-state.ts'
+import { append, type Definition, type RunDeps, RunLost, type Session } from './session.ts'
+import { park, settleCalls } from './settle-calls.ts'
+import { stageTools } from './stages.ts'
+
+/**
+ * Never throws. What cannot go on fails, and says so in the run. False: nothing could be written, and the run is this
+ * process's in the database alone.
+ */
+export async function executeRun(
+  deps: RunDeps,
+  run: ClaimedRun,
+  definition: Definition | null,
+  control: RunControl,
+): Promise<boolean> {
+  try {
+    await fault('claim.after')
+    const claimedAtMs = performance.now()
+    const state = await stateOf(deps, run)
+    const session = await openSession(deps, run, definition, control, state, claimedAtMs)
+    if (session) await loop(session)
+    return true
+  } catch (error) {
+    if (error instanceof RunLost) {
+      deps.log.info({ run_id: run.id }, 'the run may belong to another process now')
+      return false
+    }
+    if (explainFailure(error)?.code === 'UNAVAILABLE') {
+      deps.log.warn({ run_id: run.id, err: error }, 'the database is away; the run will be taken again')
+      return false
+    }
+    deps.log.error({ run_id: run.id, err: error }, 'a run failed in our own code')
+    return failRun(deps, run, error)
+  }
+}
+
+async function loop(session: Session): Promise<void> {
+  const { control, state, deps, run } = session
+  await announce(session)
+  for (;;) {
+    if (control.interruption() === 'lapse') throw new RunLost('lapsed')
+    if (control.interruption() === 'cancel') return void (await leave(session, cancelled(state.text || null)))
+    if (control.interruption() === 'hand_back' || control.isAskedToYield()) return handBack(session)
+    if (deps.isHalted(run.project_id)) return void (await leave(session, waiting('halted', notBegun(state))))
+    if (state.pending.size === 0) {
+      if (state.stage !== session.stage.index && !(await enterStage(session))) return
+      if ((await takeStep(session)) === 'left') return
+      continue
+    }
+    const settled = await settleCalls(session)
+    switch (settled.next) {
+      case 'again':
+        continue
+      case 'outcome_unknown':
+        return void (await leave(session, stopped('outcome_unknown', state.text || null, settled.callId)))
+      case 'park':
+        await park(session, settled.for)
+        if (settled.for.human) await wakeIfAnswered(session)
+        deps.onReady()
+        return
+    }
+  }
+}
+
+async function stateOf(deps: RunDeps, run: ClaimedRun): Promise<RunState> {
+  if (!run.is_new || run.base_run_id !== null) return withOwnKeys(run, await loadState(deps.pool, run))
+  const state = newState()
+  if (run.ancestors.length === 0) applyEvent(state, startedEvent(run), 0)
+  return state
+}
+
+/** A fork repeats on purpose what its original had announced: as effects of its own, under keys of its own. */
+function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
+  if (run.forked_from === null) return state
+  for (const call of state.pending.values()) {
+    if (call.key.startsWith(run.id)) continue
+    Object.assign(call, { key: `${run.id}:${call.key}`, attempt: 1, isUnknown: false })
+  }
+  return state
+}
+
+function startedEvent(run: ClaimedRun): RunEvent {
+  return { kind: 'run.started', data: { agent_id: run.agent_id, input: run.input } }
+}
+
+/** What this owner must say before it works: that a sub-run starts or goes on, and what a person said at the resume. */
+async function announce(session: Session): Promise<void> {
+  const { run, state } = session
+  if (run.ancestors.length > 0 && run.is_new) await append(session, [startedEvent(run)])
+  if (run.ancestors.length > 0 && run.was_paused) await append(session, [{ kind: 'run.continued', data: {} }])
+  const { settled } = run.trigger
+  if (settled && state.pending.has(settled.call_id)) await append(session, [{ kind: 'call.settled', data: settled }])
+}
+
+/** Everything the run's definition names, as it is now; a name that leads nowhere ends the run. */
+async function openSession(
+  deps: RunDeps,
+  run: ClaimedRun,
+  definition: Definition | null,
+  control: RunControl,
+  state: RunState,
+  claimedAtMs: number,
+): Promise<Session | null> {
+  if (run.cancel_requested_at !== null) control.interrupt('cancel')
+  const close = async (end: End): Promise<null> => {
+    await endUnopened(deps, run, end)
+    return null
+  }
+  if (!definition) return close(failed('INTERNAL_ERROR', 'The agent of this run was deleted.', state.text || null))
+  const { agent, settings } = definition
+  const choice = agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
+  const [model, prompt, stage] = await Promise.all([
+    deps.resolveModel(choice),
+    agent.prompt_id === null ? agent.prompt : deps.resolvePrompt(run.project_id, agent.prompt_id),
+    stageTools(deps, agent, state.stage),
+  ])
+  if (!model) return close(failed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
+  if (agent.prompt_id !== null && prompt === null) {
+    return close(failed('PROMPT_MISSING', `There is no prompt called "${agent.prompt_id}".`, null))
+  }
+  if ('missing' in stage) return close(missingTools(stage.missing))
+  const parts = { run, agent, settings, state, control, deps, model: model satisfies Model }
+  return { ...parts, stage: stage.tools, prompt: prompt || roleText(agent.role), claimedAtMs, reserved: run.reserved }
+}
+
+const roleText = (role: string): string => (role ? `You are ${role}.` : 'You are a capable, careful agent.')
+
+const missingTools = (names: readonly string[]): End =>
+  failed('TOOL_ERROR', `The agent names tools that do not exist (any more): ${names.join(', ')}.`, null)
+
+/** False: its tools do not exist, and the run has ended. */
+async function enterStage(session: Session): Promise<boolean> {
+  const stage = await stageTools(session.deps, session.agent, session.state.stage)
+  if ('missing' in stage) {
+    await leave(session, missingTools(stage.missing))
+    return false
+  }
+  session.stage = stage.tools
+  return true
+}
+
+/** At shutdown, or because this process is needed for one run alone. No crash, no failure: another slot goes on. */
+async function handBack(session: Session): Promise<void> {
+  const data = { waits_for: 'slot', not_begun: notBegun(session.state) }
+  await append(session, [{ kind: 'run.parked', data }], { set: { release: true, ready_in_ms: 0 } })
+  session.deps.onReady()
+}
+
+const notBegun = (state: RunState): string[] =>
+  [...state.pending.values()].filter((call) => !call.hasBegun && !call.isUnknown).map((call) => call.id)
+
+async function failRun(deps: RunDeps, run: ClaimedRun, error: unknown): Promise<boolean> {
+  const message = error instanceof Error ? error.message : String(error)
+  try {
+    await endUnopened(deps, run, failed('INTERNAL_ERROR', `Muster failed while working on this run: ${message}`, null))
+    return true
+  } catch (again) {
+    deps.log.error({ run_id: run.id, err: again }, 'the failure could not be written; the run will be taken again')
+    return false
+  }
+}
+
+async function endUnopened(deps: RunDeps, run: ClaimedRun, end: End): Promise<void> {
+  const { id: runId, fence, ancestors } = run
+  await deps.journal.append({ runId, fence, events: [end.event], change: { set: end.set }, ancestors })
+}

@@ -1,0 +1,149 @@
+import { countCalls, type DoomLoopCount } from '../kernel/doom-loop.ts'
+import type { RequestedCall } from '../kernel/model-call.ts'
+import type { BlockedReason } from '../kernel/run.ts'
+import type { RunEvent, StepCall } from '../kernel/run-event.ts'
+import type { Tool } from '../kernel/tool.ts'
+import { completed, type End, failed } from './end.ts'
+import type { Session } from './session.ts'
+
+export interface JudgedCalls {
+  calls: StepCall[]
+  doomLoop: DoomLoopCount
+  /** Announcements of the calls that will be made, and the results of those that will not. */
+  events: RunEvent[]
+  /** The calls end the run: a doom loop, or the loop's exit. */
+  end: End | null
+}
+
+type Refusal = { message: string; blocked: BlockedReason | null }
+
+/**
+ * What becomes of each call that a step asked for. Calls to unknown tools and with arguments that do not fit are
+ * answered with what is wrong and count for the doom-loop guard like any other.
+ */
+export function judgeCalls(
+  session: Session,
+  requested: readonly RequestedCall[],
+  step: number,
+  refuseAll: Refusal | null,
+): JudgedCalls {
+  const { state, settings, stage } = session
+  const calls = uniqueCalls(requested, step)
+  const counted = calls.map(({ name, args }) => ({ name, args, isPoller: isPoller(stage.byName.get(name)) }))
+  const limits = { warn: settings.doom_loop_warn, stop: settings.doom_loop_stop }
+  const { after, verdicts } = countCalls(state.doomLoop, counted, limits)
+  const isStopped = verdicts.includes('stop') && !refuseAll
+  const events: RunEvent[] = []
+  let exit: { result: unknown } | null = null
+  calls.forEach((call, index) => {
+    const tool = stage.byName.get(call.name)
+    const parsed = parseCall(tool, call, [...stage.byName.keys()])
+    const refusal = refuseAll ?? doomLoopRefusal(verdicts[index], call.name) ?? parsed.refusal
+    if (!refusal && !exit && tool?.kind === 'finish_loop' && !isStopped) exit = { result: resultOf(parsed.args) }
+    const ends = exit !== null && tool?.kind === 'finish_loop'
+    if (refusal || ends || exit || isStopped) {
+      const why = refusal ?? (ends ? null : { message: 'The run ended before this call was made.', blocked: null })
+      events.push(settledCall(call, step, why))
+    } else if (tool) {
+      events.push(announcement(session, call, parsed.args, step, index, tool))
+    }
+  })
+  return {
+    calls,
+    doomLoop: after,
+    events,
+    end: isStopped ? doomLoopEnd(session, calls, verdicts) : exitOf(session, exit),
+  }
+}
+
+/** Providers repeat ids, or send none; in a run each is used once. */
+function uniqueCalls(requested: readonly RequestedCall[], step: number): StepCall[] {
+  const seen = new Set<string>()
+  return requested.map(({ id, name, input, metadata }, index) => {
+    const unique = id === '' || seen.has(id) ? `${id || 'call'}_${step}_${index + 1}` : id
+    seen.add(unique)
+    return { id: unique, name, args: parseJson(input), ...(metadata ? { metadata } : {}) }
+  })
+}
+
+/** The raw text where it is no JSON object: shown as it is, and never executed. */
+function parseJson(input: string): unknown {
+  if (input.trim() === '') return {}
+  try {
+    const value: unknown = JSON.parse(input)
+    return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : input
+  } catch {
+    return input
+  }
+}
+
+function parseCall(
+  tool: Tool | undefined,
+  call: StepCall,
+  known: readonly string[],
+): { args: unknown; refusal: Refusal | null } {
+  const refuse = (message: string) => ({ args: call.args, refusal: { message, blocked: null } })
+  if (!tool) {
+    const offer = known.length > 0 ? `The tools are: ${known.join(', ')}.` : 'There are no tools.'
+    return refuse(`There is no tool called "${call.name}". ${offer}`)
+  }
+  if (typeof call.args === 'string') return refuse('The arguments are no JSON object. Send them as one.')
+  const parsed = tool.parse(call.args)
+  return parsed.ok ? { args: parsed.args, refusal: null } : refuse(parsed.message)
+}
+
+const isPoller = (tool: Tool | undefined): boolean => tool?.kind === 'call' && tool.isPoller
+
+function doomLoopRefusal(verdict: string | undefined, name: string): Refusal | null {
+  if (verdict !== 'refuse' && verdict !== 'stop') return null
+  const message =
+    `You have called ${name} with exactly these arguments several times in a row. It was not called again: ` +
+    'the result would be the same. Try a different approach.'
+  return { message, blocked: 'doom_loop' }
+}
+
+function doomLoopEnd({ state }: Session, calls: readonly StepCall[], verdicts: readonly string[]): End {
+  const name = calls[verdicts.indexOf('stop')]?.name
+  const message = `Stopped by the doom loop guard: ${name} was called with the same arguments again and again.`
+  return failed('DOOM_LOOP', message, state.text || null)
+}
+
+function announcement(
+  { run }: Session,
+  { id, name }: StepCall,
+  args: unknown,
+  step: number,
+  index: number,
+  tool: Tool,
+): RunEvent {
+  const effect = tool.kind === 'call' ? tool.effect : 'run'
+  const key = `${run.id}:${step}:${index + 1}`
+  return { kind: 'tool.started', data: { step, call_id: id, name, args, key, effect } }
+}
+
+function settledCall({ id, name }: StepCall, step: number, refusal: Refusal | null): RunEvent {
+  return {
+    kind: 'tool.completed',
+    data: {
+      step,
+      call_id: id,
+      name,
+      result: refusal ? { error: refusal.message } : { finished: true },
+      is_error: refusal !== null,
+      blocked: refusal?.blocked ?? null,
+      started_at: new Date().toISOString(),
+      duration: 0,
+    },
+  }
+}
+
+function resultOf(args: unknown): unknown {
+  return typeof args === 'object' && args !== null && 'result' in args ? args.result : undefined
+}
+
+function exitOf({ state }: Session, exit: { result: unknown } | null): End | null {
+  if (!exit) return null
+  const { result } = exit
+  if (result === undefined || result === null || result === '') return completed(state.text)
+  return completed(typeof result === 'string' ? result : JSON.stringify(result))
+}

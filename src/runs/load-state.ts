@@ -1,0 +1,38 @@
+import type { Pool } from '../db/pool.ts'
+import { replayEvents } from '../journal/read.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { applyEvent, newState, type RunState } from './run-state.ts'
+
+interface Origin {
+  id: string
+  base_run_id: string | null
+  base_seq: number | null
+}
+
+/** Where a run stands after its journal, and after the journals of the runs it continues. */
+export async function loadState(pool: Pool, run: Origin): Promise<RunState> {
+  const state = newState()
+  for (const { runId, upTo } of await chainOf(pool, run)) {
+    for await (const { kind, data, at } of replayEvents(pool, runId, upTo)) {
+      // Events of sub-runs stand here for the stream only.
+      if ('run_id' in data) continue
+      applyEvent(state, { kind, data } as unknown as RunEvent, at.getTime()) // written by us; unknown kinds are ignored
+    }
+  }
+  return state
+}
+
+/** The journals to read, oldest first. */
+async function chainOf(pool: Pool, run: Origin): Promise<{ runId: string; upTo?: number }[]> {
+  const chain: { runId: string; upTo?: number }[] = [{ runId: run.id }]
+  let { base_run_id: baseId, base_seq: baseSeq } = run
+  while (baseId !== null) {
+    chain.unshift(baseSeq === null ? { runId: baseId } : { runId: baseId, upTo: baseSeq })
+    const { rows } = await pool.query<Origin>('select id, base_run_id, base_seq from agent_runs where id = $1', [
+      baseId,
+    ])
+    baseId = rows[0]?.base_run_id ?? null
+    baseSeq = rows[0]?.base_seq ?? null
+  }
+  return chain
+}

@@ -1,0 +1,33 @@
+import { wakeWaiting } from '../journal/wake.ts'
+import { idFrom } from '../kernel/id.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { askHumanArguments } from '../tools/run-tools.ts'
+import type { PendingCall } from './run-state.ts'
+import { append, type Session } from './session.ts'
+import { toEvent } from './tool-result.ts'
+
+/** Asks what was not asked yet and takes the answers that are there. Answers how many questions are open. */
+export async function settleQuestions(session: Session, calls: readonly PendingCall[]): Promise<number> {
+  const { deps, run } = session
+  const taskOf = new Map(calls.map((call) => [call, idFrom(call.key)]))
+  for (const [call, taskId] of taskOf) {
+    const { question } = askHumanArguments.parse(call.args)
+    await deps.askHuman.ask({ taskId, projectId: run.project_id, runId: run.id, agentId: run.agent_id, question })
+  }
+  const answers = await deps.askHuman.answers([...taskOf.values()])
+  const events: RunEvent[] = []
+  for (const [call, taskId] of taskOf) {
+    const answer = answers.get(taskId)
+    if (answer) events.push(toEvent(call, answer.answer, answer.isRefused))
+  }
+  if (events.length > 0) await append(session, events)
+  return calls.length - events.length
+}
+
+/** An answer that came between the look and the parking woke nobody. */
+export async function wakeIfAnswered({ deps, run, state }: Session): Promise<void> {
+  const taskIds = [...state.pending.values()].map((call) => idFrom(call.key))
+  if ((await deps.askHuman.answers(taskIds)).size === 0) return
+  await wakeWaiting(deps.pool, run.id, 'human')
+  deps.onReady()
+}

@@ -1,0 +1,101 @@
+import { getAgent } from '../agents/agents.ts'
+import type { Db } from '../db/pool.ts'
+import { insertRun } from '../journal/insert-run.ts'
+import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
+import { newId } from '../kernel/id.ts'
+import type { PauseReason, ResumeInput, Run, RunStatus } from '../kernel/run.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { getRun } from './read-runs.ts'
+import { requireEnabled } from './start.ts'
+
+type Settlement = Extract<RunEvent, { kind: 'call.settled' }>['data']
+
+interface PausedRow {
+  agent_id: string
+  status: RunStatus
+  pause_reason: PauseReason | null
+  completed_at: Date | null
+  step_count: number
+  max_steps: number | null
+  timeout: number | null
+  last_seq: number
+  rights: Record<string, unknown>
+  resumed_by: string | null
+}
+
+/**
+ * A new run that goes on where a paused one stopped: its history is that one's journal. Where the outcome of a call was
+ * unknown, the person's word is the call's result. A run is resumed once; the result goes on from there.
+ */
+export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
+  const paused = await lockPaused(db, projectId, runId)
+  requireOutcome(paused.pause_reason, input)
+  const agent = await getAgent(db, projectId, paused.agent_id)
+  requireEnabled(agent)
+  const id = newId()
+  const settled = await settlement(db, runId, input)
+  const { max_steps: maxSteps, timeout: timeoutMs } = { ...agentLimits(paused), ...given(input) }
+  await insertRun(db, {
+    id,
+    projectId,
+    agentId: agent.id,
+    trigger: { type: 'resume', resumed_from: runId, ...(settled ? { settled } : {}) },
+    input: input.input ?? null,
+    maxSteps,
+    timeoutMs,
+    resumedFrom: runId,
+    rights: paused.rights,
+    base: { runId, seq: paused.last_seq, steps: paused.step_count },
+  })
+  return getRun(db, projectId, id)
+}
+
+const agentLimits = ({ max_steps, timeout }: PausedRow) => ({ max_steps, timeout })
+
+const given = ({ max_steps, timeout }: ResumeInput) => ({
+  ...(max_steps === undefined ? {} : { max_steps }),
+  ...(timeout === undefined ? {} : { timeout }),
+})
+
+async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
+  const { rows } = await db.query<PausedRow>(
+    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights,
+       (select id from agent_runs n where n.resumed_from = r.id limit 1) as resumed_by
+     from agent_runs r where id = $1 and project_id = $2 for update`,
+    [runId, projectId],
+  )
+  const row = rows[0]
+  if (!row) throw runNotFound()
+  if (row.status !== 'paused') throw conflict(`Only a paused run can be resumed; this one is ${row.status}.`)
+  if (row.completed_at === null) throw conflict(waitSentence(row.pause_reason))
+  if (row.resumed_by) throw conflict('This run was resumed already.', { run_id: row.resumed_by })
+  return row
+}
+
+const waitSentence = (reason: PauseReason | null): string =>
+  reason === 'human'
+    ? 'This run waits for an answer: complete its task and it goes on by itself.'
+    : 'This run goes on by itself when the project is no longer halted.'
+
+function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeInput): void {
+  const isUnknown = reason === 'outcome_unknown'
+  if (isUnknown && !outcome) {
+    throw invalidRequest('Say what became of the call: outcome must be "done" or "not_done".')
+  }
+  if (!isUnknown && (outcome || result !== undefined)) {
+    throw invalidRequest('outcome and result are for runs that paused with outcome_unknown.')
+  }
+}
+
+/** What the person said travels with the trigger: the new run's owner journals it as its first act. */
+async function settlement(db: Db, runId: string, { outcome, result }: ResumeInput): Promise<Settlement | null> {
+  if (!outcome) return null
+  const { rows } = await db.query<{ data: { call_id?: string } }>(
+    `select data from run_events where run_id = $1 and kind = 'run.paused' and not data ? 'run_id'
+     order by seq desc limit 1`,
+    [runId],
+  )
+  const callId = rows[0]?.data.call_id
+  if (callId === undefined) throw new Error('a run paused with outcome_unknown does not say which call')
+  return { call_id: callId, outcome, result: result ?? null }
+}

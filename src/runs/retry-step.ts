@@ -1,0 +1,83 @@
+import type { ModelOutcome } from '../kernel/model-call.ts'
+import type { StepUsage } from '../kernel/run.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { type End, failed, stopped } from './end.ts'
+import { append, remainingMs, type Session, spend, withChange } from './session.ts'
+
+const MOST_RETRIES = 4
+const MOST_WAITING_MS = 60_000
+const FIRST_WAIT_MS = 500
+/** A longer wait holds no slot. */
+const PARK_ABOVE_MS = 1_000
+
+export interface FailedCall {
+  outcome: Extract<ModelOutcome, { kind: 'failed' }>
+  usage: StepUsage
+  step: number
+  windDown: 'step_limit' | 'timeout' | null
+}
+
+/** The call is made again, after a while, or the run ends. What the call cost is counted either way. */
+export async function afterFailure(session: Session, failure: FailedCall): Promise<'again' | 'left'> {
+  const { outcome, usage, step } = failure
+  const { state } = session
+  const change = spend(session, usage)
+  const waitMs = waitBefore(session, outcome)
+  if (waitMs === null) {
+    const end = giveUp(session, failure)
+    await append(session, [end.event], withChange(change, end.set))
+    return 'left'
+  }
+  const restarted: RunEvent = {
+    kind: 'step.restarted',
+    data: {
+      step,
+      reason: 'failed',
+      message: outcome.message,
+      usage,
+      attempt: state.attempts + 1,
+      wait: waitMs,
+      ...(outcome.text ? { text: outcome.text } : {}),
+    },
+  }
+  if (waitMs > PARK_ABOVE_MS) {
+    const parked: RunEvent = { kind: 'run.parked', data: { waits_for: 'backoff' } }
+    await append(session, [restarted, parked], {
+      ...withChange(change, { waits_for: 'backoff', release: true, ready_in_ms: waitMs }),
+    })
+    return 'left'
+  }
+  await append(session, [restarted], change)
+  await pause(session, waitMs)
+  return 'again'
+}
+
+/** Null: not again. Retry-After is honoured as far as the whole waiting stays within a minute. */
+function waitBefore(session: Session, { isRetryable, retryAfterMs }: FailedCall['outcome']): number | null {
+  const { attempts, waitedMs } = session.state
+  if (!isRetryable || attempts >= MOST_RETRIES) return null
+  const jitter = 0.75 + Math.random() / 2
+  const waitMs = Math.round(Math.max(retryAfterMs ?? 0, FIRST_WAIT_MS * 2 ** attempts * jitter))
+  const leftMs = remainingMs(session, session.settings.grace_period)
+  if (waitedMs + waitMs > MOST_WAITING_MS || (leftMs !== null && waitMs >= leftMs)) return null
+  return waitMs
+}
+
+function giveUp({ state }: Session, { outcome, windDown }: FailedCall): End {
+  const text = outcome.text || state.text || null
+  // The limit was reached before the provider failed: the run pauses, with what there is.
+  if (windDown) return stopped(windDown, text)
+  const tries = state.attempts > 0 ? ` (tried ${state.attempts + 1} times)` : ''
+  return failed('MODEL_ERROR', `${outcome.message}${tries}`, text)
+}
+
+async function pause(session: Session, waitMs: number): Promise<void> {
+  const { signal, end } = session.control.signalFor(remainingMs(session))
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, waitMs)
+  signal.addEventListener('abort', () => resolve(), { once: true })
+  if (signal.aborted) resolve()
+  await promise
+  clearTimeout(timer)
+  end()
+}

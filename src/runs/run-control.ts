@@ -1,0 +1,67 @@
+/**
+ * cancel: people said so · hand_back: this process stops, or needs itself for another run · lapse: the run may be
+ * somebody else's by now. They stay; a deadline is about one call.
+ */
+export type Interruption = 'cancel' | 'hand_back' | 'lapse'
+
+export interface CallSignal {
+  signal: AbortSignal
+  /** Why the signal fired, or null. */
+  cause(): Interruption | 'deadline' | null
+  /** The call is over: its timer and its listener are dropped. */
+  end(): void
+}
+
+/** What others may do to a run under way, and how its calls hear of it. */
+export interface RunControl {
+  interrupt(reason: Interruption): void
+  interruption(): Interruption | null
+  /** The run shall give its slot back at its next step; the call under way may end. */
+  askToYield(): void
+  isAskedToYield(): boolean
+  /** A signal for one model call or one round of tools, which fires at the deadline too. */
+  signalFor(remainingMs: number | null): CallSignal
+}
+
+/** Timers take no more; a later deadline is looked at again. */
+const LONGEST_TIMER_MS = 2_147_483_647
+
+export function createRunControl(): RunControl {
+  let interruption: Interruption | null = null
+  let mustYield = false
+  const open = new Set<AbortController>()
+  return {
+    interrupt: (reason) => {
+      // A run that may be another's must not write, whatever else was asked.
+      if (interruption === null || reason === 'lapse') interruption = reason
+      for (const controller of open) controller.abort(reason)
+    },
+    interruption: () => interruption,
+    askToYield: () => {
+      mustYield = true
+    },
+    isAskedToYield: () => mustYield,
+    signalFor: (remainingMs) => {
+      const controller = new AbortController()
+      let isLate = false
+      let timer: NodeJS.Timeout | null = null
+      if (interruption) controller.abort(interruption)
+      if (remainingMs !== null) {
+        const onDeadline = (): void => {
+          isLate = true
+          controller.abort('deadline')
+        }
+        timer = setTimeout(onDeadline, Math.min(Math.max(0, remainingMs), LONGEST_TIMER_MS))
+      }
+      open.add(controller)
+      return {
+        signal: controller.signal,
+        cause: () => interruption ?? (isLate ? 'deadline' : null),
+        end: () => {
+          if (timer) clearTimeout(timer)
+          open.delete(controller)
+        },
+      }
+    },
+  }
+}

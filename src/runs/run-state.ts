@@ -1,0 +1,251 @@
+// Where a run stands, as its journal says. The owner applies each event after its commit, whoever takes the run over
+// applies them all: the same function, so that a recovered run cannot stand anywhere else.
+import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
+import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import type { ToolEffect } from '../kernel/tool.ts'
+import { assistantMessage, resultPart, userMessage } from './messages.ts'
+
+/** A call that was announced and has no result yet. */
+export interface PendingCall {
+  id: string
+  name: string
+  args: unknown
+  key: string
+  effect: ToolEffect | 'run'
+  step: number
+  attempt: number
+  /** An earlier owner died or left after the announcement: nobody knows whether it was made. */
+  isUnknown: boolean
+  /** This owner has made it, or is making it. */
+  hasBegun: boolean
+}
+
+export interface RunState {
+  /** The first one is the system message, which each call sets anew. */
+  messages: LanguageModelV4Message[]
+  /** Model calls so far, with those of the runs this one continues. */
+  steps: number
+  ownSteps: number
+  /** Which step of a sequential agent, which iteration of a loop. */
+  stage: number
+  pending: Map<string, PendingCall>
+  doomLoop: DoomLoopCount
+  /** The newest text that a step produced, finished or not. */
+  text: string
+  woundDown: 'step_limit' | 'timeout' | null
+  /** Of the model call that is due. */
+  attempts: number
+  waitedMs: number
+  /** A model call may have been under way when its owner died. */
+  mayHaveLostCall: boolean
+  isCompacted: boolean
+  /** What the provider counted for the messages so far; what came since is estimated. */
+  countedTokens: number
+  uncountedFrom: number
+  pausedMs: number
+  pausedAt: number | null
+  hasStarted: boolean
+  /** Given to the run, and not yet shown to the model. */
+  heldInput: string | null
+}
+
+export function newState(): RunState {
+  return {
+    messages: [{ role: 'system', content: '' }],
+    steps: 0,
+    ownSteps: 0,
+    stage: 0,
+    pending: new Map(),
+    doomLoop: noCallsYet,
+    text: '',
+    woundDown: null,
+    attempts: 0,
+    waitedMs: 0,
+    mayHaveLostCall: false,
+    isCompacted: false,
+    countedTokens: 0,
+    uncountedFrom: 0,
+    pausedMs: 0,
+    pausedAt: null,
+    hasStarted: false,
+    heldInput: null,
+  }
+}
+
+/** `at` in milliseconds; it matters for waits only. */
+export function applyEvent(state: RunState, event: RunEvent, at: number): void {
+  switch (event.kind) {
+    case 'run.started':
+      beginRun(state, event.data.input)
+      return
+    case 'step.completed':
+      completeStep(state, event.data)
+      return
+    case 'step.restarted':
+      restartStep(state, event.data)
+      return
+    case 'tool.started': {
+      const { call_id, step, name, args, key, effect } = event.data
+      state.pending.set(call_id, {
+        id: call_id,
+        name,
+        args,
+        key,
+        effect,
+        step,
+        attempt: 1,
+        isUnknown: false,
+        hasBegun: false,
+      })
+      return
+    }
+    case 'tool.completed':
+      state.pending.delete(event.data.call_id)
+      addResult(state, resultPart(event.data))
+      if (state.heldInput !== null && state.pending.size === 0) giveInput(state)
+      return
+    case 'call.settled':
+      settleByPerson(state, event.data)
+      return
+    case 'stage.completed':
+      state.stage = event.data.stage + 1
+      beginStage(state, event.data)
+      return
+    case 'context.compacted':
+      compact(state, event.data)
+      return
+    case 'run.recovered':
+      doubtCalls(state, [])
+      state.mayHaveLostCall = state.hasStarted && state.pending.size === 0
+      return
+    case 'run.parked':
+      if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
+      return
+    case 'run.paused':
+      state.pausedAt = at
+      if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
+      return
+    case 'run.continued':
+      if (state.pausedAt !== null) state.pausedMs += at - state.pausedAt
+      state.pausedAt = null
+      return
+    case 'run.completed':
+    case 'run.failed':
+    case 'run.cancelled':
+    case 'run.cancel_requested':
+    case 'tool.progress':
+    case 'budget.crossed':
+      return
+    default:
+      // Written by a newer release; what this one does not know it cannot act on.
+      event satisfies never
+  }
+}
+
+/** A run that continues another has that one's state; its own limits count from here. */
+function beginRun(state: RunState, input: unknown): void {
+  state.hasStarted = true
+  state.ownSteps = 0
+  state.woundDown = null
+  state.attempts = 0
+  state.waitedMs = 0
+  state.mayHaveLostCall = false
+  state.pausedMs = 0
+  state.pausedAt = null
+  state.heldInput = input === null ? null : typeof input === 'string' ? input : JSON.stringify(input)
+  if (state.pending.size === 0) giveInput(state)
+}
+
+/** What a run is given comes after the results of the calls it inherited. */
+function giveInput(state: RunState): void {
+  if (state.heldInput !== null) state.messages.push(userMessage(state.heldInput))
+  else if (state.messages.at(-1)?.role === 'assistant') state.messages.push(userMessage('Go on where you stopped.'))
+  state.heldInput = null
+}
+
+function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.completed' }>['data']): void {
+  state.steps = data.step
+  state.ownSteps++
+  state.attempts = 0
+  state.waitedMs = 0
+  state.mayHaveLostCall = false
+  state.isCompacted = false
+  if (data.text !== '') state.text = data.text
+  if (data.loop) state.doomLoop = data.loop
+  if (data.wind_down) state.woundDown = data.wind_down
+  const message = assistantMessage(data.text, data.tool_calls, data.reasoning ?? [])
+  if (message) state.messages.push(message)
+  state.countedTokens = data.usage.input_tokens + data.usage.output_tokens
+  state.uncountedFrom = state.messages.length
+}
+
+function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.restarted' }>['data']): void {
+  state.mayHaveLostCall = false
+  if (data.text) state.text = data.text
+  if (data.reason !== 'failed') return
+  state.attempts = data.attempt ?? state.attempts + 1
+  state.waitedMs += data.wait ?? 0
+}
+
+function addResult(state: RunState, part: LanguageModelV4ToolResultPart): void {
+  const last = state.messages.at(-1)
+  if (last?.role === 'tool') last.content.push(part)
+  else state.messages.push({ role: 'tool', content: [part] })
+}
+
+/** The model gets the person's word as the call's result; the call is not repeated. */
+function settleByPerson(state: RunState, data: Extract<RunEvent, { kind: 'call.settled' }>['data']): void {
+  const call = state.pending.get(data.call_id)
+  if (!call) return
+  state.pending.delete(call.id)
+  const isDone = data.outcome === 'done'
+  const result = isDone
+    ? (data.result ?? { done: true })
+    : { error: 'This call was not carried out. A person checked it.' }
+  addResult(state, resultPart({ call_id: call.id, name: call.name, result, is_error: !isDone }))
+  if (state.heldInput !== null && state.pending.size === 0) giveInput(state)
+}
+
+/** A sequential agent hands the output on; a loop goes on with everything it has said. */
+function beginStage(state: RunState, { output, stage, next }: StageEnd): void {
+  if (next === 'history') {
+    state.messages.push(userMessage(`Round ${stage + 2}. Go on, or call finish_loop when the work is done.`))
+    return
+  }
+  state.messages = [{ role: 'system', content: '' }, userMessage(output)]
+  resetCount(state)
+}
+
+type StageEnd = Extract<RunEvent, { kind: 'stage.completed' }>['data']
+
+/** The task stays, the older messages become a summary, the newest stay as they were. */
+function compact(state: RunState, { summary, keep }: { summary: string; keep: number }): void {
+  const task = state.messages[1]
+  const newest = keep > 0 ? state.messages.slice(-keep) : []
+  const note = `What happened so far, in short:\n${summary}`
+  const isTask = task?.role === 'user'
+  const begin = userMessage(...(isTask ? textsOf(task) : []), note)
+  state.messages = [{ role: 'system', content: '' }, begin, ...newest]
+  state.isCompacted = true
+  resetCount(state)
+}
+
+function textsOf(message: LanguageModelV4Message): string[] {
+  if (message.role !== 'user') return []
+  return message.content.flatMap((part) => (part.type === 'text' ? [part.text] : []))
+}
+
+function resetCount(state: RunState): void {
+  state.countedTokens = 0
+  state.uncountedFrom = 0
+}
+
+/** Whoever left took with it what became of the calls it had begun. */
+function doubtCalls(state: RunState, notBegun: readonly string[]): void {
+  for (const call of state.pending.values()) {
+    if (call.effect === 'run' || notBegun.includes(call.id)) continue
+    call.attempt++
+    call.isUnknown = true
+  }
+}

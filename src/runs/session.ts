@@ -1,0 +1,113 @@
+// A run in the hands of its owner: its row as claimed, the definitions it follows, where it stands, and how it writes.
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
+import type { Pool } from '../db/pool.ts'
+import type { Journal } from '../journal/append.ts'
+import type { ClaimedRun } from '../journal/claim.ts'
+import type { RunChange } from '../journal/run-change.ts'
+import type { Agent, ModelChoice } from '../kernel/agent.ts'
+import type { Log } from '../kernel/log.ts'
+import type { Model } from '../kernel/model-call.ts'
+import type { Settings } from '../kernel/project.ts'
+import type { StepUsage } from '../kernel/run.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import type { Tool } from '../kernel/tool.ts'
+import type { RunControl } from './run-control.ts'
+import { applyEvent, type RunState } from './run-state.ts'
+
+/** What runs need from the rest of the system; wired in bin/. */
+export interface RunDeps {
+  pool: Pool
+  journal: Journal
+  log: Log
+  /** Null: there is no such provider. */
+  resolveModel: (choice: ModelChoice) => Promise<Model | null>
+  /** The tools by these names, and the names that nothing answers to. */
+  resolveTools: (projectId: string, names: readonly string[]) => Promise<{ tools: Tool[]; missing: string[] }>
+  /** The text behind a prompt_id; null where there is none. */
+  resolvePrompt: (projectId: string, promptId: string) => Promise<string | null>
+  isHalted: (projectId: string) => boolean
+  /** Text of the step under way, as it arrives. */
+  onText: (runId: string, step: number, offset: number, text: string) => void
+  /** Runs became ready in the database: somebody may take them. */
+  onReady: () => void
+  askHuman: AskHuman
+}
+
+/** Makes the task that asks people, once per id, and reads the answer where there is one. */
+export interface AskHuman {
+  ask(question: { taskId: string; projectId: string; runId: string; agentId: string; question: string }): Promise<void>
+  answers(taskIds: readonly string[]): Promise<Map<string, { answer: unknown; isRefused: boolean }>>
+}
+
+export interface Definition {
+  agent: Agent
+  settings: Settings
+}
+
+export interface Session {
+  run: ClaimedRun
+  agent: Agent
+  settings: Settings
+  state: RunState
+  control: RunControl
+  deps: RunDeps
+  model: Model
+  stage: StageTools
+  prompt: string
+  claimedAtMs: number
+  /** Reserved of the agent's allocation for the call under way. */
+  reserved: number
+}
+
+/** What the current stage of the pipeline may call. */
+export interface StageTools {
+  index: number
+  byName: ReadonlyMap<string, Tool>
+  faces: readonly LanguageModelV4FunctionTool[]
+}
+
+/** Somebody else owns the run now, or it is gone: this process must not touch it any more. */
+export class RunLost extends Error {}
+
+/** Commits the events, then lets them become part of where the run stands. */
+export async function append(session: Session, events: readonly RunEvent[], change?: RunChange): Promise<void> {
+  const { run, deps, state } = session
+  const { ancestors } = run
+  const answer = await deps.journal.append({
+    runId: run.id,
+    fence: run.fence,
+    events,
+    ancestors,
+    ...(change ? { change } : {}),
+  })
+  if (answer.status !== 'written') throw new RunLost(answer.status)
+  for (const event of events) applyEvent(state, event, 0)
+}
+
+/** Since the run was started, without the time it waited for people. */
+export const elapsedMs = ({ run, state, claimedAtMs }: Session): number =>
+  run.age - state.pausedMs + performance.now() - claimedAtMs
+
+/** Until the run's deadline, or until the grace after it is over; null where it has none. */
+export function remainingMs(session: Session, graceMs = 0): number | null {
+  const { timeout } = session.run
+  return timeout === null ? null : timeout + graceMs - elapsedMs(session)
+}
+
+/** What the events of a call mean for the row: tokens are added, a reservation is given back. */
+export function spend(session: Session, usage: StepUsage): RunChange {
+  const settled = session.reserved
+  session.reserved = 0
+  return {
+    inputTokens: usage.input_tokens,
+    outputTokens: usage.output_tokens,
+    ...(usage.cost_usd === null ? {} : { costUsd: usage.cost_usd }),
+    ...(settled > 0 ? { settled } : {}),
+    ...(usage.estimated ? { set: { usage_estimated: true } } : {}),
+  }
+}
+
+export const withChange = (change: RunChange, set: RunChange['set']): RunChange => ({
+  ...change,
+  set: { ...change.set, ...set },
+})

@@ -1,0 +1,140 @@
+// The tool calls of a step. Their announcement is committed; here they are made, all at once, and each result is
+// committed as soon as it is there. What waits for others (a sub-run, a person) parks the run.
+import { fault } from '../kernel/fault.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import type { CallTool } from '../kernel/tool.ts'
+import { executeTool } from '../tools/execute-tool.ts'
+import { settleChildren } from './children.ts'
+import { waiting } from './end.ts'
+import { settleQuestions } from './questions.ts'
+import type { CallSignal } from './run-control.ts'
+import type { PendingCall } from './run-state.ts'
+import { append, remainingMs, type Session } from './session.ts'
+import { toEvent } from './tool-result.ts'
+
+const MOST_AT_ONCE = 16
+
+/** again: every call that can be settled now is · park: what is left waits for others. */
+export type Settled = { next: 'again' } | { next: 'outcome_unknown'; callId: string } | { next: 'park'; for: Waits }
+export interface Waits {
+  children: boolean
+  human: boolean
+}
+
+export async function settleCalls(session: Session): Promise<Settled> {
+  const { state, stage, control, run, deps } = session
+  const pending = [...state.pending.values()]
+  const unknown = pending.find((call) => call.effect === 'unsafe' && call.isUnknown)
+  const callable = pending.filter((call) => call.effect !== 'run' && !(call.effect === 'unsafe' && call.isUnknown))
+  if (callable.length > 0) {
+    const call = control.signalFor(remainingMs(session))
+    await makeCalls(session, callable, call)
+    call.end()
+    if (control.interruption() || deps.isHalted(run.project_id)) return { next: 'again' }
+  }
+  const ofRun = pending.filter((one) => one.effect === 'run')
+  const spawns = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'spawn_agent')
+  const questions = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'ask_human')
+  const openChildren = spawns.length > 0 ? await settleChildren(session, spawns) : 0
+  const openQuestions = questions.length > 0 ? await settleQuestions(session, questions) : 0
+  if (unknown && openChildren + openQuestions === 0) return { next: 'outcome_unknown', callId: unknown.id }
+  if (openChildren + openQuestions > 0) {
+    return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0 } }
+  }
+  return { next: 'again' }
+}
+
+/** Results that arrive while an earlier one is being committed go out together with the next commit. */
+async function makeCalls(session: Session, calls: readonly PendingCall[], signal: CallSignal): Promise<void> {
+  const queue = [...calls]
+  let done: RunEvent[] = []
+  let writing: Promise<void> | null = null
+  const flush = async (): Promise<void> => {
+    while (done.length > 0) {
+      const events = done
+      done = []
+      await append(session, events)
+    }
+    writing = null
+  }
+  const worker = async (): Promise<void> => {
+    for (let call = queue.shift(); call; call = queue.shift()) {
+      const event = await makeCall(session, call, signal)
+      if (!event) continue
+      done.push(event)
+      writing ??= flush()
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(MOST_AT_ONCE, queue.length) }, worker))
+  while (writing) await writing
+}
+
+/** Null: it was not made, or what became of it is not known; the run is about to stop. */
+async function makeCall(session: Session, call: PendingCall, signal: CallSignal): Promise<RunEvent | null> {
+  const { run, settings, stage, deps, control } = session
+  const tool = stage.byName.get(call.name)
+  if (signal.cause() === 'deadline') return timedOut(call, null)
+  if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return null
+  if (tool?.kind !== 'call') return toEvent(call, { error: `There is no tool called "${call.name}" any more.` }, true)
+  await fault('tool.before')
+  call.hasBegun = true
+  const startedAt = Date.now()
+  const outcome = await execute(session, tool, call, signal)
+  await fault('tool.after_effect_before_commit')
+  if (outcome.cause === 'aborted') {
+    if (signal.cause() === 'deadline') return timedOut(call, startedAt)
+    // What the call did is unknown: another attempt has the same key, and an unsafe one is for people to judge.
+    if (signal.cause() !== 'cancel') return null
+  }
+  const event = toEvent(call, outcome.result, outcome.isError, startedAt)
+  if (outcome.rawBytes !== undefined && outcome.rawBytes > settings.tool_output_limit) {
+    deps.log.info({ run_id: run.id, tool: call.name, bytes: outcome.rawBytes }, 'a tool result was cut')
+  }
+  return event
+}
+
+function execute(session: Session, tool: CallTool, call: PendingCall, signal: CallSignal) {
+  const { run, settings, deps } = session
+  const context = {
+    signal: signal.signal,
+    key: call.key,
+    attempt: call.attempt,
+    run_id: run.id,
+    project_id: run.project_id,
+    log: deps.log,
+    emit: (progress: Readonly<Record<string, unknown>>) => {
+      void append(session, [{ kind: 'tool.progress', data: { step: call.step, call_id: call.id, progress } }]).catch(
+        () => {},
+      )
+    },
+  }
+  return executeTool(tool, call.args, context, {
+    timeoutMs: tool.timeoutMs ?? settings.tool_timeout,
+    outputLimitBytes: settings.tool_output_limit,
+    // People who cancel get a clean end where the tool allows one; a deadline waits for nobody.
+    drainMs: () => (signal.cause() === 'cancel' ? settings.cancel_drain : 0),
+  })
+}
+
+function timedOut(call: PendingCall, startedAt: number | null): RunEvent {
+  const error = 'The time of the run was up before this call answered.'
+  return toEvent(call, { error }, true, startedAt ?? Date.now(), 'timeout')
+}
+
+/** Without a slot until a sub-run ends, a person answers, or the run's time is up. */
+export async function park(session: Session, waits: Waits): Promise<void> {
+  if (waits.human) {
+    const end = waiting('human', [])
+    await append(session, [end.event], { set: end.set })
+  } else {
+    const leftMs = remainingMs(session)
+    await append(session, [{ kind: 'run.parked', data: { waits_for: 'children' } }], {
+      set: {
+        waits_for: 'children',
+        release: true,
+        ...(leftMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(leftMs)) }),
+      },
+    })
+  }
+  await fault('park.after_commit')
+}

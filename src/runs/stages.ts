@@ -1,0 +1,53 @@
+import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
+import type { Agent } from '../kernel/agent.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import type { Tool } from '../kernel/tool.ts'
+import { completed, type End } from './end.ts'
+import type { RunDeps, Session, StageTools } from './session.ts'
+
+const DEFAULT_ITERATIONS = 10
+
+/** A pass through the pipeline ended with this text: is the run done, or what comes next? */
+export function nextStage(
+  { agent, state }: Session,
+  output: string,
+): { end: End; event?: never } | { end: null; event: RunEvent } {
+  const { stage } = state
+  switch (agent.flow_type) {
+    case 'single':
+      return { end: completed(output) }
+    case 'sequential':
+      if (stage + 1 >= agent.steps.length) return { end: completed(output) }
+      return { end: null, event: { kind: 'stage.completed', data: { stage, output, next: 'output' } } }
+    case 'loop':
+      if (stage + 1 >= (agent.max_iterations ?? DEFAULT_ITERATIONS)) return { end: completed(output) }
+      return { end: null, event: { kind: 'stage.completed', data: { stage, output, next: 'history' } } }
+  }
+}
+
+/** The tools of a stage: a sequential step may name its own; a loop always has its exit. */
+export async function stageTools(
+  deps: Pick<RunDeps, 'resolveTools'>,
+  agent: Agent,
+  stage: number,
+): Promise<{ tools: StageTools } | { missing: string[] }> {
+  const own = agent.flow_type === 'sequential' ? agent.steps[stage]?.tools : undefined
+  const names = [...(own ?? agent.tools)]
+  if (agent.flow_type === 'loop' && !names.includes('finish_loop')) names.push('finish_loop')
+  const { tools, missing } = await deps.resolveTools(agent.project_id, names)
+  if (missing.length > 0) return { missing }
+  const byName = new Map<string, Tool>(tools.map((tool) => [tool.name, tool]))
+  return { tools: { index: stage, byName, faces: tools.map(faceOf) } }
+}
+
+/** Made once per tool, so that a provider's client and the token estimate see the same object at every step. */
+const faces = new WeakMap<Tool, LanguageModelV4FunctionTool>()
+
+function faceOf(tool: Tool): LanguageModelV4FunctionTool {
+  const known = faces.get(tool)
+  if (known) return known
+  const { name, description, inputSchema } = tool
+  const face: LanguageModelV4FunctionTool = { type: 'function', name, description, inputSchema: { ...inputSchema } }
+  faces.set(tool, face)
+  return face
+}

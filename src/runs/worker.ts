@@ -1,0 +1,223 @@
+// One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes over
+// what the dead leave behind, and gives back what it holds when it stops.
+import { loadAgents } from '../agents/agents.ts'
+import { explainFailure } from '../db/failures.ts'
+import type { Pool } from '../db/pool.ts'
+import { loadSettings } from '../identity/settings.ts'
+import { type ClaimedRun, claimRuns, isSuspectWaiting } from '../journal/claim.ts'
+import type { Hub } from '../journal/hub.ts'
+import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
+import { releaseOwn, releaseOwnerless, takeOver } from '../journal/take-over.ts'
+import { CANCEL_CHANNEL, HALT_CHANNEL, READY_CHANNEL, tellProcesses } from '../journal/wake.ts'
+import { fault } from '../kernel/fault.ts'
+import type { Log } from '../kernel/log.ts'
+import { createDispatcher } from '../queue/dispatcher.ts'
+import { type Presence, startPresence } from '../queue/presence.ts'
+import { findCancelled } from './cancel.ts'
+import { executeRun } from './execute-run.ts'
+import { haltedProjects } from './halt.ts'
+import { createRunControl, type RunControl } from './run-control.ts'
+import type { Definition, RunDeps } from './session.ts'
+
+export interface WorkerOptions {
+  url: string
+  pool: Pool
+  hub: Hub
+  log: Log
+  /** 0: this process starts runs and shows them, and works on none. */
+  slots: number
+  leaseMs: number
+  isAlone: boolean
+  deps: Omit<RunDeps, 'isHalted' | 'onText' | 'onReady'>
+}
+
+export interface RunWorker {
+  /** Runs became ready: taken here where a slot is free, offered to other processes where none is. */
+  onReady(): void
+  texts: LiveTexts
+  /** How many runs are under way here. */
+  active(): number
+  stop(): Promise<void>
+}
+
+const SWEEP_EVERY_MS = 1_000
+/** Calls under way may end by themselves for so long when this process stops. */
+const PATIENCE_MS = 8_000
+
+interface Claimed extends ClaimedRun {
+  definition: Definition | null
+}
+
+export async function startRunWorker(options: WorkerOptions): Promise<RunWorker> {
+  const { pool, hub, log } = options
+  const controls = new Map<string, RunControl>()
+  const ancestorsOf = new Map<string, readonly string[]>()
+  let halted: ReadonlySet<string> = await haltedProjects(pool)
+  /** Runs may be ours in the database and in nobody's hands: a claim or a write was cut off. */
+  let mayHaveStrays = true
+  let isStarted = false
+  let isStopped = false
+
+  const deps: RunDeps = {
+    ...options.deps,
+    isHalted: (projectId) => halted.has(projectId),
+    onText: (runId, step, offset, text) => texts.add({ runId, step, offset, text }, ancestorsOf.get(runId) ?? []),
+    onReady,
+  }
+  const dispatcher = createDispatcher<Claimed>({
+    slots: options.slots,
+    claim,
+    isSuspectWaiting: () => isSuspectWaiting(pool),
+    work,
+    onFull: offerToOthers,
+    onYield: (isUrgent) => {
+      for (const control of controls.values()) {
+        if (isUrgent) control.interrupt('hand_back')
+        else control.askToYield()
+      }
+    },
+    log,
+  })
+  const presence: Presence = await startPresence({
+    url: options.url,
+    pool,
+    slots: options.slots,
+    leaseMs: options.leaseMs,
+    isAlone: options.isAlone,
+    channels: [READY_CHANNEL, CANCEL_CHANNEL, HALT_CHANNEL],
+    log,
+    onNotification,
+    onListening: poke,
+    onDeath: async (workerId, forget) => {
+      const count = await takeOver(pool, workerId, forget)
+      if (count > 0) log.warn({ worker: workerId, runs: count }, 'runs of a dead process were taken over')
+      poke()
+    },
+    onLapse: () => {
+      for (const control of controls.values()) control.interrupt('lapse')
+    },
+    onReturn: async () => {
+      mayHaveStrays = true
+    },
+  })
+  const texts = createLiveTexts({ db: pool, hub, hasOthers: () => presence.hasOthers(), log })
+  let offering: Promise<void> | null = null
+  const sweeping = sweep()
+  isStarted = true
+  poke()
+
+  return {
+    onReady,
+    texts,
+    active: () => dispatcher.active(),
+    stop: async () => {
+      isStopped = true
+      for (const control of controls.values()) control.askToYield()
+      const hurry = setTimeout(() => {
+        for (const control of controls.values()) control.interrupt('hand_back')
+      }, PATIENCE_MS)
+      await dispatcher.stop()
+      clearTimeout(hurry)
+      await sweeping
+      await offering
+      texts.stop()
+      await presence.stop()
+      // What was handed back a moment ago is for somebody else to take.
+      if (options.slots > 0) await tellProcesses(pool, READY_CHANNEL).catch(() => {})
+    },
+  }
+
+  function onReady(): void {
+    if (isStopped) return
+    if (dispatcher.free() > 0) dispatcher.poke()
+    else offerToOthers()
+  }
+
+  /** What is heard while this process is being set up is looked for when it is. */
+  function poke(): void {
+    if (isStarted) dispatcher.poke()
+  }
+
+  function offerToOthers(): void {
+    offering ??= tellProcesses(pool, READY_CHANNEL)
+      .catch((error: unknown) => log.debug({ err: error }, 'other processes will see ready runs at their next sweep'))
+      .finally(() => {
+        offering = null
+      })
+  }
+
+  function onNotification(channel: string, payload: string): void {
+    if (channel === READY_CHANNEL) poke()
+    if (channel === CANCEL_CHANNEL) controls.get(payload)?.interrupt('cancel')
+    if (channel === HALT_CHANNEL) void refreshHalted().catch(() => {})
+  }
+
+  async function claim(limit: number, suspects: boolean): Promise<Claimed[]> {
+    await fault('claim.before')
+    try {
+      const runs = await claimRuns(pool, { owner: presence.ownerId(), limit, suspects })
+      const definitionOf = runs.length > 0 ? await define(runs) : () => null
+      return runs.map((run) => ({ ...run, definition: definitionOf(run) }))
+    } catch (error) {
+      mayHaveStrays = true
+      throw error
+    }
+  }
+
+  /** Everything that runs which were claimed together follow, in two queries. */
+  async function define(runs: readonly ClaimedRun[]): Promise<(run: ClaimedRun) => Definition | null> {
+    const agents = await loadAgents(pool, [...new Set(runs.map((run) => run.agent_id))])
+    const settings = await loadSettings(pool, [...new Set(runs.map((run) => run.project_id))])
+    return (run) => {
+      const agent = agents.get(run.agent_id)
+      const ofProject = settings.get(run.project_id)
+      return agent && ofProject ? { agent, settings: ofProject } : null
+    }
+  }
+
+  async function work(run: Claimed): Promise<void> {
+    const control = createRunControl()
+    controls.set(run.id, control)
+    if (run.ancestors.length > 0) ancestorsOf.set(run.id, run.ancestors)
+    hub.poke(run.id)
+    try {
+      const isSettled = await executeRun(deps, run, run.definition, control)
+      if (!isSettled) mayHaveStrays = true
+    } finally {
+      controls.delete(run.id)
+      ancestorsOf.delete(run.id)
+      texts.drop(run.id)
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    while (!isStopped) {
+      try {
+        await refreshHalted()
+        for (const id of await findCancelled(pool, presence.ownerId())) controls.get(id)?.interrupt('cancel')
+        if (mayHaveStrays && !dispatcher.isClaiming()) await releaseStrays()
+        await releaseOwnerless(pool)
+        if (options.slots > 0) void dispatcher.sweep().catch(() => {})
+      } catch (error) {
+        if (explainFailure(error)?.code !== 'UNAVAILABLE') log.warn({ err: error }, 'a sweep failed; trying again')
+      }
+      await nextSweep()
+    }
+  }
+
+  async function releaseStrays(): Promise<void> {
+    mayHaveStrays = false
+    const count = await releaseOwn(pool, presence.ownerId(), [...controls.keys()])
+    if (count > 0) log.info({ runs: count }, 'runs that were in nobody’s hands are ready again')
+  }
+
+  async function refreshHalted(): Promise<void> {
+    halted = await haltedProjects(pool)
+  }
+
+  async function nextSweep(): Promise<void> {
+    for (let waited = 0; waited < SWEEP_EVERY_MS && !isStopped; waited += 100) {
+      await new Promise((resolve) => setTimeout(resolve, 100).unref())
+    }
+  }
+}
