@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import type { Pool } from '../../db/pool.ts'
+import { pageOf } from '../../kernel/fields.ts'
+import { mcpApproval, mcpServerInput, mcpServerSchema } from '../../kernel/mcp-server.ts'
+import { isInstanceAdmin } from '../../kernel/principal.ts'
+import type { Mcp } from '../../tools/mcp.ts'
+import { getMcpServer, listMcpServers } from '../../tools/mcp-servers.ts'
+import { actorOf, principalOf } from '../auth.ts'
+import type { Create } from '../idempotency.ts'
+import type { App } from '../server.ts'
+import { answers, listQuery, nothing, pathId, projectParams } from '../shapes.ts'
+
+const tags = ['MCP servers']
+const serverParams = z.strictObject({ id: pathId, name: z.string() })
+
+export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool; mcp: Mcp; create: Create }): void {
+  app.post(
+    '/api/projects/:id/mcp-servers',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'Add an MCP server; its tools are read and thereby approved',
+        params: projectParams,
+        body: mcpServerInput,
+        response: answers(201, mcpServerSchema),
+      },
+    },
+    async (request, reply) => {
+      const who = { actor: actorOf(request), isInstanceAdmin: isInstanceAdmin(principalOf(request)) }
+      // The server is asked before a transaction begins: it may take its time, a connection to the database may not.
+      const store = await mcp.prepare(request.params.id, request.body, who)
+      return create(request, reply, store)
+    },
+  )
+
+  app.get(
+    '/api/projects/:id/mcp-servers',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'List the MCP servers',
+        params: projectParams,
+        querystring: listQuery,
+        response: answers(200, pageOf(mcpServerSchema)),
+      },
+    },
+    (request) => listMcpServers(pool, request.params.id, request.query),
+  )
+
+  app.get(
+    '/api/projects/:id/mcp-servers/:name',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'Read an MCP server, with what it offers by now where that differs from what was approved',
+        params: serverParams,
+        response: answers(200, mcpServerSchema),
+      },
+    },
+    (request) => getMcpServer(pool, request.params.id, request.params.name),
+  )
+
+  app.post(
+    '/api/projects/:id/mcp-servers/:name/approve',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'Approve the tools that the server offers now',
+        params: serverParams,
+        body: mcpApproval,
+        response: answers(200, mcpServerSchema),
+      },
+    },
+    (request) => mcp.approve(request.params.id, request.params.name, request.body, actorOf(request)),
+  )
+
+  app.delete(
+    '/api/projects/:id/mcp-servers/:name',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'Delete an MCP server; its tools are called no more',
+        params: serverParams,
+        response: answers(204, nothing),
+      },
+    },
+    async (request, reply) => {
+      await mcp.remove(request.params.id, request.params.name, actorOf(request))
+      return reply.code(204).send(null)
+    },
+  )
+}
