@@ -1,0 +1,114 @@
+// Reads an app module once, at start. What is wrong with it is told with the name of the field, and nothing starts.
+import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { z } from 'zod'
+import { type AgentInput, agentInput } from '../kernel/agent.ts'
+import type { AppFunction } from '../kernel/app.ts'
+import { jsonObject, nameField } from '../kernel/fields.ts'
+import type { CallTool, JsonSchema } from '../kernel/tool.ts'
+import { type Arguments, jsonSchemaArguments, zodArguments } from './arguments.ts'
+
+export interface LoadedApp {
+  functions: ReadonlyMap<string, AppFunction>
+  tools: readonly CallTool[]
+  agents: readonly AgentInput[]
+  flows: Readonly<Record<string, Record<string, unknown>>>
+}
+
+/** `path` is taken from the folder the process was started in. Rejects with a sentence that names the field. */
+export async function loadApp(path: string): Promise<LoadedApp> {
+  const file = resolve(path)
+  const refuse = (problem: string, cause?: unknown): Error =>
+    new Error(`The app module ${file} ${problem}`, cause === undefined ? {} : { cause })
+  const module = await importModule(file).catch((error: unknown) => {
+    throw refuse(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, error)
+  })
+  if (module.default === undefined)
+    throw refuse('has no default export. Export default {functions?, tools?, agents?, flows?}.')
+  const parsed = appShape.safeParse(module.default)
+  if (!parsed.success) throw refuse(`is not valid: ${describe(parsed.error)}.`)
+  const { functions = {}, tools = {}, agents = [], flows = {} } = parsed.data
+  return {
+    functions: new Map(Object.entries(functions)),
+    tools: Object.entries(tools).map(([name, tool]) => toCallTool(name, tool, refuse)),
+    agents: Array.isArray(agents) ? agents : Object.entries(agents).map(([name, agent]) => ({ ...agent, name })),
+    flows,
+  }
+}
+
+const functionField = z.custom<AppFunction>((value) => typeof value === 'function', 'must be a function')
+const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must be letters, digits, "_" and "-", at most 64')
+
+const appTool = z.strictObject({
+  description: z.string().min(1).max(20_000),
+  input: z.custom<object>((value) => value !== null && typeof value === 'object', 'must be a zod or a JSON schema'),
+  effect: z.enum(['readonly', 'keyed', 'unsafe']).default('unsafe'),
+  poller: z.boolean().default(false),
+  timeout: z.int().min(1).max(2_147_483_647).optional(),
+  execute: functionField,
+})
+
+const appShape = z.strictObject({
+  functions: z.record(nameField, functionField).optional(),
+  tools: z.record(toolName, appTool).optional(),
+  agents: z.union([z.array(agentInput), z.record(nameField, agentInput.omit({ name: true }))]).optional(),
+  flows: z.record(nameField, jsonObject).optional(),
+})
+
+/** A module that names its default twice (compiled from TypeScript to CommonJS) has the inner one. */
+async function importModule(file: string): Promise<{ default?: unknown }> {
+  const module: { default?: unknown } = await import(pathToFileURL(file).href)
+  const outer = module.default
+  return outer !== null && typeof outer === 'object' && '__esModule' in outer && 'default' in outer ? outer : module
+}
+
+function toCallTool(
+  name: string,
+  tool: z.output<typeof appTool>,
+  refuse: (problem: string, cause?: unknown) => Error,
+): CallTool {
+  let face: Arguments
+  try {
+    face = argumentsOf(tool.input)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw refuse(`is not valid: tools.${name}.input: ${reason}`, error)
+  }
+  return {
+    kind: 'call',
+    name,
+    description: tool.description,
+    ...face,
+    effect: tool.effect,
+    isPoller: tool.poller,
+    timeoutMs: tool.timeout ?? null,
+    execute: async (args, context) => tool.execute(args as never, context), // parsed by the tool's own schema
+  }
+}
+
+/** The module may bring a zod of its own, so it is known by its form. */
+function argumentsOf(input: object): Arguments {
+  if ('_zod' in input) return zodArguments(input as z.ZodType) // only zod 4 has that property
+  if ('_def' in input) throw new Error('This schema is of an older zod. Use zod 4, or a JSON schema.')
+  return jsonSchemaArguments(input as JsonSchema) // any object may be one; what it holds is read keyword by keyword
+}
+
+function describe(error: z.ZodError): string {
+  const issue = deepest(error.issues[0])
+  const path = issue.path.map(String).join('.') || 'the default export'
+  const isAbsent = / received undefined$/.test(issue.message)
+  return `${path}: ${isAbsent ? 'is required' : issue.message.replace(/^Invalid input: /, '')}`
+}
+
+/** Of a list or a record that fits neither, what is wrong with the one it came closest to. */
+function deepest(issue: z.core.$ZodIssue | undefined): { path: PropertyKey[]; message: string } {
+  if (issue === undefined) return { path: [], message: 'invalid' }
+  const inner =
+    issue.code === 'invalid_union'
+      ? issue.errors.map((branch) => deepest(branch[0]))
+      : issue.code === 'invalid_key'
+        ? issue.issues.map(deepest)
+        : []
+  const closest = inner.sort((a, b) => b.path.length - a.path.length)[0]
+  return closest ? { path: [...issue.path, ...closest.path], message: closest.message } : issue
+}
