@@ -1,4 +1,5 @@
 // One connection to one MCP server, over streamable HTTP or to a child process, by the official client.
+import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import {
@@ -66,6 +67,7 @@ interface BrokenFacts {
 
 // Calls end by the signal of their tool; the SDK's own timer must not be earlier.
 const NO_TIMEOUT = 2_147_483_647
+const GOODBYE_MS = 1_000
 
 /** Rejects with McpBroken. What was started is ended again where it fails. */
 export async function connectMcp(place: McpPlace, options: McpClientOptions): Promise<McpConnection> {
@@ -100,12 +102,30 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
     )
   }
 
-  let current: Promise<readonly McpToolEntry[]>
+  let current: Promise<readonly McpToolEntry[]> = Promise.resolve([])
+  let isStale = false
+  const refresh = async (): Promise<readonly McpToolEntry[]> => {
+    isStale = false
+    const tools = await readToolList(client, { timeout: options.connectTimeoutMs })
+    options.onTools(tools)
+    return tools
+  }
+  const onChanged = (): void => {
+    current = current.then(refresh)
+    current.catch((error: unknown) => end(client, transport, `its tools could not be read (${reasonOf(error)})`))
+  }
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+    // However often it says so, one more reading is enough.
+    if (!isStale && !isConnecting) onChanged()
+    isStale = true
+  })
+
   try {
     // The SDK heeds a signal only once a request is under way.
     const signal = AbortSignal.any([limit, options.signal])
     const timing = { signal, timeout: NO_TIMEOUT }
     await untilAborted(client.connect(transport, timing), signal)
+    isStale = false
     const first = await untilAborted(readToolList(client, timing), signal)
     options.onTools(first)
     current = Promise.resolve(first)
@@ -116,15 +136,7 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
     throw failure
   }
 
-  const refresh = async (): Promise<readonly McpToolEntry[]> => {
-    const tools = await readToolList(client, { timeout: options.connectTimeoutMs })
-    options.onTools(tools)
-    return tools
-  }
-  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
-    current = current.then(refresh)
-    current.catch((error: unknown) => end(client, transport, `its tools could not be read (${reasonOf(error)})`))
-  })
+  if (isStale) onChanged()
 
   async function checkAlive(): Promise<void> {
     try {
@@ -156,7 +168,8 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
     async close() {
       if (transport instanceof StreamableHTTPClientTransport) {
         // A courtesy to the server; it may be long gone.
-        await Promise.race([transport.terminateSession().catch(() => {}), closed.promise])
+        const late = delay(GOODBYE_MS, undefined, { ref: false })
+        await Promise.race([transport.terminateSession().catch(() => {}), closed.promise, late])
       }
       await client.close()
     },
@@ -189,6 +202,7 @@ function end(client: Client, transport: StdioTransport | StreamableHTTPClientTra
   else void client.close().catch(() => {})
 }
 
+const NOT_MCP = 'it answered with something that is not MCP'
 const LOCAL_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout, LOST]
 
 /** What the server itself answered, be it nonsense; everything else is the connection's failure. */
@@ -202,6 +216,7 @@ function reasonOf(error: unknown): string {
     return error.code && error.code > 0 ? `it answered with status ${error.code}` : 'it answered in another format'
   }
   if (error instanceof McpError) return error.message.replace(/^MCP error -?\d+: /, '')
+  if (error instanceof z.core.$ZodError || error instanceof SyntaxError) return NOT_MCP
   if (!(error instanceof Error)) return String(error)
   const cause = error.cause instanceof Error ? error.cause.message : ''
   return cause || error.message
@@ -209,6 +224,7 @@ function reasonOf(error: unknown): string {
 
 /** What the server says is wrong, without the SDK's prefix. */
 function plain(error: unknown): Error {
+  if (error instanceof z.core.$ZodError) return new Error(`The MCP server failed: ${NOT_MCP}.`, { cause: error })
   const message = error instanceof Error ? error.message : String(error)
   return new Error(message.replace(/^MCP error -?\d+: /, ''), { cause: error })
 }

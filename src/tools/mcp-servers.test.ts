@@ -26,6 +26,30 @@ async function startAnswering(status: number, type: string, body: string): Promi
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/` // it listens on TCP
 }
 
+/** A server that answers each method with a result of its own. */
+async function startScripted(results: Record<string, unknown>): Promise<string> {
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const chunk of request) text += chunk
+    if (request.method !== 'POST') return response.writeHead(405).end()
+    const { id, method } = JSON.parse(text) as { id?: number; method: string } // sent by the SDK
+    if (id === undefined) return response.writeHead(202).end()
+    const hello = {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: {} },
+      serverInfo: { name: 's', version: '1' },
+    }
+    const result = method === 'initialize' ? hello : (results[method] ?? {})
+    return response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atEnd(async () => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/` // it listens on TCP
+}
+
 test('headers are sent, kept sealed and never answered', async () => {
   const secret = 'canary-0123456789'
   const server = await kit.register({ name: 'sealed', url: http.url, headers: { 'X-Secret': secret } })
@@ -68,7 +92,9 @@ test('a url that is no MCP server is refused with the reason, and its content is
     [await startAnswering(404, 'text/html', 'SECRET PAGE'), /it answered with status 404/],
     [await startAnswering(500, 'text/plain', 'SECRET PAGE'), /it answered with status 500/],
     [await startAnswering(200, 'text/html', 'SECRET PAGE'), /it answered in another format/],
-    [await startAnswering(200, 'application/json', '"SECRET PAGE"'), /cannot be reached/],
+    [await startAnswering(200, 'application/json', '"SECRET PAGE"'), /it answered with something that is not MCP/],
+    [await startAnswering(200, 'application/json', 'SECRET PAGE'), /it answered with something that is not MCP/],
+    [await startAnswering(302, 'text/plain', 'SECRET PAGE'), /it answered with status 302/],
     [closed, /cannot be reached/],
   ]
   for (const [url, message] of bad) {
@@ -77,6 +103,36 @@ test('a url that is no MCP server is refused with the reason, and its content is
       return codeOf('INVALID_REQUEST', message)(error)
     })
   }
+})
+
+test('a list of tools that cannot be kept is refused, saying why', async () => {
+  const tool = { name: 'a', inputSchema: { type: 'object' } }
+  const many = Array.from({ length: 501 }, (_, at) => ({ ...tool, name: `tool${at}` }))
+  const bad: [unknown, RegExp][] = [
+    [{ tools: [tool, tool] }, /it offers two tools called "a"/],
+    [{ tools: many }, /it offers more than 500 tools/],
+    [{ tools: [tool], nextCursor: 'again' }, /two tools called "a"/],
+    [{ tools: [{ ...tool, description: 'x'.repeat(1_100_000) }] }, /list of tools is longer than 1048576 bytes/],
+    [{ tools: [{ ...tool, name: '' }] }, /name is empty or too long/],
+    [{ tools: [{ name: 'a', inputSchema: { type: 'string' } }] }, /something that is not MCP/],
+    [{ tools: 'none' }, /something that is not MCP/],
+  ]
+  for (const [list, message] of bad) {
+    const url = await startScripted({ 'tools/list': list })
+    await assert.rejects(kit.register({ name: 'bad', url }), codeOf('INVALID_REQUEST', message))
+  }
+})
+
+test('a result that is none is an error of the call', async () => {
+  const url = await startScripted({
+    'tools/list': { tools: [{ name: 'a', inputSchema: { type: 'object' } }] },
+    'tools/call': { content: 'SECRET' },
+  })
+  await kit.register({ name: 'nonsense', url })
+  assert.equal(
+    errorText(await kit.call('nonsense', 'a')),
+    'The MCP server failed: it answered with something that is not MCP.',
+  )
 })
 
 test('a failed registration throws only when it is stored, so that a repeated request can be answered', async () => {

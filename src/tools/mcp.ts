@@ -1,6 +1,7 @@
 // MCP servers bring tools from outside. What a server offers is read when it is registered and kept as the approved
 // list; agents see that list, and no connection is needed to show it. At a call the connection says what the server
 // offers now: a tool that is no longer the one that was approved is not called until someone approves it again.
+import { explainFailure } from '../db/failures.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
 import { EgressRefused } from '../egress/refused.ts'
@@ -139,7 +140,9 @@ export function createMcp(options: McpOptions): Mcp {
 
   /** Reads the server's row each time: what was deleted or approved a moment ago, in whichever process, counts. */
   async function call(projectId: string, name: string, tool: string, args: unknown, context: ToolContext) {
-    const server = await findMcpServer(pool, projectId, name)
+    const server = await findMcpServer(pool, projectId, name).catch((error: unknown) => {
+      throw explainFailure(error) ?? error // what a model reads must not tell of our database
+    })
     if (server === null) throw new Error(`The MCP server "${name}" is no longer registered.`)
     return connections.use(server, context.signal, async (connection) => {
       await requireApproved(server, tool, connection)
