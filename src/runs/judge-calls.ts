@@ -24,8 +24,7 @@ type Refusal = { message: string; blocked: BlockedReason | null }
 export function judgeCalls(
   session: Session,
   requested: readonly RequestedCall[],
-  step: number,
-  refuseAll: Refusal | null,
+  { step, text, refuseAll }: { step: number; text: string; refuseAll: Refusal | null },
 ): JudgedCalls {
   const { state, settings, stage } = session
   const calls = uniqueCalls(requested, step)
@@ -52,7 +51,7 @@ export function judgeCalls(
     calls,
     doomLoop: after,
     events,
-    end: isStopped ? doomLoopEnd(session, calls, verdicts) : exitOf(session, exit),
+    end: isStopped ? doomLoopEnd(text, calls, verdicts) : exitOf(text, exit),
   }
 }
 
@@ -102,10 +101,10 @@ function doomLoopRefusal(verdict: string | undefined, name: string): Refusal | n
   return { message, blocked: 'doom_loop' }
 }
 
-function doomLoopEnd({ state }: Session, calls: readonly StepCall[], verdicts: readonly string[]): End {
+function doomLoopEnd(text: string, calls: readonly StepCall[], verdicts: readonly string[]): End {
   const name = calls[verdicts.indexOf('stop')]?.name
   const message = `Stopped by the doom loop guard: ${name} was called with the same arguments again and again.`
-  return failed('DOOM_LOOP', message, state.text || null)
+  return failed('DOOM_LOOP', message, text || null)
 }
 
 function announcement(
@@ -141,9 +140,9 @@ function resultOf(args: unknown): unknown {
   return typeof args === 'object' && args !== null && 'result' in args ? args.result : undefined
 }
 
-function exitOf({ state }: Session, exit: { result: unknown } | null): End | null {
+function exitOf(text: string, exit: { result: unknown } | null): End | null {
   if (!exit) return null
   const { result } = exit
-  if (result === undefined || result === null || result === '') return completed(state.text)
+  if (result === undefined || result === null || result === '') return completed(text)
   return completed(typeof result === 'string' ? result : JSON.stringify(result))
 }

@@ -144,8 +144,9 @@ async function commitStep(
 ): Promise<Progress> {
   const { outcome, ending, step, usage, windDown, took } = reply
   const { state } = session
-  const judged = judgeCalls(session, outcome.calls, step, refusalOf(windDown, ending.ending))
   const text = outcome.text || state.text
+  const refuseAll = refusalOf(windDown, ending.ending)
+  const judged = judgeCalls(session, outcome.calls, { step, text, refuseAll })
   const stepDone: RunEvent = {
     kind: 'step.completed',
     data: {
@@ -201,6 +202,7 @@ async function waitForBudget(session: Session): Promise<Progress> {
   await append(session, [{ kind: 'run.parked', data: { waits_for: 'budget' } }], {
     set: { waits_for: 'budget', release: true, ready_in_ms: 1_000 },
   })
+  session.deps.onReady(1_000)
   return 'left'
 }
 
@@ -229,8 +231,8 @@ async function noteLostCall(session: Session): Promise<void> {
 
 function priced(session: Session, { usage }: ModelOutcome): StepUsage {
   return {
-    input_tokens: usage.inputTokens,
-    output_tokens: usage.outputTokens,
+    input_tokens: Math.ceil(usage.inputTokens),
+    output_tokens: Math.ceil(usage.outputTokens),
     estimated: usage.isEstimated,
     cost_usd: costOf(session, usage.inputTokens, usage.outputTokens),
   }

@@ -6,7 +6,7 @@ import { append, remainingMs, type Session, spend, withChange } from './session.
 
 const MOST_RETRIES = 4
 const MOST_WAITING_MS = 60_000
-const FIRST_WAIT_MS = 500
+const FIRST_BACKOFF_MS = 500
 /** A longer wait holds no slot. */
 const PARK_ABOVE_MS = 1_000
 
@@ -45,6 +45,7 @@ export async function afterFailure(session: Session, failure: FailedCall): Promi
     await append(session, [restarted, parked], {
       ...withChange(change, { waits_for: 'backoff', release: true, ready_in_ms: waitMs }),
     })
+    session.deps.onReady(waitMs)
     return 'left'
   }
   await append(session, [restarted], change)
@@ -56,8 +57,9 @@ export async function afterFailure(session: Session, failure: FailedCall): Promi
 function waitBefore(session: Session, { isRetryable, retryAfterMs }: FailedCall['outcome']): number | null {
   const { attempts, waitedMs } = session.state
   if (!isRetryable || attempts >= MOST_RETRIES) return null
+  const firstMs = session.deps.firstBackoffMs ?? FIRST_BACKOFF_MS
   const jitter = 0.75 + Math.random() / 2
-  const waitMs = Math.round(Math.max(retryAfterMs ?? 0, FIRST_WAIT_MS * 2 ** attempts * jitter))
+  const waitMs = Math.round(Math.max(retryAfterMs ?? 0, firstMs * 2 ** attempts * jitter))
   const leftMs = remainingMs(session, session.settings.grace_period)
   if (waitedMs + waitMs > MOST_WAITING_MS || (leftMs !== null && waitMs >= leftMs)) return null
   return waitMs

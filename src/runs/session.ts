@@ -28,8 +28,10 @@ export interface RunDeps {
   isHalted: (projectId: string) => boolean
   /** Text of the step under way, as it arrives. */
   onText: (runId: string, step: number, offset: number, text: string) => void
-  /** Runs became ready in the database: somebody may take them. */
-  onReady: () => void
+  /** Runs became ready in the database, or will be after so long: somebody may take them. */
+  onReady: (inMs?: number) => void
+  /** Before the first retry of a model call; each further one waits twice as long. */
+  firstBackoffMs?: number
   askHuman: AskHuman
 }
 

@@ -135,6 +135,7 @@ export async function park(session: Session, waits: Waits): Promise<void> {
         ...(leftMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(leftMs)) }),
       },
     })
+    if (leftMs !== null) session.deps.onReady(leftMs)
   }
   await fault('park.after_commit')
 }

@@ -33,7 +33,7 @@ export interface WorkerOptions {
 
 export interface RunWorker {
   /** Runs became ready: taken here where a slot is free, offered to other processes where none is. */
-  onReady(): void
+  onReady(inMs?: number): void
   texts: LiveTexts
   /** How many runs are under way here. */
   active(): number
@@ -43,6 +43,8 @@ export interface RunWorker {
 const SWEEP_EVERY_MS = 1_000
 /** Calls under way may end by themselves for so long when this process stops. */
 const PATIENCE_MS = 8_000
+/** What is due later than this is left to the sweeps. */
+const LONGEST_TIMER_MS = 60_000
 
 interface Claimed extends ClaimedRun {
   definition: Definition | null
@@ -127,8 +129,13 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     },
   }
 
-  function onReady(): void {
+  function onReady(inMs = 0): void {
     if (isStopped) return
+    if (inMs > 0) {
+      // Without a timer here it would be seen by a sweep, up to a second late.
+      if (inMs < LONGEST_TIMER_MS) setTimeout(onReady, inMs + 1).unref()
+      return
+    }
     if (dispatcher.free() > 0) dispatcher.poke()
     else offerToOthers()
   }

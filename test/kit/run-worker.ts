@@ -1,12 +1,13 @@
 // A worker in this process over a test database, with models and tools that a test wrote: runs execute for real, on a
 // real journal, and what stands in the database is what is asserted.
+import type { z } from 'zod'
 import { createAgent } from '../../src/agents/agents.ts'
 import { updateSettings } from '../../src/identity/settings.ts'
 import { createJournal, type Journal } from '../../src/journal/append.ts'
 import { followRun } from '../../src/journal/follow.ts'
 import { createHub, type Hub } from '../../src/journal/hub.ts'
 import { watchOthers } from '../../src/journal/watch-others.ts'
-import { type Agent, type AgentInput, agentInput } from '../../src/kernel/agent.ts'
+import { type Agent, agentInput } from '../../src/kernel/agent.ts'
 import { type Log, silentLog } from '../../src/kernel/log.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
@@ -37,7 +38,7 @@ export interface TestRuns extends TestDatabase {
   worker: RunWorker
   /** A model by its name; `script` is the default of agents made here. */
   models: Map<string, Model>
-  createAgent(input?: Partial<AgentInput>): Promise<Agent>
+  createAgent(input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
   set(patch: SettingsPatch): Promise<void>
   start(agent: Agent, options?: StartGiven): Promise<Run>
   /** Until the run has ended, or waits for somebody. */
@@ -84,6 +85,7 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
       resolveModel: async (choice) => models.get(choice.name) ?? null,
       resolveTools: (project, names) => registry.resolve(project, names),
       resolvePrompt: async () => null,
+      firstBackoffMs: 1,
       askHuman: options.askHuman ?? nobodyAnswers,
     },
   })

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
+import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
+
+const made: { args: unknown; key: string }[] = []
+const look = testTool('look', async (args, { key }) => {
+  made.push({ args, key })
+  return { seen: args }
+})
+const poll = testTool('poll', async () => 'not yet', { isPoller: true })
+const broken = testTool('broken', async () => {
+  throw new Error('out of order')
+})
+const runs = await createTestRuns({ tools: [look, poll, broken] })
+
+const script = (answers: readonly ScriptedAnswer[] | Script, options = {}) => {
+  const model = createScriptedModel(answers, options)
+  runs.models.set('script', model)
+  return model
+}
+const lookAt = (what: number) => ({ calls: [{ name: 'look', args: { what } }] })
+const passing = { message: 'The provider answered 503.', isRetryable: true, retryAfterMs: 1 }
+
+test('a call that fails in passing is made again and is no step; its tokens count', async () => {
+  const model = script([{ text: 'half', fail: passing }, { fail: passing }, { text: 'whole' }])
+  const run = await runs.run(await runs.createAgent())
+  assert.equal(run.status, 'completed')
+  assert.equal(run.step_count, 1)
+  assert.equal(run.summary, 'whole')
+  assert.equal(model.requests.length, 3)
+  assert.equal(run.usage.input_tokens, 30)
+  assert.deepEqual(await runs.kinds(run.id), [
+    'run.started',
+    'step.restarted',
+    'step.restarted',
+    'step.completed',
+    'run.completed',
+  ])
+})
+
+test('after four retries the run fails and says what the provider said', async () => {
+  const model = script(() => ({ fail: passing }))
+  const run = await runs.run(await runs.createAgent())
+  assert.equal(run.status, 'failed')
+  assert.equal(run.error_code, 'MODEL_ERROR')
+  assert.match(run.error_message ?? '', /503.*tried 5 times/)
+  assert.equal(model.requests.length, 5)
+})
+
+test('a wait of more than a second holds no slot: the run parks, and goes on when it is over', async () => {
+  const failed = Promise.withResolvers<void>()
+  script((_request, call) => {
+    if (call === 1) failed.resolve()
+    return call === 1 ? { fail: { ...passing, retryAfterMs: 30_000 } } : { text: 'at last' }
+  })
+  const { id } = await runs.start(await runs.createAgent())
+  await failed.promise
+  while ((await runs.kinds(id)).at(-1) !== 'run.parked') await new Promise(setImmediate)
+  const { rows } = await runs.pool.query('select status, owner from agent_runs where id = $1', [id])
+  assert.deepEqual(rows, [{ status: 'running', owner: null }])
+  await runs.clock.advance(30_000)
+  runs.worker.onReady()
+  assert.equal((await runs.finished(id)).summary, 'at last')
+})
+
+test('a wait that the provider asks for and that is too long ends the run at once', async () => {
+  const model = script(() => ({ fail: { ...passing, retryAfterMs: 61_000 } }))
+  const run = await runs.run(await runs.createAgent())
+  assert.equal(run.status, 'failed')
+  assert.equal(model.requests.length, 1)
+})
+
+const badEndings: [string, ScriptedAnswer][] = [
+  ['cut at the limit', { text: 'half an ans', finishReason: 'length' }],
+  ['filtered', { text: 'half', finishReason: 'content-filter' }],
+  ['ended for another reason', { text: 'half', finishReason: 'other' }],
+  ['cut with calls in it', { ...lookAt(1), finishReason: 'length' }],
+  ['interrupted again and again', { text: 'half', finishReason: 'interrupted' }],
+  ['empty again and again', { text: '' }],
+]
+for (const [name, answer] of badEndings) {
+  test(`an answer that is ${name} never completes a run`, async () => {
+    made.length = 0
+    script(() => answer)
+    const run = await runs.run(await runs.createAgent({ tools: ['look'] }))
+    assert.equal(run.status, 'failed')
+    assert.equal(run.error_code, 'MODEL_ERROR')
+    assert.equal(made.length, 0)
+  })
+}
+
+test('unknown tools, malformed and unfit arguments are answered with what is wrong, and count as calls', async () => {
+  const model = script([
+    {
+      calls: [
+        { name: 'nope', args: {} },
+        { name: 'look', input: '{"what":' },
+        { name: 'look', input: '[1]' },
+      ],
+    },
+    { calls: [{ name: 'broken', args: {} }] },
+    { text: 'I see.' },
+  ])
+  made.length = 0
+  const run = await runs.run(await runs.createAgent({ tools: ['look', 'broken'] }))
+  assert.equal(run.status, 'completed')
+  assert.equal(made.length, 0)
+  const steps = await runs.steps(run.id)
+  const tools = steps.filter((step) => step.kind === 'tool')
+  assert.deepEqual(
+    tools.map((step) => [step.name, step.is_error, step.args]),
+    [
+      ['nope', true, {}],
+      ['look', true, '{"what":'],
+      ['look', true, '[1]'],
+      ['broken', true, {}],
+    ],
+  )
+  assert.match(JSON.stringify(tools[0]?.result), /look, broken/)
+  assert.match(JSON.stringify(tools[3]?.result), /out of order/)
+  assert.equal(model.requests.length, 3)
+})
+
+test('the same malformed call over and over is a doom loop too; a poller is none', async () => {
+  script(() => ({ calls: [{ name: 'look', input: '{"what":' }] }))
+  const looping = await runs.run(await runs.createAgent({ tools: ['look'] }))
+  assert.equal(looping.error_code, 'DOOM_LOOP')
+  script((_request, call) => (call <= 8 ? { calls: [{ name: 'poll', args: {} }] } : { text: 'there' }))
+  const polling = await runs.run(await runs.createAgent({ tools: ['poll'] }))
+  assert.equal(polling.status, 'completed')
+  assert.equal(polling.step_count, 9)
+})
+
+test('two hundred calls in one step, some with the same id, each get one result', async () => {
+  made.length = 0
+  const calls = Array.from({ length: 200 }, (_, what) => ({ id: `c${what % 150}`, name: 'look', args: { what } }))
+  script([{ calls }, { text: 'all' }])
+  const run = await runs.run(await runs.createAgent({ tools: ['look'] }))
+  assert.equal(run.status, 'completed')
+  assert.equal(made.length, 200)
+  assert.equal(new Set(made.map((one) => one.key)).size, 200)
+  const tools = (await runs.steps(run.id)).filter((step) => step.kind === 'tool')
+  assert.equal(new Set(tools.map((step) => step.call_id)).size, tools.length)
+})
+
+test('the history is compacted at 80 % of the context, the originals stay, and the task is never lost', async () => {
+  const long = 'x'.repeat(2_000)
+  const model = script(
+    (request, call) => {
+      const isCompaction = JSON.stringify(request.prompt.at(-1)).includes('about to be shortened')
+      if (isCompaction) return { text: 'A short summary.', usage: { inputTokens: 900, outputTokens: 10 } }
+      const usage = { inputTokens: Math.ceil(JSON.stringify(request.prompt).length / 4), outputTokens: 10 }
+      return call < 8 ? { text: `${long}${call}`, ...lookAt(call), usage } : { text: 'end', usage }
+    },
+    { contextTokens: 3_000 },
+  )
+  const agent = await runs.createAgent({
+    tools: ['look'],
+    model: { provider: 'test', name: 'script', max_output_tokens: 100 },
+  })
+  const run = await runs.run(agent, { input: 'The task itself.' })
+  assert.equal(run.status, 'completed')
+  const kinds = await runs.kinds(run.id)
+  assert.ok(kinds.includes('context.compacted'))
+  const last = JSON.stringify(model.requests.at(-1)?.prompt)
+  assert.match(last, /The task itself/)
+  assert.match(last, /A short summary/)
+  for (const request of model.requests) assert.ok(JSON.stringify(request.prompt).length / 4 < 3_000)
+  assert.ok((await runs.steps(run.id)).some((step) => step.kind === 'model' && step.text === `${long}1`))
+})
+
+test('a history that cannot be made shorter pauses the run instead of a refusal by the provider', async () => {
+  const model = script([{ text: 'never asked' }], { contextTokens: 300 })
+  const run = await runs.run(await runs.createAgent(), { input: 'y'.repeat(5_000) })
+  assert.equal(run.status, 'paused')
+  assert.equal(run.pause_reason, 'context')
+  assert.equal(model.requests.length, 0)
+})
+
+test('prices make a cost, per call and per run', async () => {
+  const usage = { inputTokens: 1_000, outputTokens: 500 }
+  script(
+    [
+      { ...lookAt(1), usage },
+      { text: 'done', usage },
+    ],
+    { price: { input: 2, output: 8 } },
+  )
+  const run = await runs.run(await runs.createAgent({ tools: ['look'] }))
+  assert.equal(run.usage.cost_usd, 2 * ((1_000 * 2 + 500 * 8) / 1_000_000))
+  const [first] = await runs.steps(run.id)
+  assert.equal(first?.kind === 'model' && first.usage.cost_usd, (1_000 * 2 + 500 * 8) / 1_000_000)
+})
