@@ -38,6 +38,7 @@ export const SUSPECT_AFTER = 2
 /**
  * Claims raise the fence and write run.started or run.continued, in one statement for as many runs as there are free
  * slots. (A sub-run's owner appends that event itself, because it goes to the ancestors too.) A backlog costs nothing: the index is in claim order and locked rows are skipped.
+ * Who was declared dead claims nothing before it has a new name.
  */
 const CLAIM: PreparedSql = {
   name: 'run_claim',
@@ -45,6 +46,7 @@ const CLAIM: PreparedSql = {
     with picked as (
       select id, status, waits_for, last_seq from agent_runs
       where ready_at <= muster.now() and (crashes >= ${SUSPECT_AFTER}) = $3
+        and exists (select from workers where id = $1)
       order by priority desc, ready_at limit $2 for update skip locked
     ), claimed as (
       update agent_runs r set

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
+import { createScriptedModel, type Script } from '../../test/kit/scripted-model.ts'
+import { cancelRuns } from './cancel.ts'
+
+const look = testTool('look', async () => 'ok')
+const runs = await createTestRuns({ tools: [look], slots: 1 })
+const { pool, projectId } = runs
+
+const use = (name: string, script: Script) => {
+  runs.models.set(name, createScriptedModel(script))
+  return { provider: 'test', name }
+}
+const spawn = (agent: string, input: unknown = 'go', more = {}) => ({
+  name: 'spawn_agent',
+  args: { agent, input, ...more },
+})
+const childrenOf = async (id: string) =>
+  (await pool.query('select * from agent_runs where parent_run_id = $1 order by created_at', [id])).rows
+
+test('with one slot a chain of five sub-runs completes, and each stands below its parent', async () => {
+  for (let depth = 1; depth <= 5; depth++) {
+    const model = use(`chain${depth}`, (request) =>
+      request.prompt.length > 2 || depth === 5 ? { text: `depth ${depth}` } : { calls: [spawn(`chain ${depth + 1}`)] },
+    )
+    await runs.createAgent({ name: `chain ${depth}`, model, tools: ['spawn_agent'] })
+  }
+  const model = use('top', (request) => (request.prompt.length > 2 ? { text: 'top' } : { calls: [spawn('chain 1')] }))
+  const top = await runs.run(await runs.createAgent({ model, tools: ['spawn_agent'] }))
+  assert.equal(top.status, 'completed')
+  const { rows } = await pool.query('select depth, status, summary from agent_runs order by depth')
+  assert.deepEqual(
+    rows.map((row) => [row.depth, row.status]),
+    [0, 1, 2, 3, 4, 5].map((depth) => [depth, 'completed']),
+  )
+})
+
+test('past the depth limit a spawn is refused, and the model hears why', async () => {
+  await runs.set({ spawn_depth_limit: 1 })
+  const requests: string[] = []
+  const model = use('deep', (request) => {
+    requests.push(JSON.stringify(request.prompt))
+    return request.prompt.length > 2 ? { text: 'ok' } : { calls: [spawn('deep one')] }
+  })
+  const agent = await runs.createAgent({ name: 'deep one', model, tools: ['spawn_agent'] })
+  const top = await runs.run(agent)
+  const [child] = await childrenOf(top.id)
+  assert.equal((await childrenOf(child.id)).length, 0)
+  const refused = (await runs.steps(child.id)).find((step) => step.kind === 'tool')
+  assert.equal(refused?.blocked, 'spawn_depth')
+  await runs.set({ spawn_depth_limit: 5 })
+})
+
+test('with one slot sixty parents with a child each all complete', async () => {
+  const child = use('leaf', () => ({ text: 'leaf' }))
+  await runs.createAgent({ name: 'leaf', model: child })
+  const model = use('parent', (request) => (request.prompt.length > 2 ? { text: 'ok' } : { calls: [spawn('leaf')] }))
+  const parent = await runs.createAgent({ model, tools: ['spawn_agent'] })
+  const started = await Promise.all(Array.from({ length: 60 }, () => runs.start(parent)))
+  const ended = await Promise.all(started.map(({ id }) => runs.finished(id)))
+  assert.deepEqual([...new Set(ended.map((run) => run.status))], ['completed'])
+})
+
+test('several sub-runs of one step run side by side; their events stand in the parent’s stream, in its numbering', async () => {
+  const child = use('worker', (request) => ({ text: `did ${JSON.stringify(request.prompt[1]?.content)}` }))
+  await runs.createAgent({ name: 'worker', model: child })
+  const model = use('boss', (request) =>
+    request.prompt.length > 2 ? { text: 'ok' } : { calls: ['a', 'b', 'c'].map((input) => spawn('worker', { input })) },
+  )
+  const parent = await runs.run(await runs.createAgent({ model, tools: ['spawn_agent'] }))
+  assert.equal(parent.status, 'completed')
+  const children = await childrenOf(parent.id)
+  assert.equal(children.length, 3)
+  const { rows } = await pool.query('select seq, kind, data from run_events where run_id = $1 order by seq', [
+    parent.id,
+  ])
+  assert.deepEqual(
+    rows.map((row) => row.seq),
+    rows.map((_, index) => index + 1),
+  )
+  for (const { id } of children) {
+    const ofChild = rows.filter((row) => row.data.run_id === id).map((row) => row.kind)
+    assert.deepEqual(ofChild, ['run.started', 'step.completed', 'run.completed'])
+  }
+  assert.equal(rows.at(-1).kind, 'run.completed')
+  assert.equal(rows.at(-1).data.run_id, undefined)
+  assert.equal(parent.usage.total_tokens, 30, 'a run counts its own calls')
+})
+
+test('an unknown or disabled agent, and arguments that do not fit, are error results', async () => {
+  await runs.createAgent({ name: 'asleep', enabled: false })
+  const model = use('wrong', (request) =>
+    request.prompt.length > 2
+      ? { text: 'ok' }
+      : { calls: [spawn('nobody'), spawn('asleep'), { name: 'spawn_agent', args: { agent: 7 } }] },
+  )
+  const run = await runs.run(await runs.createAgent({ model, tools: ['spawn_agent'] }))
+  assert.equal(run.status, 'completed')
+  const results = (await runs.steps(run.id)).filter((step) => step.kind === 'tool')
+  assert.deepEqual(
+    results.map((step) => step.is_error),
+    [true, true, true],
+  )
+})
+
+test('a child never has more rights than its parent, and suggests where its parent does', async () => {
+  const child = use('rights', () => ({ text: 'ok' }))
+  await runs.createAgent({ name: 'rights', model: child, capabilities: { allowedObjectTypes: ['A', 'B'] } })
+  const model = use('bounded', (request) => (request.prompt.length > 2 ? { text: 'ok' } : { calls: [spawn('rights')] }))
+  const parent = await runs.createAgent({
+    model,
+    tools: ['spawn_agent'],
+    execution_mode: 'suggest',
+    capabilities: { canDeleteObjects: false, allowedObjectTypes: ['B', 'C'] },
+  })
+  const run = await runs.run(parent)
+  const [row] = await childrenOf(run.id)
+  assert.equal(row.rights.mode, 'suggest')
+  assert.equal(row.rights.capabilities.canDeleteObjects, false)
+  assert.deepEqual(row.rights.capabilities.allowedObjectTypes, ['B', 'C'])
+})
+
+test('cancelling a run cancels its sub-runs, parked and running, and every one of them ends', async () => {
+  const asked = Promise.withResolvers<void>()
+  const child = use('endless', () => {
+    asked.resolve()
+    return { text: 'on and on', waitFor: 'abort' }
+  })
+  await runs.createAgent({ name: 'endless', model: child })
+  const model = use('caller', () => ({ text: 'I call', calls: [spawn('endless'), spawn('endless', 'two')] }))
+  const { id } = await runs.start(await runs.createAgent({ model, tools: ['spawn_agent'] }))
+  await asked.promise
+  await cancelRuns(runs, projectId, [id])
+  const run = await runs.finished(id)
+  assert.equal(run.status, 'cancelled')
+  assert.equal(run.summary, 'I call')
+  for (const { id: childId } of await childrenOf(id)) assert.equal((await runs.finished(childId)).status, 'cancelled')
+  assert.equal((await runs.kinds(id)).at(-1), 'run.cancelled')
+})
+
+test('a parent whose time is up cancels its sub-runs and winds down', async () => {
+  const child = use('stuck', () => ({ waitFor: 'abort' }))
+  await runs.createAgent({ name: 'stuck', model: child })
+  const model = use('hurried', (request) =>
+    request.toolChoice === 'none' ? { text: 'late' } : { calls: [spawn('stuck')] },
+  )
+  const other = await createTestRuns({ tools: [look], slots: 2, database: runs })
+  const { id } = await runs.start(await runs.createAgent({ model, tools: ['spawn_agent'], default_timeout: 300 }))
+  const run = await other.finished(id)
+  assert.equal(run.pause_reason, 'timeout')
+  assert.equal(run.summary, 'late')
+  const [row] = await childrenOf(id)
+  assert.equal((await other.finished(row.id)).status, 'cancelled')
+  await other.worker.stop()
+})
