@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import { idField, instantField, jsonObject } from './fields.ts'
+
+export const taskKinds = ['work', 'suggestion', 'escalation'] as const
+export const taskPriorities = ['low', 'medium', 'high', 'urgent'] as const
+export const taskStatuses = [
+  'pending',
+  'in-progress',
+  'completed',
+  'failed',
+  'blocked',
+  'rejected',
+  'cancelled',
+] as const
+export type TaskStatus = (typeof taskStatuses)[number]
+
+/** What people may set. The others come about by work, approval and failure. */
+export const settableStatuses = ['pending', 'completed', 'cancelled'] as const
+
+/** Nobody waits for these any more. */
+export const isResolved = (status: TaskStatus): boolean =>
+  status === 'completed' || status === 'failed' || status === 'rejected' || status === 'cancelled'
+
+export const MAX_TITLE = 500
+const titleField = z.string().min(1).max(MAX_TITLE).regex(/\S/, 'must not be blank')
+const descriptionField = z.string().max(200_000)
+
+/** One change that a suggestion proposes; before and after are whole properties. */
+export const changeSchema = z.strictObject({
+  op: z.enum(['create', 'update', 'delete', 'relate']),
+  object_type: z.string(),
+  object_id: idField.nullable(),
+  base_version: z.int().nullable(),
+  before: jsonObject.nullable(),
+  after: jsonObject.nullable(),
+})
+
+export const creatorSchema = z.strictObject({
+  type: z.enum(['user', 'agent']),
+  id: z.string().nullable().describe("The person's or agent's id, else the API key's; null for the instance admin."),
+})
+export type Creator = z.infer<typeof creatorSchema>
+
+export const taskSchema = z.strictObject({
+  id: idField,
+  kind: z.enum(taskKinds),
+  title: z.string(),
+  description: z.string(),
+  priority: z.enum(taskPriorities),
+  status: z.enum(taskStatuses),
+  assigned_to: idField.nullable().describe('An agent, or null for people.'),
+  created_by: creatorSchema,
+  parent_task_id: idField.nullable(),
+  result: z.unknown(),
+  error_message: z.string().nullable(),
+  changes: z.array(changeSchema).nullable(),
+  reasoning: z.string().nullable(),
+  run_id: idField.nullable(),
+  metadata: jsonObject,
+  created_at: instantField,
+  completed_at: instantField.nullable(),
+})
+export type Task = z.infer<typeof taskSchema>
+
+export const taskInput = z.strictObject({
+  title: titleField,
+  description: descriptionField.optional(),
+  priority: z.enum(taskPriorities).optional(),
+  assigned_to: idField.nullish(),
+  parent_task_id: idField.nullish(),
+  metadata: jsonObject.optional(),
+})
+export type TaskInput = z.infer<typeof taskInput>
+
+export const taskPatch = z.strictObject({
+  status: z.enum(settableStatuses).optional(),
+  result: z.unknown().optional(),
+  assigned_to: idField.nullable().optional(),
+  priority: z.enum(taskPriorities).optional(),
+  title: titleField.optional(),
+  description: descriptionField.optional(),
+  metadata: jsonObject.optional(),
+})
+export type TaskPatch = z.infer<typeof taskPatch>
+
+/** Why the patch does not fit the task as it stands, or null. */
+export function patchProblem(task: Pick<Task, 'kind' | 'status'>, patch: TaskPatch): string | null {
+  const { status } = patch
+  if (task.kind === 'suggestion' && status !== undefined) {
+    return 'A suggestion is approved or rejected; its status cannot be set.'
+  }
+  // A failed task may be tried again; what was done, declined or given up stays so.
+  const isReopened = status === 'pending' && task.status === 'failed'
+  if (isResolved(task.status) && !isReopened && (status !== undefined || patch.result !== undefined)) {
+    return `This task is ${task.status} already.`
+  }
+  return null
+}

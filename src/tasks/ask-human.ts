@@ -1,0 +1,57 @@
+import type { Db } from '../db/pool.ts'
+import { type Creator, MAX_TITLE, type TaskStatus } from '../kernel/task.ts'
+
+export interface Question {
+  /** Made by whoever asks, so that asking again after a crash asks once. */
+  taskId: string
+  projectId: string
+  runId: string
+  agentId: string
+  question: string
+}
+
+export interface HumanAnswer {
+  answer: unknown
+  isRefused: boolean
+}
+
+const DECLINED: HumanAnswer = { answer: { error: 'The people in charge declined to answer.' }, isRefused: true }
+
+/** Runs ask people by an escalation task; its result is the answer. */
+export function createAskHuman({ pool }: { pool: Db }) {
+  return {
+    async ask({ taskId, projectId, runId, agentId, question }: Question): Promise<void> {
+      const text = storable(question)
+      const creator: Creator = { type: 'agent', id: agentId }
+      await pool.query(
+        `insert into tasks (id, project_id, kind, title, description, priority, created_by, run_id)
+         values ($1, $2, 'escalation', $3, $4, 'high', $5, $6) on conflict (id) do nothing`,
+        [taskId, projectId, titleOf(text), text, JSON.stringify(creator), runId],
+      )
+    },
+
+    /** Of the tasks that are resolved; the others are absent. */
+    async answers(taskIds: readonly string[]): Promise<Map<string, HumanAnswer>> {
+      const { rows } = await pool.query<{ id: string; status: TaskStatus; result: unknown }>(
+        `select id, status, result from tasks where id = any($1) and status in ('completed', 'cancelled', 'rejected')`,
+        [taskIds],
+      )
+      return new Map(rows.map((row) => [row.id, row.status === 'completed' ? answerOf(row.result) : DECLINED]))
+    },
+  }
+}
+
+const answerOf = (result: unknown): HumanAnswer => ({ answer: result ?? '', isRefused: false })
+
+/** What a model writes may hold what no text column takes. */
+const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
+
+function titleOf(question: string): string {
+  const line =
+    question
+      .split(/[\r\n]+/)
+      .find((each) => each.trim() !== '')
+      ?.trim() ?? 'A question'
+  const characters = [...line]
+  return characters.length <= MAX_TITLE ? line : `${characters.slice(0, MAX_TITLE - 1).join('')}…`
+}
