@@ -17,6 +17,17 @@ export type Create = <Answer>(
   work: (db: Db) => Promise<Answer>,
 ) => Promise<Answer>
 
+/** The same, always in a transaction, for answers that are made afresh: what is kept is only what `work` answers. */
+export type Once = <Kept>(
+  request: FastifyRequest,
+  work: (tx: Db) => Promise<Kept>,
+) => Promise<{ kept: Kept; replayed: boolean }>
+
+export interface Idempotency {
+  create: Create
+  once: Once
+}
+
 export interface Claim {
   scope: string
   route: string
@@ -25,18 +36,28 @@ export interface Claim {
 
 const CREATED = 201
 
-export function createIdempotency({ pool, cipher }: { pool: Pool; cipher: Cipher }): Create {
+export function createIdempotency({ pool, cipher }: { pool: Pool; cipher: Cipher }): Idempotency {
   // Requests of one key queue up here before they take a connection, so twenty retries cannot empty the pool.
   const underWay = new Map<string, Promise<unknown>>()
 
-  return async (request, reply, work) => {
-    const claim = claimOf(request)
-    const answer = claim ? await queued(claim, () => createOnce(pool, cipher, claim, request.body, work)) : null
-    const body = answer ? answer.body : await work(pool)
-    await fault('api.after_commit_before_reply')
-    reply.code(CREATED)
-    if (answer?.replayed) reply.header('idempotency-replayed', 'true')
-    return body
+  return {
+    create: async (request, reply, work) => {
+      const claim = claimOf(request)
+      const answer = claim ? await queued(claim, () => createOnce(pool, cipher, claim, request.body, work)) : null
+      const body = answer ? answer.body : await work(pool)
+      await fault('api.after_commit_before_reply')
+      reply.code(CREATED)
+      if (answer?.replayed) reply.header('idempotency-replayed', 'true')
+      return body
+    },
+    once: async (request, work) => {
+      const claim = claimOf(request)
+      const { body, replayed } = claim
+        ? await queued(claim, () => createOnce(pool, cipher, claim, request.body, work))
+        : { body: await inTransaction(pool, work), replayed: false }
+      await fault('api.after_commit_before_reply')
+      return { kept: body, replayed }
+    },
   }
 
   async function queued<Result>(claim: Claim, run: () => Promise<Result>): Promise<Result> {
@@ -63,8 +84,13 @@ function claimOf(request: FastifyRequest): Claim | null {
   if (typeof key !== 'string' || !/^[\x21-\x7e][\x20-\x7e]{0,254}$/.test(key)) {
     throw invalidRequest('Idempotency-Key must be 1 to 255 visible ASCII characters.')
   }
-  const { id } = request.params as { id?: string } // present on project routes; Fastify types params as unknown
-  return { scope: id?.toLowerCase() ?? 'instance', route: `${request.method} ${request.routeOptions.url}`, key }
+  const { id, ...below } = request.params as Record<string, string> // Fastify types params as unknown
+  // Below the project the ids are part of the route: the same key for another agent is another request.
+  const path = (request.routeOptions.url ?? '').replaceAll(
+    /:(\w+)/g,
+    (name, param) => below[param]?.toLowerCase() ?? name,
+  )
+  return { scope: id?.toLowerCase() ?? 'instance', route: `${request.method} ${path}`, key }
 }
 
 async function createOnce<Answer>(

@@ -15,23 +15,30 @@ import { createSecretCheck } from '../secrets/hash.ts'
 import { requireAccess } from './auth.ts'
 import { acceptJsonOnly, BODY_LIMIT } from './body.ts'
 import { createErrorHandler } from './errors.ts'
-import { createIdempotency } from './idempotency.ts'
+import { createIdempotency, type Idempotency } from './idempotency.ts'
+import { trackLongRequests } from './long-requests.ts'
 import { answerUnknownRoutes } from './not-found.ts'
 import { watchRequests } from './observe-requests.ts'
 import { serveOpenApi } from './openapi.ts'
 import { createRateLimits } from './rate-limits.ts'
 import { createRawAnswers } from './raw-http.ts'
+import { addAgentRoutes } from './routes/agents.ts'
 import { addAuditRoutes } from './routes/audit.ts'
 import { addInvitationRoutes } from './routes/invitations.ts'
 import { addKeyRoutes } from './routes/keys.ts'
+import { addMcpServerRoutes } from './routes/mcp-servers.ts'
 import { addMeRoutes } from './routes/me.ts'
 import { addMemberRoutes } from './routes/members.ts'
 import { addPageRoutes } from './routes/pages.ts'
 import { addProjectRoutes } from './routes/projects.ts'
 import { addProviderRoutes } from './routes/providers.ts'
+import { addRunEventRoutes } from './routes/run-events.ts'
+import { addRunRoutes } from './routes/runs.ts'
 import { addSessionRoutes } from './routes/sessions.ts'
 import { addSettingsRoutes } from './routes/settings.ts'
 import { addSystemRoutes, type Readiness } from './routes/system.ts'
+import { addTaskRoutes } from './routes/tasks.ts'
+import type { RunServices } from './run-services.ts'
 import { addSecurityHeaders } from './security-headers.ts'
 import { createSerializer } from './serializer.ts'
 import { traceRequests } from './trace-requests.ts'
@@ -59,6 +66,7 @@ export interface ServerOptions {
   version: string
   /** A worker serves health and metrics only. */
   role: 'all' | 'api' | 'worker'
+  runs: RunServices
   /** Tests hold every answer against its schema; production trusts the types. */
   checkAnswers?: boolean
   /** Sign-ins per minute, by address and by account; 0 means no limit. */
@@ -70,7 +78,7 @@ export interface ServerOptions {
 }
 
 export async function createServer(options: ServerOptions): Promise<App> {
-  const { pool, cipher, log, requestTimeoutMs = 30_000 } = options
+  const { pool, cipher, log, runs: services, requestTimeoutMs = 30_000 } = options
   const raw = createRawAnswers()
   const app = Fastify({
     logger: false,
@@ -120,19 +128,30 @@ export async function createServer(options: ServerOptions): Promise<App> {
   if (options.role !== 'worker') await serveOpenApi(app, options.version)
   addSystemRoutes(app, options)
   if (options.role === 'worker') return app
-  const create = createIdempotency({ pool, cipher })
+  const { create, once } = createIdempotency({ pool, cipher })
   const secureCookies = options.publicUrl.protocol === 'https:'
   addProviderRoutes(app, { pool, cipher, create })
-  addProjectRoutes(app, { pool, keys, create })
+  addProjectRoutes(app, { pool, keys, create, onHalt: services.onHalt })
   addSettingsRoutes(app, { pool })
   addKeyRoutes(app, { pool, keys, create })
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
+  addRunParts(app, { pool, log, create, once, services })
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
   addInvitationRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
   addPageRoutes(app)
   return app
+}
+
+function addRunParts(app: App, parts: Idempotency & { pool: Pool; log: Log; services: RunServices }): void {
+  const { services } = parts
+  const track = trackLongRequests(app)
+  addAgentRoutes(app, { ...parts, checkNames: services.checkNames })
+  addMcpServerRoutes(app, { ...parts, mcp: services.mcp })
+  addTaskRoutes(app, { ...parts, onReady: services.onReady })
+  addRunRoutes(app, { ...parts, track })
+  addRunEventRoutes(app, { ...parts, track })
 }
 
 const requestId = (sent: string | string[] | undefined): string =>

@@ -1,6 +1,9 @@
 // The HTTP edge in process, on a database of its own, with builders for what most tests need first.
 
+import type { z } from 'zod'
 import { type App, createServer, type ServerOptions } from '../../src/api/server.ts'
+import type { Agent, agentInput } from '../../src/kernel/agent.ts'
+import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import type { Project } from '../../src/kernel/project.ts'
 import type { Role } from '../../src/kernel/role.ts'
@@ -9,6 +12,7 @@ import { noTracing } from '../../src/observe/tracing.ts'
 import { type Cipher, createCipher } from '../../src/secrets/cipher.ts'
 import { atEnd } from './at-end.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { createTestServices, type TestServices, type TestServicesOptions } from './run-services.ts'
 
 export const ADMIN_TOKEN = 'test-admin-token-for-the-instance'
 
@@ -30,15 +34,22 @@ export interface Call {
 export interface TestApp extends TestDatabase {
   app: App
   cipher: Cipher
+  services: TestServices
   call<Body = Record<string, unknown>>(route: string, options?: Call): Promise<Answer<Body>>
   createProject(name?: string): Promise<Project>
   createKey(projectId: string, role: Role, name?: string): Promise<{ id: string; key: string }>
+  /** Where the kit was given models it uses the one called `script`. */
+  createAgent(projectId: string, input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
 }
 
+export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs'>>, TestServicesOptions {}
+
 /** `call('POST /api/projects', {body})` uses the instance admin's token unless told otherwise; null sends none. */
-export async function createTestApp(overrides: Partial<ServerOptions> = {}): Promise<TestApp> {
+export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const { models, tools, waits, ...overrides } = options
   const database = await createTestDatabase()
   const cipher = createCipher('test-secret-key')
+  const services = await createTestServices(database, cipher, { models, tools, waits })
   const app = await createServer({
     pool: database.pool,
     cipher,
@@ -53,6 +64,7 @@ export async function createTestApp(overrides: Partial<ServerOptions> = {}): Pro
     version: '0.0.0-test',
     role: 'all',
     checkAnswers: true,
+    runs: services,
     ...overrides,
   })
   await app.ready()
@@ -85,6 +97,7 @@ export async function createTestApp(overrides: Partial<ServerOptions> = {}): Pro
     ...database,
     app,
     cipher,
+    services,
     call,
     createProject: async (name = 'A project') => {
       const answer = await call<Project>('POST /api/projects', { body: { name } })
@@ -94,6 +107,14 @@ export async function createTestApp(overrides: Partial<ServerOptions> = {}): Pro
       const answer = await call<{ id: string; key: string }>(`POST /api/projects/${projectId}/keys`, {
         body: { name, role },
       })
+      return answer.body
+    },
+    createAgent: async (projectId, input = {}) => {
+      const model = models ? { model: { provider: 'test', name: 'script' } } : {}
+      const answer = await call<Agent>(`POST /api/projects/${projectId}/agents`, {
+        body: { name: `agent ${newId().slice(-12)}`, ...model, ...input },
+      })
+      if (answer.status !== 201) throw new Error(`the agent was not created: ${answer.text}`)
       return answer.body
     },
   }

@@ -17,10 +17,15 @@ import { answers, emptyBody, listQuery, nothing, projectParams } from '../shapes
 
 const tags = ['Projects']
 
-export function addProjectRoutes(
-  app: App,
-  { pool, keys, create }: { pool: Pool; keys: KeyCache; create: Create },
-): void {
+export interface ProjectRouteOptions {
+  pool: Pool
+  keys: KeyCache
+  create: Create
+  /** Called after the commit. */
+  onHalt: (projectId: string, isHalted: boolean) => Promise<void>
+}
+
+export function addProjectRoutes(app: App, { pool, keys, create, onHalt }: ProjectRouteOptions): void {
   app.post(
     '/api/projects',
     {
@@ -102,7 +107,11 @@ export function addProjectRoutes(
           response: answers(200, projectSchema),
         },
       },
-      (request) => setHalted(pool, request.params.id, halted, actorOf(request)),
+      async (request) => {
+        const project = await setHalted(pool, request.params.id, halted, actorOf(request))
+        await onHalt(project.id, halted)
+        return project
+      },
     )
   }
 }

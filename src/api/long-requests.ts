@@ -1,0 +1,32 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+
+/** Fires when the client is gone, when the server closes, or when the time is up. */
+export type TrackRequest = (reply: FastifyReply, timeoutMs?: number) => AbortSignal
+
+const CLOSE_WITHIN_MS = 1_000
+
+/** For requests that wait for something: a server that closes does not wait with them. */
+export function trackLongRequests(app: FastifyInstance): TrackRequest {
+  const open = new Map<AbortController, Promise<void>>()
+  let isClosing = false
+  app.addHook('preClose', async () => {
+    isClosing = true
+    const late = new Promise((resolve) => setTimeout(resolve, CLOSE_WITHIN_MS).unref())
+    for (const controller of open.keys()) controller.abort()
+    await Promise.race([Promise.all(open.values()), late])
+  })
+  return (reply, timeoutMs) => {
+    const controller = new AbortController()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = timeoutMs === undefined ? null : setTimeout(() => controller.abort(), timeoutMs)
+    open.set(controller, promise)
+    if (isClosing) controller.abort()
+    reply.raw.once('close', () => {
+      if (timer) clearTimeout(timer)
+      open.delete(controller)
+      controller.abort()
+      resolve()
+    })
+    return controller.signal
+  }
+}

@@ -1,0 +1,95 @@
+import { z } from 'zod'
+import { type CheckNames, createAgent, deleteAgent, getAgent, listAgents, updateAgent } from '../../agents/agents.ts'
+import type { Pool } from '../../db/pool.ts'
+import { agentInput, agentPatch, agentSchema } from '../../kernel/agent.ts'
+import { pageOf } from '../../kernel/fields.ts'
+import { actorOf } from '../auth.ts'
+import type { Create } from '../idempotency.ts'
+import type { App } from '../server.ts'
+import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../shapes.ts'
+
+const tags = ['Agents']
+const agentParams = z.strictObject({ id: pathId, agentId: pathId })
+
+export function addAgentRoutes(
+  app: App,
+  { pool, create, checkNames }: { pool: Pool; create: Create; checkNames: CheckNames },
+): void {
+  app.post(
+    '/api/projects/:id/agents',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'Create an agent',
+        params: projectParams,
+        body: agentInput,
+        response: answers(201, agentSchema),
+      },
+    },
+    (request, reply) =>
+      create(request, reply, (db) =>
+        createAgent(db, request.params.id, request.body, { actor: actorOf(request), checkNames }),
+      ),
+  )
+
+  app.get(
+    '/api/projects/:id/agents',
+    {
+      config: { access: 'viewer' },
+      schema: {
+        tags,
+        summary: 'List the agents',
+        params: projectParams,
+        querystring: listQuery,
+        response: answers(200, pageOf(agentSchema)),
+      },
+    },
+    (request) => listAgents(pool, request.params.id, request.query),
+  )
+
+  app.get(
+    '/api/projects/:id/agents/:agentId',
+    {
+      config: { access: 'viewer' },
+      schema: { tags, summary: 'Read an agent', params: agentParams, response: answers(200, agentSchema) },
+    },
+    (request) => getAgent(pool, request.params.id, requireId(request.params.agentId, 'agent')),
+  )
+
+  app.patch(
+    '/api/projects/:id/agents/:agentId',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'Change an agent; nested objects are replaced whole',
+        params: agentParams,
+        body: agentPatch,
+        response: answers(200, agentSchema),
+      },
+    },
+    (request) =>
+      updateAgent(pool, request.params.id, requireId(request.params.agentId, 'agent'), request.body, {
+        actor: actorOf(request),
+        checkNames,
+      }),
+  )
+
+  app.delete(
+    '/api/projects/:id/agents/:agentId',
+    {
+      config: { access: 'admin' },
+      schema: {
+        tags,
+        summary: 'Delete an agent; its runs stay',
+        params: agentParams,
+        response: answers(204, nothing),
+      },
+    },
+    async (request, reply) => {
+      await deleteAgent(pool, request.params.id, requireId(request.params.agentId, 'agent'), actorOf(request))
+      return reply.code(204).send(null)
+    },
+  )
+}

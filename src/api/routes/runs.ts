@@ -1,0 +1,234 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { recordAudit } from '../../audit/record.ts'
+import type { Db, Pool } from '../../db/pool.ts'
+import { invalidRequest } from '../../kernel/errors.ts'
+import { idField, pageOf } from '../../kernel/fields.ts'
+import {
+  forkInput,
+  hasEnded,
+  type Run,
+  resumeInput,
+  runSchema,
+  runStatuses,
+  stepSchema,
+  triggerInput,
+} from '../../kernel/run.ts'
+import { cancelRuns } from '../../runs/cancel.ts'
+import { forkRun } from '../../runs/fork.ts'
+import { getRun, listRuns } from '../../runs/read-runs.ts'
+import { resumeRun } from '../../runs/resume.ts'
+import { startRun } from '../../runs/start.ts'
+import { listSteps } from '../../runs/steps.ts'
+import { actorOf } from '../auth.ts'
+import { errorSchema } from '../errors.ts'
+import type { Once } from '../idempotency.ts'
+import type { TrackRequest } from '../long-requests.ts'
+import type { RunServices } from '../run-services.ts'
+import type { App } from '../server.ts'
+import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../shapes.ts'
+import { isSettled, waitForRun } from '../wait-for-run.ts'
+
+const tags = ['Runs']
+const agentParams = z.strictObject({ id: pathId, agentId: pathId })
+const runParams = z.strictObject({ id: pathId, runId: pathId })
+const runQuery = listQuery.extend({
+  agent_id: idField.optional(),
+  status: z.enum(runStatuses).optional(),
+  parent_run_id: idField.optional(),
+})
+const startHeaders = z.looseObject({
+  prefer: z.string().optional().describe('respond-async: answer 202 at once instead of waiting for the run.'),
+  'idempotency-key': z.string().optional().describe('The same key and body give the same run for 24 h.'),
+})
+/** 200: it has ended or pauses; 202: it goes on, and this is how it stands. */
+const startAnswers = { 200: runSchema, 202: runSchema, default: errorSchema }
+
+const WAIT_MS = 600_000
+const CANCEL_WAIT_MS = 2_000
+
+export interface RunRouteOptions {
+  pool: Pool
+  once: Once
+  track: TrackRequest
+  services: RunServices
+}
+
+export function addRunRoutes(app: App, options: RunRouteOptions): void {
+  const { pool, services } = options
+
+  app.post(
+    '/api/projects/:id/agents/:agentId/trigger',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags,
+        summary: 'Start a run of the agent and wait for it',
+        params: agentParams,
+        headers: startHeaders,
+        body: triggerInput,
+        response: startAnswers,
+      },
+    },
+    (request, reply) => {
+      const { id } = request.params
+      const agentId = requireId(request.params.agentId, 'agent')
+      const { resume_run_id: pausedId, ...given } = request.body
+      return startAndAnswer(options, request, reply, async (tx) => {
+        if (pausedId === undefined) {
+          const { input, timeout: timeoutMs, max_steps: maxSteps } = given
+          return startRun(tx, id, agentId, { input, timeoutMs, maxSteps, trigger: { type: 'manual' } })
+        }
+        const paused = await getRun(tx, id, pausedId)
+        if (paused.agent_id !== agentId.toLowerCase()) throw invalidRequest('resume_run_id is a run of another agent.')
+        return resumeRun(tx, id, pausedId, given)
+      })
+    },
+  )
+
+  app.get(
+    '/api/projects/:id/runs',
+    {
+      config: { access: 'viewer' },
+      schema: {
+        tags,
+        summary: 'List the runs, newest first',
+        params: projectParams,
+        querystring: runQuery,
+        response: answers(200, pageOf(runSchema)),
+      },
+    },
+    (request) => {
+      const { limit, cursor, ...filter } = request.query
+      return listRuns(pool, request.params.id, filter, { limit, cursor })
+    },
+  )
+
+  app.get(
+    '/api/projects/:id/runs/:runId',
+    {
+      config: { access: 'viewer' },
+      schema: { tags, summary: 'Read a run', params: runParams, response: answers(200, runSchema) },
+    },
+    (request) => getRun(pool, request.params.id, request.params.runId),
+  )
+
+  app.get(
+    '/api/projects/:id/runs/:runId/steps',
+    {
+      config: { access: 'viewer' },
+      schema: {
+        tags,
+        summary: "List a run's model calls and tool calls, oldest first",
+        params: runParams,
+        querystring: listQuery,
+        response: answers(200, pageOf(stepSchema)),
+      },
+    },
+    async (request) => {
+      const run = await getRun(pool, request.params.id, request.params.runId)
+      return listSteps(pool, run.id, request.query)
+    },
+  )
+
+  app.post(
+    '/api/projects/:id/runs/:runId/cancel',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags,
+        summary: 'Cancel a run and its sub-runs; one that has ended stays as it is',
+        params: runParams,
+        body: emptyBody,
+        response: answers(200, runSchema),
+      },
+    },
+    async (request, reply) => {
+      const run = await getRun(pool, request.params.id, request.params.runId)
+      if (hasEnded(run)) return run
+      await cancelRuns({ pool, journal: services.journal }, run.project_id, [run.id])
+      await recordAudit(pool, noteOf('run.cancel', request, run))
+      services.hub.poke(run.id)
+      // Whoever works on it stops within a moment, and then this can say so.
+      const signal = options.track(reply, services.cancelWaitMs ?? CANCEL_WAIT_MS)
+      return waitForRun({ db: pool, ...services }, await getRun(pool, run.project_id, run.id), signal)
+    },
+  )
+
+  app.post(
+    '/api/projects/:id/runs/:runId/resume',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags,
+        summary: 'Go on where a paused run stopped, in a new run, and wait for it',
+        params: runParams,
+        headers: startHeaders,
+        body: resumeInput.nullish(),
+        response: startAnswers,
+      },
+    },
+    (request, reply) =>
+      startAndAnswer(options, request, reply, async (tx) => {
+        const paused = await getRun(tx, request.params.id, request.params.runId)
+        return resumeRun(tx, paused.project_id, paused.id, request.body ?? {})
+      }),
+  )
+
+  app.post(
+    '/api/projects/:id/runs/:runId/fork',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags,
+        summary: "Start a new run from a point of this run's journal, and wait for it",
+        params: runParams,
+        headers: startHeaders,
+        body: forkInput,
+        response: startAnswers,
+      },
+    },
+    (request, reply) =>
+      startAndAnswer(options, request, reply, async (tx) => {
+        const source = await getRun(tx, request.params.id, request.params.runId)
+        return forkRun(tx, source.project_id, source.id, request.body)
+      }),
+  )
+}
+
+/** Accepted once it is committed: neither a client that leaves nor a server that closes takes the run with it. */
+async function startAndAnswer(
+  { pool, once, track, services }: RunRouteOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  start: (tx: Db) => Promise<Run>,
+): Promise<Run> {
+  const { id: projectId } = request.params as { id: string } // every route of this file has it
+  const { kept, replayed } = await once(request, async (tx) => {
+    const run = await start(tx)
+    await recordAudit(tx, noteOf('run.start', request, run))
+    return { run_id: run.id }
+  })
+  if (replayed) reply.header('idempotency-replayed', 'true')
+  else services.onReady()
+  const run = await getRun(pool, projectId, kept.run_id)
+  if (prefersAsync(request.headers.prefer)) {
+    reply.code(202).header('preference-applied', 'respond-async')
+    return run
+  }
+  const now = await waitForRun({ db: pool, ...services }, run, track(reply, services.waitMs ?? WAIT_MS))
+  reply.code(isSettled(now) ? 200 : 202)
+  return now
+}
+
+/** RFC 7240: a list of preferences, each with parameters of its own. */
+const prefersAsync = (header: string | string[] | undefined): boolean =>
+  [header]
+    .flat()
+    .flatMap((each) => each?.split(',') ?? [])
+    .some((preference) => /^\s*respond-async\s*(;|$)/i.test(preference))
+
+function noteOf(action: string, request: FastifyRequest, run: Run) {
+  const details = { agent_id: run.agent_id, trigger: run.trigger.type }
+  return { action, actor: actorOf(request), projectId: run.project_id, targetType: 'run', targetId: run.id, details }
+}

@@ -1,0 +1,24 @@
+import type { CheckNames } from '../agents/agents.ts'
+import type { Journal } from '../journal/append.ts'
+import type { Hub, LiveText } from '../journal/hub.ts'
+import type { Mcp } from '../tools/mcp.ts'
+
+/** What the routes of agents, tasks and runs need from the process they are served by; wired in bin/. */
+export interface RunServices {
+  journal: Journal
+  hub: Hub
+  /** The text so far of a step under way in this process. */
+  soFar: (runId: string) => LiveText | null
+  checkNames: CheckNames
+  mcp: Mcp
+  /** Runs became ready in the database: somebody may take them. */
+  onReady: () => void
+  /** The off switch of a project was set or released; called after the commit. */
+  onHalt: (projectId: string, isHalted: boolean) => Promise<void>
+  /** How long a trigger waits for its run before it answers with the run as it stands. */
+  waitMs?: number
+  /** How long a cancel waits for the run to have stopped. */
+  cancelWaitMs?: number
+  /** How often a stream without news says that it is alive. */
+  heartbeatMs?: number
+}

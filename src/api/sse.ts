@@ -1,0 +1,92 @@
+// Server-sent events over one answer. The connection is the reader's: what it does not take is not piled up here, and
+// one that takes nothing while more and more comes is let go; it may come back and say where it stood.
+import type { FastifyReply } from 'fastify'
+
+export interface ServerSentEvent {
+  /** Absent where a reader cannot come back to this very place. */
+  id?: number
+  event: string
+  data: Readonly<Record<string, unknown>>
+}
+
+export interface EventStream {
+  /** Resolves when the reader may be sent more; at once where it is gone. */
+  send(event: ServerSentEvent): Promise<void>
+  isBlocked(): boolean
+  /** So much came while the reader was blocked. */
+  miss(characters: number): void
+  end(): void
+  /** Cuts the connection, so that the reader knows that this was not the end. */
+  cut(): void
+}
+
+const HEARTBEAT_MS = 15_000
+const MOST_WAITING = 1_048_576
+
+/** `signal` fires when the reader is gone or shall go. */
+export function openEventStream(
+  reply: FastifyReply,
+  {
+    signal,
+    heartbeatMs = HEARTBEAT_MS,
+    onDrain,
+  }: { signal: AbortSignal; heartbeatMs?: number | undefined; onDrain: () => void },
+): EventStream {
+  const { raw } = reply
+  let isBlocked = false
+  let missed = 0
+  const heartbeat = setInterval(() => {
+    if (!isBlocked) raw.write(': keep-alive\n\n')
+  }, heartbeatMs)
+  raw.once('close', () => clearInterval(heartbeat))
+  reply.hijack()
+  reply.headers({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  })
+  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) raw.setHeader(name, value)
+  raw.flushHeaders()
+
+  return {
+    async send(event) {
+      if (signal.aborted || raw.write(format(event))) return
+      isBlocked = true
+      missed = 0
+      await drained()
+      isBlocked = false
+      onDrain()
+    },
+    isBlocked: () => isBlocked,
+    miss(characters) {
+      missed += characters
+      if (missed > MOST_WAITING) raw.destroy()
+    },
+    end() {
+      clearInterval(heartbeat)
+      // A reader that has stopped reading would keep the connection open for as long as it likes.
+      if (raw.writableNeedDrain) raw.destroy()
+      else raw.end()
+    },
+    cut: () => raw.destroy(),
+  }
+
+  function drained(): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        raw.off('drain', done)
+        signal.removeEventListener('abort', done)
+        resolve()
+      }
+      raw.on('drain', done)
+      signal.addEventListener('abort', done)
+      if (signal.aborted) done()
+    })
+  }
+}
+
+/** JSON has no line breaks of its own, so the data is one line. */
+function format({ id, event, data }: ServerSentEvent): string {
+  const name = id === undefined ? '' : `id: ${id}\n`
+  return `${name}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+}

@@ -1,0 +1,109 @@
+// What the HTTP edge needs of runs, of real parts: journal, hub, tools. Given models, a worker executes runs with them.
+import { createCheckNames } from '../../src/api/check-names.ts'
+import type { RunServices } from '../../src/api/run-services.ts'
+import { createEgress } from '../../src/egress/egress.ts'
+import { createJournal } from '../../src/journal/append.ts'
+import { createHub } from '../../src/journal/hub.ts'
+import { createLiveTexts, type LiveTexts } from '../../src/journal/live-text.ts'
+import { HALT_CHANNEL, tellProcesses, wakeHalted } from '../../src/journal/wake.ts'
+import { watchOthers } from '../../src/journal/watch-others.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import type { Model } from '../../src/kernel/model-call.ts'
+import type { CallTool } from '../../src/kernel/tool.ts'
+import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
+import type { Cipher } from '../../src/secrets/cipher.ts'
+import { createAskHuman } from '../../src/tasks/ask-human.ts'
+import { createHttpFetchTool } from '../../src/tools/http-fetch.ts'
+import { createMcp } from '../../src/tools/mcp.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { runTools } from '../../src/tools/run-tools.ts'
+import { atEnd } from './at-end.ts'
+import type { TestDatabase } from './database.ts'
+
+export interface TestServicesOptions {
+  /** By name, all of the provider `test`. Without them runs stay queued. */
+  models?: Map<string, Model> | undefined
+  tools?: readonly CallTool[] | undefined
+  waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs'> | undefined
+}
+
+export interface TestServices extends RunServices {
+  texts: LiveTexts
+  /** How often something was said to be ready. */
+  readyCount(): number
+  halts: [projectId: string, isHalted: boolean][]
+}
+
+export async function createTestServices(
+  { pool, url }: TestDatabase,
+  cipher: Cipher,
+  { models, tools = [], waits = {} }: TestServicesOptions,
+): Promise<TestServices> {
+  const log = silentLog
+  const hub = createHub()
+  const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
+  const egress = createEgress({ allow: [] })
+  const mcp = createMcp({ pool, cipher, egress, log, commandPath: '/usr/bin:/bin', pingTimeoutMs: 300 })
+  const registry = createToolRegistry({
+    builtIns: [...runTools, createHttpFetchTool(egress)],
+    appTools: tools,
+    mcp,
+  })
+  const worker = models ? await startWorker(models) : null
+  const texts = worker?.texts ?? createLiveTexts({ db: pool, hub, hasOthers: () => false, log })
+  const others = watchOthers({ db: pool, hub, log })
+  let readyCount = 0
+  const halts: TestServices['halts'] = []
+  const onReady = (): void => {
+    readyCount++
+    worker?.onReady()
+  }
+  atEnd(async () => {
+    await worker?.stop()
+    await others.stop()
+    await mcp.stop()
+    await journal.drain()
+    await egress.close()
+  })
+  return {
+    journal,
+    hub,
+    soFar: (runId) => texts.soFar(runId),
+    checkNames: createCheckNames(registry),
+    mcp,
+    onReady,
+    onHalt: async (projectId, isHalted) => {
+      halts.push([projectId, isHalted])
+      await tellProcesses(pool, HALT_CHANNEL)
+      if (isHalted) return
+      await wakeHalted(pool, projectId)
+      onReady()
+    },
+    ...waits,
+    texts,
+    readyCount: () => readyCount,
+    halts,
+  }
+
+  async function startWorker(known: Map<string, Model>): Promise<RunWorker> {
+    await pool.query(`insert into providers (name, kind, source) values ('test', 'offline', 'api')`)
+    return startRunWorker({
+      url,
+      pool,
+      hub,
+      log,
+      slots: 20,
+      leaseMs: 10_000,
+      isAlone: false,
+      deps: {
+        pool,
+        journal,
+        log,
+        resolveModel: async (choice) => known.get(choice.name) ?? null,
+        resolveTools: (projectId, names) => registry.resolve(projectId, names),
+        resolvePrompt: async () => null,
+        askHuman: createAskHuman({ pool }),
+      },
+    })
+  }
+}
