@@ -23,6 +23,14 @@ export interface Config {
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   providers: ProviderVariables
   faultPlan: FaultPlan | null
+  /** How many runs this process works on at once. */
+  concurrency: number
+  /** How long this process owns its runs without renewing. */
+  leaseMs: number
+  /** An app module. */
+  app: string | null
+  /** PATH of the commands that MCP servers are started with. */
+  commandPath: string
 }
 
 export interface ProviderVariables {
@@ -55,6 +63,9 @@ export const settings: readonly Setting[] = [
     flag: 'role <role>',
     description: 'all, api or worker; the last two need DATABASE_URL (all)',
   },
+  { variable: 'MUSTER_APP', flag: 'app <path>', description: 'an app module with tools, functions, agents and flows' },
+  { variable: 'MUSTER_CONCURRENCY', flag: 'concurrency <number>', description: 'runs under way at once (50)' },
+  { variable: 'MUSTER_LEASE', flag: 'lease <ms>', description: 'how long runs are owned without renewing (10000)' },
   { variable: 'MUSTER_PUBLIC_URL', flag: 'public-url <url>', description: 'the address people use (http://HOST:PORT)' },
   {
     variable: 'MUSTER_TRUST_PROXY',
@@ -123,6 +134,10 @@ export function readConfig(environment: Environment): Config {
       findOllama: value.MUSTER_FIND_OLLAMA === 'on',
     },
     faultPlan: value.MUSTER_FAULTS ?? null,
+    concurrency: value.MUSTER_CONCURRENCY,
+    leaseMs: value.MUSTER_LEASE,
+    app: value.MUSTER_APP ? resolve(value.MUSTER_APP) : null,
+    commandPath: value.PATH,
   }
 }
 
@@ -137,16 +152,17 @@ const list = z.string().transform((text) => text.split(/[\s,]+/).filter((entry) 
 const httpUrl = z.string().refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http(s) URL')
 const onOff = z.enum(['on', 'off'], 'must be on or off')
 
+/** `point=kill`, or `point=stop@3` for the third passing; several with commas. */
 const faults = z.string().transform((text, context): FaultPlan => {
-  const plan: Record<string, string> = {}
+  const plan: Record<string, { action: 'kill' | 'stop'; at: number }> = {}
   for (const entry of text.split(',')) {
-    const [point = '', action = ''] = entry.split('=')
-    if (!faultPoints.some((known) => known === point) || !['kill', 'stop'].includes(action)) {
+    const [, point = '', action, at = '1'] = /^([\w.]+)=(kill|stop)(?:@(\d{1,6}))?$/.exec(entry) ?? []
+    if (!faultPoints.some((known) => known === point)) {
       context.addIssue({ code: 'custom', message: `names no fault: ${entry}` })
     }
-    plan[point] = action
+    plan[point] = { action: action === 'stop' ? 'stop' : 'kill', at: Number(at) }
   }
-  return plan as FaultPlan // every entry was checked above
+  return plan
 })
 
 const variables = z.object({
@@ -173,6 +189,10 @@ const variables = z.object({
     .default('info'),
   MUSTER_FIND_OLLAMA: onOff.default('on'),
   MUSTER_FAULTS: faults.optional(),
+  MUSTER_CONCURRENCY: wholeNumber(1, 100_000).default(50),
+  MUSTER_LEASE: wholeNumber(500, 3_600_000).default(10_000),
+  MUSTER_APP: z.string().optional(),
+  PATH: z.string().default('/usr/local/bin:/usr/bin:/bin'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
   OPENAI_API_KEY: z.string().optional(),
   ANTHROPIC_API_KEY: z.string().optional(),

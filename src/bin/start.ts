@@ -7,19 +7,19 @@ import { createPool, type Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { createEgress } from '../egress/egress.ts'
 import { bindInstance } from '../identity/instance.ts'
-import { createProject } from '../identity/projects.ts'
 import { createSignInLink } from '../identity/sign-in-links.ts'
 import { ensureInstanceAdmin } from '../identity/users.ts'
 import { setFaultPlan } from '../kernel/fault.ts'
-import { systemActor } from '../kernel/principal.ts'
 import { createLogger, type Logger } from '../observe/logger.ts'
 import { createMetrics } from '../observe/metrics.ts'
 import { createTracing } from '../observe/tracing.ts'
 import { type Cipher, createCipher } from '../secrets/cipher.ts'
 import { type Config, ConfigError } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
+import { createDemo } from './demo.ts'
 import { offerOllama, offerProviders } from './environment-providers.ts'
 import { startHousekeeping } from './housekeeping.ts'
+import { startRuns } from './run-services.ts'
 import { noteAddresses } from './running-address.ts'
 import { readInstanceSecrets } from './secrets.ts'
 import { createShutdown } from './shutdown.ts'
@@ -76,6 +76,8 @@ async function startParts(
   shutdown.last('egress', () => egress.close())
   const metrics = createMetrics()
   metrics.watchPool(pool)
+  const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, log })
+  shutdown.last('runs', () => runs.stop())
 
   const app = await createServer({
     pool,
@@ -89,6 +91,7 @@ async function startParts(
     rateLimit: config.rateLimit,
     role: config.role,
     version,
+    runs: runs.services,
     readiness: async () => {
       const isUp = !shutdown.isUnderWay() && database.isUp() && (await answers(pool))
       return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() }
@@ -125,7 +128,7 @@ async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Prom
   // One transaction: a first start that is killed in between is a first start again.
   await inTransaction(pool, async (tx) => {
     const { isFirstStart } = await bindInstance(tx, cipher.fingerprint())
-    if (isFirstStart && config.demo) await createProject(tx, { name: 'Demo' }, systemActor)
+    if (isFirstStart && config.demo) await createDemo(tx)
   })
   await offerProviders(pool, cipher, config.providers)
 }

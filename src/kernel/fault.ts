@@ -18,19 +18,25 @@ export const faultPoints = [
 ] as const
 
 export type FaultPoint = (typeof faultPoints)[number]
-export type FaultPlan = Readonly<Partial<Record<FaultPoint, 'kill' | 'stop'>>>
+/** `at`: at which passing of the point, from 1. */
+export type FaultPlan = Readonly<Partial<Record<FaultPoint, { action: 'kill' | 'stop'; at: number }>>>
 
 let plan: FaultPlan | null = null
+const passed = new Map<FaultPoint, number>()
 
 /** Called once at start, only where a fault plan was configured. */
 export function setFaultPlan(next: FaultPlan | null): void {
   plan = next
 }
 
-export async function fault(point: FaultPoint): Promise<void> {
-  const action = plan?.[point]
-  if (!action) return
-  process.kill(process.pid, action === 'kill' ? 'SIGKILL' : 'SIGSTOP')
+export function fault(point: FaultPoint): Promise<void> | undefined {
+  if (plan === null) return undefined
+  const planned = plan[point]
+  if (!planned) return undefined
+  const times = (passed.get(point) ?? 0) + 1
+  passed.set(point, times)
+  if (times !== planned.at) return undefined
+  process.kill(process.pid, planned.action === 'kill' ? 'SIGKILL' : 'SIGSTOP')
   // The signal is delivered asynchronously; nothing after the point may run before it is.
-  await new Promise((resolve) => setTimeout(resolve, 1_000))
+  return new Promise((resolve) => setTimeout(resolve, 1_000))
 }

@@ -1,0 +1,90 @@
+// Everything that works on runs, put together: the journal and its watchers, models, tools, and this process's worker.
+import { createCheckNames } from '../api/check-names.ts'
+import type { RunServices } from '../api/run-services.ts'
+import type { Pool } from '../db/pool.ts'
+import type { Egress } from '../egress/egress.ts'
+import { createJournal } from '../journal/append.ts'
+import { createHub } from '../journal/hub.ts'
+import { HALT_CHANNEL, tellProcesses, wakeHalted } from '../journal/wake.ts'
+import { watchOthers } from '../journal/watch-others.ts'
+import type { Log } from '../kernel/log.ts'
+import { createLanguageModels } from '../models/language-models.ts'
+import { type RunWorker, startRunWorker } from '../runs/worker.ts'
+import type { Cipher } from '../secrets/cipher.ts'
+import { createAskHuman } from '../tasks/ask-human.ts'
+import { createHttpFetchTool } from '../tools/http-fetch.ts'
+import { type LoadedApp, loadApp } from '../tools/load-app.ts'
+import { createMcp } from '../tools/mcp.ts'
+import { createToolRegistry } from '../tools/registry.ts'
+import { runTools } from '../tools/run-tools.ts'
+import type { Config } from './config.ts'
+
+export interface StartedRuns {
+  services: RunServices
+  worker: RunWorker
+  app: LoadedApp | null
+  stop(): Promise<void>
+}
+
+export async function startRuns(parts: {
+  config: Config
+  databaseUrl: string
+  pool: Pool
+  cipher: Cipher
+  egress: Egress
+  log: Log
+}): Promise<StartedRuns> {
+  const { config, pool, cipher, egress, log } = parts
+  const app = config.app === null ? null : await loadApp(config.app)
+  const hub = createHub()
+  const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
+  const models = createLanguageModels({ db: pool, cipher, fetch: egress.fetch('trusted') })
+  const mcp = createMcp({ pool, cipher, egress, log, commandPath: config.commandPath })
+  const builtIns = [...runTools, createHttpFetchTool(egress)]
+  const registry = createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp })
+  const worker = await startRunWorker({
+    url: parts.databaseUrl,
+    pool,
+    hub,
+    log,
+    slots: config.role === 'api' ? 0 : config.concurrency,
+    leaseMs: config.leaseMs,
+    // The embedded database is this process's alone: the data folder was claimed.
+    isAlone: config.databaseUrl === null,
+    deps: {
+      pool,
+      journal,
+      log,
+      resolveModel: (choice) => models.resolve(choice),
+      resolveTools: (projectId, names) => registry.resolve(projectId, names),
+      resolvePrompt: async () => null,
+      askHuman: createAskHuman({ pool }),
+    },
+  })
+  const others = watchOthers({ db: pool, hub, log })
+  const services: RunServices = {
+    journal,
+    hub,
+    soFar: (runId) => worker.texts.soFar(runId),
+    checkNames: createCheckNames(registry),
+    mcp,
+    onReady: () => worker.onReady(),
+    onHalt: async (projectId, isHalted) => {
+      await tellProcesses(pool, HALT_CHANNEL)
+      if (isHalted) return
+      await wakeHalted(pool, projectId)
+      worker.onReady()
+    },
+  }
+  return {
+    services,
+    worker,
+    app,
+    stop: async () => {
+      await worker.stop()
+      await others.stop()
+      await mcp.stop()
+      await journal.drain()
+    },
+  }
+}
