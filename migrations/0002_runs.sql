@@ -136,3 +136,21 @@ create table workers (
   -- A lock that is gone says nothing where the server itself has restarted since.
   locked_on timestamptz not null
 );
+
+-- What has no foreign key goes with its owner all the same, whoever deletes it: a project, or the retention of runs.
+create function muster.delete_events_of_runs() returns trigger language plpgsql as $$
+begin
+  delete from run_events e using gone where e.run_id = gone.id;
+  delete from run_live_text t using gone where t.run_id = gone.id;
+  return null;
+end $$;
+create trigger agent_runs_events after delete on agent_runs referencing old table as gone
+  for each statement execute function muster.delete_events_of_runs();
+
+create function muster.delete_tokens_of_agents() returns trigger language plpgsql as $$
+begin
+  delete from agent_tokens t using gone where t.agent_id = gone.id;
+  return null;
+end $$;
+create trigger agents_tokens after delete on agents referencing old table as gone
+  for each statement execute function muster.delete_tokens_of_agents();

@@ -2,6 +2,8 @@ import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import { sealAudit } from '../audit/seal.ts'
 import type { Pool } from '../db/pool.ts'
 import { pruneIdentity } from '../identity/prune.ts'
+import { pruneLiveText } from '../journal/live-text.ts'
+import { pruneRuns } from '../journal/prune-runs.ts'
 import type { Log } from '../kernel/log.ts'
 
 const PRUNE_EVERY_MS = 10 * 60_000
@@ -15,7 +17,8 @@ export interface Housekeeping {
 /** What has lapsed is removed every ten minutes, what was audited is sealed every second. Several processes may do it. */
 export function startHousekeeping(pool: Pool, log: Log): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)
-  const prune = (): Promise<unknown> => Promise.all([pruneIdentity(pool), pruneIdempotencyKeys(pool)])
+  const prune = (): Promise<unknown> =>
+    Promise.all([pruneIdentity(pool), pruneIdempotencyKeys(pool), pruneRuns(pool), pruneLiveText(pool)])
   const rounds = [
     repeat('the audit log will be sealed later', seal, SEAL_EVERY_MS, log),
     repeat('what has lapsed will be removed later', prune, PRUNE_EVERY_MS, log),

@@ -4,11 +4,13 @@ import type { RunServices } from '../api/run-services.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
 import { createJournal } from '../journal/append.ts'
+import type { StoredEvent } from '../journal/entries.ts'
 import { createHub } from '../journal/hub.ts'
 import { HALT_CHANNEL, tellProcesses, wakeHalted } from '../journal/wake.ts'
 import { watchOthers } from '../journal/watch-others.ts'
 import type { Log } from '../kernel/log.ts'
 import { createLanguageModels } from '../models/language-models.ts'
+import type { Metrics } from '../observe/metrics.ts'
 import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
@@ -18,6 +20,7 @@ import { createMcp } from '../tools/mcp.ts'
 import { createToolRegistry } from '../tools/registry.ts'
 import { runTools } from '../tools/run-tools.ts'
 import type { Config } from './config.ts'
+import { measureRuns } from './run-metrics.ts'
 
 export interface StartedRuns {
   services: RunServices
@@ -32,12 +35,18 @@ export async function startRuns(parts: {
   pool: Pool
   cipher: Cipher
   egress: Egress
+  metrics: Metrics
   log: Log
 }): Promise<StartedRuns> {
   const { config, pool, cipher, egress, log } = parts
   const app = config.app === null ? null : await loadApp(config.app)
   const hub = createHub()
-  const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
+  const measure = measureRuns(parts.metrics, pool, () => worker.active())
+  const onWritten = (events: readonly StoredEvent[]): void => {
+    hub.publish(events)
+    measure(events)
+  }
+  const journal = createJournal({ db: pool, log, onWritten })
   const models = createLanguageModels({ db: pool, cipher, fetch: egress.fetch('trusted') })
   const mcp = createMcp({ pool, cipher, egress, log, commandPath: config.commandPath })
   const builtIns = [...runTools, createHttpFetchTool(egress)]

@@ -76,7 +76,7 @@ async function startParts(
   shutdown.last('egress', () => egress.close())
   const metrics = createMetrics()
   metrics.watchPool(pool)
-  const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, log })
+  const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
   shutdown.last('runs', () => runs.stop())
 
   const app = await createServer({

@@ -85,3 +85,10 @@ export async function isSuspectWaiting(db: Db): Promise<boolean> {
   )
   return rowCount === 1
 }
+
+export async function countReady(db: Db): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    'select count(*)::int as count from agent_runs where ready_at <= muster.now()',
+  )
+  return rows[0]?.count ?? 0
+}

@@ -1,0 +1,40 @@
+import type { Pool } from '../db/pool.ts'
+import { countReady } from '../journal/claim.ts'
+import type { StoredEvent } from '../journal/entries.ts'
+import type { Metrics } from '../observe/metrics.ts'
+
+const ENDS: ReadonlyMap<string, string> = new Map([
+  ['run.completed', 'completed'],
+  ['run.failed', 'failed'],
+  ['run.cancelled', 'cancelled'],
+  ['run.paused', 'paused'],
+])
+
+/** Counts what this process writes about runs. Answers the counter, which is called with every commit. */
+export function measureRuns(
+  metrics: Metrics,
+  pool: Pool,
+  active: () => number,
+): (events: readonly StoredEvent[]) => void {
+  const ends = metrics.counter({
+    name: 'muster_run_ends_total',
+    help: 'Runs that ended or paused, by how.',
+    labels: ['status'],
+  })
+  const steps = metrics.counter({ name: 'muster_steps_total', help: 'Model calls that were completed.' })
+  metrics.watch({ name: 'muster_runs_active', help: 'Runs under way in this process.' }, () => [
+    { labels: {}, value: active() },
+  ])
+  metrics.watch({ name: 'muster_runs_ready', help: 'Runs that want a slot, over all processes.' }, async () => [
+    { labels: {}, value: await countReady(pool) },
+  ])
+  return (events) => {
+    for (const { kind, data } of events) {
+      // What sub-runs say stands in their own journals too.
+      if (data.startsWith('{"run_id"')) continue
+      if (kind === 'step.completed') steps.inc()
+      const status = ENDS.get(kind)
+      if (status) ends.inc({ status })
+    }
+  }
+}
