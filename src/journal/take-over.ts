@@ -1,9 +1,8 @@
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { appendBatch } from './append-batch.ts'
-import { entriesOf, type NewEvent, prepare } from './entries.ts'
+import { type Append, entriesOf, prepare } from './entries.ts'
 import { type FreedRun, freeRuns } from './free-runs.ts'
-import type { RunChange } from './run-change.ts'
 
 /** A run that brings its process down this often is given up. */
 const MOST_CRASHES = 5
@@ -15,27 +14,29 @@ const MOST_CRASHES = 5
 export async function takeOver(pool: Pool, owner: string, forget: (tx: Db) => Promise<boolean>): Promise<number> {
   return inTransaction(pool, async (tx) => {
     if (!(await forget(tx))) return 0
+    // Everything the transaction will write, in the order in which appends lock.
+    await tx.query(
+      `select from agent_runs where owner = $1
+         or id in (select unnest(ancestors) from agent_runs where owner = $1) order by id for update`,
+      [owner],
+    )
     const freed = await freeRuns(tx, 'owned', { crashes: 1, values: [owner] })
-    for (const run of freed) await noteCrash(tx, run)
+    // An ancestor that is freed too has an entry of its own; a statement changes a row once.
+    for (const run of freed) await appendBatch(tx, entriesOf([prepare(crashOf(run))]))
     return freed.length
   })
 }
 
-async function noteCrash(tx: Db, { id, ancestors, crashes }: FreedRun): Promise<void> {
+function crashOf({ id, ancestors, crashes }: FreedRun): Append {
   const recovered = { kind: 'run.recovered', data: { crashes } }
-  const append = (events: NewEvent[], change?: RunChange) =>
-    appendBatch(tx, entriesOf([prepare({ runId: id, fence: null, events, ancestors, ...(change ? { change } : {}) })]))
-  if (crashes < MOST_CRASHES) {
-    await append([recovered])
-    return
-  }
+  const append = { runId: id, fence: null, ancestors }
+  if (crashes < MOST_CRASHES) return { ...append, events: [recovered] }
   const error = {
     error_code: 'CRASH_LOOP',
     error_message: `The process that worked on this run died ${crashes} times; it is not tried again.`,
   }
-  await append([recovered, { kind: 'run.failed', data: { ...error, summary: null } }], {
-    set: { status: 'failed', ...error, ended: true },
-  })
+  const failed = { kind: 'run.failed', data: { ...error, summary: null } }
+  return { ...append, events: [recovered, failed], change: { set: { status: 'failed', ...error, ended: true } } }
 }
 
 /** Gives back what this very process owns and no longer works on: after an outage that outlasted its lease. */

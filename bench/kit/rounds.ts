@@ -1,0 +1,21 @@
+/** Does `count` things, at most `inFlight` at once, and answers how many seconds they took together. */
+export async function timeInFlight(
+  count: number,
+  inFlight: number,
+  one: (index: number) => Promise<unknown>,
+): Promise<number> {
+  let next = 0
+  const began = performance.now()
+  const worker = async (): Promise<void> => {
+    for (let index = next++; index < count; index = next++) await one(index)
+  }
+  await Promise.all(Array.from({ length: Math.min(inFlight, count) }, worker))
+  return (performance.now() - began) / 1_000
+}
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
+}
+
+export const median = (values: readonly number[]): number => percentile(values, 0.5)

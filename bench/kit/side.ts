@@ -1,0 +1,49 @@
+// One side of a bench as a process of its own that is asked for one round after the other: rounds of several sides can
+// take turns, and each side keeps its own heap and its own warmed-up code.
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+
+export interface Side extends AsyncDisposable {
+  /** One question at a time. What the program throws is thrown here. */
+  ask<Answer>(question: unknown): Promise<Answer>
+}
+
+type Reply = { answer: unknown } | { error: string }
+
+/** `BENCH_PROFILE=<folder> npm run bench -- <name>` leaves CPU profiles of the sides that ask for it there. */
+export function startSide(
+  program: string,
+  args: readonly string[],
+  { flags = [], isProfiled = false }: { flags?: readonly string[]; isProfiled?: boolean } = {},
+): Side {
+  const folder = process.env.BENCH_PROFILE
+  const profiling = isProfiled && folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`] : []
+  const child = fork(program, args, { execArgv: [...flags, ...profiling], env: { PATH: process.env.PATH ?? '' } })
+  const gone = once(child, 'exit')
+  return {
+    ask: async <Answer>(question: unknown): Promise<Answer> => {
+      const answered = once(child, 'message')
+      child.send({ question })
+      const early = gone.then(() => [{ error: 'it ended before it had answered' }])
+      const [reply] = (await Promise.race([answered, early])) as [Reply] // our own program, see answerQuestions
+      if ('error' in reply) throw new Error(`${program}: ${reply.error}`)
+      return reply.answer as Answer // as above
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (child.connected) child.disconnect()
+      await gone
+    },
+  }
+}
+
+/** The other end, called by the program of a side. It ends when whoever started it lets go. */
+export function answerQuestions<Question>(answer: (question: Question) => Promise<unknown>): void {
+  process.on('message', (message: { question: Question }) => {
+    const reply = (what: Reply): void => void process.send?.(what)
+    answer(message.question).then(
+      (answered) => reply({ answer: answered }),
+      (error: unknown) => reply({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+    )
+  })
+  process.once('disconnect', () => process.exit())
+}

@@ -1,0 +1,23 @@
+// What durability costs a run: against what others do for the same steps, and against what PostgreSQL itself can do. All
+// on one embedded server with fsync on. Rounds of the sides take turns and the best of each counts, so that whatever
+// else the machine does does not decide.
+import { startBenchServer } from './kit/database.ts'
+import { printVerdicts, type Verdict } from './kit/verdict.ts'
+import { benchAppends, benchWholeRuns } from './runs/ceiling.ts'
+import { benchFirstStep } from './runs/first-step.ts'
+import { benchToolLoop } from './runs/tool-loop.ts'
+import { benchWaiting } from './runs/waiting.ts'
+
+export async function benchRuns(): Promise<boolean> {
+  await using server = await startBenchServer()
+  const { createDatabase } = server
+  const verdicts: Verdict[] = [
+    ...(await benchToolLoop({ ours: await createDatabase('loop'), langGraph: await createDatabase('langgraph') })),
+    await benchAppends(await createDatabase('appends')),
+    await benchWholeRuns(await createDatabase('runs')),
+    ...(await benchFirstStep(await createDatabase('first_step'))),
+    await benchWaiting(await createDatabase('waiting')),
+  ]
+  printVerdicts(verdicts)
+  return verdicts.every((verdict) => verdict.isKept)
+}

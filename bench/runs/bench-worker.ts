@@ -1,0 +1,127 @@
+// A worker as `muster start` has it (its pool, slots and lease), with a model and a tool of the bench.
+import type { LanguageModelV4 } from '@ai-sdk/provider'
+import { createAgent } from '../../src/agents/agents.ts'
+import { createPool, type Pool } from '../../src/db/pool.ts'
+import { createJournal } from '../../src/journal/append.ts'
+import type { StoredEvent } from '../../src/journal/entries.ts'
+import { createHub } from '../../src/journal/hub.ts'
+import { type Agent, agentInput } from '../../src/kernel/agent.ts'
+import { newId } from '../../src/kernel/id.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import { systemActor } from '../../src/kernel/principal.ts'
+import type { CallTool, Tool } from '../../src/kernel/tool.ts'
+import { callModel } from '../../src/models/call-model.ts'
+import { startRun } from '../../src/runs/start.ts'
+import { startRunWorker } from '../../src/runs/worker.ts'
+import { createToolRegistry } from '../../src/tools/registry.ts'
+import { runTools } from '../../src/tools/run-tools.ts'
+import { lookUp, TOOL } from './instant-model.ts'
+
+/** What `muster start` gives its pool (bin/start.ts). */
+export const POOL_SIZE = 20
+/** What MUSTER_CONCURRENCY and MUSTER_LEASE are where nobody sets them, and a provider's idle_timeout_ms. */
+const SLOTS = 50
+const LEASE_MS = 10_000
+const IDLE_TIMEOUT_MS = 120_000
+
+export interface BenchWorker {
+  pool: Pool
+  agent: Agent
+  /** Starts a run and answers its id. */
+  start(): Promise<string>
+  /** Until the run has completed; any other end is an error. */
+  finished(runId: string): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startBenchWorker(
+  url: string,
+  models: (name: string) => LanguageModelV4 | undefined,
+  { slots = SLOTS, modelName = 'instant' }: { slots?: number; modelName?: string } = {},
+): Promise<BenchWorker> {
+  const pool = createPool({ url, max: POOL_SIZE, log: silentLog })
+  const projectId = newId()
+  await pool.query('insert into projects (id, name) values ($1, $2)', [projectId, 'A project'])
+  const agent = await createAgent(
+    pool,
+    projectId,
+    agentInput.parse({ name: 'bench', model: { provider: 'bench', name: modelName }, tools: [TOOL.name] }),
+    { actor: systemActor, checkNames: async () => null },
+  )
+  const ends = watchEnds()
+  const hub = createHub()
+  const onWritten = (events: StoredEvent[]): void => {
+    hub.publish(events)
+    ends.note(events)
+  }
+  const journal = createJournal({ db: pool, log: silentLog, onWritten })
+  const registry = createToolRegistry({ builtIns: runTools as Tool[], appTools: [lookUpTool], mcp: null })
+  const worker = await startRunWorker({
+    ...{ url, pool, hub, log: silentLog, slots, leaseMs: LEASE_MS, isAlone: false },
+    deps: {
+      pool,
+      journal,
+      log: silentLog,
+      resolveModel: async ({ name }) => {
+        const model = models(name)
+        if (!model) return null
+        return {
+          contextTokens: 128_000,
+          price: null,
+          call: (request, { signal, onText }) =>
+            callModel(model, request, { signal, onText, idleTimeoutMs: IDLE_TIMEOUT_MS, providerName: 'bench' }),
+        }
+      },
+      resolveTools: (project, names) => registry.resolve(project, names),
+      resolvePrompt: async () => null,
+      askHuman: { ask: async () => {}, answers: async () => new Map() },
+    },
+  })
+  return {
+    pool,
+    agent,
+    start: async () => {
+      const run = await startRun(pool, projectId, agent.id, { input: 'Look it up.', trigger: { type: 'manual' } })
+      worker.onReady()
+      return run.id
+    },
+    finished: ends.of,
+    stop: async () => {
+      await worker.stop()
+      await pool.end()
+    },
+  }
+}
+
+const lookUpTool: CallTool = {
+  kind: 'call',
+  ...TOOL,
+  parse: (args) => ({ ok: true, args }),
+  effect: 'readonly',
+  isPoller: false,
+  timeoutMs: null,
+  execute: async () => lookUp(),
+}
+
+/** A run may end before anybody asks for its end. */
+function watchEnds(): { note(events: readonly StoredEvent[]): void; of(runId: string): Promise<void> } {
+  const ends = new Map<string, PromiseWithResolvers<void>>()
+  const endOf = (runId: string): PromiseWithResolvers<void> => {
+    const end = ends.get(runId) ?? Promise.withResolvers<void>()
+    ends.set(runId, end)
+    return end
+  }
+  return {
+    note: (events) => {
+      const last = events.at(-1)
+      if (last?.kind === 'run.completed') endOf(last.runId).resolve()
+      if (last?.kind === 'run.failed' || last?.kind === 'run.paused') {
+        endOf(last.runId).reject(new Error(`a run of the bench did not complete: ${last.data}`))
+      }
+    },
+    of: async (runId) => {
+      await endOf(runId).promise
+      ends.delete(runId)
+    },
+  }
+}

@@ -1,0 +1,112 @@
+// (d) From the start of a run in another process until its owner, this process, is in the first model call; against a
+// bare signal between the same two: a row and its NOTIFY committed by one statement there, the row selected here. Both
+// are measured from before the first query of whoever starts until the answer is acted upon.
+import pg from 'pg'
+import { percentile } from '../kit/rounds.ts'
+import { type Side, startSide } from '../kit/side.ts'
+import { atMost, type Verdict } from '../kit/verdict.ts'
+import { startBenchWorker } from './bench-worker.ts'
+import { createInstantModel } from './instant-model.ts'
+import type { StarterQuestion } from './starter.ts'
+
+const SAMPLES = 300
+const WARM_UP = 100
+const ROUNDS = 3
+const P50_REQUIRED = 5
+const P99_REQUIRED = 10
+
+type Measure = () => Promise<number>
+
+export async function benchFirstStep(url: string): Promise<Verdict[]> {
+  await using starter = startSide('bench/runs/starter.ts', [url])
+  await using ours = await measureRuns(url, starter)
+  await using bare = await measureSignals(url, starter)
+  await sample(ours.measure, WARM_UP)
+  await sample(bare.measure, WARM_UP)
+  const best = { ours: nothingYet(), bare: nothingYet() }
+  for (let round = 0; round < ROUNDS; round++) {
+    best.ours = better(best.ours, await sample(ours.measure, SAMPLES))
+    best.bare = better(best.bare, await sample(bare.measure, SAMPLES))
+  }
+  return [
+    verdict('first step after a start elsewhere, p50', best.ours.p50, best.bare.p50, P50_REQUIRED),
+    verdict('first step after a start elsewhere, p99', best.ours.p99, best.bare.p99, P99_REQUIRED),
+  ]
+}
+
+interface Latency {
+  p50: number
+  p99: number
+}
+
+const nothingYet = (): Latency => ({ p50: Number.POSITIVE_INFINITY, p99: Number.POSITIVE_INFINITY })
+
+const better = (a: Latency, b: Latency): Latency => ({ p50: Math.min(a.p50, b.p50), p99: Math.min(a.p99, b.p99) })
+
+async function sample(measure: Measure, count: number): Promise<Latency> {
+  const values: number[] = []
+  for (let taken = 0; taken < count; taken++) values.push(await measure())
+  return { p50: percentile(values, 0.5), p99: percentile(values, 0.99) }
+}
+
+function verdict(what: string, ours: number, bare: number, required: number): Verdict {
+  return { what, ours: `${ours.toFixed(2)} ms`, peer: `${bare.toFixed(2)} ms`, ...atMost(ours / bare, required) }
+}
+
+interface Measuring extends AsyncDisposable {
+  measure: Measure
+}
+
+/** The input of a run is the instant before its start; the next one is started after it has ended. */
+async function measureRuns(url: string, starter: Side): Promise<Measuring> {
+  const instant = createInstantModel({ steps: 1, parts: 1 })
+  let called = Promise.withResolvers<number>()
+  const model: typeof instant = {
+    ...instant,
+    doStream: (options) => {
+      const input = options.prompt.find((message) => message.role === 'user')?.content[0]
+      called.resolve(sinceMs(input?.type === 'text' ? input.text : ''))
+      return instant.doStream(options)
+    },
+  }
+  const worker = await startBenchWorker(url, () => model)
+  const question: StarterQuestion = { do: 'run', projectId: worker.agent.project_id, agentId: worker.agent.id }
+  return {
+    measure: async () => {
+      called = Promise.withResolvers<number>()
+      const runId = await starter.ask<string>(question)
+      const tookMs = await called.promise
+      await worker.finished(runId)
+      return tookMs
+    },
+    [Symbol.asyncDispose]: () => worker.stop(),
+  }
+}
+
+async function measureSignals(url: string, starter: Side): Promise<Measuring> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(
+    'create table public.signals (id bigint generated always as identity primary key, sent_at text not null)',
+  )
+  await client.query('listen bench_signal')
+  let heard = Promise.withResolvers<number>()
+  client.on('notification', ({ payload }) => {
+    const select = { name: 'heard', text: 'select sent_at from public.signals where id = $1', values: [payload] }
+    client.query<{ sent_at: string }>(select).then(
+      ({ rows }) => heard.resolve(sinceMs(rows[0]?.sent_at ?? '')),
+      (error: unknown) => heard.reject(error),
+    )
+  })
+  const question: StarterQuestion = { do: 'signal' }
+  return {
+    measure: async () => {
+      heard = Promise.withResolvers<number>()
+      const [tookMs] = await Promise.all([heard.promise, starter.ask(question)])
+      return tookMs
+    },
+    [Symbol.asyncDispose]: () => client.end(),
+  }
+}
+
+const sinceMs = (instant: string): number => Number(process.hrtime.bigint() - BigInt(instant)) / 1e6

@@ -1,0 +1,32 @@
+// The other process of the latency bench: it starts runs as the API does, and sends the bare signal they are held against.
+// What it writes carries the instant before: the clock of hrtime is the same for all processes of a machine.
+import { createPool } from '../../src/db/pool.ts'
+import { READY_CHANNEL, tellProcesses } from '../../src/journal/wake.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import { startRun } from '../../src/runs/start.ts'
+import { answerQuestions } from '../kit/side.ts'
+import { POOL_SIZE } from './bench-worker.ts'
+
+export type StarterQuestion = { do: 'run'; projectId: string; agentId: string } | { do: 'signal' }
+
+const SIGNAL = {
+  name: 'signal',
+  text: `with sent as (insert into public.signals (sent_at) values ($1) returning id)
+    select pg_notify('bench_signal', id::text) from sent`,
+}
+const [url = ''] = process.argv.slice(2)
+const pool = createPool({ url, max: POOL_SIZE, log: silentLog })
+
+answerQuestions<StarterQuestion>(async (question) => {
+  const now = String(process.hrtime.bigint())
+  if (question.do === 'signal') {
+    await pool.query(SIGNAL, [now])
+    return null
+  }
+  const { id } = await startRun(pool, question.projectId, question.agentId, {
+    input: now,
+    trigger: { type: 'manual' },
+  })
+  await tellProcesses(pool, READY_CHANNEL)
+  return id
+})
