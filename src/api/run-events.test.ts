@@ -33,6 +33,11 @@ const append = async (
 const completed: NewEvent = { kind: 'run.completed', data: { summary: 'done' } }
 const complete = (runId: string): Promise<void> =>
   append(runId, [completed], { set: { status: 'completed', summary: 'done', ended: true } })
+const endedRun = async (): Promise<string> => {
+  const runId = await newRun()
+  await complete(runId)
+  return runId
+}
 const step = (number: number): NewEvent => ({ kind: 'step.completed', data: { step: number, text: `text ${number}` } })
 
 /** A whole stream, of a run that has ended. */
@@ -69,12 +74,14 @@ async function open(runId: string, headers: Record<string, string> = {}) {
   }
 }
 
+/** Messages are sent whole, so where a chunk ends one nothing is left over. */
 async function* pieces(response: IncomingMessage): AsyncGenerator<string> {
-  let buffer = ''
+  let chunks: string[] = []
   for await (const chunk of response) {
-    const parts = (buffer + chunk).split('\n\n')
-    buffer = parts.pop() ?? ''
-    yield* parts
+    chunks.push(chunk)
+    if (!chunks.slice(-2).join('').endsWith('\n\n')) continue
+    yield* chunks.join('').slice(0, -2).split('\n\n')
+    chunks = []
   }
 }
 
@@ -117,8 +124,7 @@ test('a run that has ended is told whole, then the stream closes', async () => {
 })
 
 test('the answer has the headers of a stream and those of every answer', async () => {
-  const runId = await newRun()
-  await complete(runId)
+  const runId = await endedRun()
   const { headers } = await kit.call(`GET ${base}/runs/${runId}/events`, { headers: { 'x-request-id': 'my-request' } })
   assert.equal(headers['content-type'], 'text/event-stream; charset=utf-8')
   assert.equal(headers['cache-control'], 'no-store')
@@ -181,8 +187,7 @@ test('a reader that comes back misses nothing and sees nothing twice, wherever i
 
 for (const wrong of ['x', '-1', '1.5', '1e3', '0x1', '', ' ', '99999999999999999999', '1, 2']) {
   test(`the Last-Event-ID ${JSON.stringify(wrong)} is refused`, async () => {
-    const runId = await newRun()
-    await complete(runId)
+    const runId = await endedRun()
     const answer = await kit.call(`GET ${base}/runs/${runId}/events`, { headers: { 'last-event-id': wrong } })
     assert.equal(answer.status, 400)
     assert.match(answer.text, /"INVALID_REQUEST"/)
@@ -312,6 +317,8 @@ test('after a large event the text under way is whole, although the reader was b
   stream.response.pause()
   // More than the buffers of both ends take.
   await append(runId, [{ kind: 'tool.completed', data: { step: 1, text: 'z'.repeat(12_000_000) } }])
+  // By the time of another's answer it is being written, and the reader blocked.
+  await readAll(await endedRun())
   const words = ['one ', 'two ', 'three ', 'four']
   let offset = 0
   for (const text of words) {
