@@ -14,6 +14,7 @@ import { createLogger, type Logger } from '../observe/logger.ts'
 import { createMetrics } from '../observe/metrics.ts'
 import { createTracing } from '../observe/tracing.ts'
 import { type Cipher, createCipher } from '../secrets/cipher.ts'
+import { createAppAgents } from './app-agents.ts'
 import { type Config, ConfigError } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
 import { createDemo } from './demo.ts'
@@ -78,6 +79,7 @@ async function startParts(
   metrics.watchPool(pool)
   const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
   shutdown.last('runs', () => runs.stop())
+  await createAppAgents(pool, runs.app?.agents ?? [], runs.services.checkNames, log)
 
   const app = await createServer({
     pool,

@@ -50,6 +50,11 @@ export async function projectExists(db: Db, projectId: string): Promise<boolean>
   return rowCount === 1
 }
 
+export async function oldestProject(db: Db): Promise<string | null> {
+  const { rows } = await db.query<{ id: string }>('select id from projects order by created_at, id limit 1')
+  return rows[0]?.id ?? null
+}
+
 export async function updateProject(
   db: Db,
   projectId: string,

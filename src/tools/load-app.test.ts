@@ -98,6 +98,16 @@ const wrong: [string, RegExp][] = [
   ['throw new Error("no database")', /cannot be loaded: no database/],
 ]
 
+test('a module that lies anywhere may import muster-agents and zod without installing them', async () => {
+  const app = await load(
+    `import { defineApp } from 'muster-agents'
+     import { z } from 'zod'
+     export default defineApp({ tools: { hi: { description: 'Greets.', input: z.object({ to: z.string() }), execute: () => 'hi' } } })`,
+  )
+  assert.deepEqual(app.tools[0]?.parse({ to: 1 }).ok, false)
+  assert.deepEqual(app.tools[0]?.parse({ to: 'you' }), { ok: true, args: { to: 'you' } })
+})
+
 test('what is wrong is told with the name of the field', async () => {
   for (const [source, message] of wrong) await assert.rejects(load(source), message, source)
   await assert.rejects(loadApp('/no/such/app.ts'), /The app module \/no\/such\/app\.ts cannot be loaded: /)

@@ -6,6 +6,7 @@ import { type AgentInput, agentInput } from '../kernel/agent.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import { jsonObject, nameField } from '../kernel/fields.ts'
 import type { CallTool, JsonSchema } from '../kernel/tool.ts'
+import { offerImports } from './app-imports.ts'
 import { type Arguments, jsonSchemaArguments, zodArguments } from './arguments.ts'
 
 export interface LoadedApp {
@@ -57,6 +58,7 @@ const appShape = z.strictObject({
 
 /** A module that names its default twice (compiled from TypeScript to CommonJS) has the inner one. */
 async function importModule(file: string): Promise<{ default?: unknown }> {
+  offerImports()
   const module: { default?: unknown } = await import(pathToFileURL(file).href)
   const outer = module.default
   return outer !== null && typeof outer === 'object' && '__esModule' in outer && 'default' in outer ? outer : module

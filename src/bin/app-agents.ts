@@ -1,0 +1,29 @@
+import { type CheckNames, createAgent, findAgent } from '../agents/agents.ts'
+import type { Pool } from '../db/pool.ts'
+import { oldestProject } from '../identity/projects.ts'
+import type { AgentInput } from '../kernel/agent.ts'
+import type { Log } from '../kernel/log.ts'
+import { systemActor } from '../kernel/principal.ts'
+
+/**
+ * The agents of an app module are made in the oldest project, once: what people change about them afterwards stays.
+ * Without a project there is nowhere to put them, and that is said.
+ */
+export async function createAppAgents(
+  pool: Pool,
+  agents: readonly AgentInput[],
+  checkNames: CheckNames,
+  log: Log,
+): Promise<void> {
+  if (agents.length === 0) return
+  const projectId = await oldestProject(pool)
+  if (projectId === null) {
+    log.warn({}, 'the app module has agents, but there is no project yet; they are made at the next start')
+    return
+  }
+  for (const agent of agents) {
+    if (await findAgent(pool, projectId, agent.name)) continue
+    await createAgent(pool, projectId, agent, { actor: systemActor, checkNames })
+    log.info({ agent: agent.name, project_id: projectId }, 'an agent of the app module was created')
+  }
+}

@@ -1,0 +1,27 @@
+import { registerHooks } from 'node:module'
+
+const OURS: Readonly<Record<string, string>> = {
+  'muster-agents': new URL('../kernel/app.ts', import.meta.url).href,
+}
+/** What an app module may use without installing it: schemas must be of the zod that checks them. */
+const SHARED = new Set(['zod'])
+
+let isOffered = false
+
+/** An app module may lie anywhere and still import `muster-agents` and `zod`. What it has installed itself comes first. */
+export function offerImports(): void {
+  if (isOffered) return
+  isOffered = true
+  registerHooks({
+    resolve(specifier, context, nextResolve) {
+      const own = OURS[specifier]
+      if (own) return { url: own, shortCircuit: true }
+      try {
+        return nextResolve(specifier, context)
+      } catch (error) {
+        if (!SHARED.has(specifier)) throw error
+        return nextResolve(specifier, { ...context, parentURL: import.meta.url })
+      }
+    },
+  })
+}
