@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
 import { signInByLink } from '../../test/kit/people.ts'
+import { insertRuns } from '../../test/kit/runs.ts'
 import { newId } from '../kernel/id.ts'
 
 const kit = await createTestApp()
@@ -14,6 +15,20 @@ const theirMember = await kit.call<{ id: string }>(`POST /api/projects/${theirs.
   body: { email: 'someone@example.com', role: 'viewer' },
 })
 const me = await signInByLink(kit, { member: { projectId: mine.id, role: 'admin' } })
+const theirAgent = await kit.createAgent(theirs.id, { name: 'their agent' })
+const myAgent = await kit.createAgent(mine.id)
+const [theirRun = ''] = await insertRuns(kit.pool, theirs.id, 1)
+const [myRun = ''] = await insertRuns(kit.pool, mine.id, 1)
+const started = { kind: 'run.started', data: {} }
+for (const runId of [theirRun, myRun]) await kit.services.journal.append({ runId, fence: 1, events: [started] })
+const theirTask = (
+  await kit.call<{ id: string }>(`POST /api/projects/${theirs.id}/tasks`, { body: { title: 'theirs' } })
+).body.id
+await kit.pool.query(
+  `insert into mcp_servers (id, project_id, name, url, set_by_instance_admin, tools)
+   values ($1, $2, 'their-server', 'http://127.0.0.1:1/mcp', true, '[]')`,
+  [newId(), theirs.id],
+)
 
 /** Each route with one id left open: what stands there is theirs, unknown, or no id at all. */
 const doors: { route: (id: string) => string; theirs: string; body?: unknown }[] = [
@@ -37,7 +52,113 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     body: { role: 'admin' },
   },
   { route: (id) => `DELETE /api/projects/${mine.id}/members/${id}`, theirs: theirMember.body.id },
+  ...['agents', 'runs', 'tasks', 'mcp-servers'].map((list) => ({
+    route: (id: string) => `GET /api/projects/${id}/${list}`,
+    theirs: theirs.id,
+  })),
+  { route: (id) => `POST /api/projects/${id}/agents`, theirs: theirs.id, body: { name: 'x' } },
+  { route: (id) => `POST /api/projects/${id}/tasks`, theirs: theirs.id, body: { title: 'x' } },
+  {
+    route: (id) => `POST /api/projects/${id}/mcp-servers`,
+    theirs: theirs.id,
+    body: { name: 'x', url: 'http://a.zz/' },
+  },
+  { route: (id) => `GET /api/projects/${id}/agents/${theirAgent.id}`, theirs: theirs.id },
+  { route: (id) => `GET /api/projects/${id}/runs/${theirRun}`, theirs: theirs.id },
+  { route: (id) => `GET /api/projects/${id}/runs/${theirRun}/events`, theirs: theirs.id },
+  { route: (id) => `GET /api/projects/${mine.id}/agents/${id}`, theirs: theirAgent.id },
+  { route: (id) => `PATCH /api/projects/${mine.id}/agents/${id}`, theirs: theirAgent.id, body: { name: 'stolen' } },
+  { route: (id) => `DELETE /api/projects/${mine.id}/agents/${id}`, theirs: theirAgent.id },
+  { route: (id) => `POST /api/projects/${mine.id}/agents/${id}/trigger`, theirs: theirAgent.id, body: { input: 'x' } },
+  { route: (id) => `GET /api/projects/${mine.id}/runs/${id}`, theirs: theirRun },
+  { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/steps`, theirs: theirRun },
+  { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/events`, theirs: theirRun },
+  { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/cancel`, theirs: theirRun },
+  { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/resume`, theirs: theirRun, body: {} },
+  { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/fork`, theirs: theirRun, body: { after_step: 0 } },
+  { route: (id) => `GET /api/projects/${mine.id}/tasks/${id}`, theirs: theirTask },
+  { route: (id) => `PATCH /api/projects/${mine.id}/tasks/${id}`, theirs: theirTask, body: { status: 'completed' } },
+  { route: (name) => `GET /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
+  { route: (name) => `DELETE /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
 ]
+
+/** The same where the id stands in a body or a query: what is theirs is answered like what is unknown. */
+const inner: {
+  name: string
+  request: (id: string) => [route: string, body?: unknown]
+  theirs: string
+  status: number
+}[] = [
+  {
+    name: 'the run to resume',
+    request: (id) => [`POST /api/projects/${mine.id}/agents/${myAgent.id}/trigger`, { input: 'x', resume_run_id: id }],
+    theirs: theirRun,
+    status: 404,
+  },
+  {
+    name: 'the agent of a fork',
+    request: (id) => [`POST /api/projects/${mine.id}/runs/${myRun}/fork`, { after_step: 0, agent_id: id }],
+    theirs: theirAgent.id,
+    status: 404,
+  },
+  {
+    name: 'a senior',
+    request: (id) => [`PATCH /api/projects/${mine.id}/agents/${myAgent.id}`, { senior_id: id }],
+    theirs: theirAgent.id,
+    status: 400,
+  },
+  {
+    name: 'an assignee',
+    request: (id) => [`POST /api/projects/${mine.id}/tasks`, { title: 'x', assigned_to: id }],
+    theirs: theirAgent.id,
+    status: 400,
+  },
+  {
+    name: 'a parent task',
+    request: (id) => [`POST /api/projects/${mine.id}/tasks`, { title: 'x', parent_task_id: id }],
+    theirs: theirTask,
+    status: 400,
+  },
+  {
+    name: 'runs by agent',
+    request: (id) => [`GET /api/projects/${mine.id}/runs?agent_id=${id}`],
+    theirs: theirAgent.id,
+    status: 200,
+  },
+  {
+    name: 'runs by parent',
+    request: (id) => [`GET /api/projects/${mine.id}/runs?parent_run_id=${id}`],
+    theirs: theirRun,
+    status: 200,
+  },
+  {
+    name: 'tasks by assignee',
+    request: (id) => [`GET /api/projects/${mine.id}/tasks?assigned_to=${id}`],
+    theirs: theirAgent.id,
+    status: 200,
+  },
+]
+
+for (const { name, request, theirs: theirId, status } of inner) {
+  test(`${name}: an id of another project is answered like an unknown one`, async () => {
+    const ask = (id: string) => {
+      const [route, body] = request(id)
+      return kit.call(route, { token: myKey, ...(body === undefined ? {} : { body }) })
+    }
+    const [known, unknown, malformed] = [await ask(theirId), await ask(newId()), await ask('no-id')]
+    assert.equal(known.status, status)
+    assert.equal(unknown.text, known.text)
+    assert.deepEqual(comparable(unknown.headers), comparable(known.headers))
+    assert.equal(malformed.status, 400)
+  })
+}
+
+test('their agent is no agent that mine can name', async () => {
+  const body = { input: 'x', resume_run_id: myRun }
+  const answer = await kit.call(`POST /api/projects/${mine.id}/agents/${theirAgent.id}/trigger`, { token: myKey, body })
+  assert.notEqual(answer.status, 200)
+  assert.notEqual(answer.status, 202)
+})
 
 for (const door of doors) {
   for (const [who, credentials] of Object.entries({ key: { token: myKey }, person: { cookie: me.cookie } })) {
@@ -62,10 +183,16 @@ test('nothing of theirs was changed by all that', async () => {
   assert.equal(project.body.halted_at, null)
   const members = await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/members`)
   assert.equal(members.body.items.length, 1)
+  for (const [list, count] of Object.entries({ agents: 1, runs: 1, tasks: 1, 'mcp-servers': 1 })) {
+    const { items } = (await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/${list}`)).body
+    assert.equal(items.length, count, list)
+  }
+  assert.equal((await kit.call(`GET /api/projects/${theirs.id}/runs/${theirRun}`)).body.status, 'running')
+  assert.equal((await kit.call(`GET /api/projects/${theirs.id}/tasks/${theirTask}`)).body.status, 'pending')
   const audit = await kit.call<{ items: { action: string }[] }>(`GET /api/projects/${theirs.id}/audit`)
   assert.deepEqual(
     audit.body.items.map((entry) => entry.action),
-    ['member.invite', 'key.create', 'project.create'],
+    ['task.create', 'agent.create', 'member.invite', 'key.create', 'project.create'],
   )
 })
 

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
 import { signInByLink } from '../../test/kit/people.ts'
+import { insertRuns } from '../../test/kit/runs.ts'
 import { newId } from '../kernel/id.ts'
 import type { Role } from '../kernel/role.ts'
 
@@ -17,18 +18,26 @@ interface Ground {
   providerName: string
   invitation: string
   sessionId: string
+  agentId: string
+  /** Has ended with a pause, so that it can be resumed; its journal is whole. */
+  runId: string
+  taskId: string
+  mcpServer: string
 }
 
 interface Row {
   route: string
   path?: (ground: Ground) => string
   body?: (ground: Ground) => unknown
+  headers?: Record<string, string>
   /** Expected statuses: nobody, viewer, member, admin of the project, admin of another, a signed-in stranger, instance. */
   expect: readonly [number, number, number, number, number, number, number]
 }
 
 const project = (suffix: string) => (ground: Ground) => `/api/projects/${ground.projectId}${suffix}`
 const unique = (): string => newId().slice(-12)
+
+const readable = [401, 200, 200, 200, 404, 404, 200] as const
 
 const matrix: Row[] = [
   { route: 'GET /healthz', expect: [200, 200, 200, 200, 200, 200, 200] },
@@ -141,6 +150,109 @@ const matrix: Row[] = [
     body: () => ({ new_password: 'another long one' }),
     expect: [401, 403, 403, 403, 403, 204, 403],
   },
+
+  { route: 'GET /api/projects/:id/agents', path: project('/agents'), expect: readable },
+  {
+    route: 'POST /api/projects/:id/agents',
+    path: project('/agents'),
+    body: () => ({ name: 'new' }),
+    expect: [401, 403, 403, 201, 404, 404, 201],
+  },
+  {
+    route: 'GET /api/projects/:id/agents/:agentId',
+    path: (ground) => project(`/agents/${ground.agentId}`)(ground),
+    expect: readable,
+  },
+  {
+    route: 'PATCH /api/projects/:id/agents/:agentId',
+    path: (ground) => project(`/agents/${ground.agentId}`)(ground),
+    body: () => ({ role: 'changed' }),
+    expect: [401, 403, 403, 200, 404, 404, 200],
+  },
+  {
+    route: 'DELETE /api/projects/:id/agents/:agentId',
+    path: (ground) => project(`/agents/${ground.agentId}`)(ground),
+    expect: [401, 403, 403, 204, 404, 404, 204],
+  },
+  {
+    route: 'POST /api/projects/:id/agents/:agentId/trigger',
+    path: (ground) => project(`/agents/${ground.agentId}/trigger`)(ground),
+    body: () => ({ input: 'x' }),
+    headers: { prefer: 'respond-async' },
+    expect: [401, 403, 202, 202, 404, 404, 202],
+  },
+  { route: 'GET /api/projects/:id/runs', path: project('/runs'), expect: readable },
+  ...['', '/steps', '/events'].map(
+    (part): Row => ({
+      route: `GET /api/projects/:id/runs/:runId${part}`,
+      path: (ground) => project(`/runs/${ground.runId}${part}`)(ground),
+      expect: readable,
+    }),
+  ),
+  {
+    route: 'POST /api/projects/:id/runs/:runId/cancel',
+    path: (ground) => project(`/runs/${ground.runId}/cancel`)(ground),
+    expect: [401, 403, 200, 200, 404, 404, 200],
+  },
+  {
+    route: 'POST /api/projects/:id/runs/:runId/resume',
+    path: (ground) => project(`/runs/${ground.runId}/resume`)(ground),
+    headers: { prefer: 'respond-async' },
+    expect: [401, 403, 202, 202, 404, 404, 202],
+  },
+  {
+    route: 'POST /api/projects/:id/runs/:runId/fork',
+    path: (ground) => project(`/runs/${ground.runId}/fork`)(ground),
+    body: () => ({ after_step: 0 }),
+    headers: { prefer: 'respond-async' },
+    expect: [401, 403, 202, 202, 404, 404, 202],
+  },
+  { route: 'GET /api/projects/:id/tasks', path: project('/tasks'), expect: readable },
+  {
+    route: 'POST /api/projects/:id/tasks',
+    path: project('/tasks'),
+    body: () => ({ title: 'new' }),
+    expect: [401, 403, 201, 201, 404, 404, 201],
+  },
+  {
+    route: 'GET /api/projects/:id/tasks/:taskId',
+    path: (ground) => project(`/tasks/${ground.taskId}`)(ground),
+    expect: readable,
+  },
+  {
+    route: 'PATCH /api/projects/:id/tasks/:taskId',
+    path: (ground) => project(`/tasks/${ground.taskId}`)(ground),
+    body: () => ({ status: 'completed' }),
+    expect: [401, 403, 200, 200, 404, 404, 200],
+  },
+  {
+    route: 'GET /api/projects/:id/mcp-servers',
+    path: project('/mcp-servers'),
+    expect: [401, 403, 403, 200, 404, 404, 200],
+  },
+  {
+    // What an admin names is not there: the server was asked, and that is what matters here.
+    route: 'POST /api/projects/:id/mcp-servers',
+    path: project('/mcp-servers'),
+    body: () => ({ name: 'new', url: 'http://127.0.0.1:1/mcp' }),
+    expect: [401, 403, 403, 400, 404, 404, 400],
+  },
+  {
+    route: 'GET /api/projects/:id/mcp-servers/:name',
+    path: (ground) => project(`/mcp-servers/${ground.mcpServer}`)(ground),
+    expect: [401, 403, 403, 200, 404, 404, 200],
+  },
+  {
+    route: 'POST /api/projects/:id/mcp-servers/:name/approve',
+    path: (ground) => project(`/mcp-servers/${ground.mcpServer}/approve`)(ground),
+    body: () => ({}),
+    expect: [401, 403, 403, 400, 404, 404, 400],
+  },
+  {
+    route: 'DELETE /api/projects/:id/mcp-servers/:name',
+    path: (ground) => project(`/mcp-servers/${ground.mcpServer}`)(ground),
+    expect: [401, 403, 403, 204, 404, 404, 204],
+  },
 ]
 
 /** Pages and static files: public, without data. They are listed so that a new one is noticed. */
@@ -164,6 +276,7 @@ for (const row of matrix) {
       const answer = await kit.call(`${method} ${row.path?.(ground) ?? pattern}`, {
         ...credentials,
         ...(body === undefined ? {} : { body }),
+        ...(row.headers ? { headers: row.headers } : {}),
       })
       answered.push(answer.status)
     }
@@ -185,8 +298,28 @@ async function prepare(identity: Identity): Promise<{ ground: Ground; credential
     providerName,
     invitation: invited.body.invitation_url.split('/').at(-1) ?? '',
     sessionId: newId(),
+    ...(await prepareRuns(mine.id)),
   }
   return { ground, credentials: await credentialsOf(identity, mine.id) }
+}
+
+async function prepareRuns(projectId: string): Promise<Pick<Ground, 'agentId' | 'runId' | 'taskId' | 'mcpServer'>> {
+  const { id: agentId } = await kit.createAgent(projectId)
+  const [runId = ''] = await insertRuns(kit.pool, projectId, 1)
+  await kit.pool.query('update agent_runs set agent_id = $2 where id = $1', [runId, agentId])
+  const events = [
+    { kind: 'run.started', data: { agent_id: agentId, input: 'x' } },
+    { kind: 'run.paused', data: { pause_reason: 'timeout', summary: null } },
+  ]
+  const set = { status: 'paused', pause_reason: 'timeout', ended: true } as const
+  await kit.services.journal.append({ runId, fence: 1, events, change: { set } })
+  const task = await kit.call<{ id: string }>(`POST /api/projects/${projectId}/tasks`, { body: { title: 'x' } })
+  await kit.pool.query(
+    `insert into mcp_servers (id, project_id, name, url, set_by_instance_admin, tools)
+     values ($1, $2, 'registered', 'http://127.0.0.1:1/mcp', true, '[]')`,
+    [newId(), projectId],
+  )
+  return { agentId, runId, taskId: task.body.id, mcpServer: 'registered' }
 }
 
 async function credentialsOf(identity: Identity, projectId: string): Promise<object> {
