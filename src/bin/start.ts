@@ -105,6 +105,7 @@ async function startParts(
   shutdown.last('server', () => app.close())
   const housekeeping = startHousekeeping(pool, log)
   shutdown.last('housekeeping', () => housekeeping.stop())
+  shutdown.last('new work', async () => runs.worker.yield())
   if (config.providers.findOllama) void offerOllama(pool, cipher, egress, log)
   return { database, pool }
 }

@@ -24,7 +24,9 @@ export interface Dispatcher {
   isClaiming(): boolean
   /** Looks for runs that must be taken alone; also the fallback for pokes that were lost. */
   sweep(): Promise<void>
-  /** Claims nothing any more; resolves when every slot is free. */
+  /** Claims nothing any more. */
+  close(): void
+  /** Resolves when every slot is free. */
   stop(): Promise<void>
 }
 
@@ -50,6 +52,9 @@ export function createDispatcher<Claimed extends { id: string }>(options: Dispat
     sweep: async () => {
       if (!isIsolating && !isStopped && options.slots > 0 && (await options.isSuspectWaiting())) await isolate()
       poke()
+    },
+    close: () => {
+      isStopped = true
     },
     stop: async () => {
       isStopped = true

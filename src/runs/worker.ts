@@ -37,6 +37,8 @@ export interface RunWorker {
   texts: LiveTexts
   /** How many runs are under way here. */
   active(): number
+  /** Takes no new run, and asks those under way to give their slots back at their next step. */
+  yield(): void
   stop(): Promise<void>
 }
 
@@ -112,9 +114,9 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     onReady,
     texts,
     active: () => dispatcher.active(),
+    yield: yieldAll,
     stop: async () => {
-      isStopped = true
-      for (const control of controls.values()) control.askToYield()
+      yieldAll()
       const hurry = setTimeout(() => {
         for (const control of controls.values()) control.interrupt('hand_back')
       }, PATIENCE_MS)
@@ -138,6 +140,12 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     }
     if (dispatcher.free() > 0) dispatcher.poke()
     else offerToOthers()
+  }
+
+  function yieldAll(): void {
+    isStopped = true
+    dispatcher.close()
+    for (const control of controls.values()) control.askToYield()
   }
 
   /** What is heard while this process is being set up is looked for when it is. */
@@ -185,6 +193,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function work(run: Claimed): Promise<void> {
     const control = createRunControl()
     controls.set(run.id, control)
+    // It was claimed while this process began to stop.
+    if (isStopped) control.askToYield()
     if (run.ancestors.length > 0) ancestorsOf.set(run.id, run.ancestors)
     hub.poke(run.id)
     try {
