@@ -1,12 +1,14 @@
 // `npm run bench -- <name>`: measures one promise of the design against a plain peer in the same run, on this machine,
 // and exits 1 when the promise is not kept. Ratios count; absolute numbers are the machine's.
 import { benchHttp } from './http.ts'
+import { benchLongRun } from './long-run.ts'
 import { benchRuns } from './runs.ts'
 
 /** Each prints what it measured and answers whether its promise holds. */
 const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   http: benchHttp,
   runs: benchRuns,
+  'long-run': benchLongRun,
 }
 
 const [name = ''] = process.argv.slice(2)
