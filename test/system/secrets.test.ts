@@ -13,6 +13,7 @@ import { atEnd } from '../kit/at-end.ts'
 import { dumpRows } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { leaksOf } from '../kit/leaks.ts'
+import { startMcpHttp } from '../kit/mcp-http.ts'
 import { type Call, type Muster, postmasterPid, runMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 
@@ -32,6 +33,7 @@ const secrets = {
   'provider key in an outage': canary('outage'),
   'provider key in a failure': canary('failure'),
   'provider key in what is no JSON': canary('malformed'),
+  'header of an MCP server': canary('header'),
   password: canary('password'),
   'new password': canary('chosen'),
   'wrong password': canary('wrong'),
@@ -78,6 +80,8 @@ before(async () => {
   await useProviders()
   await useKeys(project)
   await usePeople(project)
+  await useRuns(project)
+  await useMcpServers(project)
   await useEverythingElse(project)
   await failOnPurpose()
   await withClient(databaseUrl, async (db) => {
@@ -320,6 +324,44 @@ async function usePeople(project: string): Promise<void> {
   })
   const current = mine.body.items.find((session) => session.current) ?? assert.fail()
   await ask(`DELETE /api/auth/sessions/${current.id}`, { cookie: ended })
+}
+
+async function useRuns(project: string): Promise<void> {
+  const path = `/api/projects/${project}`
+  type Made = { id: string; status: string; pause_reason: string | null }
+  const model = { provider: 'offline', name: 'offline' }
+  const body = { name: control, model, tools: ['http_fetch'] }
+  const agent = (await ask<Made>(`POST ${path}/agents`, { body })).body.id
+  await ask(`GET ${path}/agents`)
+  await ask(`GET ${path}/agents/${agent}`)
+  await ask(`PATCH ${path}/agents/${agent}`, { body: { role: control } })
+  const trigger = { input: 'Use http_fetch on https://nothing.invalid/', max_steps: 1 }
+  const paused = (await ask<Made>(`POST ${path}/agents/${agent}/trigger`, { body: trigger })).body
+  assert.equal(paused.pause_reason, 'step_limit')
+  const run = `${path}/runs/${paused.id}`
+  await ask(`GET ${path}/runs?agent_id=${agent}`)
+  for (const part of ['', '/steps', '/events']) await ask(`GET ${run}${part}`)
+  await ask(`POST ${run}/cancel`)
+  await ask(`POST ${run}/resume`, { body: { max_steps: 1 } })
+  await ask(`POST ${run}/fork`, { body: { after_step: 0 } })
+  await ask(`DELETE ${path}/agents/${agent}`)
+  const task = (await ask<Made>(`POST ${path}/tasks`, { body: { title: control } })).body.id
+  await ask(`GET ${path}/tasks`)
+  await ask(`GET ${path}/tasks/${task}`)
+  await ask(`PATCH ${path}/tasks/${task}`, { body: { status: 'completed', result: control } })
+}
+
+async function useMcpServers(project: string): Promise<void> {
+  const path = `/api/projects/${project}/mcp-servers`
+  const { url } = await startMcpHttp()
+  const headers = { 'x-secret': secrets['header of an MCP server'] }
+  await ask(`POST ${path}`, { body: { name: 'fixture', url, headers } })
+  await ask(`POST ${path}`, { body: { name: 'fixture', url, headers } })
+  await ask(`GET ${path}`)
+  await ask(`GET ${path}/fixture`)
+  await ask(`POST ${path}/fixture/approve`)
+  await ask(`POST ${path}`, { body: { name: 'doomed', url, headers } })
+  await ask(`DELETE ${path}/doomed`)
 }
 
 /** Audit, metrics and documents, and secrets in places where they do not belong. */
