@@ -51,7 +51,7 @@ const APPEND: PreparedSql = {
         error_code = case when e.change ? 'error_code' then e.change->>'error_code' else r.error_code end,
         error_message = case when e.change ? 'error_message' then e.change->>'error_message' else r.error_message end,
         usage_estimated = r.usage_estimated or coalesce(e.change ? 'usage_estimated', false),
-        waits_for = case when e.change ? 'waits_for' then e.change->>'waits_for' else r.waits_for end,
+        waits_for = case when e.change ? 'ended' then null when e.change ? 'waits_for' then e.change->>'waits_for' else r.waits_for end,
         owner = case when e.change ?| '{release,ended}' then null else r.owner end,
         ready_at = case
           when e.change ? 'ended' then null

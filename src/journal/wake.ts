@@ -7,7 +7,7 @@ export const HALT_CHANNEL = 'muster_halt'
 /** The run waits for this no longer and wants a slot. Nothing happens where it does not wait for it. */
 export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'children'): Promise<boolean> {
   const { rowCount } = await db.query(
-    'update agent_runs set ready_at = muster.now() where id = $1 and owner is null and waits_for = $2',
+    'update agent_runs set ready_at = muster.now() where id = $1 and owner is null and completed_at is null and waits_for = $2',
     [runId, waitsFor],
   )
   return rowCount === 1
