@@ -42,7 +42,8 @@ export function createDispatcher<Claimed extends { id: string }>(options: Dispat
   const free = (): number => options.slots - active.size
   const poke = (): void => {
     isPokedAgain = true
-    claiming ??= claimWhilePoked()
+    // Begun only where it will claim: one that ends before `claiming` is set would be taken for under way for ever.
+    if (claiming === null && !isIsolating && !isStopped) claiming = claimWhilePoked()
   }
   return {
     poke,
