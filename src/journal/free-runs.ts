@@ -4,6 +4,8 @@ export interface FreedRun {
   id: string
   ancestors: string[]
   crashes: number
+  /** A sub-run that was claimed and has not said yet that it starts. */
+  is_silent: boolean
 }
 
 type Which = 'owned' | 'owned_elsewhere' | 'ownerless'
@@ -34,7 +36,7 @@ export async function freeRuns(
      update agent_runs r set owner = null, fence = r.fence + 1, reserved = 0, ready_at = muster.now(),
        crashes = r.crashes + $1
      from freed f where r.id = f.id
-     returning r.id, r.ancestors, r.crashes`,
+     returning r.id, r.ancestors, r.crashes, r.last_seq = 0 as is_silent`,
     [crashes, ...values],
   )
   return rows

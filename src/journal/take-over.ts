@@ -21,8 +21,12 @@ export async function takeOver(pool: Pool, owner: string, forget: (tx: Db) => Pr
       [owner],
     )
     const freed = await freeRuns(tx, 'owned', { crashes: 1, values: [owner] })
-    // An ancestor that is freed too has an entry of its own; a statement changes a row once.
-    for (const run of freed) await appendBatch(tx, entriesOf([prepare(crashOf(run))]))
+    for (const run of freed) {
+      // Whoever takes it next says run.started, which must come first.
+      if (run.is_silent && run.crashes < MOST_CRASHES) continue
+      // An ancestor that is freed too has an entry of its own; a statement changes a row once.
+      await appendBatch(tx, entriesOf([prepare(crashOf(run))]))
+    }
     return freed.length
   })
 }
