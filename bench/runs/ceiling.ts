@@ -11,7 +11,8 @@ import type { BareAnswer, BareQuestion } from './bare-side.ts'
 import type { MusterAnswer, MusterQuestion } from './muster-side.ts'
 
 const IN_FLIGHT = 50
-const ROUNDS = 3
+/** Short ones: the more there are, the likelier one of each side is undisturbed. */
+const ROUNDS = 7
 const APPENDS_REQUIRED = 0.6
 const RUNS_REQUIRED = 0.4
 
@@ -22,13 +23,13 @@ const EVENTS = [
 ]
 
 export async function benchAppends(database: string): Promise<Verdict> {
-  const question: MusterQuestion = { do: 'append', count: 15_000, inFlight: IN_FLIGHT, events: EVENTS }
+  const question: MusterQuestion = { do: 'append', count: 6_000, inFlight: IN_FLIGHT, events: EVENTS }
   const { ours, bare } = await compare(database, question, true)
   return { what: 'journal appends to bare inserts', ...shown(ours, bare), ...atLeast(ours / bare, APPENDS_REQUIRED) }
 }
 
 export async function benchWholeRuns(database: string): Promise<Verdict> {
-  const question: MusterQuestion = { do: 'runs', count: 1_500, inFlight: IN_FLIGHT, script: { steps: 5, parts: 1 } }
+  const question: MusterQuestion = { do: 'runs', count: 600, inFlight: IN_FLIGHT, script: { steps: 5, parts: 1 } }
   const { ours, bare } = await compare(database, question, false)
   return { what: 'whole 5-step runs to bare inserts', ...shown(ours, bare), ...atLeast(ours / bare, RUNS_REQUIRED) }
 }

@@ -15,9 +15,9 @@ export async function benchToolLoop(databases: { ours: string; langGraph: string
   await using streamText = startSide('bench/runs/stream-text-side.ts', [])
   await using langGraph = startSide('bench/runs/langgraph-side.ts', [databases.langGraph, String(POOL_SIZE)])
   const sides = [
-    { side: muster, question: { do: 'runs', count: 600 }, best: 0 },
-    { side: streamText, question: { count: 300 }, best: 0 },
-    { side: langGraph, question: { count: 100 }, best: 0 },
+    { side: muster, question: { do: 'runs', count: 400 }, best: 0 },
+    { side: streamText, question: { count: 100 }, best: 0 },
+    { side: langGraph, question: { count: 50 }, best: 0 },
   ]
   for (let round = 0; round <= ROUNDS; round++) {
     for (const one of sides) {
