@@ -204,14 +204,15 @@ async function startAndAnswer(
   start: (tx: Db) => Promise<Run>,
 ): Promise<Run> {
   const { id: projectId } = request.params as { id: string } // every route of this file has it
+  let started: Run | null = null
   const { kept, replayed } = await once(request, async (tx) => {
-    const run = await start(tx)
-    await recordAudit(tx, noteOf('run.start', request, run))
-    return { run_id: run.id }
+    started = await start(tx)
+    await recordAudit(tx, noteOf('run.start', request, started))
+    return { run_id: started.id }
   })
   if (replayed) reply.header('idempotency-replayed', 'true')
   else services.onReady()
-  const run = await getRun(pool, projectId, kept.run_id)
+  const run = started ?? (await getRun(pool, projectId, kept.run_id))
   if (prefersAsync(request.headers.prefer)) {
     reply.code(202).header('preference-applied', 'respond-async')
     return run
