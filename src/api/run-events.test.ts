@@ -274,22 +274,18 @@ test('a client that vanishes is no longer watched for, and the run does not care
   )
 })
 
-test('a reader that takes nothing while more and more comes is disconnected', async () => {
+test('a reader that takes nothing while more and more comes is disconnected', { timeout: 60_000 }, async () => {
   const runId = await newRun()
   const stream = await open(runId)
   while (!hub.watched().includes(runId)) await new Promise(setImmediate)
   stream.response.pause()
   const text = 'x'.repeat(256 * 1_024)
-  let offset = 0
-  while (hub.watched().includes(runId) && offset < 64 * text.length) {
-    texts.add({ runId, step: 1, offset, text }, [])
-    offset += text.length
-    await new Promise(setImmediate)
+  for (let offset = 0; hub.watched().includes(runId); offset += text.length) {
+    hub.publishText(runId, { runId, step: 1, offset, text })
+    // Events too, so that there is always something to send.
+    await append(runId, [{ kind: 'tool.progress', data: { text } }])
   }
-  await unwatched(runId)
-  assert.ok(offset < 64 * text.length, 'it was never let go')
   stream.leave()
-  texts.drop(runId)
 })
 
 test('a slow reader of a long journal gets all of it, however much that is', async () => {

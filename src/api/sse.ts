@@ -21,16 +21,13 @@ export interface EventStream {
 }
 
 const HEARTBEAT_MS = 15_000
-const MOST_WAITING = 1_048_576
+/** A reader for whom more is waiting has stopped reading. */
+export const MOST_WAITING = 1_048_576
 
 /** `signal` fires when the reader is gone or shall go. */
 export function openEventStream(
   reply: FastifyReply,
-  {
-    signal,
-    heartbeatMs = HEARTBEAT_MS,
-    onDrain,
-  }: { signal: AbortSignal; heartbeatMs?: number | undefined; onDrain: () => void },
+  { signal, heartbeatMs = HEARTBEAT_MS }: { signal: AbortSignal; heartbeatMs?: number | undefined },
 ): EventStream {
   const { raw } = reply
   let isBlocked = false
@@ -55,7 +52,6 @@ export function openEventStream(
       missed = 0
       await drained()
       isBlocked = false
-      onDrain()
     },
     isBlocked: () => isBlocked,
     miss(characters) {

@@ -2,7 +2,6 @@ import { z } from 'zod'
 import type { Db, Pool } from '../../db/pool.ts'
 import type { StoredEvent } from '../../journal/entries.ts'
 import { followRun } from '../../journal/follow.ts'
-import type { Hub, Watcher } from '../../journal/hub.ts'
 import { readEvents } from '../../journal/read.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import type { Log } from '../../kernel/log.ts'
@@ -11,6 +10,7 @@ import { finalKinds } from '../../kernel/run-event.ts'
 import { getRun } from '../../runs/read-runs.ts'
 import { errorSchema } from '../errors.ts'
 import type { TrackRequest } from '../long-requests.ts'
+import { createPatientHub } from '../patient-hub.ts'
 import type { RunServices } from '../run-services.ts'
 import type { App } from '../server.ts'
 import { pathId } from '../shapes.ts'
@@ -51,12 +51,9 @@ export function addRunEventRoutes(app: App, { pool, log, track, services }: RunE
       const run = await getRun(pool, request.params.id, request.params.runId)
       const after = await startingPoint(pool, run, request.headers['last-event-id'])
       const signal = track(reply)
-      const hub = createPatientHub(services)
-      const stream = openEventStream(reply, { signal, heartbeatMs: services.heartbeatMs, onDrain: hub.catchUp })
-      hub.serve(stream)
+      const stream = openEventStream(reply, { signal, heartbeatMs: services.heartbeatMs })
       try {
-        if (request.method !== 'HEAD')
-          await show({ db: pool, hub: hub.hub, soFar: services.soFar, stream, signal }, run, after)
+        if (request.method !== 'HEAD') await show({ db: pool, services, stream, signal }, run, after)
         stream.end()
       } catch (error) {
         log.warn({ request_id: request.id, run_id: run.id, err: error }, 'a stream was cut; its reader may come back')
@@ -81,23 +78,25 @@ async function startingPoint(db: Db, run: Run, lastSeen: unknown): Promise<numbe
 
 interface Show {
   db: Db
-  hub: Hub
-  soFar: RunServices['soFar']
+  services: RunServices
   stream: EventStream
   signal: AbortSignal
 }
 
-async function show({ db, hub, soFar, stream, signal }: Show, run: Run, after: number): Promise<void> {
+async function show({ db, services, stream, signal }: Show, run: Run, after: number): Promise<void> {
   if (hasEnded(run) && !(await hasMore(db, run.id, after))) return
-  for await (const followed of followRun({ db, hub, soFar }, run.id, { after, signal })) {
+  const { hub, onTaken } = createPatientHub(services, stream)
+  for await (const followed of followRun({ db, hub, soFar: services.soFar }, run.id, { after, signal })) {
     if (followed.type === 'text') {
       const { runId, ...text } = followed.text
       await stream.send({ event: 'token', data: { run_id: runId, ...text } })
+      onTaken()
       continue
     }
     const { seq, kind, at, data } = followed.event
     const fields: Record<string, unknown> = JSON.parse(data)
     await stream.send({ id: seq, event: kind, data: { run_id: run.id, seq, at: at.toISOString(), ...fields } })
+    onTaken()
     if (fields.run_id === undefined && (await isLast(db, run, followed.event))) return
   }
 }
@@ -111,45 +110,3 @@ async function isLast(db: Db, run: Run, { kind, seq }: StoredEvent): Promise<boo
 
 const hasMore = async (db: Db, runId: string, after: number): Promise<boolean> =>
   (await readEvents(db, runId, { after, limit: 1 })).length > 0
-
-/**
- * The hub for one reader. While that one is blocked nothing is kept for it: events are in the journal, and of texts the
- * whole so far is shown when it reads again.
- */
-function createPatientHub({ hub, soFar }: Pick<RunServices, 'hub' | 'soFar'>) {
-  let stream: EventStream | null = null
-  let listener: Watcher | null = null
-  const silenced = new Set<string>()
-  const patient: Hub = {
-    ...hub,
-    watch: (runId, watcher) => {
-      listener = watcher
-      return hub.watch(runId, {
-        onEvents: (events) => {
-          if (!stream?.isBlocked()) return watcher.onEvents(events)
-          stream.miss(events.reduce((sum, event) => sum + event.data.length, 0))
-          watcher.onPoke()
-        },
-        onText: (text) => {
-          if (!stream?.isBlocked()) return watcher.onText(text)
-          stream.miss(text.text.length)
-          silenced.add(text.runId)
-        },
-        onPoke: () => watcher.onPoke(),
-      })
-    },
-  }
-  return {
-    hub: patient,
-    serve: (reader: EventStream) => {
-      stream = reader
-    },
-    catchUp: () => {
-      for (const runId of silenced) {
-        const text = soFar(runId)
-        if (text) listener?.onText(text)
-      }
-      silenced.clear()
-    },
-  }
-}

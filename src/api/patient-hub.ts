@@ -1,0 +1,58 @@
+import type { Hub, LiveText, Watcher } from '../journal/hub.ts'
+import { type EventStream, MOST_WAITING } from './sse.ts'
+
+export interface PatientHub {
+  hub: Hub
+  /** The reader has taken what it was sent. */
+  onTaken(): void
+}
+
+/**
+ * The hub for one reader, who may be slower than what happens. Little is kept for it: while it is behind, events are
+ * left to the journal, and of a text the whole so far is shown when it reads again.
+ */
+export function createPatientHub(
+  { hub, soFar }: { hub: Hub; soFar: (runId: string) => LiveText | null },
+  stream: Pick<EventStream, 'isBlocked' | 'miss'>,
+): PatientHub {
+  let unread = 0
+  let listener: Watcher | null = null
+  const silenced = new Set<string>()
+
+  function mayPass(characters: number): boolean {
+    if (stream.isBlocked()) {
+      stream.miss(characters)
+      return false
+    }
+    unread += characters
+    return unread <= MOST_WAITING
+  }
+  return {
+    hub: {
+      ...hub,
+      watch: (runId, watcher) => {
+        listener = watcher
+        return hub.watch(runId, {
+          onEvents: (events) => {
+            if (mayPass(events.reduce((sum, event) => sum + event.data.length, 0))) watcher.onEvents(events)
+            else watcher.onPoke()
+          },
+          onText: (text) => {
+            if (mayPass(text.text.length)) watcher.onText(text)
+            else silenced.add(text.runId)
+          },
+          onPoke: () => watcher.onPoke(),
+        })
+      },
+    },
+    onTaken: () => {
+      unread = 0
+      if (silenced.size === 0) return
+      for (const runId of silenced) {
+        const text = soFar(runId)
+        if (text) listener?.onText(text)
+      }
+      silenced.clear()
+    },
+  }
+}
