@@ -306,7 +306,9 @@ test('a slow reader of a long journal gets all of it, however much that is', asy
   )
 })
 
-test('after a large event the text under way is whole, although the reader was blocked meanwhile', async () => {
+test('after a large event the text under way is whole, although the reader was blocked meanwhile', {
+  timeout: 60_000,
+}, async () => {
   const runId = await newRun()
   const stream = await open(runId)
   while (!hub.watched().includes(runId)) await new Promise(setImmediate)

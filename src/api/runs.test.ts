@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { ADMIN_TOKEN, createTestApp } from '../../test/kit/app.ts'
-import { testTool } from '../../test/kit/run-worker.ts'
+import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
 import { newId } from '../kernel/id.ts'
 import type { Model } from '../kernel/model-call.ts'
@@ -121,6 +121,32 @@ test('a client that leaves does not take its run with it, and is no longer waite
   assert.equal((await read(runId)).status, 'running')
   held.go()
   assert.equal((await finished(runId)).summary, 'done all the same')
+})
+
+test('a trigger waits, and a stream follows, where another process executes the run', async () => {
+  const near = await createTestApp()
+  const { id: projectId } = await near.createProject()
+  await near.call('POST /api/providers', { body: { name: 'test', kind: 'offline' } })
+  const agent = await near.createAgent(projectId, { model: { provider: 'test', name: 'script' } })
+  const far = await createTestRuns({
+    database: { url: near.url, pool: near.pool, clock: near.clock, projectId, models: new Map(models) },
+  })
+  const go = Promise.withResolvers<void>()
+  far.models.set('script', createScriptedModel([{ text: 'from afar', waitFor: go.promise }]))
+  const path = `/api/projects/${projectId}`
+  const waiting = near.call<Run>(`POST ${path}/agents/${agent.id}/trigger`, { body: { input: 'x' } })
+  while (near.services.hub.watched().length === 0) await new Promise(setImmediate)
+  far.worker.onReady()
+  const stream = near.call(`GET ${path}/runs/${near.services.hub.watched()[0]}/events`)
+  go.resolve()
+  const { status, body } = await waiting
+  assert.equal(status, 200)
+  assert.equal(body.summary, 'from afar')
+  const kinds = [...(await stream).text.matchAll(/^event: (.*)$/gm)].map((match) => match[1])
+  assert.deepEqual(
+    kinds.filter((kind) => kind !== 'token'),
+    ['run.started', 'step.completed', 'run.completed'],
+  )
 })
 
 test('an unknown agent and a disabled one start nothing', async () => {
