@@ -8,12 +8,22 @@ export interface FreedRun {
   is_silent: boolean
 }
 
-type Which = 'owned' | 'owned_elsewhere' | 'ownerless'
+export type Which = 'owned' | 'owned_elsewhere' | 'ownerless'
 
 const WHICH: Readonly<Record<Which, string>> = {
-  owned: 'owner = $2',
-  owned_elsewhere: 'owner = $2 and id <> all($3::uuid[])',
+  owned: 'owner = $1',
+  owned_elsewhere: 'owner = $1 and id <> all($2::uuid[])',
   ownerless: 'owner is not null and not exists (select from workers w where w.id = owner)',
+}
+
+/** Locks these runs and everything that is written with them, in the order in which appends lock. False: there are none. */
+export async function lockRuns(tx: Db, which: Which, values: readonly unknown[]): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `select from agent_runs where (${WHICH[which]})
+       or id in (select unnest(ancestors) from agent_runs where ${WHICH[which]}) order by id for update`,
+    [...values],
+  )
+  return rowCount !== 0
 }
 
 /**
@@ -23,7 +33,7 @@ const WHICH: Readonly<Record<Which, string>> = {
 export async function freeRuns(
   db: Db,
   which: Which,
-  { crashes, values = [] }: { crashes: 0 | 1; values?: readonly unknown[] },
+  { crashes, values }: { crashes: 0 | 1; values: readonly unknown[] },
 ): Promise<FreedRun[]> {
   const { rows } = await db.query<FreedRun>(
     `with freed as (
@@ -34,10 +44,10 @@ export async function freeRuns(
        where t.agent_id = f.agent_id
      )
      update agent_runs r set owner = null, fence = r.fence + 1, reserved = 0, ready_at = muster.now(),
-       crashes = r.crashes + $1
+       crashes = r.crashes + ${crashes}
      from freed f where r.id = f.id
      returning r.id, r.ancestors, r.crashes, r.last_seq = 0 as is_silent`,
-    [crashes, ...values],
+    [...values],
   )
   return rows
 }

@@ -2,7 +2,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { appendBatch } from './append-batch.ts'
 import { type Append, entriesOf, prepare } from './entries.ts'
-import { type FreedRun, freeRuns } from './free-runs.ts'
+import { type FreedRun, freeRuns, lockRuns, type Which } from './free-runs.ts'
 
 /** A run that brings its process down this often is given up. */
 const MOST_CRASHES = 5
@@ -12,26 +12,39 @@ const MOST_CRASHES = 5
  * was still there, so that of several who notice only one counts the crash.
  */
 export async function takeOver(pool: Pool, owner: string, forget: (tx: Db) => Promise<boolean>): Promise<number> {
-  return inTransaction(pool, async (tx) => {
-    if (!(await forget(tx))) return 0
-    // Everything the transaction will write, in the order in which appends lock.
-    await tx.query(
-      `select from agent_runs where owner = $1
-         or id in (select unnest(ancestors) from agent_runs where owner = $1) order by id for update`,
-      [owner],
-    )
-    const freed = await freeRuns(tx, 'owned', { crashes: 1, values: [owner] })
-    for (const run of freed) {
-      // Whoever takes it next says run.started, which must come first.
-      if (run.is_silent && run.crashes < MOST_CRASHES) continue
-      // An ancestor that is freed too has an entry of its own; a statement changes a row once.
-      await appendBatch(tx, entriesOf([prepare(crashOf(run))]))
-    }
-    return freed.length
-  })
+  return inTransaction(pool, async (tx) =>
+    (await forget(tx)) ? recover(tx, 'owned', { crashes: 1, values: [owner] }) : 0,
+  )
 }
 
-function crashOf({ id, ancestors, crashes }: FreedRun): Append {
+/** Gives back what this very process owns and no longer works on: after an outage that outlasted its lease. */
+export async function releaseOwn(pool: Pool, owner: string, except: readonly string[]): Promise<number> {
+  return inTransaction(pool, (tx) => recover(tx, 'owned_elsewhere', { crashes: 0, values: [owner, except] }))
+}
+
+/** Runs whose owner is registered nowhere: it was forgotten before it had given them back. */
+export async function releaseOwnerless(pool: Pool): Promise<number> {
+  return inTransaction(pool, (tx) => recover(tx, 'ownerless', { crashes: 0, values: [] }))
+}
+
+/** Frees the runs and says so in their journals: what their owner had begun has an unknown outcome, crash or not. */
+async function recover(
+  tx: Db,
+  which: Which,
+  { crashes, values }: { crashes: 0 | 1; values: readonly unknown[] },
+): Promise<number> {
+  if (!(await lockRuns(tx, which, values))) return 0
+  const freed = await freeRuns(tx, which, { crashes, values })
+  for (const run of freed) {
+    // Whoever takes it next says run.started, which must come first.
+    if (run.is_silent && run.crashes < MOST_CRASHES) continue
+    // An ancestor that is freed too has an entry of its own; a statement changes a row once.
+    await appendBatch(tx, entriesOf([prepare(recoveryOf(run))]))
+  }
+  return freed.length
+}
+
+function recoveryOf({ id, ancestors, crashes }: FreedRun): Append {
   const recovered = { kind: 'run.recovered', data: { crashes } }
   const append = { runId: id, fence: null, ancestors }
   if (crashes < MOST_CRASHES) return { ...append, events: [recovered] }
@@ -41,14 +54,4 @@ function crashOf({ id, ancestors, crashes }: FreedRun): Append {
   }
   const failed = { kind: 'run.failed', data: { ...error, summary: null } }
   return { ...append, events: [recovered, failed], change: { set: { status: 'failed', ...error, ended: true } } }
-}
-
-/** Gives back what this very process owns and no longer works on: after an outage that outlasted its lease. */
-export async function releaseOwn(db: Db, owner: string, except: readonly string[]): Promise<number> {
-  return (await freeRuns(db, 'owned_elsewhere', { crashes: 0, values: [owner, except] })).length
-}
-
-/** Runs whose owner is registered nowhere: it was forgotten before it had given them back. */
-export async function releaseOwnerless(db: Db): Promise<number> {
-  return (await freeRuns(db, 'ownerless', { crashes: 0 })).length
 }

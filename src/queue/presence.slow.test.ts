@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { atEnd } from '../../test/kit/at-end.ts'
+import { createTestDatabase } from '../../test/kit/database.ts'
+import { silentLog } from '../kernel/log.ts'
+import { startPresence } from './presence.ts'
+
+const { pool, url } = await createTestDatabase()
+
+async function appear(leaseMs: number, overrides: { isAlone?: boolean } = {}) {
+  const heard: string[] = []
+  const deaths: string[] = []
+  const seen = { lapses: 0, returns: [] as string[], listening: 0 }
+  const presence = await startPresence({
+    url,
+    pool,
+    slots: 1,
+    leaseMs,
+    isAlone: overrides.isAlone ?? false,
+    channels: ['muster_test'],
+    log: silentLog,
+    onNotification: (channel, payload) => heard.push(`${channel} ${payload}`),
+    onListening: () => {
+      seen.listening++
+    },
+    onDeath: async (id, forget) => {
+      if (await forget(pool)) deaths.push(id)
+    },
+    onLapse: () => {
+      seen.lapses++
+    },
+    onReturn: async (id) => {
+      seen.returns.push(id)
+    },
+  })
+  atEnd(() => presence.stop())
+  return { presence, heard, deaths, seen }
+}
+async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await isTrue())) await new Promise((resolve) => setTimeout(resolve, 10))
+}
+const workers = async (): Promise<string[]> => (await pool.query('select id from workers')).rows.map((row) => row.id)
+const cutListeners = () =>
+  pool.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity
+     where application_name = 'muster-listener' and datname = current_database()`,
+  )
+
+test('a process is registered, hears what is said, and is gone when it stops', async () => {
+  const { presence, heard } = await appear(5_000)
+  assert.deepEqual(await workers(), [presence.ownerId()])
+  await pool.query(`select pg_notify('muster_test', 'hello')`)
+  await until(() => heard.length > 0)
+  assert.deepEqual(heard, ['muster_test hello'])
+  await presence.stop()
+  assert.deepEqual(await workers(), [])
+})
+
+test('a lost connection comes back, listens again, and nobody is declared dead for it', async () => {
+  const [one, two] = await Promise.all([appear(60_000), appear(60_000)])
+  await until(() => one.presence.hasOthers() && two.presence.hasOthers())
+  await cutListeners()
+  await until(() => one.seen.listening === 2 && two.seen.listening === 2)
+  await pool.query(`select pg_notify('muster_test', 'again')`)
+  await until(() => one.heard.length > 0 && two.heard.length > 0)
+  assert.deepEqual([...one.deaths, ...two.deaths], [])
+  assert.equal((await workers()).length, 2)
+  await Promise.all([one.presence.stop(), two.presence.stop()])
+})
+
+test('a worker whose lock is gone while the database did not restart is dead long before its lease', async () => {
+  const { presence, deaths } = await appear(60_000)
+  const gone = crypto.randomUUID()
+  await pool.query(
+    `insert into workers (id, slots, lease_until, lock_key, locked_on)
+     values ($1, 1, muster.now() + interval '1 hour', 4711, pg_postmaster_start_time())`,
+    [gone],
+  )
+  await until(() => deaths.length > 0)
+  assert.deepEqual(deaths, [gone])
+  await presence.stop()
+})
+
+test('a lock that is gone because the database restarted says nothing; the lease decides', async () => {
+  const { presence, deaths } = await appear(600)
+  const id = crypto.randomUUID()
+  await pool.query(
+    `insert into workers (id, slots, lease_until, lock_key, locked_on)
+     values ($1, 1, muster.now() + interval '1 hour', 4712, pg_postmaster_start_time() - interval '1 day')`,
+    [id],
+  )
+  await until(() => presence.hasOthers())
+  await pool.query('select pg_sleep(2)')
+  assert.deepEqual(deaths, [])
+  await pool.query(`update workers set lease_until = muster.now() - interval '1 s' where id = $1`, [id])
+  await until(() => deaths.length > 0)
+  assert.deepEqual(deaths, [id])
+  await presence.stop()
+})
+
+test('who is alone over its database takes over at once what others left', async () => {
+  const left = crypto.randomUUID()
+  await pool.query(
+    `insert into workers (id, slots, lease_until, lock_key, locked_on)
+     values ($1, 1, muster.now() + interval '1 hour', 4713, pg_postmaster_start_time() - interval '1 day')`,
+    [left],
+  )
+  const { presence, deaths } = await appear(60_000, { isAlone: true })
+  assert.deepEqual(deaths, [left])
+  await presence.stop()
+})
+
+test('who was declared dead stops acting, and comes back under a new name', async () => {
+  const { presence, seen } = await appear(600)
+  const before = presence.ownerId()
+  await pool.query('delete from workers where id = $1', [before])
+  await until(() => seen.returns.length > 0)
+  assert.equal(seen.lapses, 1)
+  assert.notEqual(presence.ownerId(), before)
+  assert.deepEqual(seen.returns, [presence.ownerId()])
+  assert.deepEqual(await workers(), [presence.ownerId()])
+  await presence.stop()
+})
