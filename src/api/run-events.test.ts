@@ -4,12 +4,13 @@ import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { ADMIN_TOKEN, createTestApp } from '../../test/kit/app.ts'
+import { signInByLink } from '../../test/kit/people.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
 import type { NewEvent } from '../journal/entries.ts'
 import type { RunChange } from '../journal/run-change.ts'
 import { newId } from '../kernel/id.ts'
 
-const kit = await createTestApp({ waits: { heartbeatMs: 20 } })
+const kit = await createTestApp({ waits: { heartbeatMs: 20, recheckMs: 20 } })
 const project = await kit.createProject()
 const base = `/api/projects/${project.id}`
 const address = await kit.app.listen({ port: 0, host: '127.0.0.1' })
@@ -49,9 +50,10 @@ async function readAll(runId: string, lastEventId?: number): Promise<Message[]> 
 }
 
 /** A stream under way, message by message. */
-async function open(runId: string, headers: Record<string, string> = {}) {
-  const sent = httpRequest(`${address}${base}/runs/${runId}/events`, {
-    headers: { authorization: `Bearer ${ADMIN_TOKEN}`, ...headers },
+async function open(runId: string, headers: Record<string, string> = {}, projectId = project.id) {
+  const given = { authorization: `Bearer ${ADMIN_TOKEN}`, ...headers }
+  const sent = httpRequest(`${address}/api/projects/${projectId}/runs/${runId}/events`, {
+    headers: Object.fromEntries(Object.entries(given).filter(([, value]) => value !== '')),
     agent: false,
   })
   sent.end()
@@ -351,6 +353,28 @@ test('an unknown run has no stream', async () => {
     assert.match(answer.text, /"RUN_NOT_FOUND"/)
     assert.match(String(answer.headers['content-type']), /json/)
   }
+})
+
+test('a stream ends with the rights of its reader: a revoked key, a removed member, a deleted project', async () => {
+  const own = await kit.createProject()
+  const [runId = ''] = await insertRuns(kit.pool, own.id, 1)
+  const path = `/api/projects/${own.id}`
+  const key = await kit.createKey(own.id, 'viewer')
+  const person = await signInByLink(kit, { member: { projectId: own.id, role: 'viewer' } })
+  const [byKey, byPerson, byAdmin] = [
+    await open(runId, { authorization: `Bearer ${key.key}` }, own.id),
+    await open(runId, { authorization: '', cookie: person.cookie }, own.id),
+    await open(runId, {}, own.id),
+  ]
+  for (const { response } of [byKey, byPerson, byAdmin]) assert.equal(response.statusCode, 200)
+  await kit.call(`DELETE ${path}/keys/${key.id}`)
+  await assert.rejects(byKey.next(), /aborted/)
+  await kit.pool.query('delete from members where user_id = $1', [person.userId])
+  await assert.rejects(byPerson.next(), /aborted/)
+  assert.equal(await byAdmin.nextRaw(), ': keep-alive')
+  await kit.call(`DELETE ${path}`)
+  await assert.rejects(byAdmin.next(), /aborted/)
+  await unwatched(runId)
 })
 
 test('a stream whose database fails is cut, so that its reader comes back', async () => {

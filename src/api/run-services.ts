@@ -21,4 +21,6 @@ export interface RunServices {
   cancelWaitMs?: number
   /** How often a stream without news says that it is alive. */
   heartbeatMs?: number
+  /** How often a stream asks whether its reader may still read. */
+  recheckMs?: number
 }

@@ -5,7 +5,7 @@ import cookie from '@fastify/cookie'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
 import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Pool } from '../db/pool.ts'
-import { createKeyCache } from '../identity/key-cache.ts'
+import { createKeyCache, type KeyCache } from '../identity/key-cache.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Metrics } from '../observe/metrics.ts'
@@ -41,6 +41,7 @@ import { addTaskRoutes } from './routes/tasks.ts'
 import type { RunServices } from './run-services.ts'
 import { addSecurityHeaders } from './security-headers.ts'
 import { createSerializer } from './serializer.ts'
+import { createStillAdmitted } from './still-admitted.ts'
 import { traceRequests } from './trace-requests.ts'
 
 export type App = FastifyInstance<
@@ -136,7 +137,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addKeyRoutes(app, { pool, keys, create })
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
-  addRunParts(app, { pool, log, create, once, services })
+  addRunParts(app, { pool, log, create, once, keys, services })
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
   addInvitationRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
@@ -144,14 +145,22 @@ export async function createServer(options: ServerOptions): Promise<App> {
   return app
 }
 
-function addRunParts(app: App, parts: Idempotency & { pool: Pool; log: Log; services: RunServices }): void {
+interface RunParts extends Idempotency {
+  pool: Pool
+  log: Log
+  keys: KeyCache
+  services: RunServices
+}
+
+function addRunParts(app: App, parts: RunParts): void {
   const { services } = parts
+  const stillAdmitted = createStillAdmitted({ db: parts.pool, keys: parts.keys })
   const track = trackLongRequests(app)
   addAgentRoutes(app, { ...parts, checkNames: services.checkNames })
   addMcpServerRoutes(app, { ...parts, mcp: services.mcp })
   addTaskRoutes(app, { ...parts, onReady: services.onReady })
   addRunRoutes(app, { ...parts, track })
-  addRunEventRoutes(app, { ...parts, track })
+  addRunEventRoutes(app, { ...parts, track, stillAdmitted })
 }
 
 const requestId = (sent: string | string[] | undefined): string =>

@@ -24,7 +24,7 @@ export interface TestServicesOptions {
   /** By name, all of the provider `test`. Without them runs stay queued. */
   models?: Map<string, Model> | undefined
   tools?: readonly CallTool[] | undefined
-  waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs'> | undefined
+  waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
 }
 
 export interface TestServices extends RunServices {

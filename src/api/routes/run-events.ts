@@ -15,15 +15,21 @@ import type { RunServices } from '../run-services.ts'
 import type { App } from '../server.ts'
 import { pathId } from '../shapes.ts'
 import { type EventStream, openEventStream } from '../sse.ts'
+import type { StillAdmitted } from '../still-admitted.ts'
 
 export interface RunEventOptions {
   pool: Pool
   log: Log
   track: TrackRequest
+  stillAdmitted: StillAdmitted
   services: RunServices
 }
 
-export function addRunEventRoutes(app: App, { pool, log, track, services }: RunEventOptions): void {
+/** A key that is revoked stops working within five seconds, here too. */
+const RECHECK_MS = 2_500
+
+export function addRunEventRoutes(app: App, options: RunEventOptions): void {
+  const { pool, log, track, services, stillAdmitted } = options
   app.get(
     '/api/projects/:id/runs/:runId/events',
     {
@@ -52,6 +58,11 @@ export function addRunEventRoutes(app: App, { pool, log, track, services }: RunE
       const after = await startingPoint(pool, run, request.headers['last-event-id'])
       const signal = track(reply)
       const stream = openEventStream(reply, { signal, heartbeatMs: services.heartbeatMs })
+      const recheck = setInterval(async () => {
+        const isAdmitted = await stillAdmitted(request, run.project_id).catch(() => true)
+        if (!isAdmitted) stream.cut()
+      }, services.recheckMs ?? RECHECK_MS)
+      reply.raw.once('close', () => clearInterval(recheck))
       try {
         if (request.method !== 'HEAD') await show({ db: pool, services, stream, signal }, run, after)
         stream.end()
