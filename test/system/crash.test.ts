@@ -7,11 +7,12 @@ import { type TestContext, test } from 'node:test'
 import { isPidTaken } from '../../src/db/embedded/process-table.ts'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
 import { loadMigrations } from '../../src/db/migrate.ts'
-import { type FaultPoint, faultPoints } from '../../src/kernel/fault.ts'
+import { faultPoints } from '../../src/kernel/fault.ts'
 import { openProviderKey } from '../../src/models/providers.ts'
 import { createCipher } from '../../src/secrets/cipher.ts'
 import { migrationsFolder } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
+import { runPoints, type ServerPoint, serverPoints } from '../kit/fault-lists.ts'
 import { isReady, type Muster, makeFolder, postmasterPid, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 import { trackedFiles } from '../kit/tracked-files.ts'
@@ -118,8 +119,8 @@ test('one session of the database ended or killed under load: served again, noth
   await muster.stop()
 })
 
-/** One for each point; the type makes sure that none is missing. */
-const exercises: Record<FaultPoint, (t: TestContext) => Promise<void>> = {
+/** One for each point that is not about runs; the type makes sure that none is missing. */
+const exercises: Record<ServerPoint, (t: TestContext) => Promise<void>> = {
   'migrate.mid': async (t) => {
     const dataDir = join(await makeFolder(t), 'data')
     for (let attempt = 1; attempt <= 2; attempt++) {
@@ -167,17 +168,17 @@ const exercises: Record<FaultPoint, (t: TestContext) => Promise<void>> = {
   },
 }
 
-for (const point of faultPoints) {
+for (const point of serverPoints) {
   test(`kill -9 at ${point}: nothing acknowledged is lost and nothing is done twice`, exercises[point])
 }
 
-test('every fault point that is declared is exercised here and called in the code, and no other', async () => {
+test('every fault point that is declared is exercised and called in the code, and no other', async () => {
   const called = new Set<string>()
   for (const file of (await trackedFiles()).filter((path) => /^src\/.*(?<!\.test)\.ts$/.test(path))) {
     for (const match of (await readFile(file, 'utf8')).matchAll(/\bfault\('([^']+)'\)/g)) called.add(match[1] ?? '')
   }
   assert.deepEqual([...called].sort(), [...faultPoints].sort())
-  assert.deepEqual(Object.keys(exercises).sort(), [...faultPoints].sort())
+  assert.deepEqual([...new Set([...serverPoints, ...runPoints])].sort(), [...faultPoints].sort())
 })
 
 async function makeProjectWithKey(muster: Muster, name: string): Promise<{ project: string; key: string }> {

@@ -1,0 +1,63 @@
+// The world outside: what tools did is counted here, whatever becomes of the server that called them.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { z } from 'zod'
+import { createGates, type Gates } from './gates.ts'
+import type { Cleanup } from './process.ts'
+
+const callShape = z.strictObject({
+  tool: z.string(),
+  label: z.string(),
+  key: z.string().nullable(),
+  run: z.string(),
+  pid: z.int(),
+})
+export type LedgerCall = z.infer<typeof callShape>
+
+export interface Ledger extends Gates {
+  readonly url: string
+  /** Every request, in the order they came. */
+  readonly calls: readonly LedgerCall[]
+  /** How often the call with this label changed the world: once per key, and each time where there is none. */
+  effects(label: string): number
+  callsOf(label: string): LedgerCall[]
+}
+
+/** A call whose label is held has its effect and gets no answer until it is released. */
+export async function startLedger(t: Cleanup): Promise<Ledger> {
+  const calls: LedgerCall[] = []
+  const byLabel = new Map<string, LedgerCall[]>()
+  const gates = createGates()
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const call = callShape.parse(JSON.parse(await text(request)))
+    calls.push(call)
+    const known = byLabel.get(call.label) ?? []
+    byLabel.set(call.label, known)
+    known.push(call)
+    await gates.pass(call.label, response)
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ done: call.label }))
+  }
+
+  const server = createServer((request, response) => {
+    take(request, response).catch(() => response.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  const callsOf = (label: string): LedgerCall[] => byLabel.get(label) ?? []
+  return {
+    // A server that listens on TCP has an address and a port.
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    calls,
+    callsOf,
+    effects: (label) => {
+      const keys = callsOf(label).map((call, index) => call.key ?? index)
+      return new Set(keys).size
+    },
+    ...gates.forTests,
+  }
+}
