@@ -9,6 +9,8 @@ export interface RunServices {
   hub: Hub
   /** The text so far of a step under way in this process. */
   soFar: (runId: string) => LiveText | null
+  /** The same of its sub-runs. */
+  soFarBelow?: (runId: string) => LiveText[]
   checkNames: CheckNames
   mcp: Mcp
   /** Runs became ready in the database: somebody may take them. */

@@ -75,6 +75,7 @@ export async function startRuns(parts: {
     journal,
     hub,
     soFar: (runId) => worker.texts.soFar(runId),
+    soFarBelow: (runId) => worker.texts.soFarBelow(runId),
     checkNames: createCheckNames(registry),
     mcp,
     onReady: () => worker.onReady(),

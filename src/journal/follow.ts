@@ -10,6 +10,8 @@ export interface FollowOptions {
   hub: Hub
   /** The text so far of a step under way in this process. */
   soFar: (runId: string) => LiveText | null
+  /** The same of its sub-runs. */
+  soFarBelow?: ((runId: string) => LiveText[]) | undefined
 }
 
 /** Waits this long for a notice before it looks by itself. */
@@ -20,24 +22,22 @@ const LOOK_AGAIN_MS = 5_000
  * What is heard from the hub is used where it follows on what was seen; everything else is read from the journal.
  */
 export async function* followRun(
-  { db, hub, soFar }: FollowOptions,
+  { db, hub, soFar, soFarBelow }: FollowOptions,
   runId: string,
   { after, signal }: { after: number; signal: AbortSignal },
 ): AsyncGenerator<Followed> {
   let cursor = after
-  let heard: StoredEvent[] = []
-  let texts: LiveText[] = []
+  // In the order of arrival: what a text belongs to follows from the events before it.
+  const heard: Followed[] = []
   let mustRead = true
   let wake = (): void => {}
+  const hear = (followed: readonly Followed[]): void => {
+    heard.push(...followed)
+    wake()
+  }
   const stopWatching = hub.watch(runId, {
-    onEvents: (events) => {
-      heard.push(...events)
-      wake()
-    },
-    onText: (text) => {
-      texts.push(text)
-      wake()
-    },
+    onEvents: (events) => hear(events.map((event) => ({ type: 'event', event }))),
+    onText: (text) => hear([{ type: 'text', text }]),
     onPoke: () => {
       mustRead = true
       wake()
@@ -46,52 +46,42 @@ export async function* followRun(
   const onAbort = (): void => wake()
   signal.addEventListener('abort', onAbort)
   const shown = createTextCursor()
-  const current = soFar(runId)
-  if (current) texts.push(current)
+  const current = [soFar(runId), ...(soFarBelow?.(runId) ?? [])].filter((text) => text !== null)
+  hear(current.map((text) => ({ type: 'text', text })))
   try {
     while (!signal.aborted) {
-      // Texts were said before the events that were heard after them, and are void once those are shown.
-      for (const text of takeTexts()) yield* shown.show(text)
-      for (const event of takeHeard()) yield* emit(event)
-      while (mustRead) {
-        mustRead = false
-        const page = await readEvents(db, runId, { after: cursor })
-        if (page.length > 0) mustRead = true
-        for (const { seq, kind, data, at } of page) {
-          yield* emit({ runId, seq, kind, data: JSON.stringify(data), at })
-        }
+      while (mustRead) yield* readOn()
+      const next = heard.shift()
+      if (!next) await nextNotice()
+      else if (next.type === 'text') yield* shown.show(next.text)
+      else if (next.event.seq === cursor + 1) yield pass(next.event)
+      else if (next.event.seq > cursor) {
+        // Another process wrote in between; the events that were heard come with what is read.
+        yield* readOn()
       }
-      if (heard.length === 0 && texts.length === 0 && !mustRead && !signal.aborted) await nextNotice()
     }
   } finally {
     stopWatching()
     signal.removeEventListener('abort', onAbort)
   }
 
-  function* emit(event: StoredEvent): Generator<Followed> {
-    if (event.seq <= cursor) return
-    if (event.seq > cursor + 1) {
-      mustRead = true
-      return
+  async function* readOn(): AsyncGenerator<Followed> {
+    mustRead = false
+    const page = await readEvents(db, runId, { after: cursor })
+    if (page.length > 0) mustRead = true
+    for (const { seq, kind, data, at } of page) {
+      if (seq === cursor + 1) yield pass({ runId, seq, kind, data: JSON.stringify(data), at })
     }
+  }
+
+  function pass(event: StoredEvent): Followed {
     cursor = event.seq
     shown.note(event)
-    yield { type: 'event', event }
-  }
-
-  function takeHeard(): StoredEvent[] {
-    const taken = heard
-    heard = []
-    return taken
-  }
-
-  function takeTexts(): LiveText[] {
-    const taken = texts
-    texts = []
-    return taken
+    return { type: 'event', event }
   }
 
   async function nextNotice(): Promise<void> {
+    if (mustRead || signal.aborted) return
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(() => {
       mustRead = true
@@ -122,7 +112,10 @@ function createTextCursor() {
     note({ runId, kind, data }: StoredEvent): void {
       if (kind !== 'step.completed' && kind !== 'step.restarted') return
       const { run_id = runId, step } = JSON.parse(data) as { run_id?: string; step: number } // both kinds carry it
-      steps.set(run_id, { step: 0, length: 0, doneStep: kind === 'step.completed' ? step : step - 1 })
+      const known = steps.get(run_id)
+      const doneStep = kind === 'step.completed' ? step : step - 1
+      // Text of the next step may have come before: it stays shown.
+      steps.set(run_id, known && known.step > step ? { ...known, doneStep } : { step: 0, length: 0, doneStep })
     },
   }
 }

@@ -11,13 +11,15 @@ export interface LiveTexts {
   add(text: LiveText, ancestors: readonly string[]): void
   /** The text so far of the run's step under way in this process. */
   soFar(runId: string): LiveText | null
+  /** The same of its sub-runs, at any depth. */
+  soFarBelow(runId: string): LiveText[]
   /** The run has left this process. */
   drop(runId: string): void
   stop(): void
 }
 
 export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => boolean; log: Log }): LiveTexts {
-  const texts = new Map<string, LiveText>()
+  const texts = new Map<string, LiveText & { ancestors: readonly string[] }>()
   const unwritten = new Set<string>()
   let timer: NodeJS.Timeout | null = null
 
@@ -25,7 +27,7 @@ export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => bo
     add: (piece, ancestors) => {
       const known = texts.get(piece.runId)
       const isNew = !known || known.step !== piece.step || piece.offset === 0
-      texts.set(piece.runId, isNew ? piece : { ...known, text: known.text + piece.text })
+      texts.set(piece.runId, isNew ? { ...piece, ancestors } : { ...known, text: known.text + piece.text })
       options.hub.publishText(piece.runId, piece)
       for (const ancestor of ancestors) options.hub.publishText(ancestor, piece)
       if (!options.hasOthers()) return
@@ -33,6 +35,7 @@ export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => bo
       timer ??= setTimeout(write, WRITE_EVERY_MS)
     },
     soFar: (runId) => texts.get(runId) ?? null,
+    soFarBelow: (runId) => [...texts.values()].filter((text) => text.ancestors.includes(runId)),
     drop: (runId) => {
       texts.delete(runId)
       unwritten.delete(runId)

@@ -33,18 +33,27 @@ export function watchOthers({ db, hub, log }: { db: Db; hub: Hub; log: Log }): {
     const watched = hub.watched()
     for (const runId of lastSeqs.keys()) if (!watched.includes(runId)) lastSeqs.delete(runId)
     if (watched.length === 0) return
-    const { rows } = await db.query<{ id: string; last_seq: number; step: number | null; text: string | null }>(
-      `select r.id, r.last_seq, t.step, t.text from agent_runs r
-       left join run_live_text t on t.run_id = r.id and t.step > r.step_count
-       where r.id = any($1::uuid[])`,
+    const { rows } = await db.query<{ id: string; last_seq: number }>(
+      'select id, last_seq from agent_runs where id = any($1::uuid[])',
       [watched],
     )
-    for (const { id, last_seq, step, text } of rows) {
-      if (lastSeqs.get(id) !== last_seq) {
-        lastSeqs.set(id, last_seq)
-        hub.poke(id)
-      }
-      if (step !== null && text !== null) hub.publishText(id, { runId: id, step, offset: 0, text })
+    for (const { id, last_seq } of rows) {
+      if (lastSeqs.get(id) === last_seq) continue
+      lastSeqs.set(id, last_seq)
+      hub.poke(id)
+    }
+    await lookAtTexts(watched)
+  }
+
+  /** Of the watched runs and of their sub-runs, whose text their ancestors' streams show too. */
+  async function lookAtTexts(watched: readonly string[]): Promise<void> {
+    const { rows } = await db.query<{ run_id: string; ancestors: string[]; step: number; text: string }>(
+      `select t.run_id, r.ancestors, t.step, t.text from run_live_text t join agent_runs r on r.id = t.run_id
+       where t.step > r.step_count and (r.id = any($1::uuid[]) or r.ancestors && $1::uuid[])`,
+      [watched],
+    )
+    for (const { run_id: runId, ancestors, step, text } of rows) {
+      for (const watcher of [runId, ...ancestors]) hub.publishText(watcher, { runId, step, offset: 0, text })
     }
   }
 }

@@ -3,6 +3,7 @@ import { inTransaction } from '../db/transaction.ts'
 import type { Journal } from '../journal/append.ts'
 import { CANCEL_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
+import { closeQuestions } from '../tasks/close-questions.ts'
 import { cancelled } from './end.ts'
 
 interface OpenRun {
@@ -37,6 +38,10 @@ export async function cancelRuns(
       const end = cancelled(text)
       await journal.appendIn(tx, { runId: id, fence: null, events: [end.event], change: { set: end.set }, ancestors })
     }
+    await closeQuestions(
+      tx,
+      open.map((run) => run.id),
+    )
     return open.filter((run) => run.owner !== null).map((run) => run.id)
   })
   await fault('cancel.mid')

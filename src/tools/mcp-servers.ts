@@ -79,7 +79,7 @@ export async function deleteMcpServer(db: Db, projectId: string, name: string, a
   const rows = await changeAudited<{ id: string }>(db, {
     sql: 'delete from mcp_servers where project_id = $1 and name = $2 returning id',
     values: [projectId, storable(name)],
-    note: note('mcp_server.delete', actor, projectId, name, {}),
+    note: note('mcp_server.delete', actor, projectId, storable(name) ?? '', {}),
   })
   const id = rows[0]?.id
   if (id === undefined) throw notFound('MCP server')

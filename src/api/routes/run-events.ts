@@ -97,7 +97,7 @@ interface Show {
 async function show({ db, services, stream, signal }: Show, run: Run, after: number): Promise<void> {
   if (hasEnded(run) && !(await hasMore(db, run.id, after))) return
   const { hub, onTaken } = createPatientHub(services, stream)
-  for await (const followed of followRun({ db, hub, soFar: services.soFar }, run.id, { after, signal })) {
+  for await (const followed of followRun({ ...services, db, hub }, run.id, { after, signal })) {
     if (followed.type === 'text') {
       const { runId, ...text } = followed.text
       await stream.send({ event: 'token', data: { run_id: runId, ...text } })
