@@ -24,6 +24,10 @@ const rowOf = async (runId: string) => (await pool.query('select * from agent_ru
 
 const runs = (count = 1): Promise<string[]> => insertRuns(pool, projectId, count)
 
+/** Without the time, which is the database's. */
+const plain = (answer: Appended) =>
+  answer.status === 'written' ? { status: answer.status, firstSeq: answer.firstSeq } : answer
+
 const note = (text: string) => ({ kind: 'test.noted', data: { text } })
 
 test('events are numbered from 1 without a gap, in the order they were handed in', async () => {
@@ -33,7 +37,7 @@ test('events are numbered from 1 without a gap, in the order they were handed in
     journal.append({ runId, fence: 1, events: [note('c')] }),
     journal.append({ runId, fence: null, events: [note('d'), note('e')] }),
   ])
-  assert.deepEqual(answers, [
+  assert.deepEqual(answers.map(plain), [
     { status: 'written', firstSeq: 1 },
     { status: 'written', firstSeq: 3 },
     { status: 'written', firstSeq: 4 },
@@ -80,11 +84,7 @@ test('an old fence writes nothing, is told so, and does not hold up its neighbou
     journal.append({ runId: mine, fence: 1, events: [note('in time')] }),
     journal.append({ runId: newId(), fence: 1, events: [note('nowhere')] }),
   ])
-  assert.deepEqual(answers, [
-    { status: 'fenced' },
-    { status: 'written', firstSeq: 1 },
-    { status: 'gone' },
-  ] satisfies Appended[])
+  assert.deepEqual(answers.map(plain), [{ status: 'fenced' }, { status: 'written', firstSeq: 1 }, { status: 'gone' }])
   assert.equal((await eventsOf(taken)).length, 0)
   assert.equal((await rowOf(taken)).status, 'running')
   assert.equal((await journal.append({ runId: taken, fence: 2, events: [note('new owner')] })).status, 'written')
@@ -168,7 +168,7 @@ test('a batch that was committed before the connection was cut is not written tw
   const answers = await Promise.all(
     ids.map((runId) => cut.append({ runId, fence: 1, events: [note('once'), note('again')] })),
   )
-  for (const answer of answers) assert.deepEqual(answer, { status: 'written', firstSeq: 1 })
+  for (const answer of answers) assert.deepEqual(plain(answer), { status: 'written', firstSeq: 1 })
   for (const runId of ids) assert.equal((await eventsOf(runId)).length, 2)
 })
 
@@ -182,7 +182,8 @@ test('a batch cut before its commit is written by the retry', async () => {
     },
   }
   const cut = createJournal({ db: cutBefore, log: silentLog })
-  assert.deepEqual(await cut.append({ runId, fence: 1, events: [note('x')] }), { status: 'written', firstSeq: 1 })
+  const answer = await cut.append({ runId, fence: 1, events: [note('x')] })
+  assert.deepEqual(plain(answer), { status: 'written', firstSeq: 1 })
   assert.equal((await eventsOf(runId)).length, 1)
 })
 

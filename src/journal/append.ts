@@ -8,7 +8,7 @@ import { appendBatch, findWritten, type Written } from './append-batch.ts'
 import { type Append, entriesOf, type Prepared, prepare, type StoredEvent, storedEvents } from './entries.ts'
 
 /** fenced: somebody else owns the run now, and nothing was written. gone: there is no such run. */
-export type Appended = { status: 'written'; firstSeq: number } | { status: 'fenced' } | { status: 'gone' }
+export type Appended = { status: 'written'; firstSeq: number; at: Date } | { status: 'fenced' } | { status: 'gone' }
 
 export interface Journal {
   /** Resolves when the events are committed. Appends of one run keep their order. */
@@ -139,5 +139,6 @@ function takeBatch(waiting: Waiting[]): { batch: Waiting[]; rest: Waiting[] } {
 function answerFor(runId: string, written: Map<string, Written>): Appended {
   const answer = written.get(runId)
   if (!answer) return { status: 'gone' }
-  return answer.firstSeq === null ? { status: 'fenced' } : { status: 'written', firstSeq: answer.firstSeq }
+  const { firstSeq, at } = answer
+  return firstSeq === null ? { status: 'fenced' } : { status: 'written', firstSeq, at }
 }

@@ -157,6 +157,34 @@ test('ask_human waits without a slot, as a task, and the answer continues the sa
   assert.match(JSON.stringify(model.requests[1]?.prompt), /blue/)
 })
 
+test('the time that a sub-run waits for a person does not count against its timeout', async () => {
+  const ask = { calls: [{ name: 'ask_human', args: { question: 'May I?' } }] }
+  runs.models.set(
+    'asking',
+    createScriptedModel((request) => (request.prompt.length > 2 ? { text: 'I may.' } : ask)),
+  )
+  const asking = { provider: 'test', name: 'asking' }
+  await runs.createAgent({ name: 'asking', tools: ['ask_human'], model: asking, default_timeout: 60_000 })
+  script((request) =>
+    request.prompt.length > 2
+      ? { text: 'done' }
+      : { calls: [{ name: 'spawn_agent', args: { agent: 'asking', input: 'go' } }] },
+  )
+  questions.clear()
+  const { id } = await runs.start(await runs.createAgent({ tools: ['spawn_agent'] }))
+  while (questions.size === 0) await new Promise(setImmediate)
+  const [taskId = ''] = questions.keys()
+  const { rows } = await pool.query('select id from agent_runs where parent_run_id = $1', [id])
+  await runs.finished(rows[0].id)
+  await runs.clock.advance(3_600_000)
+  answers.set(taskId, { answer: 'yes', isRefused: false })
+  await wakeWaiting(pool, rows[0].id, 'human')
+  runs.worker.onReady()
+  const run = await runs.finished(id)
+  assert.equal(run.status, 'completed')
+  assert.equal((await runs.get(rows[0].id)).summary, 'I may.')
+})
+
 test('the off switch pauses runs at their next guard; released, they go on under the same id', async () => {
   const go = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()

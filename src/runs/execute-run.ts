@@ -119,7 +119,7 @@ async function openSession(
     await endUnopened(deps, run, end)
     return null
   }
-  if (!definition) return close(failed('INTERNAL_ERROR', 'The agent of this run was deleted.', state.text || null))
+  if (!definition) return close(failed('AGENT_DELETED', 'The agent of this run was deleted.', state.text || null))
   const { agent, settings } = definition
   const choice = agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
   const [model, prompt, stage] = await Promise.all([

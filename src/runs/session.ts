@@ -83,7 +83,8 @@ export async function append(session: Session, events: readonly RunEvent[], chan
     ...(change ? { change } : {}),
   })
   if (answer.status !== 'written') throw new RunLost(answer.status)
-  for (const event of events) applyEvent(state, event, 0)
+  // The database's clock, by which the waits of a run are measured.
+  for (const event of events) applyEvent(state, event, answer.at.getTime())
 }
 
 /** Since the run was started, without the time it waited for people. */
