@@ -8,6 +8,9 @@ export interface Side extends AsyncDisposable {
   ask<Answer>(question: unknown): Promise<Answer>
 }
 
+/** No round takes so long: a side that is silent for longer hangs. */
+const ANSWER_WITHIN_MS = 120_000
+
 type Reply = { answer: unknown } | { error: string }
 
 /** `BENCH_PROFILE=<folder> npm run bench -- <name>` leaves CPU profiles of the sides that ask for it there. */
@@ -22,7 +25,8 @@ export function startSide(
   const gone = once(child, 'exit')
   return {
     ask: async <Answer>(question: unknown): Promise<Answer> => {
-      const answered = once(child, 'message')
+      const answered = once(child, 'message', { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })
+      answered.catch(() => child.kill())
       child.send({ question })
       const early = gone.then(() => [{ error: 'it ended before it had answered' }])
       const [reply] = (await Promise.race([answered, early])) as [Reply] // our own program, see answerQuestions
