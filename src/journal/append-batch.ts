@@ -113,9 +113,12 @@ export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Ma
 /** Which of these entries an earlier attempt committed before the connection was cut. */
 export async function findWritten(db: Db, entries: readonly Entry[]): Promise<Map<string, Written>> {
   const firstIds = entries.map((entry) => entry.events[0]?.id ?? null)
+  const runIds = entries.map((entry) => entry.runId)
+  // That attempt may be under way still, waiting for these rows or writing them: behind its locks its outcome is known.
+  await db.query('select from agent_runs where id = any($1::uuid[]) order by id for update', [runIds])
   const { rows } = await db.query<{ run_id: string; seq: number; at: Date }>(
     'select run_id, seq, at from run_events where run_id = any($1::uuid[]) and id = any($2::uuid[])',
-    [entries.map((entry) => entry.runId), firstIds],
+    [runIds, firstIds],
   )
   return new Map(rows.map((row) => [row.run_id, { firstSeq: row.seq, at: row.at }]))
 }
