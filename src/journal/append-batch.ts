@@ -15,16 +15,17 @@ export interface Entry {
   childrenEnded: number
 }
 
-/** `firstSeq` null: the fence was old, or the ancestor had ended, and nothing of the entry was written. */
 export interface Written {
-  firstSeq: number | null
+  firstSeq: number
   at: Date
 }
 
 /**
- * One statement for many runs. Tried and rejected: one insert per run (50 in flight: a fifth of the throughput), and
- * `insert … on conflict (id)` for retries (a second unique index on the hottest table; retries look their ids up).
- * Agents are charged here too, in the order of their ids, so that no call is paid and not counted.
+ * One statement for many runs. It changes their rows in the order of `entries`, which are sorted by id, so that two
+ * processes do not wait for each other. Agents are charged here too, in the order of their ids, so that no call is paid
+ * and not counted. Tried and rejected: one insert per run (50 in flight: a fifth of the throughput); `insert … on conflict
+ * (id)` for retries (a second unique index on the hottest table; retries look their ids up); locking the rows in a part
+ * of its own first (15 % slower); the events' data as an array of its own (10 % slower than one JSON list).
  */
 const APPEND: PreparedSql = {
   name: 'journal_append',
@@ -34,8 +35,6 @@ const APPEND: PreparedSql = {
                            $8::jsonb[], $9::boolean[], $10::int[], $11::bigint[])
         with ordinality as e (run_id, fence, events, steps, input_tokens, output_tokens, cost, change, is_forwarded,
                               children_ended, settled, entry)
-    ), locked as (
-      select id, fence, completed_at from agent_runs where id = any($1::uuid[]) order by id for update
     ), changed as (
       update agent_runs r set
         last_seq = r.last_seq + e.events,
@@ -63,9 +62,9 @@ const APPEND: PreparedSql = {
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
         duration = case when e.change ? 'ended'
           then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
-      from entries e join locked l on l.id = e.run_id
-      where r.id = e.run_id and (e.fence is null or e.fence = l.fence)
-        and not (e.is_forwarded and l.completed_at is not null)
+      from entries e
+      where r.id = e.run_id and (e.fence is null or e.fence = r.fence)
+        and not (e.is_forwarded and r.completed_at is not null)
       returning r.id, r.agent_id, r.last_seq - e.events as before_first, e.entry,
         e.input_tokens + e.output_tokens as tokens, e.settled
     ), charged as (
@@ -77,19 +76,20 @@ const APPEND: PreparedSql = {
     ), written as (
       insert into run_events (run_id, seq, id, kind, data)
       select c.id, c.before_first + v.place, v.id, v.kind, v.data
-      from unnest($12::bigint[], $13::int[], $14::uuid[], $15::text[], $16::jsonb[]) as v (entry, place, id, kind, data)
+      from rows from (unnest($12::bigint[]), unnest($13::int[]), unnest($14::uuid[]), unnest($15::text[]),
+        jsonb_array_elements($16::jsonb)) as v (entry, place, id, kind, data)
       join changed c on c.entry = v.entry
     )
-    select l.id as run_id, c.before_first + 1 as first_seq, muster.now() as at
-    from locked l left join changed c on c.id = l.id`,
+    select id as run_id, before_first + 1 as first_seq, muster.now() as at from changed`,
 }
 
-/** Each run at most once. Runs that do not exist are absent from the answer. */
-export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Map<string, Written>> {
+/** Each run at most once. Absent from the answer: runs that do not exist, and those whose fence was old or that had ended. */
+export async function appendBatch(db: Db, unsorted: readonly Entry[]): Promise<Map<string, Written>> {
+  const entries = unsorted.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
   const events = entries.flatMap((entry, index) =>
     entry.events.map((event, place) => ({ ...event, entry: index + 1, place: place + 1 })),
   )
-  const { rows } = await db.query<{ run_id: string; first_seq: number | null; at: Date }>(APPEND, [
+  const { rows } = await db.query<{ run_id: string; first_seq: number; at: Date }>(APPEND, [
     entries.map((entry) => entry.runId),
     entries.map((entry) => entry.fence),
     entries.map((entry) => entry.events.length),
@@ -105,7 +105,7 @@ export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Ma
     events.map((event) => event.place),
     events.map((event) => event.id),
     events.map((event) => event.kind),
-    events.map((event) => event.data),
+    `[${events.map((event) => event.data).join(',')}]`,
   ])
   return new Map(rows.map((row) => [row.run_id, { firstSeq: row.first_seq, at: row.at }]))
 }

@@ -84,7 +84,7 @@ test('an old fence writes nothing, is told so, and does not hold up its neighbou
     journal.append({ runId: mine, fence: 1, events: [note('in time')] }),
     journal.append({ runId: newId(), fence: 1, events: [note('nowhere')] }),
   ])
-  assert.deepEqual(answers.map(plain), [{ status: 'fenced' }, { status: 'written', firstSeq: 1 }, { status: 'gone' }])
+  assert.deepEqual(answers.map(plain), [{ status: 'lost' }, { status: 'written', firstSeq: 1 }, { status: 'lost' }])
   assert.equal((await eventsOf(taken)).length, 0)
   assert.equal((await rowOf(taken)).status, 'running')
   assert.equal((await journal.append({ runId: taken, fence: 2, events: [note('new owner')] })).status, 'written')

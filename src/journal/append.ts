@@ -7,8 +7,8 @@ import type { Log } from '../kernel/log.ts'
 import { appendBatch, findWritten, type Written } from './append-batch.ts'
 import { type Append, entriesOf, type Prepared, prepare, type StoredEvent, storedEvents } from './entries.ts'
 
-/** fenced: somebody else owns the run now, and nothing was written. gone: there is no such run. */
-export type Appended = { status: 'written'; firstSeq: number; at: Date } | { status: 'fenced' } | { status: 'gone' }
+/** lost: somebody else owns the run now, or there is no such run; nothing was written. */
+export type Appended = { status: 'written'; firstSeq: number; at: Date } | { status: 'lost' }
 
 export interface Journal {
   /** Resolves when the events are committed. Appends of one run keep their order. */
@@ -57,9 +57,9 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
   }
 
   async function flushAll(): Promise<void> {
-    // One turn of the loop lets everything that is ready now join the first batch.
-    await new Promise(setImmediate)
     while (waiting.length > 0) {
+      // One turn of the loop lets the runs that the last batch let go on join this one.
+      await new Promise(setImmediate)
       const { batch, rest } = takeBatch(waiting)
       waiting = rest
       await flush(batch)
@@ -86,7 +86,7 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
   }
 
   function publish(entry: ReturnType<typeof entriesOf>[number], written: Written | undefined): void {
-    if (written && written.firstSeq !== null) onWritten?.(storedEvents(entry, written.firstSeq, written.at))
+    if (written) onWritten?.(storedEvents(entry, written.firstSeq, written.at))
   }
 
   async function writeWithRetry(entries: ReturnType<typeof entriesOf>): Promise<Map<string, Written>> {
@@ -138,7 +138,5 @@ function takeBatch(waiting: Waiting[]): { batch: Waiting[]; rest: Waiting[] } {
 
 function answerFor(runId: string, written: Map<string, Written>): Appended {
   const answer = written.get(runId)
-  if (!answer) return { status: 'gone' }
-  const { firstSeq, at } = answer
-  return firstSeq === null ? { status: 'fenced' } : { status: 'written', firstSeq, at }
+  return answer ? { status: 'written', ...answer } : { status: 'lost' }
 }

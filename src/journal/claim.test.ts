@@ -101,7 +101,7 @@ test('of several who find a process dead one takes over; the crash is counted on
   assert.deepEqual(counts.toSorted(), [0, 0, 0, 1])
   assert.equal((await rowOf(id)).crashes, 1)
   const late = await journal.append({ runId: id, fence: run?.fence ?? 0, events: [{ kind: 'test.late', data: {} }] })
-  assert.equal(late.status, 'fenced')
+  assert.equal(late.status, 'lost')
   await clear()
 })
 
