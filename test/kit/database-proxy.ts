@@ -8,17 +8,24 @@ export interface DatabaseProxy {
   listen(): Promise<void>
   /** From now on a connection is cut when the database has committed, before the client hears of it. */
   cutAtCommit(isOn: boolean): void
+  /** The same for this prepared statement, which commits by itself; null: no more. */
+  cutAfter(statement: string | null): void
   /** How many connections were cut so. */
   cuts(): number
+  /** Cuts every connection there is, whatever it carries. The database may not notice before it answers. */
+  cutAll(): void
 }
 
 // PostgreSQL's answer to `commit`: the message C with its length and the words.
 const committed = Buffer.from('C\0\0\0\x0bCOMMIT\0', 'latin1')
+// The end of every answer outside of a transaction: what was asked is committed.
+const idle = Buffer.from('Z\0\0\0\x05I', 'latin1')
 
 export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: number): DatabaseProxy {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
   let isCutting = false
+  let awaited: string | null = null
   let cuts = 0
 
   const server = createServer((client) => {
@@ -32,9 +39,13 @@ export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: numbe
       socket.on('error', end).on('close', end)
       socket.on('close', () => sockets.delete(socket))
     }
-    client.on('data', (bytes) => database.write(bytes))
+    let isUnderWay = false
+    client.on('data', (bytes) => {
+      if (awaited !== null && bytes.includes(awaited)) isUnderWay = true
+      database.write(bytes)
+    })
     database.on('data', (bytes) => {
-      if (isCutting && bytes.includes(committed)) {
+      if ((isCutting && bytes.includes(committed)) || (isUnderWay && bytes.includes(idle))) {
         cuts++
         end()
       } else {
@@ -55,6 +66,12 @@ export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: numbe
     cutAtCommit: (isOn) => {
       isCutting = isOn
     },
+    cutAfter: (statement) => {
+      awaited = statement
+    },
     cuts: () => cuts,
+    cutAll: () => {
+      for (const socket of sockets) socket.destroy()
+    },
   }
 }
