@@ -5,7 +5,16 @@ import { explainFailure } from '../db/failures.ts'
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
 import { appendBatch, findWritten, type Written } from './append-batch.ts'
-import { type Append, entriesOf, type Prepared, prepare, type StoredEvent, storedEvents } from './entries.ts'
+import {
+  type Append,
+  addEvents,
+  entriesOf,
+  type NewEvent,
+  type Prepared,
+  prepare,
+  type StoredEvent,
+  storedEvents,
+} from './entries.ts'
 
 /** lost: somebody else owns the run now, or there is no such run; nothing was written. */
 export type Appended = { status: 'written'; firstSeq: number; at: Date } | { status: 'lost' }
@@ -13,10 +22,20 @@ export type Appended = { status: 'written'; firstSeq: number; at: Date } | { sta
 export interface Journal {
   /** Resolves when the events are committed. Appends of one run keep their order. */
   append(entry: Append): Promise<Appended>
+  /** The same, and more may join it until it is under way. */
+  appendOpen(entry: Append): OpenAppend
   /** As the last statement of a transaction that also writes other tables. Nothing is published before it commits. */
   appendIn(tx: Db, entry: Append): Promise<Appended>
   /** Resolves when everything that was handed in is settled. */
   drain(): Promise<void>
+}
+
+export interface OpenAppend {
+  appended: Promise<Appended>
+  /** Resolves when the append is under way, and nothing can join it any more. */
+  taken: Promise<void>
+  /** False: it is under way, and these must be appended by themselves. */
+  join(events: readonly NewEvent[]): boolean
 }
 
 export interface JournalOptions {
@@ -29,6 +48,7 @@ export interface JournalOptions {
 
 interface Waiting {
   prepared: Prepared
+  onTaken: (() => void) | null
   settle: (appended: Appended) => void
   fail: (error: unknown) => void
 }
@@ -44,9 +64,21 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
   return {
     append: (append) =>
       new Promise((settle, fail) => {
-        waiting.push({ prepared: prepare(append), settle, fail })
-        flushing ??= flushAll()
+        add({ prepared: prepare(append), onTaken: null, settle, fail })
       }),
+    appendOpen: (append) => {
+      const prepared = prepare(append)
+      const { promise: taken, resolve: onTaken } = Promise.withResolvers<void>()
+      const { promise: appended, resolve: settle, reject: fail } = Promise.withResolvers<Appended>()
+      const one: Waiting = { prepared, onTaken, settle, fail }
+      add(one)
+      const join = (events: readonly NewEvent[]): boolean => {
+        if (one.onTaken === null) return false
+        addEvents(prepared, events)
+        return true
+      }
+      return { appended, taken, join }
+    },
     appendIn: async (tx, append) => {
       const written = await appendBatch(tx, entriesOf([prepare(append)]))
       return answerFor(append.runId, written)
@@ -56,12 +88,21 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
     },
   }
 
+  function add(one: Waiting): void {
+    waiting.push(one)
+    flushing ??= flushAll()
+  }
+
   async function flushAll(): Promise<void> {
     while (waiting.length > 0) {
       // One turn of the loop lets the runs that the last batch let go on join this one.
       await new Promise(setImmediate)
       const { batch, rest } = takeBatch(waiting)
       waiting = rest
+      for (const one of batch) {
+        one.onTaken?.()
+        one.onTaken = null
+      }
       await flush(batch)
     }
     flushing = null

@@ -30,6 +30,9 @@ export interface ClaimedRun {
   /** Never claimed before: there is nothing to replay. */
   is_new: boolean
   was_paused: boolean
+  /** When its agent and its project were changed last: definitions that were read since then still hold. */
+  agent_changed: number | null
+  project_changed: number
 }
 
 /** Runs that took a process with them before are taken alone. */
@@ -66,8 +69,11 @@ const CLAIM: PreparedSql = {
     select id, project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
       forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, crashes, reserved, summary,
       waited_for as waits_for, cancel_requested_at, is_new, was_paused,
-      (extract(epoch from muster.now() - started_at) * 1000)::float8 as age
-    from claimed`,
+      (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,
+      (select extract(epoch from a.updated_at)::float8 from agents a where a.id = c.agent_id and a.deleted_at is null)
+        as agent_changed,
+      (select extract(epoch from p.updated_at)::float8 from projects p where p.id = c.project_id) as project_changed
+    from claimed c`,
 }
 
 export async function claimRuns(

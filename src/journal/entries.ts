@@ -32,7 +32,7 @@ export interface StoredEvent {
 export interface Prepared {
   runId: string
   fence: number | null
-  events: readonly { id: string; kind: string; data: string }[]
+  events: { id: string; kind: string; data: string }[]
   change: RunChange | undefined
   ancestors: readonly string[]
   size: number
@@ -41,13 +41,17 @@ export interface Prepared {
 const NONE: readonly string[] = []
 
 export function prepare({ runId, fence, events, change, ancestors = NONE }: Append): Prepared {
-  let size = 0
-  const prepared = events.map(({ kind, data }) => {
+  const prepared: Prepared = { runId, fence, events: [], change, ancestors, size: 0 }
+  addEvents(prepared, events)
+  return prepared
+}
+
+export function addEvents(prepared: Prepared, events: readonly NewEvent[]): void {
+  for (const { kind, data } of events) {
     const text = cleanJson(data)
-    size += text.length
-    return { id: newId(), kind, data: text }
-  })
-  return { runId, fence, events: prepared, change, ancestors, size: size * (1 + ancestors.length) }
+    prepared.size += text.length * (1 + prepared.ancestors.length)
+    prepared.events.push({ id: newId(), kind, data: text })
+  }
 }
 
 /** One entry per run: each append's own, and for each ancestor everything its sub-runs say in this batch. */

@@ -77,6 +77,8 @@ export function createDispatcher<Claimed extends { id: string }>(options: Dispat
   }
 
   async function fill(): Promise<void> {
+    // One turn of the loop: slots that become free together are filled together.
+    await new Promise(setImmediate)
     const limit = free()
     if (limit <= 0) return
     const claimed = await options.claim(limit, false)

@@ -1,9 +1,7 @@
 // One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes over
 // what the dead leave behind, and gives back what it holds when it stops.
-import { loadAgents } from '../agents/agents.ts'
 import { explainFailure } from '../db/failures.ts'
 import type { Pool } from '../db/pool.ts'
-import { loadSettings } from '../identity/settings.ts'
 import { type ClaimedRun, claimRuns, isSuspectWaiting } from '../journal/claim.ts'
 import type { Hub } from '../journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
@@ -14,6 +12,7 @@ import type { Log } from '../kernel/log.ts'
 import { createDispatcher } from '../queue/dispatcher.ts'
 import { type Presence, startPresence } from '../queue/presence.ts'
 import { findCancelled } from './cancel.ts'
+import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
 import { haltedProjects } from './halt.ts'
 import { createRunControl, type RunControl } from './run-control.ts'
@@ -55,6 +54,7 @@ interface Claimed extends ClaimedRun {
 export async function startRunWorker(options: WorkerOptions): Promise<RunWorker> {
   const { pool, hub, log } = options
   const controls = new Map<string, RunControl>()
+  const define = createDefinitions(pool)
   const ancestorsOf = new Map<string, readonly string[]>()
   let halted: ReadonlySet<string> = await haltedProjects(pool)
   /** Runs may be ours in the database and in nobody's hands: a claim or a write was cut off. */
@@ -154,6 +154,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   function offerToOthers(): void {
+    // Who joins meanwhile looks by itself.
+    if (options.slots > 0 && !presence.hasOthers()) return
     offering ??= tellProcesses(pool, READY_CHANNEL)
       .catch((error: unknown) => log.debug({ err: error }, 'other processes will see ready runs at their next sweep'))
       .finally(() => {
@@ -176,17 +178,6 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     } catch (error) {
       mayHaveStrays = true
       throw error
-    }
-  }
-
-  /** Everything that runs which were claimed together follow, in two queries. */
-  async function define(runs: readonly ClaimedRun[]): Promise<(run: ClaimedRun) => Definition | null> {
-    const agents = await loadAgents(pool, [...new Set(runs.map((run) => run.agent_id))])
-    const settings = await loadSettings(pool, [...new Set(runs.map((run) => run.project_id))])
-    return (run) => {
-      const agent = agents.get(run.agent_id)
-      const ofProject = settings.get(run.project_id)
-      return agent && ofProject ? { agent, settings: ofProject } : null
     }
   }
 

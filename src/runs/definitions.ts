@@ -1,0 +1,48 @@
+import { loadAgents } from '../agents/agents.ts'
+import type { Db } from '../db/pool.ts'
+import { loadSettings } from '../identity/settings.ts'
+import type { ClaimedRun } from '../journal/claim.ts'
+import type { Definition } from './session.ts'
+
+const MOST_KEPT = 5_000
+
+interface Kept<Value> {
+  changed: number
+  value: Value
+}
+
+/**
+ * The definitions that runs follow. A claim says when agent and project were changed last, so what was read since then is
+ * used again, and a change holds from the next claim on.
+ */
+export function createDefinitions(
+  db: Db,
+): (runs: readonly ClaimedRun[]) => Promise<(run: ClaimedRun) => Definition | null> {
+  const agents = createStore((ids) => loadAgents(db, ids))
+  const settings = createStore((ids) => loadSettings(db, ids))
+  return async (runs) => {
+    const [agentOf, settingsOf] = await Promise.all([
+      agents(runs.map((run) => [run.agent_id, run.agent_changed])),
+      settings(runs.map((run) => [run.project_id, run.project_changed])),
+    ])
+    return (run) => {
+      const agent = agentOf(run.agent_id)
+      const ofProject = settingsOf(run.project_id)
+      return agent && ofProject ? { agent, settings: ofProject } : null
+    }
+  }
+}
+
+function createStore<Value>(load: (ids: string[]) => Promise<Map<string, Value>>) {
+  const kept = new Map<string, Kept<Value>>()
+  return async (wanted: readonly [id: string, changed: number | null][]) => {
+    const stale = new Map(wanted.filter(([id, changed]) => changed !== null && kept.get(id)?.changed !== changed))
+    if (stale.size > 0) {
+      if (kept.size > MOST_KEPT) kept.clear()
+      // What is read now may be newer than what the claim saw; then the next claim reads it once more.
+      for (const [id, value] of await load([...stale.keys()])) kept.set(id, { changed: stale.get(id) ?? 0, value })
+    }
+    const gone = new Set(wanted.filter(([, changed]) => changed === null).map(([id]) => id))
+    return (id: string): Value | null => (gone.has(id) ? null : (kept.get(id)?.value ?? null))
+  }
+}
