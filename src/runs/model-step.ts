@@ -21,6 +21,7 @@ import { judgeCalls } from './judge-calls.ts'
 import { nextRequest, promptTokens } from './prompt.ts'
 import { afterFailure } from './retry-step.ts'
 import { append, elapsedMs, remainingMs, type Session, spend, withChange } from './session.ts'
+import { commitWithCalls } from './settle-calls.ts'
 import { nextStage } from './stages.ts'
 
 /** again: the loop goes on · left: the run has ended, parked or was handed back, and is no longer this process's. */
@@ -174,10 +175,14 @@ async function commitStep(
     await append(session, [stepDone, next.event], change)
     return 'again'
   }
-  await append(session, events, change)
+  if (changesNothing(judged.events)) await commitWithCalls(session, events, change)
+  else await append(session, events, change)
   await fault('step.after_commit')
   return 'again'
 }
+
+const changesNothing = (events: readonly RunEvent[]): boolean =>
+  events.every((event) => event.kind !== 'tool.started' || event.data.effect === 'readonly')
 
 /** After its limit, and after an ending that is none, a run makes no call any more. */
 function refusalOf(windDown: WindDown, ending: string): { message: string; blocked: WindDown } | null {

@@ -85,21 +85,9 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'step.restarted':
       restartStep(state, event.data)
       return
-    case 'tool.started': {
-      const { call_id, step, name, args, key, effect } = event.data
-      state.pending.set(call_id, {
-        id: call_id,
-        name,
-        args,
-        key,
-        effect,
-        step,
-        attempt: 1,
-        isUnknown: false,
-        hasBegun: false,
-      })
+    case 'tool.started':
+      state.pending.set(event.data.call_id, pendingCall(event.data))
       return
-    }
     case 'tool.completed':
       state.pending.delete(event.data.call_id)
       addResult(state, resultPart(event.data))
@@ -141,6 +129,11 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       // Written by a newer release; what this one does not know it cannot act on.
       event satisfies never
   }
+}
+
+export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data']): PendingCall {
+  const { call_id: id, step, name, args, key, effect } = announced
+  return { id, name, args, key, effect, step, attempt: 1, isUnknown: false, hasBegun: false }
 }
 
 /** A run that continues another has that one's state; its own limits count from here. */

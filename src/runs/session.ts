@@ -1,8 +1,9 @@
 // A run in the hands of its owner: its row as claimed, the definitions it follows, where it stands, and how it writes.
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import type { Pool } from '../db/pool.ts'
-import type { Journal } from '../journal/append.ts'
+import type { Appended, Journal, OpenAppend } from '../journal/append.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
+import type { Append } from '../journal/entries.ts'
 import type { RunChange } from '../journal/run-change.ts'
 import type { Agent, ModelChoice } from '../kernel/agent.ts'
 import type { Log } from '../kernel/log.ts'
@@ -73,15 +74,28 @@ export class RunLost extends Error {}
 
 /** Commits the events, then lets them become part of where the run stands. */
 export async function append(session: Session, events: readonly RunEvent[], change?: RunChange): Promise<void> {
-  const { run, deps, state } = session
-  const { ancestors } = run
-  const answer = await deps.journal.append({
-    runId: run.id,
-    fence: run.fence,
-    events,
-    ancestors,
-    ...(change ? { change } : {}),
-  })
+  apply(session, events, await session.deps.journal.append(entryOf(session, events, change)))
+}
+
+export interface OpenCommit extends Pick<OpenAppend, 'taken' | 'join'> {
+  /** When everything is committed, it and what `joined` it become part of where the run stands. */
+  done(joined: readonly RunEvent[]): Promise<void>
+}
+
+/** The same, and more may join it until it is under way. */
+export function openAppend(session: Session, events: readonly RunEvent[], change: RunChange): OpenCommit {
+  const { appended, taken, join } = session.deps.journal.appendOpen(entryOf(session, events, change))
+  // Whoever waits for it hears of a failure; nobody may be waiting yet.
+  appended.catch(() => {})
+  return { taken, join, done: async (joined) => apply(session, [...events, ...joined], await appended) }
+}
+
+function entryOf({ run }: Session, events: readonly RunEvent[], change: RunChange | undefined): Append {
+  const { id: runId, fence, ancestors } = run
+  return { runId, fence, events, ancestors, ...(change ? { change } : {}) }
+}
+
+function apply({ state }: Session, events: readonly RunEvent[], answer: Appended): void {
   if (answer.status !== 'written') throw new RunLost(answer.status)
   // The database's clock, by which the waits of a run are measured.
   for (const event of events) applyEvent(state, event, answer.at.getTime())

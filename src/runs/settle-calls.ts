@@ -1,5 +1,6 @@
 // The tool calls of a step. Their announcement is committed; here they are made, all at once, and each result is
 // committed as soon as it is there. What waits for others (a sub-run, a person) parks the run.
+import type { RunChange } from '../journal/run-change.ts'
 import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { CallTool } from '../kernel/tool.ts'
@@ -8,8 +9,8 @@ import { settleChildren } from './children.ts'
 import { waiting } from './end.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
-import type { PendingCall } from './run-state.ts'
-import { append, remainingMs, type Session } from './session.ts'
+import { type PendingCall, pendingCall } from './run-state.ts'
+import { append, openAppend, remainingMs, type Session } from './session.ts'
 import { toEvent } from './tool-result.ts'
 
 const MOST_AT_ONCE = 16
@@ -46,7 +47,6 @@ export async function settleCalls(session: Session): Promise<Settled> {
 
 /** Results that arrive while an earlier one is being committed go out together with the next commit. */
 async function makeCalls(session: Session, calls: readonly PendingCall[], signal: CallSignal): Promise<void> {
-  const queue = [...calls]
   let done: RunEvent[] = []
   let writing: Promise<void> | null = null
   const flush = async (): Promise<void> => {
@@ -57,16 +57,48 @@ async function makeCalls(session: Session, calls: readonly PendingCall[], signal
     }
     writing = null
   }
+  await callAll(session, calls, signal, (event) => {
+    done.push(event)
+    writing ??= flush()
+  })
+  while (writing) await writing
+}
+
+async function callAll(
+  session: Session,
+  calls: readonly PendingCall[],
+  signal: CallSignal,
+  onResult: (event: RunEvent) => void,
+): Promise<void> {
+  const queue = [...calls]
   const worker = async (): Promise<void> => {
     for (let call = queue.shift(); call; call = queue.shift()) {
       const event = await makeCall(session, call, signal)
-      if (!event) continue
-      done.push(event)
-      writing ??= flush()
+      if (event) onResult(event)
     }
   }
   await Promise.all(Array.from({ length: Math.min(MOST_AT_ONCE, queue.length) }, worker))
-  while (writing) await writing
+}
+
+/**
+ * Commits a step whose calls change nothing. They need no announcement before they are made, so they are made while the
+ * step waits for its commit; results that are there in time are committed with it, the others by themselves. Everything
+ * is committed before the next model call, as always.
+ */
+export async function commitWithCalls(session: Session, events: readonly RunEvent[], change: RunChange): Promise<void> {
+  const calls = events.flatMap((event) => (event.kind === 'tool.started' ? [pendingCall(event.data)] : []))
+  const signal = session.control.signalFor(remainingMs(session))
+  const commit = openAppend(session, events, change)
+  const results: RunEvent[] = []
+  const made = callAll(session, calls, signal, (event) => results.push(event))
+  await Promise.race([made, commit.taken])
+  const early = results.splice(0)
+  const areCommitted = early.length === 0 || commit.join(early)
+  await commit.done(areCommitted ? early : [])
+  await made
+  signal.end()
+  if (!areCommitted) results.unshift(...early)
+  if (results.length > 0) await append(session, results)
 }
 
 /** Null: it was not made, or what became of it is not known; the run is about to stop. */
