@@ -11,7 +11,7 @@ import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import type { CallTool, Tool } from '../../src/kernel/tool.ts'
 import { callModel } from '../../src/models/call-model.ts'
-import { startRun } from '../../src/runs/start.ts'
+import { createRunStarter } from '../../src/runs/start-together.ts'
 import { startRunWorker } from '../../src/runs/worker.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
@@ -56,6 +56,7 @@ export async function startBenchWorker(
   }
   const journal = createJournal({ db: pool, log: silentLog, onWritten })
   const registry = createToolRegistry({ builtIns: runTools as Tool[], appTools: [lookUpTool], mcp: null })
+  const starter = createRunStarter(pool)
   const worker = await startRunWorker({
     ...{ url, pool, hub, log: silentLog, slots, leaseMs: LEASE_MS, isAlone: false },
     deps: {
@@ -81,7 +82,7 @@ export async function startBenchWorker(
     pool,
     agent,
     start: async () => {
-      const run = await startRun(pool, projectId, agent.id, { input: 'Look it up.', trigger: { type: 'manual' } })
+      const run = await starter.start(projectId, agent.id, { input: 'Look it up.', trigger: { type: 'manual' } })
       worker.onReady()
       return run.id
     },

@@ -1,8 +1,8 @@
 // What is left of what PostgreSQL can write.
 // (b) Appends: fifty runs append two events of some 300 bytes each, again and again. The ceiling inserts the same rows in
 //     batches of the same sizes. Compared: events per second.
-// (c) Whole runs of five steps, four of which call a tool, fifty at once, each started by `startRun`, claimed, worked on
-//     under its fence and ended: fifteen events in ten commits. The ceiling inserts the same fifteen events per run with
+// (c) Whole runs of five steps, four of which call a tool, fifty at once, each started, claimed, worked on
+//     under its fence and ended: fifteen events. The ceiling inserts the same fifteen events per run with
 //     fifty runs in lock step: the first append of each in one batch, then the second of each. Compared: events per
 //     second, that is runs to runs.
 import { startSide } from '../kit/side.ts'

@@ -1,9 +1,8 @@
 // The other process of the latency bench: it starts runs as the API does, and sends the bare signal they are held against.
 // What it writes carries the instant before: the clock of hrtime is the same for all processes of a machine.
 import { createPool } from '../../src/db/pool.ts'
-import { READY_CHANNEL, tellProcesses } from '../../src/journal/wake.ts'
 import { silentLog } from '../../src/kernel/log.ts'
-import { startRun } from '../../src/runs/start.ts'
+import { createRunStarter } from '../../src/runs/start-together.ts'
 import { answerQuestions } from '../kit/side.ts'
 import { POOL_SIZE } from './bench-worker.ts'
 
@@ -16,6 +15,7 @@ const SIGNAL = {
 }
 const [url = ''] = process.argv.slice(2)
 const pool = createPool({ url, max: POOL_SIZE, log: silentLog })
+const starter = createRunStarter(pool, { isAnnounced: true })
 
 answerQuestions<StarterQuestion>(async (question) => {
   const now = String(process.hrtime.bigint())
@@ -23,10 +23,6 @@ answerQuestions<StarterQuestion>(async (question) => {
     await pool.query(SIGNAL, [now])
     return null
   }
-  const { id } = await startRun(pool, question.projectId, question.agentId, {
-    input: now,
-    trigger: { type: 'manual' },
-  })
-  await tellProcesses(pool, READY_CHANNEL)
+  const { id } = await starter.start(question.projectId, question.agentId, { input: now, trigger: { type: 'manual' } })
   return id
 })

@@ -1,6 +1,7 @@
 import type { CheckNames } from '../agents/agents.ts'
 import type { Journal } from '../journal/append.ts'
 import type { Hub, LiveText } from '../journal/hub.ts'
+import type { RunStarter } from '../runs/start-together.ts'
 import type { Mcp } from '../tools/mcp.ts'
 
 /** What the routes of agents, tasks and runs need from the process they are served by; wired in bin/. */
@@ -12,6 +13,7 @@ export interface RunServices {
   /** The same of its sub-runs. */
   soFarBelow?: (runId: string) => LiveText[]
   checkNames: CheckNames
+  starter: RunStarter
   mcp: Mcp
   /** Runs became ready in the database: somebody may take them. */
   onReady: () => void

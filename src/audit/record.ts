@@ -15,8 +15,9 @@ export interface AuditNote {
   details?: Readonly<Record<string, unknown>>
 }
 
-const COLUMNS = `id, action, actor_type, actor_id, request_id, address, project_id, target_type, target_id, details`
-const COLUMN_TYPES = ['uuid', 'text', 'text', 'text', 'text', 'text', 'uuid', 'text', 'text', 'jsonb']
+/** The columns of an entry and their types, for statements that note many changes at once. */
+export const NOTE_COLUMNS = `id, action, actor_type, actor_id, request_id, address, project_id, target_type, target_id, details`
+export const NOTE_TYPES = ['uuid', 'text', 'text', 'text', 'text', 'text', 'uuid', 'text', 'text', 'jsonb']
 
 /**
  * Runs one data-changing statement that ends in `returning` and notes it in the audit log, atomically and in one round
@@ -29,7 +30,7 @@ export async function changeAudited<Row extends object>(
 ): Promise<Row[]> {
   const { rows } = await db.query<Row>(withNote(change.sql, change.values.length), [
     ...change.values,
-    ...valuesOf(change.note),
+    ...noteValues(change.note),
   ])
   return rows
 }
@@ -40,9 +41,9 @@ const withNotes = new Map<string, PreparedSql>()
 function withNote(sql: string, valueCount: number): PreparedSql {
   const known = withNotes.get(sql)
   if (known) return known
-  const noteValues = COLUMN_TYPES.map((type, index) => `$${valueCount + index + 1}::${type}`).join(', ')
+  const notePlaces = NOTE_TYPES.map((type, index) => `$${valueCount + index + 1}::${type}`).join(', ')
   const text = `with change as (${sql}),
-       noted as (insert into audit_log (${COLUMNS}) select ${noteValues} where exists (select from change))
+       noted as (insert into audit_log (${NOTE_COLUMNS}) select ${notePlaces} where exists (select from change))
      select * from change`
   const prepared = { name: `change_${withNotes.size + 1}`, text }
   withNotes.set(sql, prepared)
@@ -51,11 +52,12 @@ function withNote(sql: string, valueCount: number): PreparedSql {
 
 /** Notes what is no single statement of ours: a sign-in, a refused capability, a change made inside a transaction. */
 export async function recordAudit(db: Db, note: AuditNote): Promise<void> {
-  const placeholders = COLUMN_TYPES.map((type, index) => `$${index + 1}::${type}`).join(', ')
-  await db.query(`insert into audit_log (${COLUMNS}) values (${placeholders})`, valuesOf(note))
+  const placeholders = NOTE_TYPES.map((type, index) => `$${index + 1}::${type}`).join(', ')
+  await db.query(`insert into audit_log (${NOTE_COLUMNS}) values (${placeholders})`, noteValues(note))
 }
 
-function valuesOf(note: AuditNote): unknown[] {
+/** In the order of NOTE_COLUMNS. */
+export function noteValues(note: AuditNote): unknown[] {
   const { actor } = note
   return [
     newId(),

@@ -11,6 +11,7 @@ import { watchOthers } from '../journal/watch-others.ts'
 import type { Log } from '../kernel/log.ts'
 import { createLanguageModels } from '../models/language-models.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { createRunStarter } from '../runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
@@ -77,6 +78,7 @@ export async function startRuns(parts: {
     soFar: (runId) => worker.texts.soFar(runId),
     soFarBelow: (runId) => worker.texts.soFarBelow(runId),
     checkNames: createCheckNames(registry),
+    starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
     mcp,
     onReady: () => worker.onReady(),
     onHalt: async (projectId, isHalted) => {

@@ -21,21 +21,23 @@ export interface Written {
 }
 
 /**
- * One statement for many runs. It changes their rows in the order of `entries`, which are sorted by id, so that two
- * processes do not wait for each other. Agents are charged here too, in the order of their ids, so that no call is paid
- * and not counted. Tried and rejected: one insert per run (50 in flight: a fifth of the throughput); `insert … on conflict
- * (id)` for retries (a second unique index on the hottest table; retries look their ids up); locking the rows in a part
- * of its own first (15 % slower); the events' data as an array of its own (10 % slower than one JSON list).
+ * One statement for many runs. Agents are charged here too, in the order of their ids, so that no call is paid and not
+ * counted. Tried and rejected: one insert per run (50 in flight: a fifth of the throughput); `insert … on conflict (id)`
+ * for retries (a second unique index on the hottest table; retries look their ids up); the events' data as an array of
+ * its own (10 % slower than one JSON list).
+ *
+ * Rows that others may be writing too (ancestors, facts from outside) are locked in the order of their ids first, so
+ * that two processes do not wait for each other; that costs 15 %, and an owner's own runs do not need it.
  */
-const APPEND: PreparedSql = {
-  name: 'journal_append',
+const appendSql = (locks: boolean): PreparedSql => ({
+  name: locks ? 'journal_append_shared' : 'journal_append',
   text: `
     with entries as (
       select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::float8[],
                            $8::jsonb[], $9::boolean[], $10::int[], $11::bigint[])
         with ordinality as e (run_id, fence, events, steps, input_tokens, output_tokens, cost, change, is_forwarded,
                               children_ended, settled, entry)
-    ), changed as (
+    ), ${locks ? 'locked as (select id from agent_runs where id = any($1::uuid[]) order by id for update), ' : ''}changed as (
       update agent_runs r set
         last_seq = r.last_seq + e.events,
         step_count = r.step_count + e.steps,
@@ -62,7 +64,7 @@ const APPEND: PreparedSql = {
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
         duration = case when e.change ? 'ended'
           then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
-      from entries e
+      from entries e ${locks ? 'join locked l on l.id = e.run_id' : ''}
       where r.id = e.run_id and (e.fence is null or e.fence = r.fence)
         and not (e.is_forwarded and r.completed_at is not null)
       returning r.id, r.agent_id, r.last_seq - e.events as before_first, e.entry,
@@ -81,15 +83,18 @@ const APPEND: PreparedSql = {
       join changed c on c.entry = v.entry
     )
     select id as run_id, before_first + 1 as first_seq, muster.now() as at from changed`,
-}
+})
+
+const APPEND_OWN = appendSql(false)
+const APPEND_SHARED = appendSql(true)
 
 /** Each run at most once. Absent from the answer: runs that do not exist, and those whose fence was old or that had ended. */
-export async function appendBatch(db: Db, unsorted: readonly Entry[]): Promise<Map<string, Written>> {
-  const entries = unsorted.toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
+export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Map<string, Written>> {
+  const sql = entries.every((entry) => entry.fence !== null) ? APPEND_OWN : APPEND_SHARED
   const events = entries.flatMap((entry, index) =>
     entry.events.map((event, place) => ({ ...event, entry: index + 1, place: place + 1 })),
   )
-  const { rows } = await db.query<{ run_id: string; first_seq: number; at: Date }>(APPEND, [
+  const { rows } = await db.query<{ run_id: string; first_seq: number; at: Date }>(sql, [
     entries.map((entry) => entry.runId),
     entries.map((entry) => entry.fence),
     entries.map((entry) => entry.events.length),

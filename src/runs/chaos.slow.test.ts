@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { takeOver } from '../journal/take-over.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import type { Run } from '../kernel/run.ts'
@@ -85,9 +86,8 @@ async function declareSomebodyDead(): Promise<void> {
   const { rows } = await pool.query<{ id: string }>('select id from workers order by random() limit 1')
   for (const { id } of rows) await takeOver(pool, id, (tx) => forgetWorker(tx, id))
   // Innocent runs must not be given up because this test is crueller than any machine.
-  await pool.query(
-    `update agent_runs set crashes = 0 where id in (
-       select id from agent_runs where crashes > 0 and completed_at is null order by id for update)`,
+  await inTransaction(pool, (tx) =>
+    tx.query('update agent_runs set crashes = 0 where crashes > 0 and completed_at is null'),
   )
   first.worker.onReady()
   second.worker.onReady()

@@ -1,13 +1,14 @@
 // Whatever starts a run (a person, a schedule, a senior, a flow) comes through here. The run is accepted when the
-// transaction commits, and from then on it is never lost; who works on it and when is the queue's business.
+// statement commits, and from then on it is never lost; who works on it and when is the queue's business.
 import { getAgent } from '../agents/agents.ts'
-import type { Db } from '../db/pool.ts'
-import { insertRun } from '../journal/insert-run.ts'
+import { type AuditNote, NOTE_COLUMNS, NOTE_TYPES, noteValues } from '../audit/record.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
+import { READY_CHANNEL } from '../journal/wake.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { conflict } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { Run, TriggerType } from '../kernel/run.ts'
-import { getRun } from './read-runs.ts'
+import { RUN_COLUMNS, type RunRow, toRun } from './run-row.ts'
 
 export interface StartOptions {
   input: unknown
@@ -15,26 +16,70 @@ export interface StartOptions {
   timeoutMs?: number | undefined
   maxSteps?: number | undefined
   priority?: number
+  /** Who asked for it, for the audit log. */
+  note?: ((runId: string) => AuditNote) | undefined
+}
+
+export interface Start extends StartOptions {
+  id: string
+  projectId: string
+  agentId: string
 }
 
 /** Inserts the run; whoever commits says that something is ready. A disabled agent starts nothing. */
 export async function startRun(db: Db, projectId: string, agentId: string, options: StartOptions): Promise<Run> {
-  const agent = await getAgent(db, projectId, agentId)
-  requireEnabled(agent)
-  const id = newId()
-  await insertRun(db, {
-    id,
-    projectId,
-    agentId,
-    trigger: options.trigger,
-    input: options.input,
-    maxSteps: options.maxSteps ?? agent.max_steps,
-    timeoutMs: options.timeoutMs ?? agent.default_timeout,
-    ...(options.priority === undefined ? {} : { priority: options.priority }),
-  })
-  return getRun(db, projectId, id)
+  const start = { ...options, id: newId(), projectId, agentId }
+  const run = (await insertStarts(db, [start])).get(start.id)
+  return run ?? explain(db, start)
+}
+
+/** Why nothing was inserted for it. */
+export async function explain(db: Db, { projectId, agentId }: Start): Promise<never> {
+  requireEnabled(await getAgent(db, projectId, agentId))
+  throw conflict('The agent was changed while the run was being started. Try again.')
 }
 
 export function requireEnabled(agent: Agent): void {
   if (!agent.enabled) throw conflict(`The agent ${agent.name} is disabled. Enable it first.`)
+}
+
+const NOTE_PLACES = NOTE_TYPES.map((type, index) => `$${index + 9}::${type}[]`).join(', ')
+
+const START: PreparedSql = {
+  name: 'run_start',
+  text: `
+    with made as (
+      insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, priority)
+      select s.id, s.project_id, a.id, s.trigger, s.input, coalesce(s.max_steps, a.max_steps),
+        coalesce(s.timeout, a.default_timeout), s.priority
+      from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::jsonb[], $5::jsonb[], $6::int[], $7::int[], $8::smallint[])
+        as s (id, project_id, agent_id, trigger, input, max_steps, timeout, priority)
+      join agents a on a.id = s.agent_id and a.project_id = s.project_id and a.deleted_at is null and a.enabled
+      returning ${RUN_COLUMNS}
+    ), noted as (
+      insert into audit_log (${NOTE_COLUMNS})
+      select n.* from unnest(${NOTE_PLACES}) as n (${NOTE_COLUMNS}) where n.target_id in (select id::text from made)
+    )
+    select made.*, case when $19 then pg_notify('${READY_CHANNEL}', '') end from made`,
+}
+
+/**
+ * One statement for all of them. Those whose agent is unknown or disabled are absent from the answer. `isAnnounced`: the
+ * commit itself tells the processes that work on runs.
+ */
+export async function insertStarts(db: Db, starts: readonly Start[], isAnnounced = false): Promise<Map<string, Run>> {
+  const notes = starts.flatMap((start) => (start.note ? [noteValues(start.note(start.id))] : []))
+  const { rows } = await db.query<RunRow & { case: unknown }>(START, [
+    starts.map((start) => start.id),
+    starts.map((start) => start.projectId),
+    starts.map((start) => start.agentId),
+    starts.map((start) => JSON.stringify(start.trigger)),
+    starts.map((start) => JSON.stringify(start.input)),
+    starts.map((start) => start.maxSteps ?? null),
+    starts.map((start) => start.timeoutMs ?? null),
+    starts.map((start) => start.priority ?? 0),
+    ...NOTE_TYPES.map((_, column) => notes.map((note) => note[column])),
+    isAnnounced,
+  ])
+  return new Map(rows.map(({ case: _, ...row }) => [row.id, toRun(row)]))
 }

@@ -10,6 +10,7 @@ import { watchOthers } from '../../src/journal/watch-others.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
+import { createRunStarter } from '../../src/runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import type { Cipher } from '../../src/secrets/cipher.ts'
 import { createAskHuman } from '../../src/tasks/ask-human.ts'
@@ -69,6 +70,7 @@ export async function createTestServices(
     journal,
     hub,
     soFar: (runId) => texts.soFar(runId),
+    starter: createRunStarter(pool),
     checkNames: createCheckNames(registry),
     mcp,
     onReady,

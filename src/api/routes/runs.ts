@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { recordAudit } from '../../audit/record.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
+import { fault } from '../../kernel/fault.ts'
 import { idField, pageOf } from '../../kernel/fields.ts'
 import {
   forkInput,
@@ -18,7 +19,7 @@ import { cancelRuns } from '../../runs/cancel.ts'
 import { forkRun } from '../../runs/fork.ts'
 import { getRun, listRuns } from '../../runs/read-runs.ts'
 import { resumeRun } from '../../runs/resume.ts'
-import { startRun } from '../../runs/start.ts'
+import { type StartOptions, startRun } from '../../runs/start.ts'
 import { listSteps } from '../../runs/steps.ts'
 import { actorOf } from '../auth.ts'
 import { errorSchema } from '../errors.ts'
@@ -74,11 +75,13 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
       const { id } = request.params
       const agentId = requireId(request.params.agentId, 'agent')
       const { resume_run_id: pausedId, ...given } = request.body
+      const { input, timeout: timeoutMs, max_steps: maxSteps } = given
+      const start = { input, timeoutMs, maxSteps, trigger: { type: 'manual' } } as const
+      if (pausedId === undefined && request.headers['idempotency-key'] === undefined) {
+        return startTogether(options, request, reply, agentId, start)
+      }
       return startAndAnswer(options, request, reply, async (tx) => {
-        if (pausedId === undefined) {
-          const { input, timeout: timeoutMs, max_steps: maxSteps } = given
-          return startRun(tx, id, agentId, { input, timeoutMs, maxSteps, trigger: { type: 'manual' } })
-        }
+        if (pausedId === undefined) return startRun(tx, id, agentId, start)
         const paused = await getRun(tx, id, pausedId)
         if (paused.agent_id !== agentId.toLowerCase()) throw invalidRequest('resume_run_id is a run of another agent.')
         return resumeRun(tx, id, pausedId, given)
@@ -213,6 +216,33 @@ async function startAndAnswer(
   if (replayed) reply.header('idempotency-replayed', 'true')
   else services.onReady()
   const run = started ?? (await getRun(pool, projectId, kept.run_id))
+  return answerWhenSettled({ pool, track, services }, request, reply, run)
+}
+
+/** Without a key to keep, starts of many requests share one commit. */
+async function startTogether(
+  { pool, track, services }: RunRouteOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  agentId: string,
+  start: StartOptions,
+): Promise<Run> {
+  const { id: projectId } = request.params as { id: string } // every route of this file has it
+  const { type: trigger } = start.trigger
+  const note = (runId: string) =>
+    noteOf('run.start', request, { id: runId, project_id: projectId, agent_id: agentId, trigger: { type: trigger } })
+  const run = await services.starter.start(projectId, agentId, { ...start, note })
+  await fault('api.after_commit_before_reply')
+  services.onReady()
+  return answerWhenSettled({ pool, track, services }, request, reply, run)
+}
+
+async function answerWhenSettled(
+  { pool, track, services }: Pick<RunRouteOptions, 'pool' | 'track' | 'services'>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  run: Run,
+): Promise<Run> {
   if (prefersAsync(request.headers.prefer)) {
     reply.code(202).header('preference-applied', 'respond-async')
     return run
@@ -229,7 +259,11 @@ const prefersAsync = (header: string | string[] | undefined): boolean =>
     .flatMap((each) => each?.split(',') ?? [])
     .some((preference) => /^\s*respond-async\s*(;|$)/i.test(preference))
 
-function noteOf(action: string, request: FastifyRequest, run: Run) {
+function noteOf(
+  action: string,
+  request: FastifyRequest,
+  run: Pick<Run, 'id' | 'project_id' | 'agent_id'> & { trigger: { type: string } },
+) {
   const details = { agent_id: run.agent_id, trigger: run.trigger.type }
   return { action, actor: actorOf(request), projectId: run.project_id, targetType: 'run', targetId: run.id, details }
 }
