@@ -181,7 +181,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       const { ledger } = world
       ledger.hold('post in sleep')
       ledger.hold('pay in sleep')
-      const server = await world.start({ env: { MUSTER_LEASE: '1000' } })
+      const server = await world.start({ env: { MUSTER_LEASE: '2000' } })
       const plans = ['post', 'pay'].map((name) =>
         planned({ say: 'I do it now. ', calls: [effect(world, name, `${name} in sleep`)] }, done),
       )

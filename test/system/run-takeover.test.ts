@@ -3,10 +3,12 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import pg from 'pg'
+import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
+import { silentLog } from '../../src/kernel/log.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
-import { until } from '../kit/embedded-kit.ts'
+import { makeFolder, until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import { freePort, type Muster, postmasterPid } from '../kit/process.ts'
 import {
@@ -179,6 +181,44 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     assert.deepEqual(await workers(world), known)
     await finishAndCheck(world, servers[1], ids, { crashes: 0 })
     for (const server of servers) for (const id of known) assert.equal(server.stderr().includes(id), false)
+  })
+
+  test('the database itself restarts under two servers: nobody is declared dead and all runs complete', async (t) => {
+    const folder = await makeFolder(t)
+    const database = createEmbeddedServer({ dataDir: folder.path, log: silentLog })
+    folder.defer(() => database.stop())
+    await database.start()
+    const world = await createWorld(t, { databaseUrl: database.url() })
+    const servers = [await world.start(), await world.start()] as const
+    const known = await untilWorkers(world, 2)
+    world.model.hold('answer')
+    const ids = await accept(world, servers[0], plansOf(10, world, 'answer'))
+    ids.push(...(await accept(world, servers[1], plansOf(10, world, 'answer'))))
+    await until(() => world.model.held('answer') === 20, 'all are in mid-answer')
+    await database.stop()
+    world.model.release('answer')
+    await database.start()
+    await untilEnded(world, ids)
+    assert.deepEqual(await workers(world), known)
+    await finishAndCheck(world, servers[0], ids, { crashes: 0 })
+    for (const server of servers) await server.kill('SIGKILL')
+  })
+
+  test('one of two is stopped: the other goes on with its runs, which count no crash', async (t) => {
+    const world = await createSharedWorld()
+    const { model } = world
+    const first = await world.start()
+    model.hold('answer')
+    const ids = await accept(world, first, plansOf(20, world, 'answer'))
+    await until(() => model.held('answer') === 20, 'all are in mid-answer')
+    const second = await world.start()
+    first.signal('SIGTERM')
+    // Its calls may end by themselves for a while; then they are cut off and made again by the other.
+    await until(() => model.requests.length === 40, 'the other has made all calls again', 30_000)
+    assert.deepEqual(await first.exited, { code: 0, signal: null })
+    model.release('answer')
+    t.diagnostic(`${model.requests.filter(({ state }) => state === 'cut').length} calls were cut off`)
+    await finishAndCheck(world, second, ids, { crashes: 0 })
   })
 
   test('the database of a newcomer is killed and comes back: the server keeps its runs, and they complete', async (t) => {
