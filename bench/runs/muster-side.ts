@@ -96,7 +96,7 @@ function countingBatches(batches: number[]): Db {
   return {
     query: (sql: string | PreparedSql, values?: readonly unknown[]) => {
       const kinds = values?.at(-2)
-      if (typeof sql !== 'string' && sql.name === 'journal_append' && Array.isArray(kinds)) batches.push(kinds.length)
+      if (typeof sql !== 'string' && sql.name === 'journal_append') batches.push(String(kinds).split(',').length)
       return query(sql, values)
     },
   }

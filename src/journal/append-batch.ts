@@ -33,10 +33,13 @@ const appendSql = (locks: boolean): PreparedSql => ({
   name: locks ? 'journal_append_shared' : 'journal_append',
   text: `
     with entries as (
-      select * from unnest($1::uuid[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::float8[],
-                           $8::jsonb[], $9::boolean[], $10::int[], $11::bigint[])
-        with ordinality as e (run_id, fence, events, steps, input_tokens, output_tokens, cost, change, is_forwarded,
-                              children_ended, settled, entry)
+      select run_id, fence, events, steps, input_tokens, output_tokens, cost, nullif(change, 'null') as change,
+        is_forwarded, children_ended, settled, entry
+      from rows from (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[]), unnest($4::int[]),
+        unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::float8[]), jsonb_array_elements($8::jsonb),
+        unnest($9::boolean[]), unnest($10::int[]), unnest($11::bigint[])) with ordinality
+        as e (run_id, fence, events, steps, input_tokens, output_tokens, cost, change, is_forwarded, children_ended,
+          settled, entry)
     ), ${locks ? 'locked as (select id from agent_runs where id = any($1::uuid[]) order by id for update), ' : ''}changed as (
       update agent_runs r set
         last_seq = r.last_seq + e.events,
@@ -95,24 +98,32 @@ export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Ma
     entry.events.map((event, place) => ({ ...event, entry: index + 1, place: place + 1 })),
   )
   const { rows } = await db.query<{ run_id: string; first_seq: number; at: Date }>(sql, [
-    entries.map((entry) => entry.runId),
-    entries.map((entry) => entry.fence),
-    entries.map((entry) => entry.events.length),
-    entries.map((entry) => entry.change?.steps ?? 0),
-    entries.map((entry) => entry.change?.inputTokens ?? 0),
-    entries.map((entry) => entry.change?.outputTokens ?? 0),
-    entries.map((entry) => entry.change?.costUsd ?? null),
-    entries.map((entry) => (entry.change?.set ? cleanJson(entry.change.set) : null)),
-    entries.map((entry) => entry.isForwarded),
-    entries.map((entry) => entry.childrenEnded),
-    entries.map((entry) => entry.change?.settled ?? 0),
-    events.map((event) => event.entry),
-    events.map((event) => event.place),
-    events.map((event) => event.id),
-    events.map((event) => event.kind),
+    plainArray(entries, (entry) => entry.runId),
+    plainArray(entries, (entry) => entry.fence),
+    plainArray(entries, (entry) => entry.events.length),
+    plainArray(entries, (entry) => entry.change?.steps ?? 0),
+    plainArray(entries, (entry) => entry.change?.inputTokens ?? 0),
+    plainArray(entries, (entry) => entry.change?.outputTokens ?? 0),
+    plainArray(entries, (entry) => entry.change?.costUsd ?? null),
+    `[${entries.map((entry) => (entry.change?.set ? cleanJson(entry.change.set) : 'null')).join(',')}]`,
+    plainArray(entries, (entry) => entry.isForwarded),
+    plainArray(entries, (entry) => entry.childrenEnded),
+    plainArray(entries, (entry) => entry.change?.settled ?? 0),
+    plainArray(events, (event) => event.entry),
+    plainArray(events, (event) => event.place),
+    plainArray(events, (event) => event.id),
+    plainArray(events, (event) => event.kind),
     `[${events.map((event) => event.data).join(',')}]`,
   ])
   return new Map(rows.map((row) => [row.run_id, { firstSeq: row.first_seq, at: row.at }]))
+}
+
+/**
+ * PostgreSQL's text of an array of ids, numbers, truths and names of ours, none of which needs quotes. The driver would
+ * look through every element for characters to escape, which took a tenth of an append.
+ */
+function plainArray<Item>(items: readonly Item[], field: (item: Item) => string | number | boolean | null): string {
+  return `{${items.map((item) => field(item) ?? 'null').join(',')}}`
 }
 
 /** Which of these entries an earlier attempt committed before the connection was cut. */

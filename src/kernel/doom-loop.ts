@@ -1,6 +1,6 @@
 // The same tool called with the same arguments again and again is a loop that spends money and gets nowhere. Counted
 // before the call is made, by a canonical text, with the counter kept in the journal so that a resume goes on counting.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { canonicalJson } from './canonical-json.ts'
 
 export interface DoomLoopCount {
@@ -56,7 +56,4 @@ function judge(count: number, { warn, stop }: DoomLoopLimits): DoomLoopVerdict {
 }
 
 /** A hash, because it is journalled with every step and arguments may be large. */
-const identify = ({ name, args }: CountedCall): string =>
-  createHash('sha256')
-    .update(`${name} ${canonicalJson(args)}`)
-    .digest('base64url')
+const identify = ({ name, args }: CountedCall): string => hash('sha256', `${name} ${canonicalJson(args)}`, 'base64url')
