@@ -116,28 +116,33 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     for (const server of [sleeper, other]) await server.stop()
   })
 
-  test('a server that falls asleep right before a call wakes long after another made it: one effect', async () => {
-    const world = await createSharedWorld()
-    const env = { MUSTER_LEASE: '2000' }
-    const other = await world.start({ env: { ...env, MUSTER_CONCURRENCY: '1' } })
-    // The other is busy until the sleeper sleeps, so that the run is the sleeper's.
-    world.model.hold('busy')
-    const busy = await accept(world, other, [fullWork(world, 'busy')])
-    await until(() => world.model.held('busy') === 1, 'the other is busy')
-    const sleeper = await world.start({ env, faults: 'tool.before=stop' })
-    const ids = await accept(world, other, [single(world, 'pay', 'pay')])
-    await until(async () => (await ownersOf(world, ids))[0] !== null, 'the sleeper has it')
-    const asleep = await workerOf(world, ids)
-    await until(async () => !(await workers(world)).includes(asleep), 'it was declared dead', 30_000)
-    world.model.release('busy')
-    await untilEnded(world, ids)
-    assert.equal(world.ledger.callsOf('pay').length, 1)
-    sleeper.signal('SIGCONT')
-    await until(() => /may belong to another process/.test(sleeper.stderr()), 'the sleeper has let go of it')
-    await finishAndCheck(world, other, [...busy, ...ids], {})
-    await requireWorking(world, sleeper)
-    await sleeper.stop()
-  })
+  for (const [where, point] of [
+    ['right before a call', 'tool.before'],
+    ['between an answer and its commit', 'llm.after_reply_before_commit'],
+  ] as const) {
+    test(`a server that falls asleep ${where} wakes long after another did the work: it happened once`, async () => {
+      const world = await createSharedWorld()
+      const env = { MUSTER_LEASE: '2000' }
+      const other = await world.start({ env: { ...env, MUSTER_CONCURRENCY: '1' } })
+      // The other is busy until the sleeper sleeps, so that the run is the sleeper's.
+      world.model.hold('busy')
+      const busy = await accept(world, other, [fullWork(world, 'busy')])
+      await until(() => world.model.held('busy') === 1, 'the other is busy')
+      const sleeper = await world.start({ env, faults: `${point}=stop` })
+      const ids = await accept(world, other, [single(world, 'pay', 'pay')])
+      await until(async () => (await ownersOf(world, ids))[0] !== null, 'the sleeper has it')
+      const asleep = await workerOf(world, ids)
+      await until(async () => !(await workers(world)).includes(asleep), 'it was declared dead', 30_000)
+      world.model.release('busy')
+      await untilEnded(world, ids)
+      assert.equal(world.ledger.callsOf('pay').length, 1)
+      sleeper.signal('SIGCONT')
+      await until(() => /may belong to another process/.test(sleeper.stderr()), 'the sleeper has let go of it')
+      await finishAndCheck(world, other, [...busy, ...ids], {})
+      await requireWorking(world, sleeper)
+      await sleeper.stop()
+    })
+  }
 
   test('an owner that returns after its takeover while the new owner is killed goes on with its runs', async () => {
     const world = await createSharedWorld()
