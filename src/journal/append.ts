@@ -56,10 +56,13 @@ interface Waiting {
 const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 8_000_000
 const RETRY_FOR_MS = 20_000
+const MOST_UNDER_WAY = 2
+const WORTH_ANOTHER = 16
 
 export function createJournal({ db, log, onWritten, now = Date.now }: JournalOptions): Journal {
   let waiting: Waiting[] = []
-  let flushing: Promise<void> | null = null
+  let isScheduled = false
+  const underWay = new Map<Promise<void>, readonly Waiting[]>()
 
   return {
     append: (append) =>
@@ -84,28 +87,49 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
       return answerFor(append.runId, written)
     },
     drain: async () => {
-      while (flushing) await flushing
+      while (underWay.size > 0 || waiting.length > 0) {
+        await Promise.race([...underWay.keys(), new Promise(setImmediate)])
+      }
     },
   }
 
   function add(one: Waiting): void {
     waiting.push(one)
-    flushing ??= flushAll()
+    schedule()
   }
 
-  async function flushAll(): Promise<void> {
-    while (waiting.length > 0) {
-      // One turn of the loop lets the runs that the last batch let go on join this one.
-      await new Promise(setImmediate)
-      const { batch, rest } = takeBatch(waiting)
-      waiting = rest
-      for (const one of batch) {
-        one.onTaken?.()
-        one.onTaken = null
-      }
-      await flush(batch)
+  /** One turn of the loop lets the runs that the last batch let go on join the next one. */
+  function schedule(): void {
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(() => {
+      isScheduled = false
+      while (isEnough()) if (!begin()) return
+    })
+  }
+
+  /** A second statement beside the first keeps both processors busy, where it is worth one. */
+  function isEnough(): boolean {
+    if (underWay.size === 0) return waiting.length > 0
+    return underWay.size < MOST_UNDER_WAY && waiting.length >= WORTH_ANOTHER
+  }
+
+  /** False: what waits is about runs that are being written already. */
+  function begin(): boolean {
+    const busy = new Set([...underWay.values()].flatMap((batch) => batch.map((one) => one.prepared.runId)))
+    const { batch, rest } = takeBatch(waiting, busy)
+    if (batch.length === 0) return false
+    waiting = rest
+    for (const one of batch) {
+      one.onTaken?.()
+      one.onTaken = null
     }
-    flushing = null
+    const flushing = flush(batch).finally(() => {
+      underWay.delete(flushing)
+      if (waiting.length > 0) schedule()
+    })
+    underWay.set(flushing, batch)
+    return true
   }
 
   async function flush(batch: Waiting[]): Promise<void> {
@@ -115,8 +139,8 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
       if (onWritten) for (const entry of entries) publish(entry, written.get(entry.runId))
       for (const { prepared, settle } of batch) settle(answerFor(prepared.runId, written))
     } catch (error) {
-      if (batch.length === 1) {
-        batch[0]?.fail(error)
+      if (batch.length === 1 || explainFailure(error)?.code === 'UNAVAILABLE') {
+        for (const { fail } of batch) fail(error)
         return
       }
       // One entry that cannot be stored must not take its neighbours with it.
@@ -148,11 +172,11 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
 }
 
 /**
- * The oldest appends that fit one statement. A run's second append waits for the next, so that its order is kept; so
- * does one whose sub-run's events are in this batch, because a statement changes a row once.
+ * The oldest appends that fit one statement. A run's second append waits until the first is committed, so that its order
+ * is kept; so does one whose sub-run's events are in this batch, because a statement changes a row once.
  */
-function takeBatch(waiting: Waiting[]): { batch: Waiting[]; rest: Waiting[] } {
-  const own = new Set<string>()
+function takeBatch(waiting: Waiting[], busy: ReadonlySet<string>): { batch: Waiting[]; rest: Waiting[] } {
+  const own = new Set<string>(busy)
   const forwardedTo = new Set<string>()
   const batch: Waiting[] = []
   const rest: Waiting[] = []
