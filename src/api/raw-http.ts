@@ -1,6 +1,7 @@
 // What Node answers by itself, below Fastify: no HTTP at all, an expectation nobody knows, CONNECT. Each gets our
 // envelope and a request id like everything else.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type ErrorCode, MusterError } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
@@ -15,12 +16,15 @@ export interface RawAnswers {
   /** For Fastify's clientErrorHandler. */
   onMalformed(error: Error & { code?: string }, socket: Duplex): void
   watch(server: Server): void
+  /** Ends connections on which nothing was ever said: a server that closes would wait for them. */
+  endSilent(): void
 }
 
 export function createRawAnswers(): RawAnswers {
   // Requests under way on a connection. What was accepted is answered before the connection is told off and closed.
   const underWay = new WeakMap<Duplex, number>()
   const toldOff = new WeakMap<Duplex, MusterError>()
+  const open = new Set<Socket>()
 
   const end = (socket: Duplex, failure: MusterError): void => {
     if (socket.destroyed || !socket.writable) socket.destroy()
@@ -38,7 +42,14 @@ export function createRawAnswers(): RawAnswers {
       if (known.code !== 'REQUEST_TIMEOUT' && (underWay.get(socket) ?? 0) > 0) toldOff.set(socket, failure)
       else end(socket, failure)
     },
+    endSilent() {
+      for (const socket of open) if (!underWay.has(socket)) socket.destroy()
+    },
     watch(server) {
+      server.on('connection', (socket: Socket) => {
+        open.add(socket)
+        socket.once('close', () => open.delete(socket))
+      })
       server.on('request', (request: IncomingMessage, response: ServerResponse) => {
         const { socket } = request
         underWay.set(socket, (underWay.get(socket) ?? 0) + 1)

@@ -105,6 +105,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   }).withTypeProvider<ZodTypeProvider>()
 
   raw.watch(app.server)
+  app.addHook('preClose', async () => raw.endSilent())
   app.setValidatorCompiler(validatorCompiler)
   app.setSerializerCompiler(createSerializer(options.checkAnswers ?? false))
   app.setErrorHandler(createErrorHandler(log))

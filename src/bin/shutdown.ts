@@ -25,7 +25,7 @@ export function createShutdown(log: Log): Shutdown {
   const stopAll = async (): Promise<void> => {
     for (const { name, stop } of parts.reverse()) {
       try {
-        await (NEVER_HURRIED.has(name) ? stop() : Promise.race([stop(), hurry.promise, patience(name, log)]))
+        await (NEVER_HURRIED.has(name) ? stop() : withPatience(name, Promise.race([stop(), hurry.promise]), log))
       } catch (error) {
         log.warn({ part: name, err: error }, 'a part did not stop cleanly')
       }
@@ -55,7 +55,11 @@ export function createShutdown(log: Log): Shutdown {
   return { last: (name, stop) => void parts.push({ name, stop }), now, isUnderWay: () => underWay !== null }
 }
 
-async function patience(name: string, log: Log): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, PATIENCE_MS).unref())
-  log.warn({ part: name }, 'a part took too long to stop')
+async function withPatience(name: string, stopped: Promise<unknown>, log: Log): Promise<void> {
+  const { promise: tooLong, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(() => {
+    log.warn({ part: name }, 'a part took too long to stop')
+    resolve()
+  }, PATIENCE_MS)
+  await Promise.race([stopped, tooLong]).finally(() => clearTimeout(timer))
 }

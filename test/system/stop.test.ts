@@ -1,6 +1,8 @@
 // Stopping: by every signal, at every moment, with requests under way. The exit code is 0 and no process is left.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import pg from 'pg'
@@ -46,6 +48,17 @@ test('a command that is interrupted takes down the database that it had started'
   await requireNothingLeft(migrate)
 })
 
+test('a connection on which nothing was ever said does not hold up a stop', async (t) => {
+  const muster = await startMuster(t)
+  const silent = connect(muster.port, '127.0.0.1')
+  silent.on('error', () => {})
+  t.after(() => silent.destroy())
+  await once(silent, 'connect')
+  assert.deepEqual(await muster.kill('SIGTERM'), cleanExit)
+  assert.doesNotMatch(muster.stderr(), /took too long/)
+  await requireNothingLeft(muster)
+})
+
 test('SIGTERM while requests are under way: no new ones, those are answered, then exit 0', async (t) => {
   const muster = await startMuster(t)
   const lock = await lockProjects(t, muster)
@@ -74,7 +87,7 @@ test('SIGTERM while requests are under way: no new ones, those are answered, the
 test('a second SIGTERM waits no longer for a request that hangs, and still leaves no process', async (t) => {
   const muster = await startMuster(t)
   const lock = await lockProjects(t, muster)
-  const hanging = muster.call('POST /api/projects', { body: { name: 'never made' } }).then(
+  const hanging = muster.call('POST /api/projects', { body: { name: 'hardly made' } }).then(
     ({ status, text }) => ({ status, text }),
     () => ({ status: null, text: 'cut' }),
   )
@@ -86,9 +99,10 @@ test('a second SIGTERM waits no longer for a request that hangs, and still leave
   }, 'the server has ended')
   assert.deepEqual(await muster.exited, cleanExit)
   await requireNothingLeft(muster)
-  // Left alone the request would have been answered after 10 s, with the sentence about busy rows.
+  // Left alone the request would have been answered after 10 s, with the sentence about busy rows. The database that
+  // stops may end the session with the lock before ours, and then it is made after all.
   const { status, text } = await hanging
-  assert.ok(status === null || status === 503, text)
+  assert.ok(status === null || status === 503 || status === 201, text)
   assert.doesNotMatch(text, /busy with the same rows/)
 })
 
