@@ -68,7 +68,7 @@ const appendSql = (locks: boolean): PreparedSql => ({
         duration = case when e.change ? 'ended'
           then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
       from entries e ${locks ? 'join locked l on l.id = e.run_id' : ''}
-      where r.id = e.run_id and (e.fence is null or e.fence = r.fence)
+      where r.id = e.run_id and r.id = any($1::uuid[]) and (e.fence is null or e.fence = r.fence)
         and not (e.is_forwarded and r.completed_at is not null)
       returning r.id, r.agent_id, r.last_seq - e.events as before_first, e.entry,
         e.input_tokens + e.output_tokens as tokens, e.settled
