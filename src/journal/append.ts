@@ -124,30 +124,49 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
       one.onTaken?.()
       one.onTaken = null
     }
-    const flushing = flush(batch).finally(() => {
+    const flushing = flush(batch).then((settle) => {
       underWay.delete(flushing)
+      settle()
       if (waiting.length > 0) schedule()
     })
     underWay.set(flushing, batch)
     return true
   }
 
-  async function flush(batch: Waiting[]): Promise<void> {
+  /** Never rejects. Answers how to tell those who wait for the batch. */
+  async function flush(batch: readonly Waiting[]): Promise<() => void> {
     try {
       const entries = entriesOf(batch.map((one) => one.prepared))
       const written = await writeWithRetry(entries)
       if (onWritten) for (const entry of entries) publish(entry, written.get(entry.runId))
-      for (const { prepared, settle } of batch) settle(answerFor(prepared.runId, written))
+      return () => settleInTurns(batch, written)
     } catch (error) {
       if (batch.length === 1 || explainFailure(error)?.code === 'UNAVAILABLE') {
-        for (const { fail } of batch) fail(error)
-        return
+        return () => {
+          for (const { fail } of batch) fail(error)
+        }
       }
       // One entry that cannot be stored must not take its neighbours with it.
       const half = Math.ceil(batch.length / 2)
-      await flush(batch.slice(0, half))
-      await flush(batch.slice(half))
+      const settles = [await flush(batch.slice(0, half)), await flush(batch.slice(half))]
+      return () => {
+        for (const settle of settles) settle()
+      }
     }
+  }
+
+  /**
+   * Many runs that go on at once would all work and then all wait for the next commit, one processor idle at a time. In
+   * two halves, one is written while the other works.
+   */
+  function settleInTurns(batch: readonly Waiting[], written: Map<string, Written>): void {
+    const first = batch.length < 2 * WORTH_ANOTHER ? batch : batch.slice(0, batch.length / 2)
+    const settle = (part: readonly Waiting[]): void => {
+      for (const { prepared, settle } of part) settle(answerFor(prepared.runId, written))
+    }
+    settle(first)
+    // The first turn is theirs; what they append is under way before the second.
+    if (first !== batch) setImmediate(() => setImmediate(() => settle(batch.slice(first.length))))
   }
 
   function publish(entry: ReturnType<typeof entriesOf>[number], written: Written | undefined): void {
