@@ -15,6 +15,7 @@ function setUp(whole: LiveText | null = null) {
     onEvents: (events) => heard.push(...events.map(({ seq }) => `event ${seq}`)),
     onText: (said) => heard.push(`text ${said.text}`),
     onPoke: () => heard.push('poke'),
+    onGone: () => heard.push('gone'),
   }
   const inner = createHub()
   const { hub, onTaken } = createPatientHub(

@@ -42,6 +42,7 @@ export function createPatientHub(
             else silenced.add(text.runId)
           },
           onPoke: () => watcher.onPoke(),
+          onGone: () => watcher.onGone(),
         })
       },
     },

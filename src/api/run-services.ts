@@ -14,6 +14,8 @@ export interface RunServices {
   soFarBelow?: (runId: string) => LiveText[]
   checkNames: CheckNames
   starter: RunStarter
+  /** A provider was changed or deleted through this process. */
+  onProvider?: (name: string) => void
   mcp: Mcp
   /** Runs became ready in the database: somebody may take them. */
   onReady: () => void

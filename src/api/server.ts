@@ -132,7 +132,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   if (options.role === 'worker') return app
   const { create, once } = createIdempotency({ pool, cipher })
   const secureCookies = options.publicUrl.protocol === 'https:'
-  addProviderRoutes(app, { pool, cipher, create })
+  addProviderRoutes(app, { pool, cipher, create, onProvider: options.runs.onProvider })
   addProjectRoutes(app, { pool, keys, create, onHalt: services.onHalt })
   addSettingsRoutes(app, { pool })
   addKeyRoutes(app, { pool, keys, create })

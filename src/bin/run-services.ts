@@ -78,6 +78,7 @@ export async function startRuns(parts: {
     soFar: (runId) => worker.texts.soFar(runId),
     soFarBelow: (runId) => worker.texts.soFarBelow(runId),
     checkNames: createCheckNames(registry),
+    onProvider: (name) => models.forget(name),
     starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
     mcp,
     onReady: () => worker.onReady(),

@@ -8,6 +8,8 @@ export interface Shutdown {
   isUnderWay(): boolean
 }
 
+const LEFT_AT_A_BUG: ReadonlySet<string> = new Set(['new work', 'runs'])
+
 /** How long one part may take before the next is stopped all the same. */
 const PATIENCE_MS = 12_000
 /** Whoever started us (npx, a launcher, a shell) may pass on the Ctrl-C that we were sent as well. */
@@ -46,12 +48,17 @@ export function createShutdown(log: Log): Shutdown {
   }
   const onBug = (error: unknown): void => {
     log.error({ err: error }, 'an error nobody caught; stopping')
+    // Runs under way are not handed back: one of them may be the cause, and whoever takes them over counts the crash.
+    for (const part of parts) if (LEFT_AT_A_BUG.has(part.name)) part.stop = async () => {}
     void now().then(() => process.exit(1))
+  }
+  const onRejection = (error: unknown): void => {
+    log.error({ err: error }, 'a promise was rejected and nobody waited for it; going on')
   }
   // SIGHUP: the terminal was closed. Unheard it would end us and leave the database running.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.removeAllListeners(signal).on(signal, onSignal)
   process.on('uncaughtException', onBug)
-  process.on('unhandledRejection', onBug)
+  process.on('unhandledRejection', onRejection)
   return { last: (name, stop) => void parts.push({ name, stop }), now, isUnderWay: () => underWay !== null }
 }
 

@@ -43,7 +43,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
     const lost = (): void => {
       if (isLost) return
       isLost = true
-      if (client === next) void reconnect()
+      if (client === next && !isStopped) void reconnect()
     }
     next.on('error', lost)
     next.on('end', lost)

@@ -1,12 +1,19 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
 
+/** What a person said, at the resume, about a call whose outcome was unknown. */
+export interface Settlement {
+  call_id: string
+  outcome: 'done' | 'not_done'
+  result: unknown
+}
+
 /** A run that this process owns from now on, with what its loop needs to begin. */
 export interface ClaimedRun {
   id: string
   project_id: string
   agent_id: string
   fence: number
-  trigger: { type: string; settled?: { call_id: string; outcome: 'done' | 'not_done'; result: unknown } }
+  trigger: { type: string; settled?: Settlement }
   input: unknown
   step_count: number
   max_steps: number | null

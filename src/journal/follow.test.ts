@@ -6,6 +6,7 @@ import { silentLog } from '../kernel/log.ts'
 import { createJournal } from './append.ts'
 import { type Followed, followRun } from './follow.ts'
 import { createHub, type LiveText } from './hub.ts'
+import { watchOthers } from './watch-others.ts'
 
 const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
@@ -109,4 +110,20 @@ test('text of the next step that overtakes the end of this one is not lost', asy
   hub.publishText(runId, { runId, step: 2, offset: 5, text: ' bird' })
   assert.deepEqual(await reader.until(3), ['2@0 early', '1:step.completed', '2@5  bird'])
   await reader.stop()
+})
+
+test('a run that is deleted ends its stream', async () => {
+  const runId = await newRun()
+  const others = watchOthers({ db: pool, hub, log: silentLog })
+  const stop = new AbortController()
+  const source = { db: pool, hub, soFar: () => null }
+  const seen: string[] = []
+  const ended = (async () => {
+    for await (const item of followRun(source, runId, { after: 0, signal: stop.signal })) seen.push(shown(item))
+  })()
+  await say(journal, runId, 'a')
+  await pool.query('delete from agent_runs where id = $1', [runId])
+  await ended
+  assert.deepEqual(seen, ['1:test.said'])
+  await others.stop()
 })

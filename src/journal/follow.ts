@@ -18,7 +18,8 @@ export interface FollowOptions {
 const LOOK_AGAIN_MS = 5_000
 
 /**
- * A run's events after a seq, without gap or repeat, and the text of the step under way, until the caller stops asking.
+ * A run's events after a seq, without gap or repeat, and the text of the step under way, until the caller stops asking or
+ * the run is deleted.
  * What is heard from the hub is used where it follows on what was seen; everything else is read from the journal.
  */
 export async function* followRun(
@@ -30,6 +31,7 @@ export async function* followRun(
   // In the order of arrival: what a text belongs to follows from the events before it.
   const heard: Followed[] = []
   let mustRead = true
+  let isGone = false
   let wake = (): void => {}
   const hear = (followed: readonly Followed[]): void => {
     heard.push(...followed)
@@ -42,6 +44,10 @@ export async function* followRun(
       mustRead = true
       wake()
     },
+    onGone: () => {
+      isGone = true
+      wake()
+    },
   })
   const onAbort = (): void => wake()
   signal.addEventListener('abort', onAbort)
@@ -49,7 +55,7 @@ export async function* followRun(
   const current = [soFar(runId), ...(soFarBelow?.(runId) ?? [])].filter((text) => text !== null)
   hear(current.map((text) => ({ type: 'text', text })))
   try {
-    while (!signal.aborted) {
+    while (!signal.aborted && !isGone) {
       while (mustRead) yield* readOn()
       const next = heard.shift()
       if (!next) await nextNotice()
@@ -81,7 +87,7 @@ export async function* followRun(
   }
 
   async function nextNotice(): Promise<void> {
-    if (mustRead || signal.aborted) return
+    if (mustRead || isGone || signal.aborted) return
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(() => {
       mustRead = true

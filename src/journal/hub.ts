@@ -8,6 +8,8 @@ export interface Watcher {
   onText(text: LiveText): void
   /** The journal may be ahead of what was heard. */
   onPoke(): void
+  /** There is no such run any more. */
+  onGone(): void
 }
 
 export interface LiveText {
@@ -22,6 +24,7 @@ export interface Hub {
   /** To those who watch `watched`, which may be an ancestor of the run that speaks. */
   publishText(watched: string, text: LiveText): void
   poke(runId: string): void
+  end(runId: string): void
   watch(runId: string, watcher: Watcher): () => void
   watched(): string[]
 }
@@ -40,6 +43,9 @@ export function createHub(): Hub {
     },
     poke: (runId) => {
       for (const watcher of watchers.get(runId) ?? []) watcher.onPoke()
+    },
+    end: (runId) => {
+      for (const watcher of [...(watchers.get(runId) ?? [])]) watcher.onGone()
     },
     watch: (runId, watcher) => {
       const known = watchers.get(runId) ?? new Set()

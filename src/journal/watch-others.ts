@@ -42,6 +42,8 @@ export function watchOthers({ db, hub, log }: { db: Db; hub: Hub; log: Log }): {
       lastSeqs.set(id, last_seq)
       hub.poke(id)
     }
+    const known = new Set(rows.map((row) => row.id))
+    for (const id of watched) if (!known.has(id)) hub.end(id)
     await lookAtTexts(watched)
   }
 

@@ -109,7 +109,7 @@ export function guardModelCall(facts: ModelCallFacts): CallVerdict {
 export type Ending =
   | { ending: 'complete' }
   | { ending: 'act' }
-  | { ending: 'retry'; message: string }
+  | { ending: 'retry'; message: string; retries: number }
   | { ending: 'fail'; message: string }
 
 /** Only a clean stop completes a run. Gemini says `stop` when it asks for tools, others `tool-calls`. */
@@ -118,15 +118,16 @@ export function judgeEnding(finishReason: string, toolCalls: number, text: strin
   if (mayAct && toolCalls > 0) return { ending: 'act' }
   if (finishReason === 'stop' && text !== '') return { ending: 'complete' }
   const passing = passingEndings[finishReason]
-  if (passing) return { ending: 'retry', message: passing }
+  if (passing) return { ending: 'retry', ...passing }
   return { ending: 'fail', message: lastingEndings[finishReason] ?? `The model stopped with "${finishReason}".` }
 }
 
-const passingEndings: Readonly<Record<string, string>> = {
-  stop: 'The model ended its answer without saying anything.',
-  'tool-calls': 'The model said that it calls tools and called none.',
-  interrupted: 'The answer was cut off before its end.',
-  error: 'The provider reported an error in the middle of the answer.',
+/** A cut may pass with the next call or the one after; a model that says nothing twice will say nothing again. */
+const passingEndings: Readonly<Record<string, { message: string; retries: number }>> = {
+  stop: { message: 'The model ended its answer without saying anything.', retries: 1 },
+  'tool-calls': { message: 'The model said that it calls tools and called none.', retries: 1 },
+  interrupted: { message: 'The answer was cut off before its end.', retries: 4 },
+  error: { message: 'The provider reported an error in the middle of the answer.', retries: 4 },
 }
 
 const lastingEndings: Readonly<Record<string, string>> = {

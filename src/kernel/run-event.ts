@@ -64,10 +64,11 @@ export type RunEvent =
         blocked: BlockedReason | null
         started_at: string
         duration: number
+        /** A person said what became of the call, in a run that goes on from the one that made it. */
+        settled_by?: 'person'
+        args?: unknown
       }
     }
-  /** A person said what became of a call whose outcome was unknown. */
-  | { kind: 'call.settled'; data: { call_id: string; outcome: 'done' | 'not_done'; result: unknown } }
   /** One pass through the pipeline is done; its output is the next one's input. */
   | { kind: 'stage.completed'; data: { stage: Stage; output: string; next: 'output' | 'history' } }
   | { kind: 'context.compacted'; data: { step: number; summary: string; keep: number; usage: StepUsage } }

@@ -33,6 +33,8 @@ export interface LanguageModels {
   /** Null: there is no such provider. A provider that is set up wrongly is a model whose calls fail and say why.
    * Rejects where the database does. */
   resolve(choice: ModelChoice): Promise<Model | null>
+  /** The provider was changed here: its row is read again at once. */
+  forget(provider: string): void
 }
 
 const ROW_KEPT_MS = 2_000
@@ -131,6 +133,10 @@ export function createLanguageModels(options: LanguageModelsOptions): LanguageMo
       if (own) return extraModel(own(choice.name), choice)
       const entry = await entryOf(choice.provider)
       return entry && modelOf(entry, choice)
+    },
+    forget(provider) {
+      const known = entries.get(provider)
+      if (known) known.readAt = Number.NEGATIVE_INFINITY
     },
   }
 }

@@ -35,6 +35,8 @@ export async function cancelRuns(
         await journal.appendIn(tx, { runId: id, fence: null, events: [asked], ancestors })
         continue
       }
+      // Its end comes after theirs, in its stream too: the last of them to end wakes it.
+      if (await waitsForChildren(tx, id)) continue
       const end = cancelled(text)
       await journal.appendIn(tx, { runId: id, fence: null, events: [end.event], change: { set: end.set }, ancestors })
     }
@@ -46,6 +48,16 @@ export async function cancelRuns(
   })
   await fault('cancel.mid')
   for (const id of owned) await tellProcesses(pool, CANCEL_CHANNEL, id)
+}
+
+/** Of its sub-runs some are in somebody's hands still. */
+async function waitsForChildren(tx: Db, runId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `update agent_runs set status = 'running', pause_reason = null, waits_for = 'children', ready_at = null
+     where id = $1 and open_children > 0`,
+    [runId],
+  )
+  return rowCount === 1
 }
 
 /** Locked in the order of their ids, as everybody does; answered deepest first. */

@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { setHalted } from '../identity/projects.ts'
 import { takeOver } from '../journal/take-over.ts'
 import { wakeHalted, wakeWaiting } from '../journal/wake.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { forgetWorker } from '../queue/workers.ts'
+import { cancelRuns } from './cancel.ts'
 import { forkRun } from './fork.ts'
 import { resumeRun } from './resume.ts'
 import type { AskHuman } from './session.ts'
@@ -256,9 +258,25 @@ test('a call whose owner died: keyed tools are called again under the same key, 
   )
   assert.equal(made[0]?.key, made[2]?.key)
   await assert.rejects(resumeRun(pool, projectId, id, {}), { code: 'INVALID_REQUEST' })
+  await assert.rejects(forkRun(pool, projectId, id, { after_step: 1 }), { code: 'CONFLICT' })
+  const answers = await Promise.allSettled(
+    ['done', 'not_done', 'done'].map((outcome) =>
+      inTransaction(pool, (tx) => resumeRun(tx, projectId, id, { outcome: outcome as 'done' })),
+    ),
+  )
+  const [resumed, ...others] = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
+  assert.ok(resumed)
+  assert.equal(others.length, 0, 'of several at once one goes on')
+  await cancelRuns(runs, projectId, [resumed.id])
   const run = await resume(id, { outcome: 'done', result: { sent: true } })
   assert.equal(run.status, 'completed')
   assert.equal(made.length, 3)
+  const [settled] = (await runs.steps(run.id)).filter((step) => step.kind === 'tool')
+  assert.deepEqual([settled?.name, settled?.step, settled?.args, settled?.result], ['send', 1, {}, { sent: true }])
+  const fork = await forkRun(pool, projectId, run.id, { after_step: 1 })
+  runs.worker.onReady()
+  assert.equal((await runs.finished(fork.id)).status, 'completed')
+  assert.equal(made.length, 3, 'the fork of a run in which the call is settled does not make it')
   assert.match(JSON.stringify(model.requests.at(-1)?.prompt), /"sent":true/)
 })
 

@@ -23,7 +23,10 @@ export function failed(error_code: string, error_message: string, summary: strin
 }
 
 export function cancelled(summary: string | null): End {
-  return { event: { kind: 'run.cancelled', data: { summary } }, set: { status: 'cancelled', summary, ended: true } }
+  return {
+    event: { kind: 'run.cancelled', data: { summary } },
+    set: { status: 'cancelled', pause_reason: null, summary, ended: true },
+  }
 }
 
 /** An end too: to go on takes a resume, which makes a new run. */

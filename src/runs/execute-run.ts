@@ -2,7 +2,7 @@
 // switches are asked; then the calls of the last step are settled, or the model is called. Everything that happens is
 // committed before anything follows from it, so that whoever takes over goes on exactly there.
 import { explainFailure } from '../db/failures.ts'
-import type { ClaimedRun } from '../journal/claim.ts'
+import type { ClaimedRun, Settlement } from '../journal/claim.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
@@ -11,10 +11,11 @@ import { loadState } from './load-state.ts'
 import { leave, takeStep } from './model-step.ts'
 import { wakeIfAnswered } from './questions.ts'
 import type { RunControl } from './run-control.ts'
-import { applyEvent, newState, type RunState } from './run-state.ts'
+import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
 import { append, type Definition, type RunDeps, RunLost, type Session } from './session.ts'
 import { park, settleCalls } from './settle-calls.ts'
 import { stageTools } from './stages.ts'
+import { toEvent } from './tool-result.ts'
 
 /**
  * Never throws. What cannot go on fails, and says so in the run. False: nothing could be written, and the run is this
@@ -102,7 +103,16 @@ async function announce(session: Session): Promise<void> {
   if (run.ancestors.length > 0 && run.is_new) await append(session, [startedEvent(run)])
   if (run.ancestors.length > 0 && run.was_paused) await append(session, [{ kind: 'run.continued', data: {} }])
   const { settled } = run.trigger
-  if (settled && state.pending.has(settled.call_id)) await append(session, [{ kind: 'call.settled', data: settled }])
+  const call = settled && state.pending.get(settled.call_id)
+  if (call) await append(session, [settledByPerson(call, settled)])
+}
+
+/** The model gets the person's word as the call's result; the call is not repeated. */
+function settledByPerson(call: PendingCall, { outcome, result }: Settlement): RunEvent {
+  const isDone = outcome === 'done'
+  const said = isDone ? (result ?? { done: true }) : { error: 'This call was not carried out. A person checked it.' }
+  const { kind, data } = toEvent(call, said, !isDone)
+  return { kind, data: { ...data, settled_by: 'person', args: call.args } }
 }
 
 /** Everything the run's definition names, as it is now; a name that leads nowhere ends the run. */

@@ -1,9 +1,10 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import { insertRun } from '../journal/insert-run.ts'
-import { invalidRequest, runNotFound } from '../kernel/errors.ts'
+import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { ForkInput, Run } from '../kernel/run.ts'
+import { loadState } from './load-state.ts'
 import { getRun } from './read-runs.ts'
 import { requireEnabled } from './start.ts'
 
@@ -16,7 +17,6 @@ interface Source {
   input: unknown
   base_run_id: string | null
   base_seq: number | null
-  base_steps: number
   rights: Record<string, unknown>
 }
 
@@ -48,10 +48,8 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
 
 async function readSource(db: Db, projectId: string, runId: string): Promise<Source | null> {
   const { rows } = await db.query<Source>(
-    `select r.id, r.agent_id, r.step_count, r.max_steps, r.timeout, r.input, r.base_run_id, r.base_seq, r.rights,
-       r.step_count - (select count(*)::int from run_events e
-         where e.run_id = r.id and e.kind = 'step.completed' and not e.data ? 'run_id') as base_steps
-     from agent_runs r where id = $1 and project_id = $2`,
+    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights
+     from agent_runs where id = $1 and project_id = $2`,
     [runId, projectId],
   )
   return rows[0] ?? null
@@ -64,18 +62,32 @@ async function findPoint(
   source: Source,
   afterStep: number,
 ): Promise<{ runId: string; seq: number; steps: number }> {
-  if (afterStep < source.base_steps || (afterStep === source.base_steps && afterStep > 0)) {
-    const base = source.base_run_id ? await readSource(db, projectId, source.base_run_id) : null
-    if (base) return findPoint(db, projectId, base, afterStep)
-  }
-  const { rows } = await db.query<{ seq: number | null }>(
-    `select coalesce(
-       (select max(seq) from run_events where run_id = $1 and not data ? 'run_id'
-          and kind in ('step.completed', 'tool.completed', 'tool.started') and (data->>'step')::int = $2),
-       (select min(seq) from run_events where run_id = $1 and kind = 'run.started' and not data ? 'run_id')) as seq`,
+  const { rows } = await db.query<{ last: number | null; first: number | null }>(
+    `select max(seq) filter (where kind <> 'run.started' and (data->>'step')::int = $2) as last,
+       min(seq) filter (where kind = 'run.started') as first
+     from run_events where run_id = $1 and not data ? 'run_id'
+       and kind in ('run.started', 'step.completed', 'tool.completed', 'tool.started')`,
     [source.id, afterStep],
   )
-  const seq = rows[0]?.seq ?? null
+  const { last = null, first = null } = rows[0] ?? {}
+  if (last === null && source.base_run_id !== null) {
+    const base = await readSource(db, projectId, source.base_run_id)
+    if (base) return findPoint(db, projectId, base, afterStep)
+  }
+  const seq = last ?? first
   if (seq === null) throw invalidRequest('The run has not started yet, so there is nothing to fork.')
+  await requireSettled(db, source, seq, afterStep)
   return { runId: source.id, seq, steps: afterStep }
+}
+
+/** A fork makes calls without a result again. One that must not be repeated unseen stands in the way. */
+async function requireSettled(db: Db, source: Source, seq: number, afterStep: number): Promise<void> {
+  const { pending } = await loadState(db, { ...source, up_to: seq })
+  const unsafe = [...pending.values()].find((call) => call.effect === 'unsafe')
+  if (!unsafe) return
+  throw conflict(
+    `The call of ${unsafe.name} in step ${afterStep} has no result, and a fork would make it again. ` +
+      'Fork after an earlier step, or settle the call first.',
+    { call_id: unsafe.id },
+  )
 }

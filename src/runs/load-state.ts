@@ -1,4 +1,4 @@
-import type { Pool } from '../db/pool.ts'
+import type { Db } from '../db/pool.ts'
 import { replayEvents } from '../journal/read.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { applyEvent, newState, type RunState } from './run-state.ts'
@@ -7,13 +7,15 @@ interface Origin {
   id: string
   base_run_id: string | null
   base_seq: number | null
+  /** Its journal as it stood there; whole where absent. */
+  up_to?: number
 }
 
 /** Where a run stands after its journal, and after the journals of the runs it continues. */
-export async function loadState(pool: Pool, run: Origin): Promise<RunState> {
+export async function loadState(db: Db, run: Origin): Promise<RunState> {
   const state = newState()
-  for (const { runId, upTo } of await chainOf(pool, run)) {
-    for await (const { kind, data, at } of replayEvents(pool, runId, upTo)) {
+  for (const { runId, upTo } of await chainOf(db, run)) {
+    for await (const { kind, data, at } of replayEvents(db, runId, upTo)) {
       // Events of sub-runs stand here for the stream only.
       if ('run_id' in data) continue
       applyEvent(state, { kind, data } as unknown as RunEvent, at.getTime()) // written by us; unknown kinds are ignored
@@ -23,14 +25,13 @@ export async function loadState(pool: Pool, run: Origin): Promise<RunState> {
 }
 
 /** The journals to read, oldest first. */
-async function chainOf(pool: Pool, run: Origin): Promise<{ runId: string; upTo?: number }[]> {
-  const chain: { runId: string; upTo?: number }[] = [{ runId: run.id }]
+async function chainOf(db: Db, run: Origin): Promise<{ runId: string; upTo?: number }[]> {
+  const own = run.up_to === undefined ? {} : { upTo: run.up_to }
+  const chain: { runId: string; upTo?: number }[] = [{ runId: run.id, ...own }]
   let { base_run_id: baseId, base_seq: baseSeq } = run
   while (baseId !== null) {
     chain.unshift(baseSeq === null ? { runId: baseId } : { runId: baseId, upTo: baseSeq })
-    const { rows } = await pool.query<Origin>('select id, base_run_id, base_seq from agent_runs where id = $1', [
-      baseId,
-    ])
+    const { rows } = await db.query<Origin>('select id, base_run_id, base_seq from agent_runs where id = $1', [baseId])
     baseId = rows[0]?.base_run_id ?? null
     baseSeq = rows[0]?.base_seq ?? null
   }

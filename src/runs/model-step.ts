@@ -76,7 +76,7 @@ async function reserve(session: Session): Promise<CallVerdict> {
   }
   if (!facts) return { verdict: 'stop', status: 'paused', reason: 'budget' }
   const { allocation, used, reserved } = facts
-  return guardBudget({ allocation, used, reserved, bound, isFirstCall: state.steps === 0 })
+  return guardBudget({ allocation, used, reserved, bound, isFirstCall: state.ownSteps === 0 })
 }
 
 async function callModel(session: Session, windDown: WindDown): Promise<Progress> {
@@ -130,7 +130,8 @@ async function react(session: Session, reply: Reply): Promise<Progress> {
   const ending = judgeEnding(outcome.finishReason, outcome.calls.length, outcome.text)
   if (ending.ending === 'retry') {
     const { text } = outcome
-    const failure = { kind: 'failed', isRetryable: true, retryAfterMs: null, message: ending.message, text } as const
+    const isRetryable = state.attempts < ending.retries
+    const failure = { kind: 'failed', isRetryable, retryAfterMs: null, message: ending.message, text } as const
     return afterFailure(session, { ...reply, outcome: { ...failure, usage: outcome.usage }, usage })
   }
   return commitStep(session, { ...reply, outcome, ending })

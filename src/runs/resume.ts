@@ -1,14 +1,12 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
+import type { Settlement } from '../journal/claim.ts'
 import { insertRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run, RunStatus } from '../kernel/run.ts'
-import type { RunEvent } from '../kernel/run-event.ts'
 import { getRun } from './read-runs.ts'
 import { requireEnabled } from './start.ts'
-
-type Settlement = Extract<RunEvent, { kind: 'call.settled' }>['data']
 
 interface PausedRow {
   agent_id: string
@@ -20,12 +18,12 @@ interface PausedRow {
   timeout: number | null
   last_seq: number
   rights: Record<string, unknown>
-  resumed_by: string | null
 }
 
 /**
  * A new run that goes on where a paused one stopped: its history is that one's journal. Where the outcome of a call was
- * unknown, the person's word is the call's result. A run is resumed once; the result goes on from there.
+ * unknown, the person's word is the call's result. Of one run one continuation goes on; where that failed or was
+ * cancelled, another may be made.
  */
 export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
   const paused = await lockPaused(db, projectId, runId)
@@ -59,17 +57,25 @@ const given = ({ max_steps, timeout }: ResumeInput) => ({
 
 async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
   const { rows } = await db.query<PausedRow>(
-    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights,
-       (select id from agent_runs n where n.resumed_from = r.id limit 1) as resumed_by
-     from agent_runs r where id = $1 and project_id = $2 for update`,
+    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights
+     from agent_runs where id = $1 and project_id = $2 for update`,
     [runId, projectId],
   )
   const row = rows[0]
   if (!row) throw runNotFound()
   if (row.status !== 'paused') throw conflict(`Only a paused run can be resumed; this one is ${row.status}.`)
   if (row.completed_at === null) throw conflict(waitSentence(row.pause_reason))
-  if (row.resumed_by) throw conflict('This run was resumed already.', { run_id: row.resumed_by })
+  await requireNotResumed(db, runId)
   return row
+}
+
+/** Asked behind the lock, so that of two at once one is told. A continuation that came to nothing is none. */
+async function requireNotResumed(db: Db, runId: string): Promise<void> {
+  const { rows } = await db.query<{ id: string }>(
+    `select id from agent_runs where base_run_id = $1 and resumed_from = $1 and status not in ('failed', 'cancelled')`,
+    [runId],
+  )
+  if (rows[0]) throw conflict('This run was resumed already.', { run_id: rows[0].id })
 }
 
 const waitSentence = (reason: PauseReason | null): string =>
@@ -81,6 +87,9 @@ function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeI
   const isUnknown = reason === 'outcome_unknown'
   if (isUnknown && !outcome) {
     throw invalidRequest('Say what became of the call: outcome must be "done" or "not_done".')
+  }
+  if (outcome === 'not_done' && result !== undefined) {
+    throw invalidRequest('result is what a call that was done gave: it goes with outcome "done".')
   }
   if (!isUnknown && (outcome || result !== undefined)) {
     throw invalidRequest('outcome and result are for runs that paused with outcome_unknown.')

@@ -93,9 +93,6 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       addResult(state, resultPart(event.data))
       if (state.heldInput !== null && state.pending.size === 0) giveInput(state)
       return
-    case 'call.settled':
-      settleByPerson(state, event.data)
-      return
     case 'stage.completed':
       state.stage = event.data.stage + 1
       beginStage(state, event.data)
@@ -185,19 +182,6 @@ function addResult(state: RunState, part: LanguageModelV4ToolResultPart): void {
   const last = state.messages.at(-1)
   if (last?.role === 'tool') last.content.push(part)
   else state.messages.push({ role: 'tool', content: [part] })
-}
-
-/** The model gets the person's word as the call's result; the call is not repeated. */
-function settleByPerson(state: RunState, data: Extract<RunEvent, { kind: 'call.settled' }>['data']): void {
-  const call = state.pending.get(data.call_id)
-  if (!call) return
-  state.pending.delete(call.id)
-  const isDone = data.outcome === 'done'
-  const result = isDone
-    ? (data.result ?? { done: true })
-    : { error: 'This call was not carried out. A person checked it.' }
-  addResult(state, resultPart({ call_id: call.id, name: call.name, result, is_error: !isDone }))
-  if (state.heldInput !== null && state.pending.size === 0) giveInput(state)
 }
 
 /** A sequential agent hands the output on; a loop goes on with everything it has said. */

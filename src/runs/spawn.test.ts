@@ -137,6 +137,12 @@ test('cancelling a run cancels its sub-runs, parked and running, and every one o
   assert.equal(run.summary, 'I call')
   for (const { id: childId } of await childrenOf(id)) assert.equal((await runs.finished(childId)).status, 'cancelled')
   assert.equal((await runs.kinds(id)).at(-1), 'run.cancelled')
+  const { rows } = await pool.query(
+    `select data->>'run_id' as child from run_events where run_id = $1 and kind = 'run.cancelled' order by seq`,
+    [id],
+  )
+  assert.equal(rows.length, 3, 'the ends of the sub-runs stand in the stream before its own')
+  assert.equal(rows[2].child, null)
 })
 
 test('a parent whose time is up cancels its sub-runs and winds down', async () => {

@@ -13,11 +13,11 @@ export async function listSteps(
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidRequest('cursor is not one that this list gave.')
   // What a tool was called with stands with its step, and in its announcement where it was made.
   const { rows } = await db.query<{ seq: number; kind: string; data: unknown; args: unknown }>(
-    `select e.seq, e.kind, e.data,
+    `select e.seq, e.kind, e.data, coalesce(e.data->'args',
        (select c->'args' from run_events s, jsonb_array_elements(s.data->'tool_calls') c
         where s.run_id = e.run_id and s.seq < e.seq and s.kind = 'step.completed' and s.data->'step' = e.data->'step'
           and not s.data ? 'run_id' and c->>'id' = e.data->>'call_id'
-        order by s.seq desc limit 1) as args
+        order by s.seq desc limit 1)) as args
      from run_events e
      where e.run_id = $1 and e.seq > $2 and e.kind in ('step.completed', 'tool.completed') and not e.data ? 'run_id'
      order by e.seq limit $3`,

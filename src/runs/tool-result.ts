@@ -8,7 +8,7 @@ export function toEvent(
   isError: boolean,
   startedAt = Date.now(),
   blocked: Extract<RunEvent, { kind: 'tool.completed' }>['data']['blocked'] = null,
-): RunEvent {
+): Extract<RunEvent, { kind: 'tool.completed' }> {
   return {
     kind: 'tool.completed',
     data: {

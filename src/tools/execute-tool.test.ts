@@ -210,7 +210,7 @@ test('the outer signal stops the call', async () => {
   outer.abort()
   const outcome = await running
   assert.equal(outcome.cause, 'aborted')
-  assert.match(errorOf(outcome), /was stopped before it answered/)
+  assert.match(errorOf(outcome), /was given up before it answered/)
   assert.equal((seen as AbortSignal | null)?.aborted, true) // assigned inside the tool, which the compiler cannot follow
 })
 

@@ -65,6 +65,8 @@ export async function executeTool(
   }
 }
 
+const MAY_HAVE_ACTED = ' It may have taken effect all the same: check before you call it again.'
+
 type StopCause = 'timeout' | 'aborted'
 type Settled = { value: unknown } | { thrown: unknown }
 
@@ -86,9 +88,9 @@ function answered(tool: CallTool, json: JsonResult, limits: ToolLimits): ToolOut
 function stopped(tool: CallTool, cause: StopCause, limits: ToolLimits): ToolOutcome {
   const sentence =
     cause === 'timeout'
-      ? `The tool "${tool.name}" did not answer within ${limits.timeoutMs} ms and was stopped.`
-      : `The tool "${tool.name}" was stopped before it answered.`
-  return { ...failed(sentence, limits), cause }
+      ? `The tool "${tool.name}" did not answer within ${limits.timeoutMs} ms and was given up.`
+      : `The tool "${tool.name}" was given up before it answered.`
+  return { ...failed(`${sentence}${tool.effect === 'readonly' ? '' : MAY_HAVE_ACTED}`, limits), cause }
 }
 
 function failed(message: string, limits: ToolLimits): ToolOutcome {

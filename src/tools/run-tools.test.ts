@@ -23,6 +23,7 @@ test('arguments are taken as the contract names them, and nothing else', () => {
     ['ask_human', { question: 'May I?' }],
     ['finish_loop', {}],
     ['finish_loop', { result: 'done' }],
+    ['finish_loop', { result: { rows: [1, 2] } }],
   ]
   for (const [name, args] of good) assert.deepEqual(find(name).parse(args), { ok: true, args })
   const bad: [string, unknown][] = [
@@ -32,7 +33,7 @@ test('arguments are taken as the contract names them, and nothing else', () => {
     ['spawn_agent', { agent: 'writer', input: 'x', max_steps: 1.5 }],
     ['ask_human', { question: '' }],
     ['ask_human', { question: 'x', to: 'y' }],
-    ['finish_loop', { result: 1 }],
+    ['finish_loop', { results: 1 }],
   ]
   for (const [name, args] of bad) assert.equal(find(name).parse(args).ok, false, JSON.stringify(args))
 })

@@ -25,7 +25,7 @@ export const askHumanArguments = z.strictObject({
 export type AskHumanArguments = z.infer<typeof askHumanArguments>
 
 export const finishLoopArguments = z.strictObject({
-  result: z.string().optional().describe('The final result. Left out, your last text is the result.'),
+  result: z.unknown().optional().describe('The final result. Left out, your last text is the result.'),
 })
 export type FinishLoopArguments = z.infer<typeof finishLoopArguments>
 

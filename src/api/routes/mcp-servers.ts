@@ -37,7 +37,7 @@ export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool
   app.get(
     '/api/projects/:id/mcp-servers',
     {
-      config: { access: 'admin' },
+      config: { access: 'viewer' },
       schema: {
         tags,
         summary: 'List the MCP servers',
@@ -52,7 +52,7 @@ export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool
   app.get(
     '/api/projects/:id/mcp-servers/:name',
     {
-      config: { access: 'admin' },
+      config: { access: 'viewer' },
       schema: {
         tags,
         summary: 'Read an MCP server, with what it offers by now where that differs from what was approved',

@@ -14,7 +14,12 @@ const nameParams = z.strictObject({ name: z.string() })
 
 export function addProviderRoutes(
   app: App,
-  { pool, cipher, create }: { pool: Pool; cipher: Cipher; create: Create },
+  {
+    pool,
+    cipher,
+    create,
+    onProvider = () => {},
+  }: { pool: Pool; cipher: Cipher; create: Create; onProvider?: ((name: string) => void) | undefined },
 ): void {
   app.post(
     '/api/providers',
@@ -60,7 +65,11 @@ export function addProviderRoutes(
         response: answers(200, providerSchema),
       },
     },
-    (request) => updateProvider(pool, cipher, request.params.name, request.body, actorOf(request)),
+    async (request) => {
+      const provider = await updateProvider(pool, cipher, request.params.name, request.body, actorOf(request))
+      onProvider(provider.name)
+      return provider
+    },
   )
 
   app.delete(
@@ -71,6 +80,7 @@ export function addProviderRoutes(
     },
     async (request, reply) => {
       await deleteProvider(pool, request.params.name, actorOf(request))
+      onProvider(request.params.name)
       return reply.code(204).send(null)
     },
   )

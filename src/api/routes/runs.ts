@@ -211,11 +211,13 @@ async function startAndAnswer(
   const { kept, replayed } = await once(request, async (tx) => {
     started = await start(tx)
     await recordAudit(tx, noteOf('run.start', request, started))
-    return { run_id: started.id }
+    return { run: started }
   })
   if (replayed) reply.header('idempotency-replayed', 'true')
   else services.onReady()
-  const run = started ?? (await getRun(pool, projectId, kept.run_id))
+  // Whoever does not wait is told again what was told first; whoever waits gets the run as it has become.
+  const isAsync = prefersAsync(request.headers.prefer)
+  const run = started ?? (isAsync ? kept.run : await getRun(pool, projectId, kept.run.id))
   return answerWhenSettled({ pool, track, services }, request, reply, run)
 }
 
