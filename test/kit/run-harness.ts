@@ -148,7 +148,7 @@ export async function offer(world: World, muster: Muster, plans: readonly Plan[]
 
 /** Asks for the same runs, which may be there already, and takes the server at its word. */
 export async function accept(world: World, muster: Muster, plans: readonly Plan[]): Promise<string[]> {
-  const answers = await Promise.all(plans.map((plan) => ask(world, muster, plan)))
+  const answers = await Promise.all(plans.map((plan) => askPatiently(world, muster, plan)))
   for (const { status, text } of answers) assert.equal(status, 202, text)
   const ids = answers.map(({ body }) => body.id)
   assert.equal(new Set(ids).size, plans.length, 'two requests were answered with the same run')
@@ -160,6 +160,16 @@ const ask = (world: World, muster: Muster, plan: Plan) =>
     body: { input: plan },
     headers: { prefer: 'respond-async', 'idempotency-key': plan.tag },
   })
+
+/** As a client does that is told to try again: fifty at once, on a server that is just coming back, may be too many. */
+async function askPatiently(world: World, muster: Muster, plan: Plan) {
+  let answer = await ask(world, muster, plan)
+  await until(async () => {
+    if (answer.status === 503) answer = await ask(world, muster, plan)
+    return answer.status !== 503
+  }, 'the request is taken')
+  return answer
+}
 
 export async function untilKilled(muster: Muster): Promise<void> {
   await until(() => !muster.isRunning(), `it was killed:\n${muster.stderr()}`, 45_000)
