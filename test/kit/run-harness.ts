@@ -41,7 +41,7 @@ export interface LifeOptions {
   databaseUrl?: string
 }
 
-const tools = ['pay', 'pay_without_key', 'post', 'look', 'die', 'spawn_agent']
+const tools = ['pay', 'pay_without_key', 'post', 'look', 'die', 'throw_later', 'reject_unseen', 'spawn_agent']
 
 /**
  * Without `databaseUrl` each life has the embedded database of one data folder, as a newcomer has it; with one, each has
