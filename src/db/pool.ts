@@ -69,6 +69,9 @@ export function createPool({
     idle_in_transaction_session_timeout: 15_000,
     keepAlive: true,
   })
-  pool.on('error', (error) => log.warn({ error: error.message }, 'an idle database connection was lost'))
+  pool.on('error', (error) => {
+    // A connection that is being closed may be cut first by a database that stops.
+    if (!pool.ending) log.warn({ error: error.message }, 'an idle database connection was lost')
+  })
   return pool
 }
