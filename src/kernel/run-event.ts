@@ -72,7 +72,6 @@ export type RunEvent =
   /** One pass through the pipeline is done; its output is the next one's input. */
   | { kind: 'stage.completed'; data: { stage: Stage; output: string; next: 'output' | 'history' } }
   | { kind: 'context.compacted'; data: { step: number; summary: string; keep: number; usage: StepUsage } }
-  | { kind: 'budget.crossed'; data: { agent_id: string; mark: number; used: number; allocation: number } }
   /** Waits without a slot; `not_begun` names calls that were announced and not made. */
   | { kind: 'run.parked'; data: { waits_for: string; not_begun?: string[] } }
   | { kind: 'run.recovered'; data: { crashes: number } }
@@ -85,7 +84,5 @@ export type RunEvent =
       kind: 'run.paused'
       data: { pause_reason: PauseReason; summary: string | null; call_id?: string; not_begun?: string[] }
     }
-
-export type RunEventKind = RunEvent['kind']
 
 export const finalKinds: ReadonlySet<string> = new Set(['run.completed', 'run.failed', 'run.cancelled'])

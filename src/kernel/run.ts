@@ -63,10 +63,6 @@ export const runSchema = z.strictObject({
 })
 export type Run = z.infer<typeof runSchema>
 
-/** Waits: the same run goes on when somebody acts. Every other pause is an end, and a resume makes a new run. */
-export const isWaiting = (run: { status: RunStatus; completed_at: string | null }): boolean =>
-  run.status === 'paused' && run.completed_at === null
-
 export const hasEnded = (run: { completed_at: string | null }): boolean => run.completed_at !== null
 
 export const runInput = z.union([z.string().max(1_000_000), jsonObject])

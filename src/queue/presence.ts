@@ -3,7 +3,7 @@ import { type Listener, startListener } from '../db/listener.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
-import { forgetWorker, registerWorker, renewLease, sightOthers, type Worker } from './workers.ts'
+import { forgetWorker, registerWorker, renewLease, sightOthers, type Worker, writeWorker } from './workers.ts'
 
 export interface PresenceOptions {
   url: string
@@ -80,21 +80,13 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
       options.onLapse()
       hasLapsed = true
       worker = { ...worker, id: newId() }
-      await registerUnderNewName()
+      await writeWorker(pool, worker)
     }
     if (askedAt - renewedAt > leaseMs) steadySince = performance.now()
     renewedAt = askedAt
     if (!hasLapsed) return
     hasLapsed = false
     await options.onReturn(worker.id)
-  }
-
-  async function registerUnderNewName(): Promise<void> {
-    await pool.query(
-      `insert into workers (id, slots, lease_until, lock_key, locked_on)
-       values ($1, $2, muster.now() + $3 * interval '1 ms', $4, pg_postmaster_start_time())`,
-      [worker.id, worker.slots, leaseMs, worker.lockKey],
-    )
   }
 
   function checkLapse(): void {

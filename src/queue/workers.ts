@@ -10,9 +10,14 @@ export interface Worker {
 }
 
 /** Writes the worker's row, or renews it after its connection came back. The lock is held by `client`'s session. */
-export async function registerWorker(client: Db, { id, slots, lockKey, leaseMs }: Worker): Promise<void> {
-  await client.query('select pg_advisory_lock($1)', [lockKey])
-  await client.query(
+export async function registerWorker(client: Db, worker: Worker): Promise<void> {
+  await client.query('select pg_advisory_lock($1)', [worker.lockKey])
+  await writeWorker(client, worker)
+}
+
+/** The row alone: under a new name, while the process holds its lock still. */
+export async function writeWorker(db: Db, { id, slots, lockKey, leaseMs }: Worker): Promise<void> {
+  await db.query(
     `insert into workers (id, slots, lease_until, lock_key, locked_on)
      values ($1, $2, muster.now() + $3 * interval '1 ms', $4, pg_postmaster_start_time())
      on conflict (id) do update set locked_on = pg_postmaster_start_time(), lease_until = excluded.lease_until`,

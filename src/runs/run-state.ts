@@ -120,7 +120,6 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'run.cancelled':
     case 'run.cancel_requested':
     case 'tool.progress':
-    case 'budget.crossed':
       return
     default:
       // Written by a newer release; what this one does not know it cannot act on.
