@@ -16,6 +16,8 @@ import {
   type TimeFacts,
 } from './guards.ts'
 
+type AllFacts = ModelCallFacts & BudgetFacts
+
 /** A verdict in short: `go`, `wind_down step_limit`, `paused budget`. */
 const short = (verdict: CallVerdict): string =>
   verdict.verdict === 'stop'
@@ -63,7 +65,7 @@ const context: [Partial<ContextFacts>, string][] = [
   [{ promptTokens: 1000, contextTokens: 1000, isCompacted: true }, 'paused context'],
 ]
 
-const calm: ModelCallFacts = {
+const calm: AllFacts = {
   isCancelled: false,
   isHalted: false,
   elapsedMs: 0,
@@ -95,7 +97,7 @@ for (const [name, guard, rows] of [
   }
 }
 
-const order: [Partial<ModelCallFacts>, string][] = [
+const order: [Partial<AllFacts>, string][] = [
   [{}, 'go'],
   [{ isCancelled: true, isHalted: true, timeoutMs: 0, maxSteps: 0 }, 'cancelled'],
   [{ isHalted: true, timeoutMs: 0, maxSteps: 0 }, 'wait halted'],
@@ -107,7 +109,8 @@ const order: [Partial<ModelCallFacts>, string][] = [
 
 for (const [facts, expected] of order) {
   test(`of several reasons the first counts: ${JSON.stringify(facts)}: ${expected}`, () => {
-    assert.equal(short(guardModelCall({ ...calm, ...facts })), expected)
+    const verdict = guardModelCall({ ...calm, ...facts })
+    assert.equal(short(verdict.verdict === 'go' ? guardBudget({ ...calm, ...facts }) : verdict), expected)
   })
 }
 

@@ -91,11 +91,11 @@ export function guardSwitches({ isCancelled, isHalted }: SwitchFacts): CallVerdi
   return isHalted ? { verdict: 'wait', reason: 'halted' } : go
 }
 
-export type ModelCallFacts = SwitchFacts & TimeFacts & StepFacts & ContextFacts & BudgetFacts
+export type ModelCallFacts = SwitchFacts & TimeFacts & StepFacts & ContextFacts
 
-/** The first guard that objects decides. */
+/** The first guard that objects decides. The budget is asked last, under the lock of its row, where a call is to be made. */
 export function guardModelCall(facts: ModelCallFacts): CallVerdict {
-  for (const guard of [guardSwitches, guardTime, guardSteps, guardContext, guardBudget]) {
+  for (const guard of [guardSwitches, guardTime, guardSteps, guardContext]) {
     const verdict = guard(facts)
     if (verdict.verdict !== 'go') return verdict
   }

@@ -2,15 +2,7 @@
 // announcement of the tool calls that follow from it.
 import { reserveTokens, wakeBudgetWaiters } from '../journal/reserve.ts'
 import { fault } from '../kernel/fault.ts'
-import {
-  type CallVerdict,
-  guardBudget,
-  guardContext,
-  guardSteps,
-  guardSwitches,
-  guardTime,
-  judgeEnding,
-} from '../kernel/guards.ts'
+import { type CallVerdict, guardBudget, guardModelCall, judgeEnding } from '../kernel/guards.ts'
 import type { ModelOutcome } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
@@ -47,22 +39,23 @@ export async function takeStep(session: Session): Promise<Progress> {
 
 async function askGuards(session: Session): Promise<CallVerdict> {
   const { state, run, settings, deps, control, agent } = session
-  const hasWoundDown = state.woundDown !== null
-  const inMemory = [
-    guardSwitches({ isCancelled: control.interruption() === 'cancel', isHalted: deps.isHalted(run.project_id) }),
-    guardTime({ elapsedMs: elapsedMs(session), timeoutMs: run.timeout, graceMs: settings.grace_period, hasWoundDown }),
-    guardSteps({ stepsDone: state.ownSteps, maxSteps: run.max_steps, hasWoundDown }),
-    guardContext({
-      promptTokens: promptTokens(session),
-      contextTokens: session.model.contextTokens,
-      isCompacted: state.isCompacted,
-    }),
-  ].find((verdict) => verdict.verdict !== 'go')
-  const makesCall = !inMemory || inMemory.verdict === 'wind_down' || inMemory.verdict === 'compact'
-  if (!makesCall) return inMemory
-  if (agent.token_allocation === null) return inMemory ?? { verdict: 'go' }
+  const verdict = guardModelCall({
+    isCancelled: control.interruption() === 'cancel',
+    isHalted: deps.isHalted(run.project_id),
+    elapsedMs: elapsedMs(session),
+    timeoutMs: run.timeout,
+    graceMs: settings.grace_period,
+    hasWoundDown: state.woundDown !== null,
+    stepsDone: state.ownSteps,
+    maxSteps: run.max_steps,
+    promptTokens: promptTokens(session),
+    contextTokens: session.model.contextTokens,
+    isCompacted: state.isCompacted,
+  })
+  const makesCall = verdict.verdict === 'go' || verdict.verdict === 'wind_down' || verdict.verdict === 'compact'
+  if (!makesCall || agent.token_allocation === null) return verdict
   const budget = await reserve(session)
-  return budget.verdict === 'go' ? (inMemory ?? budget) : budget
+  return budget.verdict === 'go' ? verdict : budget
 }
 
 /** Counted before the call: all runs of an agent together overshoot its allocation by one call at most. */
