@@ -46,7 +46,7 @@ export async function startBenchWorker(
     pool,
     projectId,
     agentInput.parse({ name: 'bench', model: { provider: 'bench', name: modelName }, tools: [TOOL.name] }),
-    { actor: systemActor, checkNames: async () => null },
+    { actor: systemActor, checkNames: async () => null, onChanged: async () => {} },
   )
   const ends = watchEnds()
   const hub = createHub()

@@ -10,7 +10,7 @@ import { type CheckNames, createAgent, deleteAgent, getAgent, listAgents, update
 const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
 const everythingExists: CheckNames = async () => null
-const by = { actor: systemActor, checkNames: everythingExists }
+const by = { actor: systemActor, checkNames: everythingExists, onChanged: async () => {} }
 const create = (input: AgentInput, project = projectId) => createAgent(pool, project, input, by)
 
 test('an agent with only a name has the defaults of the contract', async () => {
@@ -80,7 +80,7 @@ test('a name is taken once per project, until its agent is deleted', async () =>
   await create({ name: 'taken' }, await insertProject(pool, 'other'))
   const second = await create({ name: 'free' })
   await assert.rejects(updateAgent(pool, projectId, second.id, { name: 'taken' }, by), { code: 'CONFLICT' })
-  await deleteAgent(pool, projectId, first.id, systemActor)
+  await deleteAgent(pool, projectId, first.id, by)
   await updateAgent(pool, projectId, second.id, { name: 'taken' }, by)
   await assert.rejects(getAgent(pool, projectId, first.id), { code: 'NOT_FOUND' })
 })
@@ -90,7 +90,7 @@ test('an agent of another project is unknown', async () => {
   const other = await insertProject(pool, 'other')
   await assert.rejects(getAgent(pool, other, id), { code: 'NOT_FOUND' })
   await assert.rejects(updateAgent(pool, other, id, { name: 'x' }, by), { code: 'NOT_FOUND' })
-  await assert.rejects(deleteAgent(pool, other, id, systemActor), { code: 'NOT_FOUND' })
+  await assert.rejects(deleteAgent(pool, other, id, by), { code: 'NOT_FOUND' })
   await assert.rejects(create({ name: 'junior', senior_id: id }, other), /senior_id names no agent/)
   assert.ok(!(await listAgents(pool, other, { limit: 10 })).items.some((agent) => agent.id === id))
 })
@@ -115,7 +115,7 @@ for (const [input, sentence] of unsound) {
 test('what a definition names must exist, at creation and at every change', async () => {
   const noTool: CheckNames = async (_db, _project, { tools }) =>
     tools.includes('nope') ? 'There is no tool nope.' : null
-  const strict = { actor: systemActor, checkNames: noTool }
+  const strict = { actor: systemActor, checkNames: noTool, onChanged: async () => {} }
   await assert.rejects(createAgent(pool, projectId, { name: 'names', tools: ['nope'] }, strict), /no tool nope/)
   const { id } = await createAgent(pool, projectId, { name: 'names' }, strict)
   await assert.rejects(updateAgent(pool, projectId, id, { tools: ['nope'] }, strict), /no tool nope/)
@@ -139,7 +139,7 @@ test('a cycle of seniors is refused, also when two changes race into one', async
 test('deleting a senior leaves its subordinates without one, and each change leaves an audit entry', async () => {
   const senior = await create({ name: 'leaving' })
   const junior = await create({ name: 'staying', senior_id: senior.id })
-  await deleteAgent(pool, projectId, senior.id, systemActor)
+  await deleteAgent(pool, projectId, senior.id, by)
   assert.equal((await getAgent(pool, projectId, junior.id)).senior_id, null)
   const { rows } = await pool.query('select action from audit_log where target_id = $1 order by seq', [senior.id])
   assert.deepEqual(

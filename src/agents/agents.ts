@@ -25,28 +25,40 @@ import { requireNoCycle, requireSenior } from './seniors.ts'
 /** Says what a definition names that does not exist (a provider, a tool), or null. Given by those who know. */
 export type CheckNames = (db: Db, projectId: string, definition: AgentDefinition) => Promise<string | null>
 
+/** Called in the transaction that writes an agent: what follows from its trigger changes with it or not at all. */
+export type AgentChanged = (tx: Db, agent: Agent) => Promise<void>
+
+export interface AgentWrite {
+  actor: Actor
+  checkNames: CheckNames
+  onChanged: AgentChanged
+}
+
+/** Within the caller's transaction. */
 export async function createAgent(
-  db: Db,
+  tx: Db,
   projectId: string,
   input: AgentInput,
-  { actor, checkNames }: { actor: Actor; checkNames: CheckNames },
+  { actor, checkNames, onChanged }: AgentWrite,
 ): Promise<Agent> {
   const definition = agentDefinition.parse({ ...agentDefaults, ...input })
-  await requireSound(db, projectId, definition, checkNames)
+  await requireSound(tx, projectId, definition, checkNames)
   // Nobody reports to it yet, so it cannot close a cycle; its senior must only be there.
-  if (definition.senior_id !== null) await requireSenior(db, projectId, definition.senior_id)
+  if (definition.senior_id !== null) await requireSenior(tx, projectId, definition.senior_id)
   const id = newId()
   const { columns, values } = definitionColumns(definition)
   const places = columns.map((_, index) => `$${index + 3}`)
   const rows = await sayingNameTaken(definition.name, () =>
-    changeAudited<AgentRow>(db, {
+    changeAudited<AgentRow>(tx, {
       sql: `insert into agents (id, project_id, ${columns.join(', ')}) values ($1, $2, ${places.join(', ')})
             returning ${AGENT_COLUMNS}`,
       values: [id, projectId, ...values],
       note: note('agent.create', actor, projectId, id, { name: definition.name }),
     }),
   )
-  return onlyAgent(rows)
+  const agent = onlyAgent(rows)
+  await onChanged(tx, agent)
+  return agent
 }
 
 export async function listAgents(db: Db, projectId: string, query: PageQuery): Promise<Page<Agent>> {
@@ -91,7 +103,7 @@ export async function updateAgent(
   projectId: string,
   agentId: string,
   patch: AgentPatch,
-  { actor, checkNames }: { actor: Actor; checkNames: CheckNames },
+  { actor, checkNames, onChanged }: AgentWrite,
 ): Promise<Agent> {
   return inTransaction(pool, async (tx) => {
     const before = await lockAgent(tx, projectId, agentId)
@@ -111,17 +123,25 @@ export async function updateAgent(
     )
     if (patch.token_allocation !== undefined) await resetMark(tx, agentId)
     await recordAudit(tx, note('agent.update', actor, projectId, agentId, { changed }))
-    return onlyAgent(rows)
+    const agent = onlyAgent(rows)
+    await onChanged(tx, agent)
+    return agent
   })
 }
 
-/** Its runs stay, and stay attributed to it; its name is free again. */
-export async function deleteAgent(pool: Pool, projectId: string, agentId: string, actor: Actor): Promise<void> {
+/** Its runs stay, and stay attributed to it; its name is free again. Whoever follows changes sees it disabled. */
+export async function deleteAgent(
+  pool: Pool,
+  projectId: string,
+  agentId: string,
+  { actor, onChanged }: Omit<AgentWrite, 'checkNames'>,
+): Promise<void> {
   await inTransaction(pool, async (tx) => {
-    const { name } = await lockAgent(tx, projectId, agentId)
+    const agent = await lockAgent(tx, projectId, agentId)
     await tx.query('update agents set deleted_at = muster.now(), enabled = false where id = $1', [agentId])
     await tx.query('update agents set senior_id = null where senior_id = $1', [agentId])
-    await recordAudit(tx, note('agent.delete', actor, projectId, agentId, { name }))
+    await recordAudit(tx, note('agent.delete', actor, projectId, agentId, { name: agent.name }))
+    await onChanged(tx, { ...agent, enabled: false })
   })
 }
 

@@ -25,6 +25,8 @@ export type Once = <Kept>(
 
 export interface Idempotency {
   create: Create
+  /** The same for work of more than one statement: always in a transaction, key or not. */
+  createTogether: Create
   once: Once
 }
 
@@ -40,16 +42,21 @@ export function createIdempotency({ pool, cipher }: { pool: Pool; cipher: Cipher
   // Requests of one key queue up here before they take a connection, so twenty retries cannot empty the pool.
   const underWay = new Map<string, Promise<unknown>>()
 
-  return {
-    create: async (request, reply, work) => {
+  const createWith =
+    (plainly: <Answer>(work: (db: Db) => Promise<Answer>) => Promise<Answer>): Create =>
+    async (request, reply, work) => {
       const claim = claimOf(request)
       const answer = claim ? await queued(claim, () => createOnce(pool, cipher, claim, request.body, work)) : null
-      const body = answer ? answer.body : await work(pool)
+      const body = answer ? answer.body : await plainly(work)
       await fault('api.after_commit_before_reply')
       reply.code(CREATED)
       if (answer?.replayed) reply.header('idempotency-replayed', 'true')
       return body
-    },
+    }
+
+  return {
+    create: createWith((work) => work(pool)),
+    createTogether: createWith((work) => inTransaction(pool, work)),
     once: async (request, work) => {
       const claim = claimOf(request)
       const { body, replayed } = claim

@@ -1,4 +1,4 @@
-import type { CheckNames } from '../agents/agents.ts'
+import type { AgentWrite } from '../agents/agents.ts'
 import type { Journal } from '../journal/append.ts'
 import type { Hub, LiveText } from '../journal/hub.ts'
 import type { RunStarter } from '../runs/start-together.ts'
@@ -12,7 +12,8 @@ export interface RunServices {
   soFar: (runId: string) => LiveText | null
   /** The same of its sub-runs. */
   soFarBelow?: (runId: string) => LiveText[]
-  checkNames: CheckNames
+  /** What holds for every write of an agent, whoever makes it. */
+  agentRules: Omit<AgentWrite, 'actor'>
   starter: RunStarter
   /** A provider was changed or deleted through this process. */
   onProvider?: (name: string) => void

@@ -130,7 +130,8 @@ export async function createServer(options: ServerOptions): Promise<App> {
   if (options.role !== 'worker') await serveOpenApi(app, options.version)
   addSystemRoutes(app, options)
   if (options.role === 'worker') return app
-  const { create, once } = createIdempotency({ pool, cipher })
+  const idempotency = createIdempotency({ pool, cipher })
+  const { create } = idempotency
   const secureCookies = options.publicUrl.protocol === 'https:'
   addProviderRoutes(app, { pool, cipher, create, onProvider: options.runs.onProvider })
   addProjectRoutes(app, { pool, keys, create, onHalt: services.onHalt })
@@ -138,7 +139,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addKeyRoutes(app, { pool, keys, create })
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
-  addRunParts(app, { pool, log, create, once, keys, services })
+  addRunParts(app, { ...idempotency, pool, log, keys, services })
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
   addInvitationRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
@@ -157,7 +158,7 @@ function addRunParts(app: App, parts: RunParts): void {
   const { services } = parts
   const stillAdmitted = createStillAdmitted({ db: parts.pool, keys: parts.keys })
   const track = trackLongRequests(app)
-  addAgentRoutes(app, { ...parts, checkNames: services.checkNames })
+  addAgentRoutes(app, { ...parts, rules: services.agentRules })
   addMcpServerRoutes(app, { ...parts, mcp: services.mcp })
   addTaskRoutes(app, { ...parts, onReady: services.onReady })
   addRunRoutes(app, { ...parts, track })

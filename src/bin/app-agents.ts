@@ -1,5 +1,6 @@
-import { type CheckNames, createAgent, findAgent } from '../agents/agents.ts'
+import { type AgentWrite, createAgent, findAgent } from '../agents/agents.ts'
 import type { Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { oldestProject } from '../identity/projects.ts'
 import type { AgentInput } from '../kernel/agent.ts'
 import type { Log } from '../kernel/log.ts'
@@ -12,7 +13,7 @@ import { systemActor } from '../kernel/principal.ts'
 export async function createAppAgents(
   pool: Pool,
   agents: readonly AgentInput[],
-  checkNames: CheckNames,
+  rules: Omit<AgentWrite, 'actor'>,
   log: Log,
 ): Promise<void> {
   if (agents.length === 0) return
@@ -23,7 +24,7 @@ export async function createAppAgents(
   }
   for (const agent of agents) {
     if (await findAgent(pool, projectId, agent.name)) continue
-    await createAgent(pool, projectId, agent, { actor: systemActor, checkNames })
+    await inTransaction(pool, (tx) => createAgent(tx, projectId, agent, { actor: systemActor, ...rules }))
     log.info({ agent: agent.name, project_id: projectId }, 'an agent of the app module was created')
   }
 }

@@ -2,6 +2,7 @@ import { createAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import { createProject } from '../identity/projects.ts'
 import { systemActor } from '../kernel/principal.ts'
+import { followAgent } from '../triggers/follow-agent.ts'
 
 const model = { provider: 'offline', name: 'offline', max_output_tokens: 4_096 }
 
@@ -9,7 +10,7 @@ const model = { provider: 'offline', name: 'offline', max_output_tokens: 4_096 }
 export async function createDemo(db: Db): Promise<void> {
   const { id } = await createProject(db, { name: 'Demo' }, systemActor)
   // They name only what is built in, and the offline provider is offered at every start.
-  const by = { actor: systemActor, checkNames: async () => null }
+  const by = { actor: systemActor, checkNames: async () => null, onChanged: followAgent }
   await createAgent(
     db,
     id,

@@ -20,6 +20,7 @@ import { type LoadedApp, loadApp } from '../tools/load-app.ts'
 import { createMcp } from '../tools/mcp.ts'
 import { createToolRegistry } from '../tools/registry.ts'
 import { runTools } from '../tools/run-tools.ts'
+import { followAgent } from '../triggers/follow-agent.ts'
 import type { Config } from './config.ts'
 import { measureRuns } from './run-metrics.ts'
 
@@ -77,7 +78,7 @@ export async function startRuns(parts: {
     hub,
     soFar: (runId) => worker.texts.soFar(runId),
     soFarBelow: (runId) => worker.texts.soFarBelow(runId),
-    checkNames: createCheckNames(registry),
+    agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
     onProvider: (name) => models.forget(name),
     starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
     mcp,

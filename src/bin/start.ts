@@ -79,7 +79,7 @@ async function startParts(
   metrics.watchPool(pool)
   const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
   shutdown.last('runs', () => runs.stop())
-  await createAppAgents(pool, runs.app?.agents ?? [], runs.services.checkNames, log)
+  await createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log)
 
   const app = await createServer({
     pool,

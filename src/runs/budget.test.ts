@@ -7,7 +7,7 @@ import { systemActor } from '../kernel/principal.ts'
 
 const look = testTool('look', async () => 'ok')
 const runs = await createTestRuns({ tools: [look], slots: 30 })
-const by = { actor: systemActor, checkNames: async () => null }
+const by = { actor: systemActor, checkNames: async () => null, onChanged: async () => {} }
 const usage = { inputTokens: 60, outputTokens: 40 }
 const model = { provider: 'test', name: 'script', max_output_tokens: 40 }
 

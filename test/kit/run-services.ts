@@ -18,6 +18,7 @@ import { createHttpFetchTool } from '../../src/tools/http-fetch.ts'
 import { createMcp } from '../../src/tools/mcp.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
+import { followAgent } from '../../src/triggers/follow-agent.ts'
 import { atEnd } from './at-end.ts'
 import type { TestDatabase } from './database.ts'
 
@@ -71,7 +72,7 @@ export async function createTestServices(
     hub,
     soFar: (runId) => texts.soFar(runId),
     starter: createRunStarter(pool),
-    checkNames: createCheckNames(registry),
+    agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
     mcp,
     onReady,
     onHalt: async (projectId, isHalted) => {

@@ -2,6 +2,7 @@
 // real journal, and what stands in the database is what is asserted.
 import type { z } from 'zod'
 import { createAgent } from '../../src/agents/agents.ts'
+import { inTransaction } from '../../src/db/transaction.ts'
 import { updateSettings } from '../../src/identity/settings.ts'
 import { createJournal, type Journal } from '../../src/journal/append.ts'
 import { followRun } from '../../src/journal/follow.ts'
@@ -21,6 +22,7 @@ import { listSteps } from '../../src/runs/steps.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
+import { followAgent } from '../../src/triggers/follow-agent.ts'
 import { atEnd } from './at-end.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { insertProject } from './runs.ts'
@@ -125,11 +127,13 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
     worker,
     models,
     createAgent: (input = {}) =>
-      createAgent(
-        pool,
-        projectId,
-        agentInput.parse({ name: `agent ${++named}`, model: { provider: 'test', name: 'script' }, ...input }),
-        { actor: systemActor, checkNames: async () => null },
+      inTransaction(pool, (tx) =>
+        createAgent(
+          tx,
+          projectId,
+          agentInput.parse({ name: `agent ${++named}`, model: { provider: 'test', name: 'script' }, ...input }),
+          { actor: systemActor, checkNames: async () => null, onChanged: followAgent },
+        ),
       ),
     set: async (patch) => {
       await updateSettings(pool, projectId, patch, systemActor)

@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import { type CheckNames, createAgent, deleteAgent, getAgent, listAgents, updateAgent } from '../../agents/agents.ts'
+import { createAgent, deleteAgent, getAgent, listAgents, updateAgent } from '../../agents/agents.ts'
 import type { Pool } from '../../db/pool.ts'
 import { agentInput, agentPatch, agentSchema } from '../../kernel/agent.ts'
 import { pageOf } from '../../kernel/fields.ts'
 import { actorOf } from '../auth.ts'
 import type { Create } from '../idempotency.ts'
+import type { RunServices } from '../run-services.ts'
 import type { App } from '../server.ts'
 import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../shapes.ts'
 
@@ -13,7 +14,7 @@ const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 
 export function addAgentRoutes(
   app: App,
-  { pool, create, checkNames }: { pool: Pool; create: Create; checkNames: CheckNames },
+  { pool, createTogether, rules }: { pool: Pool; createTogether: Create; rules: RunServices['agentRules'] },
 ): void {
   app.post(
     '/api/projects/:id/agents',
@@ -28,8 +29,8 @@ export function addAgentRoutes(
       },
     },
     (request, reply) =>
-      create(request, reply, (db) =>
-        createAgent(db, request.params.id, request.body, { actor: actorOf(request), checkNames }),
+      createTogether(request, reply, (tx) =>
+        createAgent(tx, request.params.id, request.body, { actor: actorOf(request), ...rules }),
       ),
   )
 
@@ -72,7 +73,7 @@ export function addAgentRoutes(
     (request) =>
       updateAgent(pool, request.params.id, requireId(request.params.agentId, 'agent'), request.body, {
         actor: actorOf(request),
-        checkNames,
+        ...rules,
       }),
   )
 
@@ -88,7 +89,8 @@ export function addAgentRoutes(
       },
     },
     async (request, reply) => {
-      await deleteAgent(pool, request.params.id, requireId(request.params.agentId, 'agent'), actorOf(request))
+      const agentId = requireId(request.params.agentId, 'agent')
+      await deleteAgent(pool, request.params.id, agentId, { actor: actorOf(request), onChanged: rules.onChanged })
       return reply.code(204).send(null)
     },
   )
