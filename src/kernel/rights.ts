@@ -28,6 +28,27 @@ export function rightsWithin(
   }
 }
 
+const NEEDED = {
+  create: 'canCreateObjects',
+  // A new edge is something new in the graph.
+  relate: 'canCreateObjects',
+  update: 'canUpdateObjects',
+  delete: 'canDeleteObjects',
+} as const
+
+/** Why these capabilities do not allow the operation on objects of these types, or null. */
+export function capabilityProblem(
+  capabilities: Capabilities,
+  op: keyof typeof NEEDED,
+  types: readonly string[],
+): string | null {
+  const needed = NEEDED[op]
+  if (!capabilities[needed]) return `This agent may not ${op} objects (${needed} is false).`
+  const allowed = capabilities.allowedObjectTypes
+  const foreign = types.find((type) => allowed !== undefined && !allowed.includes(type))
+  return foreign === undefined ? null : `This agent may not change objects of the type "${foreign}".`
+}
+
 /** Absent means all. */
 function intersect(a: readonly string[] | undefined, b: readonly string[] | undefined): string[] | undefined {
   if (!a || !b) return a || b ? [...(a ?? b ?? [])] : undefined

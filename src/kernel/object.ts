@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import { idField, instantField, jsonObject } from './fields.ts'
+
+/** Compared exactly. `*` stands for all types where types are listed, so no object has it. */
+export const objectTypeField = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
+  .regex(/\S/, 'must not be blank')
+  .refine((type) => type !== '*', 'must not be "*", which means all types')
+
+export const objectKeyField = z
+  .string()
+  .min(1)
+  .max(500)
+  .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
+
+export const authorTypes = ['user', 'agent'] as const
+const versionField = z.int().min(1).max(2_147_483_647)
+
+export const objectSchema = z.strictObject({
+  id: idField,
+  type: z.string(),
+  key: z.string().nullable(),
+  properties: jsonObject,
+  version: z.int(),
+  actor_type: z.enum(authorTypes).describe('Who made the newest version.'),
+  actor_id: idField.nullable().describe("The person's or agent's id, else the API key's; null for the instance admin."),
+  created_at: instantField,
+  updated_at: instantField,
+  deleted_at: instantField.nullable(),
+})
+export type GraphObject = z.infer<typeof objectSchema>
+
+export const objectInput = z.strictObject({
+  type: objectTypeField,
+  key: objectKeyField.nullish(),
+  properties: jsonObject,
+})
+
+/** Properties that are given replace those of the same name; the others stay. */
+export const objectPatch = z.strictObject({
+  properties: jsonObject,
+  expected_version: versionField.optional(),
+})
+
+export const objectVersionSchema = z.strictObject({
+  version: z.int(),
+  op: z.enum(['create', 'update', 'delete']),
+  properties: jsonObject,
+  actor_type: z.enum(authorTypes),
+  actor_id: idField.nullable(),
+  run_id: idField.nullable(),
+  approved_by: idField.nullable(),
+  at: instantField,
+})
+export type ObjectVersion = z.infer<typeof objectVersionSchema>
+
+export const relationshipInput = z.strictObject({
+  type: objectTypeField,
+  from_id: idField,
+  to_id: idField,
+  properties: jsonObject.optional(),
+})
+export type RelationshipInput = z.infer<typeof relationshipInput>
+
+export const relationshipSchema = z.strictObject({
+  id: idField,
+  type: z.string(),
+  from_id: idField,
+  to_id: idField,
+  properties: jsonObject,
+  actor_type: z.enum(authorTypes),
+  actor_id: idField.nullable(),
+  run_id: idField.nullable(),
+  approved_by: idField.nullable(),
+  created_at: instantField,
+})
+export type Relationship = z.infer<typeof relationshipSchema>
+
+/** What somebody wants done to the graph. */
+export type GraphChange =
+  | { op: 'create'; type: string; key: string | null; properties: Record<string, unknown> }
+  | { op: 'update'; id: string; properties: Record<string, unknown>; expectedVersion: number | null }
+  | { op: 'delete'; id: string; expectedVersion: number | null }
+  | { op: 'relate'; type: string; fromId: string; toId: string; properties: Record<string, unknown> }
+
+export const eventTypes = ['created', 'updated', 'deleted'] as const
+export const processingStatuses = ['pending', 'processing', 'completed', 'failed', 'abandoned', 'skipped'] as const
+
+/** What a reacting agent was given to do, and what became of it. */
+export const processingEntrySchema = z.strictObject({
+  id: idField,
+  agent_id: idField,
+  graph_object_id: idField,
+  object_version: z.int(),
+  event_type: z.enum(eventTypes),
+  status: z.enum(processingStatuses),
+  run_id: idField.nullable(),
+  error_message: z.string().nullable(),
+  created_at: instantField,
+  started_at: instantField.nullable(),
+  completed_at: instantField.nullable(),
+})
+export type ProcessingEntry = z.infer<typeof processingEntrySchema>

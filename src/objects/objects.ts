@@ -1,0 +1,57 @@
+// The graph: typed, versioned objects and the relationships between them. Everything that changes it, whoever asks,
+// goes through the one write path (write-objects.ts); here it is read.
+import { listPage, type PageQuery } from '../db/list-page.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
+import { notFound } from '../kernel/errors.ts'
+import type { Page } from '../kernel/fields.ts'
+import type { GraphObject } from '../kernel/object.ts'
+import { OBJECT_COLUMNS, type ObjectRow, toObject } from './object-row.ts'
+import { wordsQuery } from './object-words.ts'
+
+const READ: PreparedSql = {
+  name: 'object_read',
+  text: `select ${OBJECT_COLUMNS} from objects where id = $1 and project_id = $2`,
+}
+const READ_LOCKED: PreparedSql = { name: 'object_lock', text: `${READ.text} for update` }
+
+/** Deleted ones too: they say so. Null where there is none in this project. */
+export async function findObject(
+  db: Db,
+  projectId: string,
+  objectId: string,
+  { isLocked = false } = {},
+): Promise<GraphObject | null> {
+  const { rows } = await db.query<ObjectRow>(isLocked ? READ_LOCKED : READ, [objectId, projectId])
+  return rows[0] ? toObject(rows[0]) : null
+}
+
+export async function getObject(db: Db, projectId: string, objectId: string): Promise<GraphObject> {
+  const object = await findObject(db, projectId, objectId)
+  if (!object) throw notFound('object')
+  return object
+}
+
+export interface ObjectFilter {
+  type?: string | undefined
+  /** Words that key and properties hold together, each possibly a beginning. */
+  q?: string | undefined
+}
+
+/** The live ones, newest first. */
+export async function listObjects(
+  db: Db,
+  projectId: string,
+  { type, q }: ObjectFilter,
+  query: PageQuery,
+): Promise<Page<GraphObject>> {
+  const words = q === undefined ? null : wordsQuery(q)
+  if (q !== undefined && words === null) return { items: [], next_cursor: null }
+  return listPage<ObjectRow, GraphObject>(db, {
+    sql: `select ${OBJECT_COLUMNS} from objects where project_id = $1 and deleted_at is null
+          ${type === undefined ? 'and $2::text is null' : 'and type = $2'}
+          ${words === null ? 'and $3::text is null' : 'and words @@ $3::tsquery'}`,
+    values: [projectId, type ?? null, words],
+    query,
+    toItem: toObject,
+  })
+}

@@ -1,0 +1,137 @@
+// The one write path of the graph. Whoever changes an object (a person, an agent, an agent whose suggestion was
+// approved) comes through here, and object, version, audit entry and reactions are committed together.
+import { noteValues } from '../audit/record.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { canonicalJson } from '../kernel/canonical-json.ts'
+import { newId } from '../kernel/id.ts'
+import type { GraphChange, GraphObject } from '../kernel/object.ts'
+import type { Author } from './author.ts'
+import { type ObjectRow, toObject } from './object-row.ts'
+import { wordsOf } from './object-words.ts'
+import { findObject } from './objects.ts'
+import { type SetsOff, writeStatements } from './write-statements.ts'
+
+export type ObjectChange = Exclude<GraphChange, { op: 'relate' }>
+
+export interface ObjectWrite<Change extends ObjectChange = ObjectChange> {
+  projectId: string
+  change: Change
+  author: Author
+}
+
+/** `started`: how many runs the change set off. */
+export type Written = { kind: 'written'; object: GraphObject; started: number }
+/** missing: no such live object · moved: it is at another version · taken: a live object has this type and key. */
+export type WriteOutcome =
+  | Written
+  | { kind: 'unchanged'; object: GraphObject }
+  | { kind: 'missing' }
+  | { kind: 'moved'; version: number }
+  | { kind: 'taken' }
+
+export interface ObjectWriter {
+  /** In a transaction of its own. */
+  write(request: ObjectWrite): Promise<WriteOutcome>
+  /** Within the caller's transaction, which keeps the object locked until it ends. */
+  writeIn(tx: Db, request: ObjectWrite): Promise<WriteOutcome>
+}
+
+export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: SetsOff }): ObjectWriter {
+  const statements = writeStatements(setsOff)
+
+  return {
+    async write(request) {
+      if (request.change.op === 'create') return create(pool, request as ObjectWrite<Creation>) // narrowed by its change
+      // Mostly nobody else writes the same object: one read, and one statement that finds it as it was read.
+      const outcome = await changeKnown(pool, request as ObjectWrite<Alteration>, false)
+      return outcome ?? inTransaction(pool, (tx) => changeLocked(tx, request as ObjectWrite<Alteration>))
+    },
+    async writeIn(tx, request) {
+      if (request.change.op === 'create') return create(tx, request as ObjectWrite<Creation>)
+      return changeLocked(tx, request as ObjectWrite<Alteration>)
+    },
+  }
+
+  async function create(db: Db, { projectId, change, author }: ObjectWrite<Creation>): Promise<WriteOutcome> {
+    const { type, key, properties } = change
+    const id = newId()
+    const values = [...sharedValues(id, projectId, { key, properties }, author), ...note(id, projectId, author, change)]
+    const written = await run(db, statements.create, [...values, type, key])
+    return written ?? { kind: 'taken' }
+  }
+
+  async function changeLocked(tx: Db, request: ObjectWrite<Alteration>): Promise<WriteOutcome> {
+    const outcome = await changeKnown(tx, request, true)
+    if (!outcome) throw new Error('an object changed while it was locked')
+    return outcome
+  }
+
+  /** Null: somebody changed it since it was read. */
+  async function changeKnown(
+    db: Db,
+    { projectId, change, author }: ObjectWrite<Alteration>,
+    isLocked: boolean,
+  ): Promise<WriteOutcome | null> {
+    const before = await findObject(db, projectId, change.id, { isLocked })
+    if (!before || before.deleted_at !== null) return { kind: 'missing' }
+    if (change.expectedVersion !== null && change.expectedVersion !== before.version) {
+      return { kind: 'moved', version: before.version }
+    }
+    const isRemoved = change.op === 'delete'
+    const properties = isRemoved ? before.properties : { ...before.properties, ...change.properties }
+    if (!isRemoved && canonicalJson(properties) === canonicalJson(before.properties)) {
+      return { kind: 'unchanged', object: before }
+    }
+    const known = { op: change.op, type: before.type, key: before.key, version: before.version + 1 }
+    const values = [
+      ...sharedValues(before.id, projectId, { key: before.key, properties }, author),
+      ...note(before.id, projectId, author, known),
+      before.version,
+    ]
+    return run(db, isRemoved ? statements.remove : statements.update, values)
+  }
+}
+
+type Creation = Extract<ObjectChange, { op: 'create' }>
+type Alteration = Exclude<ObjectChange, Creation>
+
+async function run(db: Db, sql: { name: string; text: string }, values: unknown[]): Promise<Written | null> {
+  const { rows } = await db.query<ObjectRow & { started: number }>(sql, values)
+  const row = rows[0]
+  return row ? { kind: 'written', object: toObject(row), started: row.started } : null
+}
+
+function sharedValues(
+  id: string,
+  projectId: string,
+  { key, properties }: { key: string | null; properties: Record<string, unknown> },
+  author: Author,
+): unknown[] {
+  const words = wordsOf(key, properties)
+  const { type, id: authorId, runId, approvedBy, depth } = author
+  return [id, projectId, JSON.stringify(properties), words, type, authorId, runId, approvedBy, depth, newId()]
+}
+
+function note(
+  id: string,
+  projectId: string,
+  { actor, runId, approvedBy }: Author,
+  change: { op: string; type: string; key: string | null; version?: number },
+): unknown[] {
+  const { op, type, key, version = 1 } = change
+  return noteValues({
+    action: `object.${op}`,
+    actor,
+    projectId,
+    targetType: 'object',
+    targetId: id,
+    details: {
+      type,
+      version,
+      ...(key === null ? {} : { key }),
+      ...(runId === null ? {} : { run_id: runId }),
+      ...(approvedBy === null ? {} : { approved_by: approvedBy }),
+    },
+  })
+}
