@@ -1,0 +1,116 @@
+// When a schedule is due. The library finds the next matching wall time; what a wall time means where clocks are changed
+// is decided here. A fixed hour that is skipped fires at the first instant after the gap, a doubled one the first time
+// only. An hour field that starts with `*` goes by elapsed time: it fires in both passes, and a gap adds nothing.
+import { Cron } from 'croner'
+import { cronFields } from './cron-fields.ts'
+import { findTurn, offsetAt } from './zone-offset.ts'
+
+const YEARS_AHEAD = 8
+const MINUTE_MS = 60_000
+/** Longer than the longest change of clocks, which left out a day, and shorter than the time between two changes. */
+const WINDOW_MS = 36 * 60 * MINUTE_MS
+const MOST_PARSED = 5_000
+
+interface Parsed {
+  pattern: Cron
+  isByElapsedTime: boolean
+}
+
+const parsed = new Map<string, Parsed>()
+
+/** The first tick after that instant; null where none is due in the next 8 years. The cron must have been checked. */
+export function nextTick(cron: string, zone: string, after: Date): Date | null {
+  const { pattern, isByElapsedTime } = parse(cron)
+  const last = yearsAfter(after)
+  let from = after.getTime()
+  let offset = offsetAt(zone, from)
+  /** Wall times up to this one are done with. */
+  let local = from + offset
+  if (!isByElapsedTime) local = Math.max(local, endOfFirstPass(zone, from, offset) - 1)
+  for (;;) {
+    const match = nextMatch(pattern, local)
+    if (match === null || match - offset > last + WINDOW_MS) return null
+    const tick = Math.max(from, match - offset)
+    const end = from + WINDOW_MS
+    if (offsetAt(zone, end) === offset) {
+      if (tick <= end) return tick <= last ? new Date(tick) : null
+      // Nothing matches before: go on shortly ahead of it, where the clocks may have been changed.
+      from = Math.max(end, tick - WINDOW_MS)
+      offset = offsetAt(zone, from)
+      local = match - 1
+      continue
+    }
+    const turn = findTurn(zone, from, end, offset)
+    if (tick < turn) return tick <= last ? new Date(tick) : null
+    const turned = offsetAt(zone, turn)
+    // By the wall everything before the turn was passed; what a gap left out is still to come, and comes at the turn.
+    local = isByElapsedTime ? turn + turned - 1 : Math.max(local, turn + offset - 1)
+    from = turn
+    offset = turned
+  }
+}
+
+/** At most `count` ticks up to `until`, oldest first, the newest there are. `first` is a tick; none before it counts. */
+export function newestTicks(cron: string, zone: string, span: { first: Date; until: Date; count: number }): Date[] {
+  const ticks: Date[] = []
+  let until = span.until
+  while (ticks.length < span.count && until >= span.first) {
+    const tick = lastTick(cron, zone, span.first, until)
+    ticks.unshift(tick)
+    until = new Date(tick.getTime() - 1)
+  }
+  return ticks
+}
+
+/** Looks back in steps that double, then halves what is left: a year of minutes costs no more than a day of them. */
+function lastTick(cron: string, zone: string, first: Date, until: Date): Date {
+  const dueAfter = (ms: number): Date | null => {
+    const tick = nextTick(cron, zone, new Date(ms))
+    return tick !== null && tick <= until ? tick : null
+  }
+  let newest = first
+  let nothingAfter = until.getTime()
+  for (let step = MINUTE_MS; until.getTime() - step > first.getTime(); step *= 2) {
+    const tick = dueAfter(until.getTime() - step)
+    if (tick) {
+      newest = tick
+      break
+    }
+    nothingAfter = until.getTime() - step
+  }
+  for (;;) {
+    const later = dueAfter(newest.getTime())
+    if (!later) return newest
+    const middle = Math.floor((later.getTime() + nothingAfter) / 2)
+    const latest = dueAfter(middle)
+    if (!latest) nothingAfter = middle
+    newest = latest ?? later
+  }
+}
+
+/** In the second pass of doubled wall times: where it ends by the wall. */
+function endOfFirstPass(zone: string, instant: number, offset: number): number {
+  const earlier = offsetAt(zone, instant - WINDOW_MS)
+  if (earlier <= offset) return Number.NEGATIVE_INFINITY
+  return findTurn(zone, instant - WINDOW_MS, instant, earlier) + earlier
+}
+
+const nextMatch = (pattern: Cron, local: number): number | null => pattern.nextRun(new Date(local))?.getTime() ?? null
+
+function yearsAfter(instant: Date): number {
+  const later = new Date(instant)
+  return later.setUTCFullYear(later.getUTCFullYear() + YEARS_AHEAD)
+}
+
+function parse(cron: string): Parsed {
+  let known = parsed.get(cron)
+  if (!known) {
+    const fields = cronFields(cron)
+    // Wall times are given as if they were UTC. An offset is seven times as fast as the zone of that name (measured).
+    const pattern = new Cron(fields.join(' '), { mode: '5-part', utcOffset: 0, paused: true })
+    known = { pattern, isByElapsedTime: fields[1]?.startsWith('*') === true }
+    if (parsed.size >= MOST_PARSED) parsed.clear()
+    parsed.set(cron, known)
+  }
+  return known
+}
