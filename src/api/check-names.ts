@@ -1,12 +1,16 @@
 import type { CheckNames } from '../agents/agents.ts'
+import type { Db } from '../db/pool.ts'
 import type { AgentDefinition } from '../kernel/agent.ts'
 import { providerExists } from '../models/providers.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
+import { nextTick } from '../triggers/cron.ts'
+import { cronProblem } from '../triggers/cron-fields.ts'
+import { databaseTime } from '../triggers/schedules.ts'
 
 /** Providers, tools, time zones: whatever an agent names must exist when it is written. */
 export function createCheckNames(registry: Pick<ToolRegistry, 'check'>): CheckNames {
   return async (db, projectId, definition) => {
-    const timing = timingProblem(definition)
+    const timing = await timingProblem(db, definition)
     if (timing) return timing
     const provider = definition.model?.provider
     if (provider !== undefined && !(await providerExists(db, provider))) {
@@ -18,16 +22,12 @@ export function createCheckNames(registry: Pick<ToolRegistry, 'check'>): CheckNa
   }
 }
 
-function timingProblem({ cron_schedule, timezone }: AgentDefinition): string | null {
-  if (cron_schedule !== null && !isCron(cron_schedule)) {
-    return 'cron_schedule must have five fields of digits and "* , - /", such as "0 9 * * 1-5".'
-  }
-  return isTimezone(timezone) ? null : `timezone: there is no time zone called ${timezone}.`
-}
-
-const isCron = (text: string): boolean => {
-  const fields = text.split(' ')
-  return fields.length === 5 && fields.every((field) => /^[\d*,/-]+$/.test(field))
+async function timingProblem(db: Db, { cron_schedule, timezone }: AgentDefinition): Promise<string | null> {
+  const problem = cron_schedule === null ? null : cronProblem(cron_schedule)
+  if (problem) return problem
+  if (!isTimezone(timezone)) return `timezone: there is no time zone called ${timezone}.`
+  if (cron_schedule === null || nextTick(cron_schedule, timezone, await databaseTime(db)) !== null) return null
+  return `cron_schedule: nothing is due in the next 8 years by "${cron_schedule}".`
 }
 
 function isTimezone(name: string): boolean {

@@ -29,11 +29,15 @@ import { addKeyRoutes } from './routes/keys.ts'
 import { addMcpServerRoutes } from './routes/mcp-servers.ts'
 import { addMeRoutes } from './routes/me.ts'
 import { addMemberRoutes } from './routes/members.ts'
+import { addObjectRoutes } from './routes/objects.ts'
 import { addPageRoutes } from './routes/pages.ts'
+import { addProcessingLogRoutes } from './routes/processing-log.ts'
 import { addProjectRoutes } from './routes/projects.ts'
 import { addProviderRoutes } from './routes/providers.ts'
+import { addRelationshipRoutes } from './routes/relationships.ts'
 import { addRunEventRoutes } from './routes/run-events.ts'
 import { addRunRoutes } from './routes/runs.ts'
+import { addScheduleRoutes } from './routes/schedule.ts'
 import { addSessionRoutes } from './routes/sessions.ts'
 import { addSettingsRoutes } from './routes/settings.ts'
 import { addSystemRoutes, type Readiness } from './routes/system.ts'
@@ -159,8 +163,12 @@ function addRunParts(app: App, parts: RunParts): void {
   const stillAdmitted = createStillAdmitted({ db: parts.pool, keys: parts.keys })
   const track = trackLongRequests(app)
   addAgentRoutes(app, { ...parts, rules: services.agentRules })
+  addScheduleRoutes(app, parts)
   addMcpServerRoutes(app, { ...parts, mcp: services.mcp })
-  addTaskRoutes(app, { ...parts, onReady: services.onReady })
+  addTaskRoutes(app, { ...parts, writer: services.writer, onReady: services.onReady })
+  addObjectRoutes(app, { ...parts, writer: services.writer, onReady: services.onReady })
+  addRelationshipRoutes(app, parts)
+  addProcessingLogRoutes(app, { ...parts, onReady: services.onReady })
   addRunRoutes(app, { ...parts, track })
   addRunEventRoutes(app, { ...parts, track, stillAdmitted })
 }

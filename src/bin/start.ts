@@ -14,6 +14,7 @@ import { createLogger, type Logger } from '../observe/logger.ts'
 import { createMetrics } from '../observe/metrics.ts'
 import { createTracing } from '../observe/tracing.ts'
 import { type Cipher, createCipher } from '../secrets/cipher.ts'
+import { startScheduler } from '../triggers/scheduler.ts'
 import { createAppAgents } from './app-agents.ts'
 import { type Config, ConfigError } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
@@ -103,9 +104,13 @@ async function startParts(
   const forgetAddresses = await noteAddresses(config)
   shutdown.last('addresses', forgetAddresses)
   shutdown.last('server', () => app.close())
-  const housekeeping = startHousekeeping(pool, log)
+  const housekeeping = startHousekeeping({ pool, journal: runs.services.journal, log })
   shutdown.last('housekeeping', () => housekeeping.stop())
   shutdown.last('new work', async () => runs.worker.yield())
+  if (config.role !== 'api') {
+    const scheduler = startScheduler({ pool, log, onReady: runs.services.onReady })
+    shutdown.last('schedules', () => scheduler.stop())
+  }
   if (config.providers.findOllama) void offerOllama(pool, cipher, egress, log)
   return { database, pool }
 }

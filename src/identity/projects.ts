@@ -80,10 +80,14 @@ export async function deleteProject(db: Db, projectId: string, actor: Actor): Pr
   onlyProject(rows)
 }
 
-/** The off switch. It is a fact of the project that every guard asks for; setting it twice changes nothing. */
+/**
+ * The off switch. It is a fact of the project that every guard asks for; setting it twice changes nothing. When it was
+ * released is kept: what schedules would have done meanwhile does not count.
+ */
 export async function setHalted(db: Db, projectId: string, halted: boolean, actor: Actor): Promise<Project> {
   await changeAudited<ProjectRow>(db, {
-    sql: `update projects set halted_at = ${halted ? 'muster.now()' : 'null'}, updated_at = muster.now()
+    sql: `update projects set updated_at = muster.now(),
+            ${halted ? 'halted_at = muster.now()' : 'halted_at = null, unhalted_at = muster.now()'}
           where id = $1 and halted_at is ${halted ? '' : 'not'} null returning ${COLUMNS}`,
     values: [projectId],
     note: note(halted ? 'project.halt' : 'project.unhalt', actor, projectId),

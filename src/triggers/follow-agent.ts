@@ -3,8 +3,10 @@
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { writeReactionRules } from './reaction-rules.ts'
+import { writeSchedule } from './schedules.ts'
 
 /** From the commit on, in every process. */
 export async function followAgent(tx: Db, agent: Agent): Promise<void> {
   await writeReactionRules(tx, agent)
+  await writeSchedule(tx, agent)
 }

@@ -1,0 +1,37 @@
+import type { CatchUp } from '../kernel/schedule.ts'
+import { newestTicks, nextTick } from './cron.ts'
+
+export interface DueSchedule {
+  cron: string
+  zone: string
+  catchUp: CatchUp
+  /** The first tick that was not dealt with yet. */
+  nextRunAt: Date
+  now: Date
+  /** When somebody looked again after nobody did: ticks up to then were missed, later ones are on time. */
+  backAt: Date
+  /** When the project was last released from its halt: ticks up to then do not count. */
+  unhaltedAt: Date | null
+}
+
+export interface DueRuns {
+  /** Each is a run, oldest first. */
+  ticks: Date[]
+  nextRunAt: Date | null
+}
+
+const MOST_AT_ONCE = 100
+const MISSED_RUNS: Readonly<Record<CatchUp, number>> = { once: 1, skip: 0, all: MOST_AT_ONCE }
+
+/** What a schedule owes now, and when it is due again. */
+export function dueRuns({ cron, zone, catchUp, nextRunAt, now, backAt, unhaltedAt }: DueSchedule): DueRuns {
+  const isHaltOver = unhaltedAt !== null && unhaltedAt >= nextRunAt
+  const first = isHaltOver ? nextTick(cron, zone, unhaltedAt) : nextRunAt
+  if (first === null || first > now) return { ticks: [], nextRunAt: first }
+
+  const missedUntil = backAt < now ? backAt : now
+  const missed = newestTicks(cron, zone, { first, until: missedUntil, count: MISSED_RUNS[catchUp] })
+  const onTime = first > missedUntil ? first : nextTick(cron, zone, missedUntil)
+  const late = onTime === null ? [] : newestTicks(cron, zone, { first: onTime, until: now, count: MOST_AT_ONCE })
+  return { ticks: [...missed, ...late], nextRunAt: nextTick(cron, zone, now) }
+}
