@@ -1,0 +1,55 @@
+// Does the sender know a secret of the hook? Standard Webhooks, or the secret itself as a bearer token. Own code over
+// node:crypto instead of the library standardwebhooks 1.1.1: that asks the clock of the process, takes a timestamp with a
+// tail, decodes the bytes before it hashes them so that other bytes can pass, and needs 11 ms for 1 MiB where this needs
+// 0.7 (all tried). The tests sign with the library.
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { createSecretCheck } from '../secrets/hash.ts'
+
+const TOLERANCE_S = 5 * 60
+
+export interface Proof {
+  /** Any of them will do. */
+  secrets: readonly string[]
+  now: Date
+}
+
+/** `body`: the very bytes that were sent. Where a signature is sent it decides, otherwise the bearer token. */
+export function verifyDelivery(headers: IncomingHttpHeaders, body: Buffer, { secrets, now }: Proof): boolean {
+  const signatures = textOf(headers, 'webhook-signature')
+  if (signatures === null) {
+    const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? '')?.[1]
+    return bearer !== undefined && secrets.some((secret) => createSecretCheck(secret)(bearer))
+  }
+  const id = textOf(headers, 'webhook-id')
+  const timestamp = textOf(headers, 'webhook-timestamp')
+  if (!id || timestamp === null || !isRecent(timestamp, now)) return false
+  const sent = versionOne(signatures)
+  return secrets.some((secret) => {
+    const expected = sign(secret, `${id}.${timestamp}.`, body)
+    return sent.some((signature) => signature.length === expected.length && timingSafeEqual(signature, expected))
+  })
+}
+
+function textOf(headers: IncomingHttpHeaders, name: string): string | null {
+  const value = headers[name]
+  return typeof value === 'string' ? value : null
+}
+
+/** Whole seconds in plain digits, as the standard has it. */
+function isRecent(timestamp: string, now: Date): boolean {
+  if (!/^\d{1,12}$/.test(timestamp)) return false
+  return Math.abs(Math.floor(now.getTime() / 1_000) - Number(timestamp)) <= TOLERANCE_S
+}
+
+/** A sender that rotates signs with both secrets; other versions are other algorithms. */
+const versionOne = (signatures: string): Buffer[] =>
+  signatures
+    .split(' ')
+    .filter((each) => each.startsWith('v1,'))
+    .map((each) => Buffer.from(each.slice('v1,'.length)))
+
+function sign(secret: string, prefix: string, body: Buffer): Buffer {
+  const key = Buffer.from(secret.slice('whsec_'.length), 'base64')
+  return Buffer.from(createHmac('sha256', key).update(prefix).update(body).digest('base64'))
+}
