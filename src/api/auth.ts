@@ -24,6 +24,8 @@ declare module 'fastify' {
     access?: Access
     /** Answered without a limit, so that a probe never marks a busy server as dead. */
     unlimited?: boolean
+    /** Knows its callers and counts its requests by itself: no key, token or session of ours is looked at. */
+    hasOwnCredentials?: boolean
   }
   interface FastifyRequest {
     principal: Principal | null
@@ -42,9 +44,10 @@ export function requireAccess(app: FastifyInstance, options: AuthOptions): void 
   app.decorateRequest('principal', null)
   requireEveryRouteToSay(app)
   app.addHook('onRequest', async (request: FastifyRequest) => {
-    const { access = 'public', unlimited } = request.routeOptions.config
+    const { access = 'public', unlimited, hasOwnCredentials } = request.routeOptions.config
     if (unlimited) return
     requireHost(request)
+    if (hasOwnCredentials && !request.is404) return
     request.principal = await identify(request, options)
     if (!request.is404 && access !== 'public') await admit(request, access, options.db)
   })

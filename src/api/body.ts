@@ -5,9 +5,15 @@ import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
 
 export const BODY_LIMIT = 1_048_576
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The body is given as the bytes that were sent, for a signature over them; `parseBody` reads them. */
+    keepsRawBody?: boolean
+  }
+}
+
 /** JSON in UTF-8 is the only body there is; anything else is 415, and a body that is not clean JSON is 400. */
 export function acceptJsonOnly(app: FastifyInstance): void {
-  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(
     'application/json',
@@ -15,8 +21,9 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     async (request: FastifyRequest, body: Buffer) => {
       requireUtf8(request.headers['content-type'] ?? '')
       requirePlain(request.headers['content-encoding'])
+      if (request.routeOptions.config.keepsRawBody) return body
       if (body.length === 0) return undefined
-      return parseBody(utf8, body)
+      return parseBody(body)
     },
   )
 }
@@ -34,7 +41,9 @@ function requirePlain(encoding: string | undefined): void {
   }
 }
 
-function parseBody(utf8: TextDecoder, body: Buffer): unknown {
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+
+export function parseBody(body: Buffer): unknown {
   try {
     return parseStrictJson(utf8.decode(body))
   } catch (error) {

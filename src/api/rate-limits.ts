@@ -1,12 +1,17 @@
-// Requests with a known key are counted by that key, all others by their address, in windows of a second, in this process; behind several, each counts its
-// own. Own code instead of @fastify/rate-limit 11: its store hands out one mutable counter and reads it a tick later, so
-// of a burst over the limit all are refused instead of those over it (tried), and it costs two promises a request.
-import { rateLimited } from '../kernel/errors.ts'
+// Requests with a known key are counted by that key, deliveries to a hook by that hook, all others by their address, in
+// windows of a second, in this process; behind several, each counts its own. Own code instead of @fastify/rate-limit 11:
+// its store hands out one mutable counter and reads it a tick later, so of a burst over the limit all are refused instead
+// of those over it (tried), and it costs two promises a request.
+import { type MusterError, rateLimited } from '../kernel/errors.ts'
 
 /** Each call counts one request and throws RATE_LIMITED when there were too many. */
 export interface RateLimits {
   countAddress(address: string): void
+  /** Throws where the address has used up its share, and counts nothing. */
+  requireAddress(address: string): void
   countKey(keyId: string): void
+  /** Deliveries that proved themselves, by hook. */
+  countHook(hookId: string): void
   /** Keys that had to be looked up, by address: guessing keys must not cost the database more than this. */
   countLookup(address: string): void
   /** Sign-in attempts, by address and by account: guessing stays slow whichever is varied. */
@@ -25,35 +30,54 @@ export function createRateLimits({
 }): RateLimits {
   const byAddress = createCounter(perSecond, 1_000, now)
   const byKey = createCounter(perSecond, 1_000, now)
+  const byHook = createCounter(perSecond, 1_000, now)
   const byLookup = createCounter(perSecond, 1_000, now)
   const bySignIn = createCounter(signInsPerMinute, 60_000, now)
   return {
-    countAddress: byAddress,
-    countKey: byKey,
-    countLookup: byLookup,
+    countAddress: byAddress.count,
+    requireAddress: byAddress.require,
+    countKey: byKey.count,
+    countHook: byHook.count,
+    countLookup: byLookup.count,
     countSignIn: (address, account) => {
-      bySignIn(`address ${address}`)
-      bySignIn(`account ${account.toLowerCase()}`)
+      bySignIn.count(`address ${address}`)
+      bySignIn.count(`account ${account.toLowerCase()}`)
     },
   }
 }
 
 const MOST_NAMES = 50_000
 
-function createCounter(limit: number, windowMs: number, now: () => number): (name: string) => void {
-  if (limit === 0) return () => {}
+interface Counter {
+  /** Throws once there were more than the limit in the window. */
+  count(name: string): void
+  /** Throws where one more would be too many. */
+  require(name: string): void
+}
+
+function createCounter(limit: number, windowMs: number, now: () => number): Counter {
+  if (limit === 0) return { count: () => {}, require: () => {} }
   const windows = new Map<string, { until: number; count: number }>()
-  return (name) => {
-    const nowMs = now()
-    const window = windows.get(name)
-    if (!window || window.until <= nowMs) {
-      if (windows.size >= MOST_NAMES) forgetEnded(windows, nowMs)
-      windows.set(name, { until: nowMs + windowMs, count: 1 })
-    } else if (++window.count > limit) {
-      throw rateLimited(Math.ceil((window.until - nowMs) / 1_000))
-    }
+  return {
+    count: (name) => {
+      const nowMs = now()
+      const window = windows.get(name)
+      if (!window || window.until <= nowMs) {
+        if (windows.size >= MOST_NAMES) forgetEnded(windows, nowMs)
+        windows.set(name, { until: nowMs + windowMs, count: 1 })
+      } else if (++window.count > limit) {
+        throw limitedUntil(window.until, nowMs)
+      }
+    },
+    require: (name) => {
+      const nowMs = now()
+      const window = windows.get(name)
+      if (window && window.until > nowMs && window.count >= limit) throw limitedUntil(window.until, nowMs)
+    },
   }
 }
+
+const limitedUntil = (until: number, nowMs: number): MusterError => rateLimited(Math.ceil((until - nowMs) / 1_000))
 
 /** Bounds the memory whatever is thrown at us; with that many names in one window, all begin anew. */
 function forgetEnded(windows: Map<string, { until: number }>, nowMs: number): void {

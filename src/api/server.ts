@@ -20,10 +20,12 @@ import { trackLongRequests } from './long-requests.ts'
 import { answerUnknownRoutes } from './not-found.ts'
 import { watchRequests } from './observe-requests.ts'
 import { serveOpenApi } from './openapi.ts'
-import { createRateLimits } from './rate-limits.ts'
+import { createRateLimits, type RateLimits } from './rate-limits.ts'
 import { createRawAnswers } from './raw-http.ts'
 import { addAgentRoutes } from './routes/agents.ts'
 import { addAuditRoutes } from './routes/audit.ts'
+import { addHookDeliveryRoutes } from './routes/hook-deliveries.ts'
+import { addHookRoutes } from './routes/hooks.ts'
 import { addInvitationRoutes } from './routes/invitations.ts'
 import { addKeyRoutes } from './routes/keys.ts'
 import { addMcpServerRoutes } from './routes/mcp-servers.ts'
@@ -143,7 +145,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addKeyRoutes(app, { pool, keys, create })
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
-  addRunParts(app, { ...idempotency, pool, log, keys, services })
+  addRunParts(app, { ...idempotency, pool, cipher, log, keys, limits, services, publicUrl: options.publicUrl })
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
   addInvitationRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
@@ -153,9 +155,12 @@ export async function createServer(options: ServerOptions): Promise<App> {
 
 interface RunParts extends Idempotency {
   pool: Pool
+  cipher: Cipher
   log: Log
   keys: KeyCache
+  limits: RateLimits
   services: RunServices
+  publicUrl: URL
 }
 
 function addRunParts(app: App, parts: RunParts): void {
@@ -170,6 +175,8 @@ function addRunParts(app: App, parts: RunParts): void {
   addRelationshipRoutes(app, parts)
   addProcessingLogRoutes(app, { ...parts, onReady: services.onReady })
   addRunRoutes(app, { ...parts, track })
+  addHookRoutes(app, parts)
+  addHookDeliveryRoutes(app, parts)
   addRunEventRoutes(app, { ...parts, track, stillAdmitted })
 }
 

@@ -76,7 +76,7 @@ export const auditEntrySchema = z.strictObject({
   project_id: idField.nullable(),
   action: z.string(),
   actor: z.strictObject({
-    type: z.enum(['instance_admin', 'key', 'user', 'agent', 'system']),
+    type: z.enum(['instance_admin', 'key', 'user', 'agent', 'hook', 'system']),
     id: z.string().nullable(),
   }),
   target: z.strictObject({ type: z.string().nullable(), id: z.string().nullable() }),

@@ -11,7 +11,7 @@ export const isInstanceAdmin = (principal: Principal): boolean =>
 
 /** Who did something and from where: the audit log's first question. */
 export interface Actor {
-  type: 'instance_admin' | 'key' | 'user' | 'agent' | 'system'
+  type: 'instance_admin' | 'key' | 'user' | 'agent' | 'hook' | 'system'
   id: string | null
   requestId: string | null
   address: string | null

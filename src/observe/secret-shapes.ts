@@ -10,7 +10,7 @@ const label =
 const shapes: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   // Ours: API keys, webhook secrets, and the 43 characters of randomToken() (sessions, sign-in links, secret files).
   [/(?<![A-Za-z0-9])mk_[A-Za-z0-9_-]{12,}/g, mask],
-  [/(?<![A-Za-z0-9])whsec_[A-Za-z0-9+/=_-]{8,}/g, mask],
+  [/(?<![A-Za-z0-9])whsec_[A-Za-z0-9+/=%_-]{8,}/g, mask],
   [/(?<![A-Za-z0-9_-])(?=[a-z0-9_-]{0,42}[A-Z])(?=[A-Z0-9_-]{0,42}[a-z])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g, mask],
 
   // Providers and others whose keys people paste: OpenAI, Anthropic, Stripe, Google, GitHub, GitLab, Slack, AWS, …

@@ -1,0 +1,135 @@
+// Where other systems start agents. None of our own credentials is looked at here: the hook's secret is the only one.
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Pool } from '../../db/pool.ts'
+import { conflict, invalidRequest, notFound, unauthenticated } from '../../kernel/errors.ts'
+import { fault } from '../../kernel/fault.ts'
+import { deliveredSchema, isWebhookId } from '../../kernel/hook.ts'
+import { isId } from '../../kernel/id.ts'
+import type { Cipher } from '../../secrets/cipher.ts'
+import { createDeliver } from '../../triggers/deliver.ts'
+import { type FoundHook, findHook } from '../../triggers/find-hook.ts'
+import { verifyDelivery } from '../../triggers/verify-delivery.ts'
+import { parseBody } from '../body.ts'
+import type { RateLimits } from '../rate-limits.ts'
+import type { RunServices } from '../run-services.ts'
+import type { App } from '../server.ts'
+import { answers, pathId } from '../shapes.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Found before the body is read. */
+    hook: FoundHook | null
+  }
+}
+
+const hookParams = z.strictObject({ hookId: pathId })
+const deliveryHeaders = z.looseObject({
+  'webhook-id': z.string().optional().describe('The same id on a hook gives the same run for 30 days.'),
+  'webhook-timestamp': z.string().optional().describe('Seconds since 1970, no further from now than 5 minutes.'),
+  'webhook-signature': z.string().optional().describe('v1,<base64>; several are separated by blanks.'),
+  authorization: z.string().optional().describe('Bearer <secret>, for senders that cannot sign.'),
+})
+
+export interface HookDeliveryOptions {
+  pool: Pool
+  cipher: Cipher
+  limits: RateLimits
+  services: Pick<RunServices, 'onReady'>
+}
+
+export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services }: HookDeliveryOptions): void {
+  const deliver = createDeliver(pool)
+  const seen = createSeenIds()
+  app.decorateRequest('hook', null)
+
+  app.post(
+    '/hooks/:hookId',
+    {
+      config: { access: 'public', hasOwnCredentials: true, keepsRawBody: true },
+      onRequest: async (request) => {
+        const { hookId } = request.params as z.infer<typeof hookParams> // not validated yet; a path holds texts
+        request.hook = await find(request, hookId)
+      },
+      schema: {
+        tags: ['Hooks'],
+        summary: "Start the hook's agent; the body is its input",
+        description: 'Signed by Standard Webhooks or with the secret of the hook as a bearer token.',
+        params: hookParams,
+        headers: deliveryHeaders,
+        body: z.unknown().meta({ description: 'Any JSON value.' }),
+        response: answers(202, deliveredSchema),
+      },
+    },
+    async (request, reply) => {
+      const { hook, headers } = request
+      if (hook === null) throw notFound('hook')
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+      if (!verifyDelivery(headers, body, { secrets: hook.openSecrets(), now: hook.now })) {
+        limits.countAddress(request.ip)
+        throw unauthenticated(
+          'Sign with the secret of the hook (Standard Webhooks, within 5 minutes), or send it as "Authorization: Bearer <secret>".',
+        )
+      }
+      limits.countHook(hook.id)
+      requireOpen(hook)
+      const webhookId = requireWebhookId(request)
+      const input = parseBody(body)
+      const runId = await deliver(hook, { webhookId, input, requestId: request.id, address: request.ip })
+      await fault('api.after_commit_before_reply')
+      services.onReady()
+      reply.code(202)
+      return { run_id: runId }
+    },
+  )
+
+  /** What is found counts for the hook once it has proved itself, what is not for the address. */
+  async function find(request: FastifyRequest, hookId: string): Promise<FoundHook> {
+    const id = hookId.toLowerCase()
+    // Guessing ids must not cost the database more than the address's share; hooks that are there go on all the same.
+    if (!seen.has(id)) limits.requireAddress(request.ip)
+    const webhookId = sentWebhookId(request)
+    const isStorable = webhookId !== null && isWebhookId(webhookId)
+    const hook = isId(id) ? await findHook(pool, cipher, id, isStorable ? webhookId : null) : null
+    if (hook === null) {
+      seen.delete(id)
+      limits.countAddress(request.ip)
+      throw notFound('hook')
+    }
+    seen.add(id)
+    return hook
+  }
+}
+
+function requireOpen(hook: FoundHook): void {
+  if (!hook.isEnabled) throw conflict('The agent of this hook is disabled. Enable it first.')
+  if (!hook.takesWebhooks) throw conflict('The agent of this hook is not triggered by webhooks any more.')
+}
+
+function requireWebhookId(request: FastifyRequest): string | null {
+  const webhookId = sentWebhookId(request)
+  if (webhookId !== null && !isWebhookId(webhookId)) {
+    throw invalidRequest('webhook-id must be 1 to 255 visible ASCII characters.')
+  }
+  return webhookId
+}
+
+function sentWebhookId({ headers }: FastifyRequest): string | null {
+  const sent = headers['webhook-id']
+  return typeof sent === 'string' ? sent : null
+}
+
+const MOST_IDS = 10_000
+
+/** Hooks that deliveries found here. Bounded; with that many it begins anew. */
+function createSeenIds(): { has(id: string): boolean; add(id: string): void; delete(id: string): void } {
+  const ids = new Set<string>()
+  return {
+    has: (id) => ids.has(id),
+    add: (id) => {
+      if (ids.size >= MOST_IDS && !ids.has(id)) ids.clear()
+      ids.add(id)
+    },
+    delete: (id) => void ids.delete(id),
+  }
+}

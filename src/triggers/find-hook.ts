@@ -1,0 +1,69 @@
+import type { Db, PreparedSql } from '../db/pool.ts'
+import type { Cipher } from '../secrets/cipher.ts'
+import { secretContext } from './hooks.ts'
+
+/** A hook as a delivery finds it. Nothing of this may be told before the delivery has proved where it comes from. */
+export interface FoundHook {
+  id: string
+  projectId: string
+  agentId: string
+  isEnabled: boolean
+  takesWebhooks: boolean
+  /** What was started under the same webhook-id. */
+  earlierRunId: string | null
+  /** Its last use was noted more than a minute ago. */
+  isUseDue: boolean
+  /** The database's clock. */
+  now: Date
+  /** Those that hold: the current one and, for a day after a rotation, the one before. */
+  openSecrets(): string[]
+}
+
+const FIND: PreparedSql = {
+  name: 'hook_find',
+  text: `
+    select h.id, h.project_id, h.agent_id, a.enabled, a.trigger_type, h.sealed_secret,
+      case when h.old_secret_until > muster.now() then h.sealed_old_secret end as sealed_old_secret,
+      h.last_used_at is null or h.last_used_at < muster.now() - interval '1 minute' as is_use_due,
+      d.run_id as earlier_run_id, muster.now() as now
+    from hooks h join agents a on a.id = h.agent_id and a.deleted_at is null
+    left join hook_deliveries d on d.hook_id = h.id and d.webhook_id = $2
+    where h.id = $1`,
+}
+
+interface FoundRow {
+  id: string
+  project_id: string
+  agent_id: string
+  enabled: boolean
+  trigger_type: string
+  sealed_secret: Buffer
+  sealed_old_secret: Buffer | null
+  is_use_due: boolean
+  earlier_run_id: string | null
+  now: Date
+}
+
+/** By primary keys alone: this is asked for every delivery. Null for a deleted agent's hook too. */
+export async function findHook(
+  db: Db,
+  cipher: Cipher,
+  hookId: string,
+  webhookId: string | null,
+): Promise<FoundHook | null> {
+  const { rows } = await db.query<FoundRow>(FIND, [hookId, webhookId])
+  const row = rows[0]
+  if (!row) return null
+  const sealed = [row.sealed_secret, row.sealed_old_secret].filter((each) => each !== null)
+  return {
+    id: row.id,
+    projectId: row.project_id,
+    agentId: row.agent_id,
+    isEnabled: row.enabled,
+    takesWebhooks: row.trigger_type === 'webhook',
+    earlierRunId: row.earlier_run_id,
+    isUseDue: row.is_use_due,
+    now: row.now,
+    openSecrets: () => sealed.map((each) => cipher.open(each, secretContext(row.project_id, row.id)).toString('utf8')),
+  }
+}
