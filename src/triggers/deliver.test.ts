@@ -1,0 +1,138 @@
+// Deliveries against the database: two processes, and what is rolled back.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestApp } from '../../test/kit/app.ts'
+import { atEnd } from '../../test/kit/at-end.ts'
+import { until } from '../../test/kit/embedded-kit.ts'
+import { createHook, type MadeHook } from '../../test/kit/hooks.ts'
+import { createPool } from '../db/pool.ts'
+import { silentLog } from '../kernel/log.ts'
+import { createDeliver, type Delivery } from './deliver.ts'
+import { type FoundHook, findHook } from './find-hook.ts'
+
+const kit = await createTestApp()
+const project = await kit.createProject()
+const other = createPool({ url: kit.url, max: 20, log: silentLog })
+atEnd(() => other.end())
+const [here, there] = [createDeliver(kit.pool), createDeliver(other)]
+
+const delivery = (webhookId: string | null, input: unknown = {}): Delivery => ({
+  webhookId,
+  input,
+  requestId: 'r',
+  address: '127.0.0.1',
+})
+
+const find = async (hook: MadeHook, webhookId: string | null = null): Promise<FoundHook> =>
+  (await findHook(kit.pool, kit.cipher, hook.id, webhookId)) ?? assert.fail('there is no such hook')
+
+async function rowsOf(hook: MadeHook): Promise<{ runs: number; deliveries: number; notes: number }> {
+  const { rows } = await kit.pool.query<{ runs: number; deliveries: number; notes: number }>(
+    `select (select count(*) from agent_runs where agent_id = $1) as runs,
+       (select count(*) from hook_deliveries where hook_id = $2) as deliveries,
+       (select count(*) from audit_log where actor_id = $2::text and action = 'hook.deliver') as notes`,
+    [hook.agentId, hook.id],
+  )
+  return rows[0] ?? assert.fail()
+}
+
+test('the same webhook-id 20 times at once in two processes: one run, one entry', async () => {
+  for (let round = 0; round < 5; round++) {
+    const hook = await createHook(kit, project.id)
+    // Found before any was delivered, so that the unique row decides and nothing else.
+    const found = await find(hook, 'same')
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? here : there)(found, delivery('same', { n }))),
+    )
+    assert.equal(new Set(ids).size, 1)
+    assert.deepEqual(await rowsOf(hook), { runs: 1, deliveries: 1, notes: 1 })
+  }
+})
+
+test('one that waits for another whose transaction fails starts the run itself', async () => {
+  const hook = await createHook(kit, project.id)
+  const found = await find(hook)
+  const client = await other.connect()
+  await client.query('begin')
+  await client.query('insert into hook_deliveries (hook_id, webhook_id, run_id) values ($1, $2, $1)', [hook.id, 'cut'])
+  const waiting = here(found, delivery('cut'))
+  const isWaiting = async (): Promise<boolean> =>
+    (
+      await other.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%hook_deliveries%'`,
+      )
+    ).rowCount === 1
+  await until(isWaiting, 'it waits for the row')
+  await client.query('rollback')
+  client.release()
+  assert.notEqual(await waiting, hook.id)
+  assert.deepEqual(await rowsOf(hook), { runs: 1, deliveries: 1, notes: 1 })
+})
+
+test('a delivery whose first attempt failed here is tried by the next one', async () => {
+  const hook = await createHook(kit, project.id)
+  const found = await find(hook)
+  const unstorable = here(found, delivery('twice', { text: '\u0000' }))
+  const right = here(found, delivery('twice', { text: 'x' }))
+  await assert.rejects(unstorable)
+  assert.ok(await right)
+  assert.deepEqual(await rowsOf(hook), { runs: 1, deliveries: 1, notes: 1 })
+})
+
+test('an agent that is disabled between the look and the start keeps nothing of the delivery', async () => {
+  const hook = await createHook(kit, project.id)
+  const found = await find(hook)
+  await kit.call(`PATCH /api/projects/${project.id}/agents/${hook.agentId}`, { body: { enabled: false } })
+  for (const webhookId of ['id', null]) {
+    await assert.rejects(here(found, delivery(webhookId)), { code: 'CONFLICT' })
+  }
+  assert.deepEqual(await rowsOf(hook), { runs: 0, deliveries: 0, notes: 0 })
+})
+
+test('a hook that is deleted between the look and the start is not found', async () => {
+  const hook = await createHook(kit, project.id)
+  const found = await find(hook)
+  await kit.call(`DELETE ${hook.path}`)
+  await assert.rejects(here(found, delivery('id')), { code: 'NOT_FOUND' })
+  assert.deepEqual(await rowsOf(hook), { runs: 0, deliveries: 0, notes: 0 })
+})
+
+test('the use of a hook is noted without waiting for a row that somebody holds', async () => {
+  const hook = await createHook(kit, project.id)
+  const client = await other.connect()
+  await client.query('begin')
+  await client.query('select from hooks where id = $1 for no key update', [hook.id])
+  assert.ok(await here(await find(hook), delivery('held')))
+  await client.query('rollback')
+  client.release()
+  assert.ok((await find(hook)).isUseDue)
+  await here(await find(hook), delivery('free'))
+  assert.ok(!(await find(hook)).isUseDue)
+})
+
+test('among many hooks, agents and deliveries one is found by primary keys', async () => {
+  const hook = await createHook(kit, project.id)
+  const copies = (table: string, changes: string): string =>
+    `insert into ${table} select (jsonb_populate_record(t, ${changes})).* from ${table} t, generate_series(1, 2000) n`
+  await kit.pool.query(
+    `${copies('agents', `jsonb_build_object('id', gen_random_uuid(), 'name', 'copy ' || n)`)} where t.id = $1`,
+    [hook.agentId],
+  )
+  await kit.pool.query(`${copies('hooks', `jsonb_build_object('id', gen_random_uuid())`)} where t.id = $1`, [hook.id])
+  await here(await find(hook), delivery('first'))
+  await kit.pool.query(
+    `${copies('hook_deliveries', `jsonb_build_object('webhook_id', 'copy ' || n)`)} where t.hook_id = $1`,
+    [hook.id],
+  )
+  const client = await kit.pool.connect()
+  try {
+    for (const table of ['agents', 'hooks', 'hook_deliveries']) await client.query(`analyze ${table}`)
+    await findHook(client, kit.cipher, hook.id, 'x')
+    const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain execute hook_find('${hook.id}', 'x')`)
+    const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+    for (const index of ['hooks_pkey', 'agents_pkey', 'hook_deliveries_pkey']) assert.ok(plan.includes(index), plan)
+    assert.doesNotMatch(plan, /Seq Scan/)
+  } finally {
+    client.release()
+  }
+})
