@@ -75,6 +75,9 @@ export async function startBenchWorker(
       },
       resolveTools: (project, names) => registry.resolve(project, names),
       resolvePrompt: async () => null,
+      write: async () => {
+        throw new Error('nothing here writes')
+      },
       askHuman: { ask: async () => {}, answers: async () => new Map() },
     },
   })

@@ -1,6 +1,7 @@
 import type { AgentWrite } from '../agents/agents.ts'
 import type { Journal } from '../journal/append.ts'
 import type { Hub, LiveText } from '../journal/hub.ts'
+import type { ObjectWriter } from '../objects/write-objects.ts'
 import type { RunStarter } from '../runs/start-together.ts'
 import type { Mcp } from '../tools/mcp.ts'
 
@@ -15,6 +16,8 @@ export interface RunServices {
   /** What holds for every write of an agent, whoever makes it. */
   agentRules: Omit<AgentWrite, 'actor'>
   starter: RunStarter
+  /** The one write path of the graph. */
+  writer: ObjectWriter
   /** A provider was changed or deleted through this process. */
   onProvider?: (name: string) => void
   mcp: Mcp

@@ -11,16 +11,20 @@ import { watchOthers } from '../journal/watch-others.ts'
 import type { Log } from '../kernel/log.ts'
 import { createLanguageModels } from '../models/language-models.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { createGraphReaders } from '../objects/object-tools.ts'
+import { createObjectWriter } from '../objects/write-objects.ts'
 import { createRunStarter } from '../runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
+import { createWriteTools, writeTools } from '../tasks/write-tools.ts'
 import { createHttpFetchTool } from '../tools/http-fetch.ts'
 import { type LoadedApp, loadApp } from '../tools/load-app.ts'
 import { createMcp } from '../tools/mcp.ts'
 import { createToolRegistry } from '../tools/registry.ts'
 import { runTools } from '../tools/run-tools.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
+import { reactions } from '../triggers/reactions.ts'
 import type { Config } from './config.ts'
 import { measureRuns } from './run-metrics.ts'
 
@@ -51,7 +55,8 @@ export async function startRuns(parts: {
   const journal = createJournal({ db: pool, log, onWritten })
   const models = createLanguageModels({ db: pool, cipher, fetch: egress.fetch('trusted') })
   const mcp = createMcp({ pool, cipher, egress, log, commandPath: config.commandPath })
-  const builtIns = [...runTools, createHttpFetchTool(egress)]
+  const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: config.role === 'api' }) })
+  const builtIns = [...runTools, ...writeTools, ...createGraphReaders(pool), createHttpFetchTool(egress)]
   const registry = createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp })
   const worker = await startRunWorker({
     url: parts.databaseUrl,
@@ -70,6 +75,7 @@ export async function startRuns(parts: {
       resolveTools: (projectId, names) => registry.resolve(projectId, names),
       resolvePrompt: async () => null,
       askHuman: createAskHuman({ pool }),
+      write: createWriteTools({ writer }),
     },
   })
   const others = watchOthers({ db: pool, hub, log })
@@ -80,6 +86,7 @@ export async function startRuns(parts: {
     soFarBelow: (runId) => worker.texts.soFarBelow(runId),
     agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
     onProvider: (name) => models.forget(name),
+    writer,
     starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
     mcp,
     onReady: () => worker.onReady(),

@@ -2,7 +2,8 @@
 // committed the next one collects, and goes out as a single statement (group commit). The statement locks its run rows
 // in id order, takes seq from the row, checks the fence and writes the row's projection, so journal and row never differ.
 import { explainFailure } from '../db/failures.ts'
-import type { Db } from '../db/pool.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
 import type { Log } from '../kernel/log.ts'
 import { appendBatch, findWritten, type Written } from './append-batch.ts'
 import {
@@ -26,6 +27,11 @@ export interface Journal {
   appendOpen(entry: Append): OpenAppend
   /** As the last statement of a transaction that also writes other tables. Nothing is published before it commits. */
   appendIn(tx: Db, entry: Append): Promise<Appended>
+  /**
+   * What `work` writes and then the events it answers, in one transaction that is rolled back where they are lost. Not
+   * while another append of this run is under way.
+   */
+  appendAfter(pool: Pool, work: (tx: Db) => Promise<Append>): Promise<Appended>
   /** Resolves when everything that was handed in is settled. */
   drain(): Promise<void>
 }
@@ -52,6 +58,9 @@ interface Waiting {
   settle: (appended: Appended) => void
   fail: (error: unknown) => void
 }
+
+/** Takes the transaction with it. */
+class Lost extends Error {}
 
 const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 8_000_000
@@ -85,6 +94,22 @@ export function createJournal({ db, log, onWritten, now = Date.now }: JournalOpt
     appendIn: async (tx, append) => {
       const written = await appendBatch(tx, entriesOf([prepare(append)]))
       return answerFor(append.runId, written)
+    },
+    appendAfter: async (pool, work) => {
+      try {
+        const { entries, written, runId } = await inTransaction(pool, async (tx) => {
+          const append = await work(tx)
+          const entries = entriesOf([prepare(append)])
+          const written = await appendBatch(tx, entries)
+          if (!written.has(append.runId)) throw new Lost()
+          return { entries, written, runId: append.runId }
+        })
+        for (const entry of entries) publish(entry, written.get(entry.runId))
+        return answerFor(runId, written)
+      } catch (error) {
+        if (error instanceof Lost) return { status: 'lost' }
+        throw error
+      }
     },
     drain: async () => {
       while (underWay.size > 0 || waiting.length > 0) {

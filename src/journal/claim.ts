@@ -27,6 +27,8 @@ export interface ClaimedRun {
   depth: number
   ancestors: string[]
   rights: Record<string, unknown>
+  /** How many runs led to this one, each started by a change that the one before had made. */
+  chain_depth: number
   crashes: number
   reserved: number
   summary: string | null
@@ -74,7 +76,7 @@ const CLAIM: PreparedSql = {
       from claimed where ancestors = '{}' and (is_new or was_paused)
     )
     select id, project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, crashes, reserved, summary,
+      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, crashes, reserved, summary,
       waited_for as waits_for, cancel_requested_at, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,
       (select extract(epoch from a.updated_at)::float8 from agents a where a.id = c.agent_id and a.deleted_at is null)

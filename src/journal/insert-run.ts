@@ -15,14 +15,15 @@ export interface NewRun {
   rights?: Readonly<Record<string, unknown>>
   base?: { runId: string; seq: number; steps: number } | null
   priority?: number
+  chainDepth?: number
 }
 
 const INSERT: PreparedSql = {
   name: 'run_insert',
   text: `
     insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, cardinality($11::uuid[]), $12, $13, $14, $15, $16)
+      forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority, chain_depth)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, cardinality($11::uuid[]), $12, $13, $14, $15, $16, $17)
     on conflict (id) do nothing`,
 }
 
@@ -45,6 +46,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<boolean> {
     run.base?.seq ?? null,
     run.base?.steps ?? 0,
     run.priority ?? 0,
+    run.chainDepth ?? 0,
   ])
   return rowCount === 1
 }

@@ -14,6 +14,7 @@ export const faultPoints = [
   'spawn.after_insert',
   'park.after_commit',
   'cancel.mid',
+  'approval.after_decision_before_apply',
   'final.after_commit',
 ] as const
 

@@ -28,12 +28,15 @@ const descriptionField = z.string().max(200_000)
 /** One change that a suggestion proposes; before and after are whole properties. */
 export const changeSchema = z.strictObject({
   op: z.enum(['create', 'update', 'delete', 'relate']),
-  object_type: z.string(),
+  object_type: z.string().describe('Of a relationship: the type of the object it starts from.'),
   object_id: idField.nullable(),
+  key: z.string().nullable().optional().describe('The key of an object that is to be created.'),
   base_version: z.int().nullable(),
   before: jsonObject.nullable(),
   after: jsonObject.nullable(),
 })
+
+export type SuggestedChange = z.infer<typeof changeSchema>
 
 export const creatorSchema = z.strictObject({
   type: z.enum(['user', 'agent']),
@@ -71,6 +74,18 @@ export const taskInput = z.strictObject({
   metadata: jsonObject.optional(),
 })
 export type TaskInput = z.infer<typeof taskInput>
+
+export const rejectInput = z.strictObject({ reason: z.string().max(20_000).optional() }).nullish()
+export const taskIds = z.strictObject({ ids: z.array(idField).min(1).max(200) })
+export const approvalResultSchema = z.strictObject({
+  results: z.array(
+    z.strictObject({
+      id: idField,
+      ok: z.boolean(),
+      error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
+    }),
+  ),
+})
 
 export const taskPatch = z.strictObject({
   status: z.enum(settableStatuses).optional(),

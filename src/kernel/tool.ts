@@ -1,4 +1,5 @@
 import type { Log } from './log.ts'
+import type { ExecutionMode } from './rights.ts'
 
 /** readonly: changes nothing · keyed: the same key twice is one effect · unsafe: must not be repeated unseen. */
 export type ToolEffect = 'readonly' | 'keyed' | 'unsafe'
@@ -47,4 +48,14 @@ export interface RunTool extends ToolFace {
   kind: 'spawn_agent' | 'ask_human' | 'finish_loop'
 }
 
-export type Tool = CallTool | RunTool
+/**
+ * A tool that changes what Muster itself keeps. The run carries it out in one transaction with the journal's word of it:
+ * it happened exactly once, or not at all.
+ */
+export interface WriteTool extends ToolFace {
+  kind: 'write'
+  /** As the models of runs in this mode see it: whoever suggests must say why. */
+  inMode(mode: ExecutionMode): WriteTool
+}
+
+export type Tool = CallTool | RunTool | WriteTool

@@ -22,9 +22,12 @@ export async function cancelRuns(
   { pool, journal }: { pool: Pool; journal: Journal },
   projectId: string,
   runIds: readonly string[],
+  /** In the same transaction, when the runs are locked and before any of them ends. */
+  first: (tx: Db) => Promise<void> = async () => {},
 ): Promise<void> {
   const owned = await inTransaction(pool, async (tx) => {
     const open = await lockTree(tx, projectId, runIds)
+    await first(tx)
     const fresh = open.filter((run) => run.cancel_requested_at === null)
     await tx.query('update agent_runs set cancel_requested_at = muster.now() where id = any($1)', [
       fresh.map((run) => run.id),

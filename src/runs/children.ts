@@ -1,9 +1,7 @@
 import { findAgent } from '../agents/agents.ts'
 import { spawnRun } from '../journal/spawn-run.ts'
-import type { Agent } from '../kernel/agent.ts'
 import { fault } from '../kernel/fault.ts'
 import { idFrom } from '../kernel/id.ts'
-import { rightsWithin } from '../kernel/rights.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tools.ts'
@@ -43,7 +41,7 @@ export async function settleChildren(session: Session, calls: readonly PendingCa
 type Refusal = { message: string; blocked: BlockedReason | null }
 
 async function spawn(session: Session, call: PendingCall, id: string): Promise<Refusal | null> {
-  const { run, agent, settings, deps } = session
+  const { run, settings, deps } = session
   const args: SpawnAgentArguments = spawnAgentArguments.parse(call.args)
   const depth = run.depth + 1
   if (depth > settings.spawn_depth_limit) {
@@ -66,15 +64,14 @@ async function spawn(session: Session, call: PendingCall, id: string): Promise<R
       timeoutMs: args.timeout ?? child.default_timeout,
       parentRunId: run.id,
       ancestors: [...run.ancestors, run.id],
-      rights: { ...rightsOf(session, agent) },
+      rights: { ...session.rights },
+      chainDepth: run.chain_depth,
     },
   )
   await fault('spawn.after_insert')
   // Cancelled or taken over: the next guard, or the next append, says which.
   return isSpawned ? null : { message: 'The run was stopped before the agent was started.', blocked: null }
 }
-
-const rightsOf = ({ run }: Session, agent: Agent) => rightsWithin(run.rights, agent)
 
 function resultOf({ id, status, summary, errorMessage }: ChildOutcome): Record<string, unknown> {
   return { run_id: id, status, summary, error_message: errorMessage }

@@ -5,6 +5,7 @@ import { explainFailure } from '../db/failures.ts'
 import type { ClaimedRun, Settlement } from '../journal/claim.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
+import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { cancelled, type End, failed, stopped, waiting } from './end.ts'
 import { loadState } from './load-state.ts'
@@ -131,18 +132,19 @@ async function openSession(
   }
   if (!definition) return close(failed('AGENT_DELETED', 'The agent of this run was deleted.', state.text || null))
   const { agent, settings } = definition
+  const rights = rightsWithin(run.rights, agent)
   const choice = agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
   const [model, prompt, stage] = await Promise.all([
     deps.resolveModel(choice),
     agent.prompt_id === null ? agent.prompt : deps.resolvePrompt(run.project_id, agent.prompt_id),
-    stageTools(deps, agent, state.stage),
+    stageTools(deps, agent, state.stage, rights.mode),
   ])
   if (!model) return close(failed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
   if (agent.prompt_id !== null && prompt === null) {
     return close(failed('PROMPT_MISSING', `There is no prompt called "${agent.prompt_id}".`, null))
   }
   if ('missing' in stage) return close(missingTools(stage.missing))
-  const parts = { run, agent, settings, state, control, deps, model: model satisfies Model }
+  const parts = { run, agent, settings, rights, state, control, deps, model: model satisfies Model }
   return { ...parts, stage: stage.tools, prompt: prompt || roleText(agent.role), claimedAtMs, reserved: run.reserved }
 }
 
@@ -153,7 +155,7 @@ const missingTools = (names: readonly string[]): End =>
 
 /** False: its tools do not exist, and the run has ended. */
 async function enterStage(session: Session): Promise<boolean> {
-  const stage = await stageTools(session.deps, session.agent, session.state.stage)
+  const stage = await stageTools(session.deps, session.agent, session.state.stage, session.rights.mode)
   if ('missing' in stage) {
     await leave(session, missingTools(stage.missing))
     return false

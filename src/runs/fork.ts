@@ -18,6 +18,7 @@ interface Source {
   base_run_id: string | null
   base_seq: number | null
   rights: Record<string, unknown>
+  chain_depth: number
 }
 
 /** A new run that starts from that point of the journal; the original is not touched. */
@@ -41,6 +42,7 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
     timeoutMs: fork.agent_id ? agent.default_timeout : source.timeout,
     forkedFrom: runId,
     rights: source.rights,
+    chainDepth: source.chain_depth,
     base,
   })
   return getRun(db, projectId, id)
@@ -48,7 +50,7 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
 
 async function readSource(db: Db, projectId: string, runId: string): Promise<Source | null> {
   const { rows } = await db.query<Source>(
-    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights
+    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights, chain_depth
      from agent_runs where id = $1 and project_id = $2`,
     [runId, projectId],
   )

@@ -18,6 +18,7 @@ interface PausedRow {
   timeout: number | null
   last_seq: number
   rights: Record<string, unknown>
+  chain_depth: number
 }
 
 /**
@@ -43,6 +44,7 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     timeoutMs,
     resumedFrom: runId,
     rights: paused.rights,
+    chainDepth: paused.chain_depth,
     base: { runId, seq: paused.last_seq, steps: paused.step_count },
   })
   return getRun(db, projectId, id)
@@ -57,7 +59,7 @@ const given = ({ max_steps, timeout }: ResumeInput) => ({
 
 async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
   const { rows } = await db.query<PausedRow>(
-    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights
+    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, chain_depth
      from agent_runs where id = $1 and project_id = $2 for update`,
     [runId, projectId],
   )

@@ -1,6 +1,6 @@
 // A run in the hands of its owner: its row as claimed, the definitions it follows, where it stands, and how it writes.
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
-import type { Pool } from '../db/pool.ts'
+import type { Db, Pool } from '../db/pool.ts'
 import type { Appended, Journal, OpenAppend } from '../journal/append.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import type { Append } from '../journal/entries.ts'
@@ -9,7 +9,8 @@ import type { Agent, ModelChoice } from '../kernel/agent.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Model } from '../kernel/model-call.ts'
 import type { Settings } from '../kernel/project.ts'
-import type { StepUsage } from '../kernel/run.ts'
+import type { Rights } from '../kernel/rights.ts'
+import type { BlockedReason, StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { Tool } from '../kernel/tool.ts'
 import type { RunControl } from './run-control.ts'
@@ -34,7 +35,32 @@ export interface RunDeps {
   /** Before the first retry of a model call; each further one waits twice as long. */
   firstBackoffMs?: number
   askHuman: AskHuman
+  /** Carries out a tool that changes our own tables, within the transaction that journals it. */
+  write: WriteCallTool
 }
+
+export interface WriteCall {
+  name: string
+  args: unknown
+  /** The same for every attempt of the same call. */
+  key: string
+  projectId: string
+  runId: string
+  agentId: string
+  rights: Rights
+  /** Of the changes that this run makes. */
+  depth: number
+}
+
+export interface WriteResult {
+  result: unknown
+  isError: boolean
+  blocked: BlockedReason | null
+  /** Runs were started: somebody may take them. */
+  hasStarted: boolean
+}
+
+export type WriteCallTool = (tx: Db, call: WriteCall) => Promise<WriteResult>
 
 /** Makes the task that asks people, once per id, and reads the answer where there is one. */
 export interface AskHuman {
@@ -57,6 +83,8 @@ export interface Session {
   model: Model
   stage: StageTools
   prompt: string
+  /** What this run may do: its agent's rights within those of the run that started it. */
+  rights: Rights
   claimedAtMs: number
   /** Reserved of the agent's allocation for the call under way. */
   reserved: number
@@ -75,6 +103,17 @@ export class RunLost extends Error {}
 /** Commits the events, then lets them become part of where the run stands. */
 export async function append(session: Session, events: readonly RunEvent[], change?: RunChange): Promise<void> {
   apply(session, events, await session.deps.journal.append(entryOf(session, events, change)))
+}
+
+/** Commits what `work` writes together with the event it answers: both or neither. */
+export async function appendWritten(session: Session, work: (tx: Db) => Promise<RunEvent>): Promise<void> {
+  const { journal, pool } = session.deps
+  let event: RunEvent | null = null
+  const appended = await journal.appendAfter(pool, async (tx) => {
+    event = await work(tx)
+    return entryOf(session, [event], undefined)
+  })
+  apply(session, event ? [event] : [], appended)
 }
 
 export interface OpenCommit extends Pick<OpenAppend, 'taken' | 'join'> {

@@ -11,6 +11,7 @@ import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
 import { type PendingCall, pendingCall } from './run-state.ts'
 import { append, openAppend, remainingMs, type Session } from './session.ts'
+import { settleWrites } from './settle-writes.ts'
 import { toEvent } from './tool-result.ts'
 
 const MOST_AT_ONCE = 16
@@ -36,6 +37,11 @@ export async function settleCalls(session: Session): Promise<Settled> {
   const ofRun = pending.filter((one) => one.effect === 'run')
   const spawns = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'spawn_agent')
   const questions = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'ask_human')
+  const writes = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'write')
+  const nobodys = ofRun.filter((one) => !stage.byName.has(one.name))
+  if (nobodys.length > 0) await append(session, nobodys.map(toolGone))
+  if (writes.length > 0) await settleWrites(session, writes)
+  if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
   const openChildren = spawns.length > 0 ? await settleChildren(session, spawns) : 0
   const openQuestions = questions.length > 0 ? await settleQuestions(session, questions) : 0
   if (unknown && openChildren + openQuestions === 0) return { next: 'outcome_unknown', callId: unknown.id }
@@ -107,7 +113,7 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
   const tool = stage.byName.get(call.name)
   if (signal.cause() === 'deadline') return timedOut(call, null)
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return null
-  if (tool?.kind !== 'call') return toEvent(call, { error: `There is no tool called "${call.name}" any more.` }, true)
+  if (tool?.kind !== 'call') return toolGone(call)
   await fault('tool.before')
   call.hasBegun = true
   const startedAt = Date.now()
@@ -124,6 +130,9 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
   }
   return event
 }
+
+const toolGone = (call: PendingCall): RunEvent =>
+  toEvent(call, { error: `There is no tool called "${call.name}" any more.` }, true)
 
 function execute(session: Session, tool: CallTool, call: PendingCall, signal: CallSignal) {
   const { run, settings, deps } = session

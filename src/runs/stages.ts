@@ -1,5 +1,6 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import type { Agent } from '../kernel/agent.ts'
+import type { ExecutionMode } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { completed, type End } from './end.ts'
@@ -30,12 +31,14 @@ export async function stageTools(
   deps: Pick<RunDeps, 'resolveTools'>,
   agent: Agent,
   stage: number,
+  mode: ExecutionMode,
 ): Promise<{ tools: StageTools } | { missing: string[] }> {
   const own = agent.flow_type === 'sequential' ? agent.steps[stage]?.tools : undefined
   const names = [...(own ?? agent.tools)]
   if (agent.flow_type === 'loop' && !names.includes('finish_loop')) names.push('finish_loop')
-  const { tools, missing } = await deps.resolveTools(agent.project_id, names)
-  if (missing.length > 0) return { missing }
+  const resolved = await deps.resolveTools(agent.project_id, names)
+  if (resolved.missing.length > 0) return { missing: resolved.missing }
+  const tools = resolved.tools.map((tool) => (tool.kind === 'write' ? tool.inMode(mode) : tool))
   const byName = new Map<string, Tool>(tools.map((tool) => [tool.name, tool]))
   return { tools: { index: stage, byName, faces: tools.map(faceOf) } }
 }

@@ -10,15 +10,19 @@ import { watchOthers } from '../../src/journal/watch-others.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
+import { createGraphReaders } from '../../src/objects/object-tools.ts'
+import { createObjectWriter } from '../../src/objects/write-objects.ts'
 import { createRunStarter } from '../../src/runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import type { Cipher } from '../../src/secrets/cipher.ts'
 import { createAskHuman } from '../../src/tasks/ask-human.ts'
+import { createWriteTools, writeTools } from '../../src/tasks/write-tools.ts'
 import { createHttpFetchTool } from '../../src/tools/http-fetch.ts'
 import { createMcp } from '../../src/tools/mcp.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
 import { followAgent } from '../../src/triggers/follow-agent.ts'
+import { reactions } from '../../src/triggers/reactions.ts'
 import { atEnd } from './at-end.ts'
 import type { TestDatabase } from './database.ts'
 
@@ -46,8 +50,9 @@ export async function createTestServices(
   const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
   const egress = createEgress({ allow: [] })
   const mcp = createMcp({ pool, cipher, egress, log, commandPath: '/usr/bin:/bin', pingTimeoutMs: 300 })
+  const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) })
   const registry = createToolRegistry({
-    builtIns: [...runTools, createHttpFetchTool(egress)],
+    builtIns: [...runTools, ...writeTools, ...createGraphReaders(pool), createHttpFetchTool(egress)],
     appTools: tools,
     mcp,
   })
@@ -71,6 +76,7 @@ export async function createTestServices(
     journal,
     hub,
     soFar: (runId) => texts.soFar(runId),
+    writer,
     starter: createRunStarter(pool),
     agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
     mcp,
@@ -106,6 +112,7 @@ export async function createTestServices(
         resolveTools: (projectId, names) => registry.resolve(projectId, names),
         resolvePrompt: async () => null,
         askHuman: createAskHuman({ pool }),
+        write: createWriteTools({ writer }),
       },
     })
   }

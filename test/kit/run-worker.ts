@@ -15,14 +15,18 @@ import { systemActor } from '../../src/kernel/principal.ts'
 import type { SettingsPatch } from '../../src/kernel/project.ts'
 import type { Run, Step } from '../../src/kernel/run.ts'
 import type { CallTool, Tool } from '../../src/kernel/tool.ts'
+import { createGraphReaders } from '../../src/objects/object-tools.ts'
+import { createObjectWriter, type ObjectWriter } from '../../src/objects/write-objects.ts'
 import { getRun } from '../../src/runs/read-runs.ts'
 import type { AskHuman } from '../../src/runs/session.ts'
 import { startRun } from '../../src/runs/start.ts'
 import { listSteps } from '../../src/runs/steps.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
+import { createWriteTools, writeTools } from '../../src/tasks/write-tools.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
 import { followAgent } from '../../src/triggers/follow-agent.ts'
+import { reactions } from '../../src/triggers/reactions.ts'
 import { atEnd } from './at-end.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { insertProject } from './runs.ts'
@@ -38,6 +42,7 @@ export interface TestRuns extends TestDatabase {
   journal: Journal
   hub: Hub
   worker: RunWorker
+  writer: ObjectWriter
   /** A model by its name; `script` is the default of agents made here. */
   models: Map<string, Model>
   createAgent(input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
@@ -71,7 +76,8 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
   const log = options.log ?? silentLog
   const hub = createHub()
   const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
-  const registry = createToolRegistry({ builtIns: runTools as Tool[], appTools: options.tools ?? [], mcp: null })
+  const registry = createToolRegistry({ builtIns: [...runTools, ...writeTools, ...createGraphReaders(pool)] as Tool[], appTools: options.tools ?? [], mcp: null })
+  const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) })
   const worker = await startRunWorker({
     url,
     pool,
@@ -89,6 +95,7 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
       resolvePrompt: async () => null,
       firstBackoffMs: 1,
       askHuman: options.askHuman ?? nobodyAnswers,
+      write: createWriteTools({ writer }),
     },
   })
   const others = watchOthers({ db: pool, hub, log })
@@ -125,6 +132,7 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
     journal,
     hub,
     worker,
+    writer,
     models,
     createAgent: (input = {}) =>
       inTransaction(pool, (tx) =>

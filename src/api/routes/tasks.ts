@@ -2,13 +2,26 @@ import { z } from 'zod'
 import type { Db, Pool } from '../../db/pool.ts'
 import { wakeWaiting } from '../../journal/wake.ts'
 import { idField, pageOf } from '../../kernel/fields.ts'
-import { isResolved, type Task, taskInput, taskKinds, taskPatch, taskSchema, taskStatuses } from '../../kernel/task.ts'
+import {
+  approvalResultSchema,
+  isResolved,
+  rejectInput,
+  type Task,
+  taskIds,
+  taskInput,
+  taskKinds,
+  taskPatch,
+  taskSchema,
+  taskStatuses,
+} from '../../kernel/task.ts'
+import type { ObjectWriter } from '../../objects/write-objects.ts'
+import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
 import { createTask, getTask, listTasks } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
 import { actorOf } from '../auth.ts'
 import type { Create } from '../idempotency.ts'
 import type { App } from '../server.ts'
-import { answers, listQuery, pathId, projectParams, requireId } from '../shapes.ts'
+import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../shapes.ts'
 
 const tags = ['Tasks']
 const taskParams = z.strictObject({ id: pathId, taskId: pathId })
@@ -20,7 +33,7 @@ const taskQuery = listQuery.extend({
 
 export function addTaskRoutes(
   app: App,
-  { pool, create, onReady }: { pool: Pool; create: Create; onReady: () => void },
+  { pool, create, writer, onReady }: { pool: Pool; create: Create; writer: ObjectWriter; onReady: () => void },
 ): void {
   app.post(
     '/api/projects/:id/tasks',
@@ -85,6 +98,69 @@ export function addTaskRoutes(
       })
       if (isAnswered(task)) onReady()
       return task
+    },
+  )
+
+  app.post(
+    '/api/projects/:id/tasks/approve',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags,
+        summary: 'Approve several suggestions, each by itself',
+        params: projectParams,
+        body: taskIds,
+        response: answers(200, approvalResultSchema),
+      },
+    },
+    async (request) => {
+      const actor = actorOf(request)
+      const { results, started } = await approveMany(pool, writer, request.body.ids, {
+        projectId: request.params.id,
+        actor,
+      })
+      if (started > 0) onReady()
+      return { results }
+    },
+  )
+
+  app.post(
+    '/api/projects/:id/tasks/:taskId/approve',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags,
+        summary: "Approve a suggestion: its changes are made in the agent's name",
+        params: taskParams,
+        body: emptyBody,
+        response: answers(200, taskSchema),
+      },
+    },
+    async (request) => {
+      const taskId = requireId(request.params.taskId, 'task')
+      const decision = { projectId: request.params.id, taskId, actor: actorOf(request) }
+      const { task, started } = await approveSuggestion(pool, writer, decision)
+      if (started > 0) onReady()
+      return task
+    },
+  )
+
+  app.post(
+    '/api/projects/:id/tasks/:taskId/reject',
+    {
+      config: { access: 'member' },
+      schema: {
+        tags,
+        summary: 'Reject a suggestion: nothing changes',
+        params: taskParams,
+        body: rejectInput,
+        response: answers(200, taskSchema),
+      },
+    },
+    (request) => {
+      const taskId = requireId(request.params.taskId, 'task')
+      const reason = request.body?.reason
+      return rejectSuggestion(pool, { projectId: request.params.id, taskId, actor: actorOf(request), reason })
     },
   )
 }

@@ -1,0 +1,47 @@
+import { explainFailure } from '../db/failures.ts'
+import { fault } from '../kernel/fault.ts'
+import type { PendingCall } from './run-state.ts'
+import { append, appendWritten, type Session } from './session.ts'
+import { toEvent } from './tool-result.ts'
+
+/**
+ * Calls that change what Muster itself keeps, one after the other in the order the model asked for them. Each is
+ * committed together with its result, so a crash leaves both or neither and nobody has to ask what became of it.
+ */
+export async function settleWrites(session: Session, calls: readonly PendingCall[]): Promise<void> {
+  const { control, deps, run } = session
+  for (const call of calls) {
+    if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return
+    await fault('tool.before')
+    await write(session, call)
+  }
+}
+
+async function write(session: Session, call: PendingCall): Promise<void> {
+  const { run, rights, deps } = session
+  const startedAt = Date.now()
+  let hasStarted = false
+  try {
+    await appendWritten(session, async (tx) => {
+      const written = await deps.write(tx, {
+        name: call.name,
+        args: call.args,
+        key: call.key,
+        projectId: run.project_id,
+        runId: run.id,
+        agentId: run.agent_id,
+        rights,
+        depth: run.chain_depth,
+      })
+      hasStarted = written.hasStarted
+      await fault('tool.after_effect_before_commit')
+      return toEvent(call, written.result, written.isError, startedAt, written.blocked)
+    })
+  } catch (error) {
+    // What no column takes (NUL, half a surrogate pair) is the model's to mend; everything else is ours.
+    if (explainFailure(error)?.code !== 'INVALID_REQUEST') throw error
+    const message = 'A value in the arguments cannot be stored: leave out NUL and broken characters.'
+    await append(session, [toEvent(call, { error: message }, true, startedAt)])
+  }
+  if (hasStarted) deps.onReady()
+}

@@ -1,0 +1,152 @@
+// Suggestions: changes that an agent may not make by itself. People see exactly what would change, and what they decide
+// holds for exactly that.
+import { recordAudit } from '../audit/record.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { conflict, MusterError } from '../kernel/errors.ts'
+import { fault } from '../kernel/fault.ts'
+import type { Actor } from '../kernel/principal.ts'
+import { isResolved, type Task } from '../kernel/task.ts'
+import { byAgent } from '../objects/author.ts'
+import { relate } from '../objects/relationships.ts'
+import { changeOf } from '../objects/suggested-change.ts'
+import type { ObjectWriter } from '../objects/write-objects.ts'
+import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
+
+interface Approved {
+  task: Task
+  /** How many runs the changes set off. */
+  started: number
+}
+
+/** Applied once, in the agent's name. Where the graph has moved on since, nothing is applied and the task says so. */
+export async function approveSuggestion(
+  pool: Pool,
+  writer: ObjectWriter,
+  { projectId, taskId, actor }: { projectId: string; taskId: string; actor: Actor },
+): Promise<Approved> {
+  const outcome = await inTransaction(pool, async (tx): Promise<Approved | MusterError> => {
+    const { task, depth } = await lockSuggestion(tx, projectId, taskId)
+    await tx.query('savepoint before_changes')
+    const applied = await apply(tx, writer, { projectId, task, depth, actor })
+    if ('stale' in applied) {
+      await tx.query('rollback to savepoint before_changes')
+      await markStale(tx, taskId, applied.stale)
+      return conflict(`${applied.stale} Reject this suggestion, or let the agent make a new one.`)
+    }
+    await fault('approval.after_decision_before_apply')
+    const approved = await resolve(tx, task, { status: 'completed', result: { applied: applied.changes } })
+    await note(tx, 'task.approve', actor, projectId, taskId)
+    return { task: approved, started: applied.started }
+  })
+  if (outcome instanceof Error) throw outcome
+  return outcome
+}
+
+export interface Verdict {
+  id: string
+  ok: boolean
+  error?: { code: string; message: string }
+}
+
+/** Each by itself: one that cannot be applied holds up no other. An id that is named twice is decided once. */
+export async function approveMany(
+  pool: Pool,
+  writer: ObjectWriter,
+  ids: readonly string[],
+  { projectId, actor }: { projectId: string; actor: Actor },
+): Promise<{ results: Verdict[]; started: number }> {
+  const results: Verdict[] = []
+  let started = 0
+  for (const id of new Set(ids)) {
+    try {
+      started += (await approveSuggestion(pool, writer, { projectId, taskId: id, actor })).started
+      results.push({ id, ok: true })
+    } catch (error) {
+      if (!(error instanceof MusterError)) throw error
+      results.push({ id, ok: false, error: { code: error.code, message: error.message } })
+    }
+  }
+  return { results, started }
+}
+
+export async function rejectSuggestion(
+  pool: Pool,
+  { projectId, taskId, actor, reason }: { projectId: string; taskId: string; actor: Actor; reason: string | undefined },
+): Promise<Task> {
+  return inTransaction(pool, async (tx) => {
+    const { task } = await lockSuggestion(tx, projectId, taskId)
+    const rejected = await resolve(tx, task, { status: 'rejected', result: reason === undefined ? null : { reason } })
+    await note(tx, 'task.reject', actor, projectId, taskId)
+    return rejected
+  })
+}
+
+/** The task as it stands, nobody else's until the transaction ends. */
+async function lockSuggestion(tx: Db, projectId: string, taskId: string): Promise<{ task: Task; depth: number }> {
+  const { rows } = await tx.query<TaskRow & { chain_depth: number }>(
+    `select ${TASK_COLUMNS}, chain_depth from tasks where id = $1 and project_id = $2 for update`,
+    [taskId, projectId],
+  )
+  const task = onlyTask(rows)
+  if (task.kind !== 'suggestion')
+    throw conflict(`This is no suggestion but ${task.kind}: it cannot be approved or rejected.`)
+  if (isResolved(task.status)) throw conflict(`This suggestion is ${task.status} already.`)
+  return { task, depth: rows[0]?.chain_depth ?? 0 }
+}
+
+type Applied = { changes: Record<string, unknown>[]; started: number } | { stale: string }
+
+async function apply(
+  tx: Db,
+  writer: ObjectWriter,
+  { projectId, task, depth, actor }: { projectId: string; task: Task; depth: number; actor: Actor },
+): Promise<Applied> {
+  const author = byAgent(task.created_by.id ?? '', { runId: task.run_id, depth, approver: actor })
+  const changes: Record<string, unknown>[] = []
+  let started = 0
+  for (const suggested of task.changes ?? []) {
+    const change = changeOf(suggested)
+    if (change.op === 'relate') {
+      const outcome = await relate(tx, { projectId, change, author })
+      if (outcome.kind === 'missing') return { stale: 'An object that was to be related is gone.' }
+      if (outcome.kind === 'taken') return { stale: 'These objects have been related meanwhile.' }
+      changes.push({ op: 'relate', relationship_id: outcome.relationship.id })
+      continue
+    }
+    const outcome = await writer.writeIn(tx, { projectId, change, author })
+    if (outcome.kind === 'missing') return { stale: 'The object was deleted meanwhile.' }
+    if (outcome.kind === 'moved') {
+      const from = suggested.base_version
+      return { stale: `The object has moved from version ${from} to ${outcome.version} since this was suggested.` }
+    }
+    if (outcome.kind === 'taken') return { stale: 'There is an object of this type and key by now.' }
+    changes.push({ op: change.op, object_id: outcome.object.id, version: outcome.object.version })
+    if (outcome.kind === 'written') started += outcome.started
+  }
+  return { changes, started }
+}
+
+/** It stays open: it can be rejected, and nobody is told twice that it could be approved. */
+async function markStale(tx: Db, taskId: string, why: string): Promise<void> {
+  await tx.query(
+    `update tasks set metadata = metadata || jsonb_build_object('stale', true, 'stale_reason', $2::text) where id = $1`,
+    [taskId, why],
+  )
+}
+
+async function resolve(
+  tx: Db,
+  { id }: Task,
+  { status, result }: { status: 'completed' | 'rejected'; result: unknown },
+): Promise<Task> {
+  const { rows } = await tx.query<TaskRow>(
+    `update tasks set status = $2, result = $3, completed_at = muster.now() where id = $1 returning ${TASK_COLUMNS}`,
+    [id, status, result === null ? null : JSON.stringify(result)],
+  )
+  return onlyTask(rows)
+}
+
+async function note(tx: Db, action: string, actor: Actor, projectId: string, taskId: string): Promise<void> {
+  await recordAudit(tx, { action, actor, projectId, targetType: 'task', targetId: taskId })
+}

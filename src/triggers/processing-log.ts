@@ -1,0 +1,87 @@
+// What reacting agents were given to do. Entries are made by the change itself (reactions.ts) and follow their run by a
+// trigger of the database, in the commit that moves the run; here they are read, tried again and given up.
+import { recordAudit } from '../audit/record.ts'
+import { listPage, type PageQuery } from '../db/list-page.ts'
+import type { Db } from '../db/pool.ts'
+import { conflict, notFound } from '../kernel/errors.ts'
+import type { Page } from '../kernel/fields.ts'
+import { newId } from '../kernel/id.ts'
+import type { ProcessingEntry } from '../kernel/object.ts'
+import type { Actor } from '../kernel/principal.ts'
+import { reactionInput } from './reactions.ts'
+
+const COLUMNS = `id, agent_id, graph_object_id, object_version, event_type, status, run_id, error_message, created_at,
+  started_at, completed_at`
+type Instants = 'created_at' | 'started_at' | 'completed_at'
+type EntryRow = Omit<ProcessingEntry, Instants> & { [Field in Instants]: Date | null }
+
+export async function listEntries(
+  db: Db,
+  agentId: string,
+  { status = null }: { status?: ProcessingEntry['status'] | null | undefined },
+  query: PageQuery,
+): Promise<Page<ProcessingEntry>> {
+  return listPage<EntryRow, ProcessingEntry>(db, {
+    sql: `select ${COLUMNS} from processing_log where agent_id = $1 and ($2::text is null or status = $2)`,
+    values: [agentId, status],
+    query,
+    toItem: toEntry,
+  })
+}
+
+const RETRIED = ['failed', 'abandoned', 'skipped']
+
+/** The same entry with a new run, on the object as it was then. A run that was given up cannot come back to it. */
+export async function retryEntry(
+  tx: Db,
+  { projectId, agentId, entryId, actor }: { projectId: string; agentId: string; entryId: string; actor: Actor },
+): Promise<ProcessingEntry> {
+  const { rows } = await tx.query<EntryRow>(
+    `select ${COLUMNS} from processing_log where id = $1 and agent_id = $2 and project_id = $3 for update`,
+    [entryId, agentId, projectId],
+  )
+  const entry = rows[0]
+  if (!entry) throw notFound('entry of the processing log')
+  if (!RETRIED.includes(entry.status))
+    throw conflict(`Only ${RETRIED.join(', ')} entries are retried; this one is ${entry.status}.`)
+  const runId = newId()
+  const { rowCount } = await tx.query(START_AGAIN, [entryId, runId])
+  if (!rowCount) throw conflict('The agent is disabled. Enable it first.')
+  const { rows: retried } = await tx.query<EntryRow>(
+    `update processing_log set status = 'pending', run_id = $2, error_message = null, started_at = null,
+       completed_at = null, working_since = null
+     where id = $1 returning ${COLUMNS}`,
+    [entryId, runId],
+  )
+  await recordAudit(tx, {
+    action: 'processing.retry',
+    actor,
+    projectId,
+    targetType: 'processing_entry',
+    targetId: entryId,
+    details: { run_id: runId, was: entry.status },
+  })
+  return toEntry(retried[0] ?? entry)
+}
+
+const START_AGAIN = `
+  with change as (
+    select o.id, o.type, o.key, v.properties, v.version, v.actor_type, v.actor_id, l.event_type as event
+    from processing_log l join objects o on o.id = l.graph_object_id
+    join object_versions v on v.object_id = o.id and v.version = l.object_version
+    where l.id = $1
+  )
+  insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, entry_id, chain_depth)
+  select $2::uuid, a.project_id, a.id, jsonb_build_object('type', 'reaction', 'entry_id', l.id), ${reactionInput('change')},
+    a.max_steps, a.default_timeout, l.id, l.depth + 1
+  from processing_log l join agents a on a.id = l.agent_id and a.enabled and a.deleted_at is null cross join change
+  where l.id = $1`
+
+function toEntry(row: EntryRow): ProcessingEntry {
+  return {
+    ...row,
+    created_at: row.created_at?.toISOString() ?? '',
+    started_at: row.started_at?.toISOString() ?? null,
+    completed_at: row.completed_at?.toISOString() ?? null,
+  }
+}
