@@ -2,25 +2,44 @@ import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import { sealAudit } from '../audit/seal.ts'
 import type { Pool } from '../db/pool.ts'
 import { pruneIdentity } from '../identity/prune.ts'
+import type { Journal } from '../journal/append.ts'
 import { pruneLiveText } from '../journal/live-text.ts'
 import { pruneRuns } from '../journal/prune-runs.ts'
 import type { Log } from '../kernel/log.ts'
+import { abandonStuck } from '../triggers/abandon-stuck.ts'
+import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
 
 const PRUNE_EVERY_MS = 10 * 60_000
 const SEAL_EVERY_MS = 1_000
+const LOOK_FOR_STUCK_EVERY_MS = 1_000
 
 export interface Housekeeping {
   /** Ends the rounds; what has been written by now is sealed before it returns. */
   stop(): Promise<void>
 }
 
-/** What has lapsed is removed every ten minutes, what was audited is sealed every second. Several processes may do it. */
-export function startHousekeeping(pool: Pool, log: Log): Housekeeping {
+/**
+ * What has lapsed is removed every ten minutes; what was audited is sealed, and what is stuck is given up, every second.
+ * Several processes may do it.
+ */
+export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)
   const prune = (): Promise<unknown> =>
-    Promise.all([pruneIdentity(pool), pruneIdempotencyKeys(pool), pruneRuns(pool), pruneLiveText(pool)])
+    Promise.all([
+      pruneIdentity(pool),
+      pruneIdempotencyKeys(pool),
+      pruneRuns(pool),
+      pruneLiveText(pool),
+      pruneDeliveries(pool),
+    ])
   const rounds = [
     repeat('the audit log will be sealed later', seal, SEAL_EVERY_MS, log),
+    repeat(
+      'entries that are stuck will be given up later',
+      () => abandonStuck({ pool, journal }),
+      LOOK_FOR_STUCK_EVERY_MS,
+      log,
+    ),
     repeat('what has lapsed will be removed later', prune, PRUNE_EVERY_MS, log),
   ]
   return {
