@@ -14,6 +14,7 @@ import {
   send,
   stranger,
 } from '../../test/kit/bad-requests.ts'
+import { createHook } from '../../test/kit/hooks.ts'
 import { newId } from '../kernel/id.ts'
 
 const kit = await createTestApp({ signInLimit: 0 })
@@ -26,7 +27,11 @@ const member = await kit.call<{ id: string }>(`POST /api/projects/${project.id}/
 })
 await kit.pool.query(`insert into providers (name, kind, source) values ('offline', 'offline', 'built-in')`)
 
+const hook = await createHook(kit, project.id)
+const manual = await kit.createAgent(project.id)
+
 const base = `/api/projects/${project.id}`
+const hooks = `${base}/agents/${hook.agentId}/hooks`
 const key = { name: 'k', role: 'viewer' }
 const deep = (depth: number): string => `{"name":${'['.repeat(depth)}${']'.repeat(depth)}}`
 
@@ -389,6 +394,30 @@ const rows: BadRequest[] = [
     body: { name: 'a', password: 'short' },
     ...invalid,
   },
+  // Hooks; what senders send is in hook-deliveries.test.ts
+  { name: 'a hook without a name', request: `POST ${hooks}`, body: {}, ...invalid },
+  { name: 'a hook with a blank name', request: `POST ${hooks}`, body: { name: ' ' }, ...invalid },
+  { name: 'a hook with a secret of its own', request: `POST ${hooks}`, body: { name: 'x', secret: 'x' }, ...invalid },
+  { name: 'something to say to a rotation', request: `POST ${hook.path}/rotate`, body: { secret: 'x' }, ...invalid },
+  { name: 'a made-up cursor of hooks', request: `GET ${hooks}?cursor=abc`, ...invalid },
+  {
+    name: 'a hook of an unknown agent',
+    request: `POST ${base}/agents/${newId()}/hooks`,
+    body: { name: 'x' },
+    ...missing,
+  },
+  { name: 'a hook of a malformed agent', request: `POST ${base}/agents/1/hooks`, body: { name: 'x' }, ...missing },
+  { name: 'a malformed hook id', request: `DELETE ${hooks}/1`, ...missing },
+  { name: 'an unknown hook to rotate', request: `POST ${hooks}/${newId()}/rotate`, ...missing },
+  {
+    name: 'a hook of an agent that people trigger',
+    request: `POST ${base}/agents/${manual.id}/hooks`,
+    body: { name: 'x' },
+    ...conflict,
+  },
+  { name: 'a key instead of the secret of a hook', request: `POST /hooks/${hook.id}`, body: {}, ...stranger },
+  { name: 'a delivery to nowhere', request: 'POST /hooks/1', body: {}, ...missing },
+  { name: 'a hook that is read', request: `GET /hooks/${hook.id}`, status: 405, code: 'METHOD_NOT_ALLOWED' },
 ]
 
 test('there are at least 60 rows', () => assert.ok(rows.length >= 60, `${rows.length}`))

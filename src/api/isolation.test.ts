@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
+import { createHook } from '../../test/kit/hooks.ts'
 import { signInByLink } from '../../test/kit/people.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
+import type { Hook } from '../kernel/hook.ts'
 import { newId } from '../kernel/id.ts'
 
 const kit = await createTestApp()
@@ -15,8 +17,9 @@ const theirMember = await kit.call<{ id: string }>(`POST /api/projects/${theirs.
   body: { email: 'someone@example.com', role: 'viewer' },
 })
 const me = await signInByLink(kit, { member: { projectId: mine.id, role: 'admin' } })
-const theirAgent = await kit.createAgent(theirs.id, { name: 'their agent' })
-const myAgent = await kit.createAgent(mine.id)
+const theirHook = await createHook(kit, theirs.id, { name: 'their agent' })
+const theirAgent = { id: theirHook.agentId }
+const myAgent = await kit.createAgent(mine.id, { trigger_type: 'webhook' })
 const [theirRun = ''] = await insertRuns(kit.pool, theirs.id, 1)
 const [myRun = ''] = await insertRuns(kit.pool, mine.id, 1)
 const started = { kind: 'run.started', data: {} }
@@ -70,6 +73,13 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
   { route: (id) => `PATCH /api/projects/${mine.id}/agents/${id}`, theirs: theirAgent.id, body: { name: 'stolen' } },
   { route: (id) => `DELETE /api/projects/${mine.id}/agents/${id}`, theirs: theirAgent.id },
   { route: (id) => `POST /api/projects/${mine.id}/agents/${id}/trigger`, theirs: theirAgent.id, body: { input: 'x' } },
+  { route: (id) => `GET /api/projects/${id}/agents/${theirAgent.id}/hooks`, theirs: theirs.id },
+  { route: (id) => `GET /api/projects/${mine.id}/agents/${id}/hooks`, theirs: theirAgent.id },
+  { route: (id) => `POST /api/projects/${mine.id}/agents/${id}/hooks`, theirs: theirAgent.id, body: { name: 'x' } },
+  { route: (id) => `DELETE /api/projects/${mine.id}/agents/${id}/hooks/${theirHook.id}`, theirs: theirAgent.id },
+  { route: (id) => `DELETE /api/projects/${mine.id}/agents/${myAgent.id}/hooks/${id}`, theirs: theirHook.id },
+  { route: (id) => `POST /api/projects/${mine.id}/agents/${id}/hooks/${theirHook.id}/rotate`, theirs: theirAgent.id },
+  { route: (id) => `POST /api/projects/${mine.id}/agents/${myAgent.id}/hooks/${id}/rotate`, theirs: theirHook.id },
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}`, theirs: theirRun },
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/steps`, theirs: theirRun },
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/events`, theirs: theirRun },
@@ -187,12 +197,17 @@ test('nothing of theirs was changed by all that', async () => {
     const { items } = (await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/${list}`)).body
     assert.equal(items.length, count, list)
   }
+  const hooks = await kit.call<{ items: Hook[] }>(`GET /api/projects/${theirs.id}/agents/${theirAgent.id}/hooks`)
+  assert.deepEqual(
+    hooks.body.items.map(({ id, old_secret_until }) => [id, old_secret_until]),
+    [[theirHook.id, null]],
+  )
   assert.equal((await kit.call(`GET /api/projects/${theirs.id}/runs/${theirRun}`)).body.status, 'running')
   assert.equal((await kit.call(`GET /api/projects/${theirs.id}/tasks/${theirTask}`)).body.status, 'pending')
   const audit = await kit.call<{ items: { action: string }[] }>(`GET /api/projects/${theirs.id}/audit`)
   assert.deepEqual(
     audit.body.items.map((entry) => entry.action),
-    ['task.create', 'agent.create', 'member.invite', 'key.create', 'project.create'],
+    ['task.create', 'hook.create', 'agent.create', 'member.invite', 'key.create', 'project.create'],
   )
 })
 

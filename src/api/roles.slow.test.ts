@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
+import { createHook } from '../../test/kit/hooks.ts'
 import { signInByLink } from '../../test/kit/people.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
 import { newId } from '../kernel/id.ts'
@@ -19,6 +20,7 @@ interface Ground {
   invitation: string
   sessionId: string
   agentId: string
+  hookId: string
   /** Has ended with a pause, so that it can be resumed; its journal is whole. */
   runId: string
   taskId: string
@@ -181,6 +183,34 @@ const matrix: Row[] = [
     headers: { prefer: 'respond-async' },
     expect: [401, 403, 202, 202, 404, 404, 202],
   },
+  {
+    route: 'GET /api/projects/:id/agents/:agentId/hooks',
+    path: (ground) => project(`/agents/${ground.agentId}/hooks`)(ground),
+    expect: readable,
+  },
+  {
+    route: 'POST /api/projects/:id/agents/:agentId/hooks',
+    path: (ground) => project(`/agents/${ground.agentId}/hooks`)(ground),
+    body: () => ({ name: 'new' }),
+    expect: [401, 403, 403, 201, 404, 404, 201],
+  },
+  {
+    route: 'POST /api/projects/:id/agents/:agentId/hooks/:hookId/rotate',
+    path: (ground) => project(`/agents/${ground.agentId}/hooks/${ground.hookId}/rotate`)(ground),
+    expect: [401, 403, 403, 200, 404, 404, 200],
+  },
+  {
+    route: 'DELETE /api/projects/:id/agents/:agentId/hooks/:hookId',
+    path: (ground) => project(`/agents/${ground.agentId}/hooks/${ground.hookId}`)(ground),
+    expect: [401, 403, 403, 204, 404, 404, 204],
+  },
+  {
+    // Nobody's credentials open a hook, not even the instance admin's: only its own secret does.
+    route: 'POST /hooks/:hookId',
+    path: (ground) => `/hooks/${ground.hookId}`,
+    body: () => ({}),
+    expect: [401, 401, 401, 401, 401, 401, 401],
+  },
   { route: 'GET /api/projects/:id/runs', path: project('/runs'), expect: readable },
   ...['', '/steps', '/events'].map(
     (part): Row => ({
@@ -303,8 +333,10 @@ async function prepare(identity: Identity): Promise<{ ground: Ground; credential
   return { ground, credentials: await credentialsOf(identity, mine.id) }
 }
 
-async function prepareRuns(projectId: string): Promise<Pick<Ground, 'agentId' | 'runId' | 'taskId' | 'mcpServer'>> {
-  const { id: agentId } = await kit.createAgent(projectId)
+async function prepareRuns(
+  projectId: string,
+): Promise<Pick<Ground, 'agentId' | 'hookId' | 'runId' | 'taskId' | 'mcpServer'>> {
+  const { id: hookId, agentId } = await createHook(kit, projectId)
   const [runId = ''] = await insertRuns(kit.pool, projectId, 1)
   await kit.pool.query('update agent_runs set agent_id = $2 where id = $1', [runId, agentId])
   const events = [
@@ -319,7 +351,7 @@ async function prepareRuns(projectId: string): Promise<Pick<Ground, 'agentId' | 
      values ($1, $2, 'registered', 'http://127.0.0.1:1/mcp', true, '[]')`,
     [newId(), projectId],
   )
-  return { agentId, runId, taskId: task.body.id, mcpServer: 'registered' }
+  return { agentId, hookId, runId, taskId: task.body.id, mcpServer: 'registered' }
 }
 
 async function credentialsOf(identity: Identity, projectId: string): Promise<object> {
