@@ -12,6 +12,7 @@ import { silentLog } from '../../src/kernel/log.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { dumpRows } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
+import { signDelivery } from '../kit/hooks.ts'
 import { leaksOf } from '../kit/leaks.ts'
 import { startMcpHttp } from '../kit/mcp-http.ts'
 import { type Call, type Muster, postmasterPid, runMuster, startMuster } from '../kit/process.ts'
@@ -45,6 +46,8 @@ const secrets = {
   'session by link': '',
   'session by invitation': '',
   'session by password': '',
+  'secret of a hook': '',
+  'secret of a hook after its rotation': '',
   'invitation token': '',
   'sign-in token': '',
   'database password': '',
@@ -82,6 +85,7 @@ before(async () => {
   await usePeople(project)
   await useRuns(project)
   await useMcpServers(project)
+  await useHooks(project)
   await useEverythingElse(project)
   await failOnPurpose()
   await withClient(databaseUrl, async (db) => {
@@ -362,6 +366,41 @@ async function useMcpServers(project: string): Promise<void> {
   await ask(`POST ${path}/fixture/approve`)
   await ask(`POST ${path}`, { body: { name: 'doomed', url, headers } })
   await ask(`DELETE ${path}/doomed`)
+}
+
+async function useHooks(project: string): Promise<void> {
+  const model = { provider: 'offline', name: 'offline' }
+  const agent = { name: 'hooked', trigger_type: 'webhook', model }
+  const { body: made } = await muster.call<{ id: string }>(`POST /api/projects/${project}/agents`, { body: agent })
+  const path = `/api/projects/${project}/agents/${made.id}/hooks`
+  type Hook = { id: string; secret: string }
+  const keyed = { body: { name: control }, headers: { 'idempotency-key': 'once' } }
+  for (let times = 0; times < 2; times++) {
+    const hook = await ask<Hook>(`POST ${path}`, keyed, 'secret of a hook')
+    secrets['secret of a hook'] = hook.body.secret
+  }
+  await ask(`GET ${path}`)
+  const { body } = await muster.call<{ items: Hook[] }>(`GET ${path}`)
+  const id = body.items[0]?.id ?? assert.fail('there is no hook')
+  const rotated = await ask<Hook>(`POST ${path}/${id}/rotate`, {}, 'secret of a hook after its rotation')
+  secrets['secret of a hook after its rotation'] = rotated.body.secret
+
+  const [old, current] = [secrets['secret of a hook'], secrets['secret of a hook after its rotation']]
+  const payload = JSON.stringify({ note: control })
+  for (const secret of [old, current]) {
+    const signed = signDelivery(secret, payload)
+    assert.equal((await ask(`POST /hooks/${id}`, { token: null, body: payload, headers: signed })).status, 202)
+    assert.equal((await ask(`POST /hooks/${id}`, { token: secret, body: payload })).status, 202)
+    // Where it does not belong, and where it does not hold.
+    await ask(`POST /hooks/${id}`, { token: secret, body: '{' })
+    await ask(`POST /hooks/${secret}`, { token: secret, body: payload })
+    await ask(`POST /hooks/${encodeURIComponent(secret)}?secret=${encodeURIComponent(secret)}`, { body: payload })
+    await ask('GET /api/me', { token: secret })
+  }
+  await ask(`POST /hooks/${id}`, { token: secrets['credentials of nobody'], body: payload })
+  await ask(`POST /hooks/${id}`, { token: secrets['admin token'], body: payload })
+  const doomed = await muster.call<Hook>(`POST ${path}`, { body: { name: 'doomed' } })
+  await ask(`DELETE ${path}/${doomed.body.id}`)
 }
 
 /** Audit, metrics and documents, and secrets in places where they do not belong. */
