@@ -13,6 +13,7 @@ import { createCipher } from '../../src/secrets/cipher.ts'
 import { migrationsFolder } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { runPoints, type ServerPoint, serverPoints } from '../kit/fault-lists.ts'
+import { signDelivery } from '../kit/hooks.ts'
 import { isReady, type Muster, makeFolder, postmasterPid, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 import { trackedFiles } from '../kit/tracked-files.ts'
@@ -171,6 +172,41 @@ const exercises: Record<ServerPoint, (t: TestContext) => Promise<void>> = {
 for (const point of serverPoints) {
   test(`kill -9 at ${point}: nothing acknowledged is lost and nothing is done twice`, exercises[point])
 }
+
+test('kill -9 between the commit of a webhook and its answer: sent again it is the same run', async (t) => {
+  const dataDir = join(await makeFolder(t), 'data')
+  const first = await startMuster(t, { dataDir })
+  const { project } = await makeProjectWithKey(first, 'hooked')
+  const agent = await first.call<{ id: string }>(`POST /api/projects/${project}/agents`, {
+    body: { name: 'hooked', trigger_type: 'webhook', model: { provider: 'offline', name: 'offline' } },
+  })
+  const hooks = `POST /api/projects/${project}/agents/${agent.body.id}/hooks`
+  const hook = await first.call<{ id: string; secret: string }>(hooks, { body: { name: 'hook' } })
+  assert.equal(hook.status, 201, hook.text)
+  await first.stop()
+
+  const body = '{"order":7}'
+  const call = { token: null, body, headers: signDelivery(hook.body.secret, body, { id: 'msg_killed' }) }
+  const killed = await startMuster(t, { dataDir, env: { MUSTER_FAULTS: 'api.after_commit_before_reply=kill' } })
+  await assert.rejects(killed.call(`POST /hooks/${hook.body.id}`, call))
+  assert.deepEqual(await killed.exited, { code: null, signal: 'SIGKILL' })
+  const runs = (): Promise<string[]> =>
+    withDatabase(killed, async (db) => {
+      const { rows } = await db.query<{ id: string }>(`select id from agent_runs where trigger->>'type' = 'webhook'`)
+      return rows.map(({ id }) => id)
+    })
+  const committed = await runs()
+  assert.equal(committed.length, 1, 'it was killed before the commit')
+
+  const muster = await startMuster(t, { dataDir })
+  const again = await muster.call<{ run_id: string }>(`POST /hooks/${hook.body.id}`, call)
+  assert.equal(again.status, 202, again.text)
+  assert.deepEqual([again.body.run_id], committed)
+  assert.deepEqual(await runs(), committed)
+  // The run whose acceptance nobody heard of is executed all the same.
+  const run = `GET /api/projects/${project}/runs/${again.body.run_id}`
+  await until(async () => (await muster.call<{ status: string }>(run)).body.status === 'completed', 'it has completed')
+})
 
 test('every fault point that is declared is exercised and called in the code, and no other', async () => {
   const called = new Set<string>()
