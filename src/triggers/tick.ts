@@ -37,10 +37,12 @@ export async function tick({ pool, log, onReady }: TickParts): Promise<number> {
   let runs = 0
   for (;;) {
     const batch = await inTransaction(pool, (tx) => startDue(tx, log))
-    if (batch.runs > 0) onReady()
+    if (batch.runs > 0) {
+      log.debug(batch, 'scheduled runs were started')
+      onReady()
+    }
     runs += batch.runs
     if (!batch.hasMore) return runs
-    log.debug(batch, 'scheduled runs were started, and more are due')
   }
 }
 
