@@ -20,5 +20,9 @@ export const runPoints = [
   'final.after_commit',
 ] as const satisfies readonly FaultPoint[]
 
+/** In reactions.test.ts. */
+export const changePoints = ['approval.after_decision_before_apply'] as const satisfies readonly FaultPoint[]
+
+export type ChangePoint = (typeof changePoints)[number]
 export type ServerPoint = (typeof serverPoints)[number]
 export type RunPoint = (typeof runPoints)[number]

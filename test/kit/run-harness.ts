@@ -41,7 +41,18 @@ export interface LifeOptions {
   databaseUrl?: string
 }
 
-const tools = ['pay', 'pay_without_key', 'post', 'look', 'die', 'throw_later', 'reject_unseen', 'spawn_agent']
+const tools = [
+  'pay',
+  'pay_without_key',
+  'post',
+  'look',
+  'die',
+  'throw_later',
+  'reject_unseen',
+  'spawn_agent',
+  'object_create',
+  'object_update',
+]
 
 /**
  * Without `databaseUrl` each life has the embedded database of one data folder, as a newcomer has it; with one, each has
