@@ -11,7 +11,6 @@ create table schedules (
   last_run_at timestamptz
 );
 create index schedules_due on schedules (next_run_at) where next_run_at is not null;
-create index schedules_of_project on schedules (project_id) where next_run_at is not null;
 
 -- One row: whether anybody was there when a tick was due. Ticks up to `back_at` that were not run were missed.
 create table schedule_watch (

@@ -213,6 +213,22 @@ for (const { name, cron, zone = 'UTC', after, ticks } of cases) {
   })
 }
 
+test('where the process believes it is makes no difference', (t) => {
+  const { TZ } = process.env
+  t.after(() => {
+    if (TZ === undefined) delete process.env.TZ
+    else process.env.TZ = TZ
+  })
+  process.env.TZ = NEW_YORK
+  assert.equal(new Date('2026-03-08T07:00Z').getHours(), 3, 'it does not believe it')
+  for (const [cron, zone, tick] of [
+    ['30 2 8 3 *', 'UTC', '2026-03-08T02:30'],
+    ['30 2 29 3 *', BERLIN, '2026-03-29T01:00'],
+  ] as const) {
+    assert.deepEqual(nextTick(cron, zone, instant('2026-03-01T00:00')), instant(tick))
+  }
+})
+
 for (const cron of ['0 0 30 2 *', '0 0 31 2,4,6,9,11 *', '* * 30,31 2 *']) {
   test(`"${cron}" is never due`, () => {
     for (const zone of ['UTC', BERLIN]) assert.equal(nextTick(cron, zone, instant('2026-01-01T00:00')), null)

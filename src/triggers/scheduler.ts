@@ -1,4 +1,4 @@
-import type { Log } from '../kernel/log.ts'
+import { type Log, silentLog } from '../kernel/log.ts'
 import { addMissingSchedules } from './schedules.ts'
 import { dueWithin, type TickParts, tick, watch } from './tick.ts'
 
@@ -26,8 +26,9 @@ export function startScheduler(parts: TickParts): Scheduler {
     return Math.max(SHORTEST_SLEEP_MS, Math.ceil(dueInMs))
   }
   const rounds = repeat('scheduled runs will be started later', round, log)
-  // Beside the rounds: one that takes long under load must not look as if nobody had been there.
-  const looks = repeat('nobody will know that schedules were watched', () => look(pool), log)
+  // Beside the rounds: one that takes long under load must not look as if nobody had been there. Rounds look too, and
+  // say what is wrong.
+  const looks = repeat('schedules are not watched', () => look(pool), silentLog)
   return {
     stop: async () => {
       await Promise.all([rounds(), looks()])
