@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { ADMIN_TOKEN, createTestApp } from '../../test/kit/app.ts'
 import { dumpRows } from '../../test/kit/database.ts'
+import { until } from '../../test/kit/embedded-kit.ts'
 import { createHook, type MadeHook, signDelivery } from '../../test/kit/hooks.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
 import { newId } from '../kernel/id.ts'
@@ -247,15 +248,6 @@ test('a refused delivery does not use up its webhook-id', async () => {
   assert.deepEqual((await readRun(body.run_id)).input, { now: true })
 })
 
-test('a halted project takes deliveries; their runs wait', async () => {
-  const halted = await kit.createProject()
-  const own = await createHook(kit, halted.id)
-  await kit.call(`POST /api/projects/${halted.id}/halt`)
-  const { status, body } = await deliver(own)
-  assert.equal(status, 202)
-  assert.equal((await readRun(body.run_id, halted.id)).completed_at, null)
-})
-
 test('when a hook was last used is noted once a minute', async () => {
   const own = await createHook(kit, project.id)
   const lastUsed = async (): Promise<Date | null> => {
@@ -278,15 +270,35 @@ test('when a hook was last used is noted once a minute', async () => {
   await kit.clock.advance(-61_000)
 })
 
-test('the run of a delivery is executed', async () => {
-  const running = await createTestApp({ models: new Map([['script', createScriptedModel([{ text: 'done' }])]]) })
-  const own = await createHook(running, (await running.createProject()).id)
-  const payload = '{"hello":"there"}'
+const model = createScriptedModel(() => ({ text: 'done' }))
+const running = await createTestApp({ models: new Map([['script', model]]) })
+
+async function deliverAndRun(own: MadeHook, payload: string): Promise<string> {
   const headers = signDelivery(own.secret, payload)
   const answer = await running.app.inject({ method: 'POST', url: `/hooks/${own.id}`, headers, payload })
-  const { run_id: runId } = answer.json<{ run_id: string }>()
-  const path = `/api/projects/${own.projectId}/runs/${runId}`
+  assert.equal(answer.statusCode, 202)
+  return `/api/projects/${own.projectId}/runs/${answer.json<{ run_id: string }>().run_id}`
+}
+
+test('the run of a delivery is executed with the body before the model', async () => {
+  const own = await createHook(running, (await running.createProject()).id)
+  const path = await deliverAndRun(own, '{"hello":"there"}')
   // The stream ends with the run.
   assert.match((await running.call(`GET ${path}/events`)).text, /run\.completed/)
   assert.equal((await running.call<Run>(`GET ${path}`)).body.summary, 'done')
+  assert.match(JSON.stringify(model.requests.at(-1)?.prompt), /hello.*there/)
+})
+
+test('a halted project takes deliveries; their runs wait and go on when it is released', async () => {
+  const { id } = await running.createProject()
+  const own = await createHook(running, id)
+  await running.call(`POST /api/projects/${id}/halt`)
+  const asked = model.requests.length
+  const path = await deliverAndRun(own, '"later"')
+  const read = async (): Promise<Run> => (await running.call<Run>(`GET ${path}`)).body
+  await until(async () => (await read()).pause_reason === 'halted', 'the run waits')
+  assert.equal(model.requests.length, asked)
+  await running.call(`POST /api/projects/${id}/unhalt`)
+  assert.match((await running.call(`GET ${path}/events`)).text, /run\.completed/)
+  assert.equal((await read()).status, 'completed')
 })
