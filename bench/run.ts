@@ -3,12 +3,14 @@
 import { benchHttp } from './http.ts'
 import { benchLongRun } from './long-run.ts'
 import { benchRuns } from './runs.ts'
+import { benchTriggers } from './triggers.ts'
 
 /** Each prints what it measured and answers whether its promise holds. */
 const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   http: benchHttp,
   runs: benchRuns,
   'long-run': benchLongRun,
+  triggers: benchTriggers,
 }
 
 const [name = ''] = process.argv.slice(2)

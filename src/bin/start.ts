@@ -3,6 +3,7 @@
 import { relative } from 'node:path'
 import { createServer } from '../api/server.ts'
 import { claimDataFolder } from '../db/embedded/data-folder.ts'
+import { whileUnavailable } from '../db/patience.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { createEgress } from '../egress/egress.ts'
@@ -31,6 +32,7 @@ import { version } from './version.ts'
 const POOL_SIZE = 20
 const SHORT_SECRET = 16
 const DATABASE_ANSWERS_WITHIN_MS = 1_000
+const START_PATIENCE_MS = 20_000
 
 export async function start(config: Config, terminal: Terminal): Promise<void> {
   setFaultPlan(config.faultPlan)
@@ -42,7 +44,9 @@ export async function start(config: Config, terminal: Terminal): Promise<void> {
   const shutdown = createShutdown(log)
   try {
     const { database, pool } = await startParts(config, log, terminal, shutdown)
-    const link = config.role === 'worker' ? null : await newSignInLink(pool, config.publicUrl)
+    // Runs that were left over may hold every connection at first.
+    const newLink = () => whileUnavailable(START_PATIENCE_MS, () => newSignInLink(pool, config.publicUrl))
+    const link = config.role === 'worker' ? null : await newLink()
     terminal.print(banner({ config, terminal, link, database, seconds: performance.now() / 1_000 }))
   } catch (error) {
     terminal.clearProgress()

@@ -1,0 +1,16 @@
+import { explainFailure } from './failures.ts'
+
+const WAIT_MS = 200
+
+/** Tries again, for so long, while the database is away or has no connection to spare. */
+export async function whileUnavailable<Result>(forMs: number, work: () => Promise<Result>): Promise<Result> {
+  const giveUpAt = performance.now() + forMs
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (explainFailure(error)?.code !== 'UNAVAILABLE' || performance.now() > giveUpAt) throw error
+      await new Promise((resolve) => setTimeout(resolve, WAIT_MS))
+    }
+  }
+}
