@@ -1,13 +1,17 @@
 import { createAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import { createProject } from '../identity/projects.ts'
+import type { AgentInput } from '../kernel/agent.ts'
 import { systemActor } from '../kernel/principal.ts'
+import { byPerson } from '../objects/author.ts'
+import { relate } from '../objects/relationships.ts'
+import type { ObjectWriter } from '../objects/write-objects.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
 
 const model = { provider: 'offline', name: 'offline', max_output_tokens: 4_096 }
 
 /** What a newcomer finds: a project with agents that work without a key, on the offline model. */
-export async function createDemo(db: Db): Promise<void> {
+export async function createDemo(db: Db, writer: ObjectWriter): Promise<void> {
   const { id } = await createProject(db, { name: 'Demo' }, systemActor)
   // They name only what is built in, and the offline provider is offered at every start.
   const by = { actor: systemActor, checkNames: async () => null, onChanged: followAgent }
@@ -47,4 +51,47 @@ export async function createDemo(db: Db): Promise<void> {
     },
     by,
   )
+  await createAgent(db, id, triage, by)
+  await createTicket(db, writer, id)
+}
+
+/** Wakes when a ticket arrives, may only suggest, and leaves everything but tickets alone. */
+const triage: AgentInput = {
+  name: 'Triage',
+  role: 'a support lead',
+  prompt: `You look at each new ticket and suggest what should become of it, with object_update ${JSON.stringify({
+    properties: { status: 'triaged', priority: 'high' },
+    reasoning: 'A customer cannot work until this is fixed.',
+  })} or whatever fits better.`,
+  model,
+  tools: ['object_update'],
+  trigger_type: 'reaction',
+  reaction_config: {
+    objectTypes: ['Ticket'],
+    events: ['created'],
+    ignoreSelfTriggered: true,
+    ignoreAgentTriggered: false,
+    concurrencyStrategy: 'skip',
+  },
+  execution_mode: 'suggest',
+  capabilities: {
+    canCreateObjects: false,
+    canUpdateObjects: true,
+    canDeleteObjects: false,
+    allowedObjectTypes: ['Ticket'],
+  },
+}
+
+/** A first ticket, so that a suggestion waits in the inbox when a newcomer looks. */
+async function createTicket(db: Db, writer: ObjectWriter, projectId: string): Promise<void> {
+  const author = byPerson(systemActor)
+  const create = async (type: string, key: string, properties: Record<string, unknown>): Promise<string> => {
+    const written = await writer.writeIn(db, { projectId, change: { op: 'create', type, key, properties }, author })
+    if (written.kind !== 'written') throw new Error(`the demo's ${key} could not be created: ${written.kind}`)
+    return written.object.id
+  }
+  const toId = await create('Customer', 'ada', { name: 'Ada Lovelace', email: 'ada@example.com' })
+  const ticket = { title: 'The monthly export is empty', status: 'new', priority: 'normal' }
+  const fromId = await create('Ticket', 'T-1', ticket)
+  await relate(db, { projectId, change: { op: 'relate', type: 'reported_by', fromId, toId, properties: {} }, author })
 }

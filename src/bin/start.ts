@@ -11,10 +11,12 @@ import { bindInstance } from '../identity/instance.ts'
 import { createSignInLink } from '../identity/sign-in-links.ts'
 import { ensureInstanceAdmin } from '../identity/users.ts'
 import { setFaultPlan } from '../kernel/fault.ts'
+import { createObjectWriter } from '../objects/write-objects.ts'
 import { createLogger, type Logger } from '../observe/logger.ts'
 import { createMetrics } from '../observe/metrics.ts'
 import { createTracing } from '../observe/tracing.ts'
 import { type Cipher, createCipher } from '../secrets/cipher.ts'
+import { reactions } from '../triggers/reactions.ts'
 import { startScheduler } from '../triggers/scheduler.ts'
 import { createAppAgents } from './app-agents.ts'
 import { type Config, ConfigError } from './config.ts'
@@ -140,7 +142,8 @@ async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Prom
   // One transaction: a first start that is killed in between is a first start again.
   await inTransaction(pool, async (tx) => {
     const { isFirstStart } = await bindInstance(tx, cipher.fingerprint())
-    if (isFirstStart && config.demo) await createDemo(tx)
+    if (!isFirstStart || !config.demo) return
+    await createDemo(tx, createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) }))
   })
   await offerProviders(pool, cipher, config.providers)
 }

@@ -6,7 +6,7 @@ import type {
   LanguageModelV4ToolResultOutput,
 } from '@ai-sdk/provider'
 import { canonicalJson } from '../kernel/canonical-json.ts'
-import { argumentsFor, DELEGATION, hasWord, URL_IN_TEXT, wordsOf } from './offline-arguments.ts'
+import { argumentsFor, DELEGATION, hasWord, parsed, URL_IN_TEXT, wordsOf } from './offline-arguments.ts'
 import { type SchemaNode, schemaInstance } from './schema-instance.ts'
 
 export interface OfflineAnswer {
@@ -15,8 +15,10 @@ export interface OfflineAnswer {
 }
 
 interface Conversation {
-  /** The newest user message. */
+  /** The newest user message; where that is an event of the graph, what the agent is told to do about such events. */
   task: string
+  /** The object of that event. */
+  objectId: string | null
   /** What came after it. */
   results: { name: string; text: string; isError: boolean }[]
   made: Set<string>
@@ -50,12 +52,12 @@ interface Wish {
 }
 
 /** Every call the message asks for, in the order in which it does. */
-function wishes(tools: readonly LanguageModelV4FunctionTool[], { task, hasSpoken }: Conversation): Wish[] {
+function wishes(tools: readonly LanguageModelV4FunctionTool[], { task, objectId, hasSpoken }: Conversation): Wish[] {
   const named = tools
     .filter(({ name }) => name !== 'finish_loop')
     .flatMap((tool) => wordsOf(task, tool.name).map((at) => ({ at, tool })))
     .sort((a, b) => a.at - b.at)
-    .map(({ at, tool }) => ({ tool, args: argumentsFor(tool, task, task.slice(at)) }))
+    .map(({ at, tool }) => ({ tool, args: aboutObject(tool, objectId, argumentsFor(tool, task, task.slice(at))) }))
   const meant = (name: string, isMeant: boolean): Wish[] => {
     const tool = tools.find((candidate) => candidate.name === name)
     if (!tool || !isMeant || named.some((wish) => wish.tool === tool)) return []
@@ -68,6 +70,12 @@ function wishes(tools: readonly LanguageModelV4FunctionTool[], { task, hasSpoken
     ...meant('ask_human', hasWord(task, 'ask') || hasWord(task, 'human')),
     ...meant('finish_loop', hasSpoken),
   ]
+}
+
+/** A tool that wants an id, in answer to an event, is called for the object of that event. */
+function aboutObject(tool: LanguageModelV4FunctionTool, objectId: string | null, args: unknown): unknown {
+  const takesId = typeof tool.inputSchema.properties === 'object' && 'id' in tool.inputSchema.properties
+  return objectId !== null && takesId && args !== null && typeof args === 'object' ? { id: objectId, ...args } : args
 }
 
 function answerOf({ task, results }: Conversation): string {
@@ -92,11 +100,17 @@ function quoted(text: string): string {
 }
 
 function readConversation(prompt: LanguageModelV4Prompt): Conversation {
-  const read: Conversation = { task: '', results: [], made: new Set(), callCount: 0, hasSpoken: false }
+  const read: Conversation = { task: '', objectId: null, results: [], made: new Set(), callCount: 0, hasSpoken: false }
+  let instructions = ''
   for (const message of prompt) {
-    if (message.role === 'system') continue
+    if (message.role === 'system') {
+      instructions = message.content
+      continue
+    }
     if (message.role === 'user') {
-      read.task = message.content.map((part) => (part.type === 'text' ? part.text : '')).join(' ')
+      const said = message.content.map((part) => (part.type === 'text' ? part.text : '')).join(' ')
+      read.objectId = objectOfEvent(said)
+      read.task = read.objectId === null ? said : instructions
       read.results = []
       read.made = new Set()
       continue
@@ -111,6 +125,14 @@ function readConversation(prompt: LanguageModelV4Prompt): Conversation {
     }
   }
   return read
+}
+
+/** What a reacting agent is told is JSON; anything else is no event. */
+function objectOfEvent(said: string): string | null {
+  const event = said.startsWith('{') ? parsed(said) : null
+  const object = typeof event?.event === 'string' ? event.object : null
+  const isOne = object !== null && typeof object === 'object' && 'id' in object && typeof object.id === 'string'
+  return isOne ? String(object.id) : null
 }
 
 function readOutput(output: LanguageModelV4ToolResultOutput): { text: string; isError: boolean } {

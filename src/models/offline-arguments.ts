@@ -63,7 +63,7 @@ function leadingObject(text: string): Record<string, unknown> | null {
   return null
 }
 
-function parsed(text: string): Record<string, unknown> | null {
+export function parsed(text: string): Record<string, unknown> | null {
   try {
     return JSON.parse(text)
   } catch {

@@ -163,3 +163,23 @@ test('slowed down it still says everything, and stops when aborted', async () =>
   const cut = await callModel(slow, request, { signal: stop.signal, onText: () => stop.abort(), idleTimeoutMs: 60_000 })
   assert.deepEqual([cut.kind, cut.kind === 'aborted' && cut.text], ['aborted', 'You '])
 })
+
+test('an event of the graph is answered as the prompt says, for the object of the event', async () => {
+  const update = tool('object_update', { id: text, properties: { type: 'object' } })
+  const event = { actor: { id: null, type: 'user' }, event: 'created', object: { id: 'o-1', type: 'Ticket' } }
+  const prompt: LanguageModelV4Prompt = [
+    { role: 'system', content: 'Triage it: object_update {"properties": {"status": "seen"}}.' },
+    user(JSON.stringify(event)),
+  ]
+  const asked = await ask(prompt, { tools: [update] })
+  const args = { id: 'o-1', properties: { status: 'seen' } }
+  assert.deepEqual(callOf(asked), [['object_update', args]])
+  const answered = await ask([...prompt, ...called('object_update', args, 'ok')], { tools: [update] })
+  assert.deepEqual(callOf(answered), [])
+  for (const said of ['{"event": "created"}', '{"event": "created", "object": null}', '{not json', '[]']) {
+    assert.deepEqual(
+      callOf(await ask([{ role: 'system', content: 'object_update' }, user(said)], { tools: [update] })),
+      [],
+    )
+  }
+})

@@ -4,8 +4,10 @@
 //      object behind the name (`search {"q": "cats"}`), else with the required properties filled from the message.
 //   2. A URL means http_fetch, "spawn X" or "delegate … to X" spawn_agent, "ask" or "human" ask_human, where offered.
 //      finish_loop is called once the model has said something. No call is made twice for the same message.
-//   3. Then it answers by quoting the task and the results. With tools forbidden it writes "Summary so far: …".
-//   4. Asked for JSON it gives the smallest value that fits the schema.
+//   3. Where the message is an event of the graph, the agent's own prompt is looked at instead, and a tool that wants an
+//      id gets that of the object the event is about.
+//   4. Then it answers by quoting the task and the results. With tools forbidden it writes "Summary so far: …".
+//   5. Asked for JSON it gives the smallest value that fits the schema.
 // Tokens are words: what stands between white space, in the texts and the JSON of the request and the answer.
 import { setTimeout as wait } from 'node:timers/promises'
 import type {
