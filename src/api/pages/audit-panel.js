@@ -1,4 +1,4 @@
-import { el, showInstant } from './dom.js'
+import { el, shortId, showInstant } from './dom.js'
 import { pagedList } from './list.js'
 
 const DETAILS_SHOWN = 200
@@ -23,16 +23,13 @@ export function auditPanel({ me, project }) {
 
   function actorName({ type, id }) {
     if (type === 'user' && id === me.id) return 'you'
-    return id ? el('span', {}, `${type} `, el('code', { title: id }, shortened(id))) : type.replace('_', ' ')
+    return id ? el('span', {}, `${type} `, shortId(id)) : type.replace('_', ' ')
   }
 }
 
 function detailsOf({ target, details }) {
   const text = Object.keys(details).length === 0 ? '' : JSON.stringify(details)
   const shown = text.length > DETAILS_SHOWN ? `${text.slice(0, DETAILS_SHOWN)}…` : text
-  const on = target.id ? [`on ${target.type} `, el('code', { title: target.id }, shortened(target.id)), ' '] : []
+  const on = target.id ? [`on ${target.type} `, shortId(target.id), ' '] : []
   return el('span', { class: 'dim wide' }, on, shown ? el('code', {}, shown) : null)
 }
-
-/** The end tells ids apart: they begin with the time. */
-const shortened = (id) => (id.length > 12 ? `…${id.slice(-8)}` : id)

@@ -2,6 +2,17 @@ import { announce, button, el } from './dom.js'
 
 /** Asks before something that hurts. Answers true only where the person said so. */
 export function confirm({ title, text, action, isDanger = true }) {
+  return choose({ title, content: el('p', {}, text), action, isDanger })
+}
+
+/** Asks for a sentence that may be left out. Answers it, or null where the person thought better of it. */
+export async function askSentence({ title, label, action, maxlength }) {
+  const input = el('textarea', { id: 'asked', rows: 3, maxlength })
+  const content = el('div', { class: 'field' }, el('label', { for: 'asked' }, label), input)
+  return (await choose({ title, content, action, isDanger: true, first: input })) ? input.value.trim() : null
+}
+
+function choose({ title, content, action, isDanger, first }) {
   const { promise, resolve } = Promise.withResolvers()
   const yes = button(action, () => close(true), { class: isDanger ? 'danger' : 'primary' })
   const no = button('Cancel', () => close(false))
@@ -9,12 +20,13 @@ export function confirm({ title, text, action, isDanger = true }) {
     'dialog',
     { 'aria-labelledby': 'confirm-title', on: { cancel: () => close(false) } },
     el('h2', { id: 'confirm-title' }, title),
-    el('p', {}, text),
+    content,
     el('div', { class: 'actions' }, no, yes),
   )
   document.body.append(dialog)
   dialog.showModal()
-  no.focus()
+  const wanted = first ?? no
+  wanted.focus()
   return promise
 
   function close(answer) {
@@ -27,7 +39,7 @@ export function confirm({ title, text, action, isDanger = true }) {
 /** A value that is shown once and never again, with a button that copies it. */
 export function shownOnce({ title, value, hint }) {
   const id = 'shown-once'
-  const input = el('input', { id, readonly: true, value, class: 'mono', on: { focus: () => input.select() } })
+  const input = readonlyInput({ id, value })
   const copy = button('Copy', () => copyText(input), { class: 'primary' })
   const element = el(
     'section',
@@ -38,6 +50,22 @@ export function shownOnce({ title, value, hint }) {
     button('Done', () => element.remove()),
   )
   return { element, focus: () => copy.focus() }
+}
+
+/** A value to be used elsewhere, with a button that copies it. `label` says which one. */
+export function copyable({ label, value }) {
+  const input = readonlyInput({ value, 'aria-label': label })
+  return el(
+    'div',
+    { class: 'copy' },
+    input,
+    button('Copy', () => copyText(input), { 'aria-label': `Copy ${label}` }),
+  )
+}
+
+function readonlyInput(attributes) {
+  const input = el('input', { readonly: true, class: 'mono', ...attributes, on: { focus: () => input.select() } })
+  return input
 }
 
 async function copyText(input) {

@@ -9,7 +9,7 @@ export function el(tag, { on = {}, ...attributes } = {}, ...children) {
     element.setAttribute(name, value === true ? '' : String(value))
   }
   for (const [event, listener] of Object.entries(on)) element.addEventListener(event, listener)
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false))
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false))
   return element
 }
 
@@ -37,6 +37,18 @@ export const skeleton = (lines = 3) =>
 /** What failed, and a way to try again. */
 export const failure = (error, retry) =>
   el('div', { class: 'note bad', role: 'alert' }, el('p', {}, error.message), button('Try again', retry))
+
+/** A part of a panel under its own heading, with what can be done to all of it at the right. */
+export const section = (title, actions, ...children) =>
+  el(
+    'section',
+    { class: 'section', 'aria-label': title },
+    el('div', { class: 'title' }, el('h2', {}, title), el('div', { class: 'buttons' }, actions)),
+    children,
+  )
+
+/** The end tells ids apart: they begin with the time. */
+export const shortId = (id) => el('code', { title: id }, id.length > 12 ? `…${id.slice(-8)}` : id)
 
 const instant = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })

@@ -2,10 +2,12 @@ import { get } from './api.js'
 import { button, el, failure, focusOn, skeleton } from './dom.js'
 
 /**
- * A list that is read a page at a time. `row` makes an <li> of an item. A refresh that fails leaves what was there and
- * says that it is old. `focus` is for when the row that had it is gone.
+ * A list that is read a page at a time. `row` makes an <li> of an item, or null of one that does not belong here; `filter`
+ * gives what else to ask for. A refresh that fails leaves what was there and says that it is old. `focus` is for when the
+ * row that had it is gone.
  */
-export function pagedList({ label, path, row, empty }) {
+export function pagedList({ label, path, row, empty, filter = () => ({}), limit = 50 }) {
+  let asked = 0
   const rows = el('ul', { class: 'rows', 'aria-label': label })
   const below = el('div')
   const element = el('div', { class: 'list' }, rows, below)
@@ -20,14 +22,18 @@ export function pagedList({ label, path, row, empty }) {
   }
 
   async function show(cursor) {
-    const query = new URLSearchParams({ limit: '50', ...(cursor ? { cursor } : {}) })
+    const query = new URLSearchParams({ limit: String(limit), ...filter(), ...(cursor ? { cursor } : {}) })
+    const mine = ++asked
     try {
       const { items, next_cursor } = await get(`${path}?${query}`)
-      const made = items.map(row)
+      // Whoever asked for something else meanwhile must not be shown this.
+      if (mine !== asked) return
+      const made = items.map(row).filter((each) => each !== null)
       if (cursor) rows.append(...made)
       else rows.replaceChildren(...made)
       below.replaceChildren(...whatFollows(next_cursor))
     } catch (error) {
+      if (mine !== asked) return
       const shown = rows.hasChildNodes()
         ? Object.assign(error, { message: `${error.message} What is shown is old.` })
         : error
@@ -36,8 +42,8 @@ export function pagedList({ label, path, row, empty }) {
   }
 
   function whatFollows(next) {
-    if (!rows.hasChildNodes()) return [el('p', { class: 'empty' }, empty)]
-    return next ? [button('Show more', (event) => more(event.currentTarget, next))] : []
+    if (next) return [button('Show more', (event) => more(event.currentTarget, next))]
+    return rows.hasChildNodes() ? [] : [el('p', { class: 'empty' }, empty)]
   }
 
   async function more(pressed, next) {
