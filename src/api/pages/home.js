@@ -69,12 +69,16 @@ const welcome = (me) =>
     { class: 'project', 'aria-label': 'Welcome' },
     el('h1', {}, 'Muster'),
     el('p', { class: 'lead' }, 'Runs teams of AI agents that people can trust with real work.'),
-    el('p', {}, `You are signed in as ${me.name ?? me.email}. Open a project to see its keys, members and audit log.`),
+    el(
+      'p',
+      {},
+      `You are signed in as ${me.name ?? me.email}. Open a project to see its agents, and what waits for you.`,
+    ),
     el('p', {}, 'Everything here and more is in the ', el('a', { href: '/docs' }, 'API'), '.'),
     el('p', { class: 'hint' }, 'A sign-in link works once. With a password, set under your name above, you need none.'),
   )
 
 function openProject() {
-  const [, id, panel] = /^#\/projects\/([^/]+)\/(\w+)$/.exec(location.hash) ?? []
-  return id ? { id, panel } : null
+  const [, id, panel, rest] = /^#\/projects\/([^/]+)\/(\w+)((?:\/[\w-]+)*)$/.exec(location.hash) ?? []
+  return id ? { id, panel, parts: rest.split('/').slice(1) } : null
 }

@@ -1,20 +1,26 @@
+import { agentsPanel } from './agents-panel.js'
 import { get, post } from './api.js'
 import { auditPanel } from './audit-panel.js'
 import { confirm } from './dialogs.js'
 import { announce, button, el, failure, focusOn, showInstant, skeleton } from './dom.js'
+import { inboxPanel } from './inbox-panel.js'
 import { keysPanel } from './keys-panel.js'
 import { membersPanel } from './members-panel.js'
+import { objectsPanel } from './objects-panel.js'
 import { haltedBadge, projectAddress } from './projects.js'
 
 // Which panels there are, and who sees them: the API would refuse the rest.
 const PANELS = {
+  agents: { label: 'Agents', isForAdmins: false, make: agentsPanel },
+  inbox: { label: 'Inbox', isForAdmins: false, make: inboxPanel },
+  objects: { label: 'Objects', isForAdmins: false, make: objectsPanel },
   keys: { label: 'Keys', isForAdmins: true, make: keysPanel },
   members: { label: 'Members', isForAdmins: false, make: membersPanel },
   audit: { label: 'Audit', isForAdmins: true, make: auditPanel },
 }
 
-/** One project: its off switch, and a panel for keys, members or the audit log. */
-export function projectView({ me, id, panel, onChange }) {
+/** One project: its off switch, and one of its panels; `parts` of the address lead further into it. */
+export function projectView({ me, id, panel, parts, onChange }) {
   const element = el('section', { class: 'project', 'aria-label': 'Project' }, skeleton(5))
   load({ takeFocus: true })
   return element
@@ -50,10 +56,13 @@ export function projectView({ me, id, panel, onChange }) {
           el('a', { href: projectAddress(project.id, key), 'aria-current': key === name ? 'page' : null }, label),
         ),
       ),
-      chosen.make({ me, project, isAdmin }),
+      chosen.make({ me, project, isAdmin, isMember: role !== 'viewer', parts: name === panel ? parts : [] }),
     )
     document.title = `${project.name} · Muster`
-    if (takeFocus) focusOn(title)
+    if (!takeFocus) return
+    const wanted = element.querySelector('[autofocus]')
+    if (wanted) wanted.focus()
+    else focusOn(title)
   }
 
   function haltButton(project) {

@@ -3,7 +3,8 @@ import { announce, el, showDay } from './dom.js'
 import { form } from './form.js'
 import { pagedList } from './list.js'
 
-export const projectAddress = (id, panel) => `#/projects/${id}/${panel}`
+/** `rest` leads further into a panel: an agent, an object. */
+export const projectAddress = (id, ...rest) => `#/projects/${[id, ...rest].map(encodeURIComponent).join('/')}`
 
 /** The projects this person can see; an instance admin can make one. */
 export function projectsView({ me, isOpen }) {
@@ -17,7 +18,7 @@ export function projectsView({ me, isOpen }) {
         {},
         el(
           'a',
-          { href: projectAddress(project.id, 'keys'), 'data-project': project.id },
+          { href: projectAddress(project.id, 'agents'), 'data-project': project.id },
           el('span', { class: 'name' }, project.name),
           haltedBadge(project),
           el('span', { class: 'dim' }, 'created ', showDay(project.created_at)),
@@ -53,7 +54,7 @@ export function projectsView({ me, isOpen }) {
         made.reset()
         announce(`The project ${project.name} is created.`)
         await list.reload()
-        location.hash = projectAddress(project.id, 'keys')
+        location.hash = projectAddress(project.id, 'agents')
       },
     })
     return made

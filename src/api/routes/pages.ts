@@ -10,10 +10,21 @@ const PAGES = [
 ] as const
 
 const ASSETS = [
-  ...['page.css', 'controls.css', 'layout.css', 'home.js', 'invitation.js'],
-  ...['api.js', 'dialogs.js', 'dom.js', 'form.js', 'list.js'],
+  ...['page.css', 'controls.css', 'layout.css', 'panels.css', 'home.js', 'invitation.js'],
+  ...['api.js', 'dialogs.js', 'dom.js', 'form.js', 'list.js', 'loaded.js', 'names.js', 'status.js', 'diff.js'],
   ...['account.js', 'readiness.js', 'sign-in.js'],
   ...['projects.js', 'project-panel.js', 'keys-panel.js', 'members-panel.js', 'audit-panel.js'],
+  ...[
+    'agents-panel.js',
+    'agent-badges.js',
+    'agent-buttons.js',
+    'agent-form.js',
+    'agent-definition.js',
+    'trigger-fields.js',
+  ],
+  ...['agent-detail.js', 'agent-runs.js', 'processing-log.js', 'hooks-section.js'],
+  ...['inbox-panel.js', 'question-card.js', 'suggestions-section.js', 'suggestion-card.js'],
+  ...['objects-panel.js', 'object-detail.js'],
 ] as const
 
 const TYPES: Record<string, string> = {
