@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
+import { createGraph } from '../../test/kit/graph.ts'
 import { createHook } from '../../test/kit/hooks.ts'
 import { signInByLink } from '../../test/kit/people.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
@@ -33,6 +34,9 @@ await kit.pool.query(
   [newId(), theirs.id],
 )
 
+const theirGraph = await createGraph(kit, theirs.id)
+const myGraph = await createGraph(kit, mine.id)
+
 /** Each route with one id left open: what stands there is theirs, unknown, or no id at all. */
 const doors: { route: (id: string) => string; theirs: string; body?: unknown }[] = [
   { route: (id) => `GET /api/projects/${id}`, theirs: theirs.id },
@@ -55,7 +59,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     body: { role: 'admin' },
   },
   { route: (id) => `DELETE /api/projects/${mine.id}/members/${id}`, theirs: theirMember.body.id },
-  ...['agents', 'runs', 'tasks', 'mcp-servers'].map((list) => ({
+  ...['agents', 'runs', 'tasks', 'mcp-servers', 'objects', 'schedule'].map((list) => ({
     route: (id: string) => `GET /api/projects/${id}/${list}`,
     theirs: theirs.id,
   })),
@@ -88,6 +92,30 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
   { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/fork`, theirs: theirRun, body: { after_step: 0 } },
   { route: (id) => `GET /api/projects/${mine.id}/tasks/${id}`, theirs: theirTask },
   { route: (id) => `PATCH /api/projects/${mine.id}/tasks/${id}`, theirs: theirTask, body: { status: 'completed' } },
+  { route: (id) => `POST /api/projects/${mine.id}/tasks/${id}/approve`, theirs: theirGraph.suggestionId },
+  { route: (id) => `POST /api/projects/${mine.id}/tasks/${id}/reject`, theirs: theirGraph.suggestionId },
+  { route: (id) => `POST /api/projects/${id}/objects`, theirs: theirs.id, body: { type: 'x', properties: {} } },
+  { route: (id) => `GET /api/projects/${id}/objects/${theirGraph.objectId}`, theirs: theirs.id },
+  ...['', '/history', '/relationships'].map((part) => ({
+    route: (id: string) => `GET /api/projects/${mine.id}/objects/${id}${part}`,
+    theirs: theirGraph.objectId,
+  })),
+  {
+    route: (id) => `PATCH /api/projects/${mine.id}/objects/${id}`,
+    theirs: theirGraph.objectId,
+    body: { properties: { stolen: true } },
+  },
+  { route: (id) => `DELETE /api/projects/${mine.id}/objects/${id}`, theirs: theirGraph.objectId },
+  { route: (id) => `DELETE /api/projects/${mine.id}/relationships/${id}`, theirs: theirGraph.relationshipId },
+  { route: (id) => `GET /api/projects/${mine.id}/agents/${id}/processing-log`, theirs: theirGraph.reactorId },
+  {
+    route: (id) => `POST /api/projects/${mine.id}/agents/${id}/processing-log/${theirGraph.entryId}/retry`,
+    theirs: theirGraph.reactorId,
+  },
+  {
+    route: (id) => `POST /api/projects/${mine.id}/agents/${myGraph.reactorId}/processing-log/${id}/retry`,
+    theirs: theirGraph.entryId,
+  },
   { route: (name) => `GET /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
   { route: (name) => `DELETE /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
 ]
@@ -129,6 +157,15 @@ const inner: {
     theirs: theirTask,
     status: 400,
   },
+  ...(['from_id', 'to_id'] as const).map((end) => ({
+    name: `the ${end} of a relationship`,
+    request: (id: string): [string, unknown] => [
+      `POST /api/projects/${mine.id}/relationships`,
+      { type: 'x', from_id: myGraph.objectId, to_id: myGraph.objectId, [end]: id },
+    ],
+    theirs: theirGraph.objectId,
+    status: 404,
+  })),
   {
     name: 'runs by agent',
     request: (id) => [`GET /api/projects/${mine.id}/runs?agent_id=${id}`],
@@ -163,6 +200,15 @@ for (const { name, request, theirs: theirId, status } of inner) {
   })
 }
 
+test('their suggestion is not among those I approve together', async () => {
+  const ask = async (id: string) =>
+    (await kit.call(`POST /api/projects/${mine.id}/tasks/approve`, { token: myKey, body: { ids: [id] } })).text
+  const unknown = newId()
+  const known = await ask(theirGraph.suggestionId)
+  assert.equal((await ask(unknown)).replaceAll(unknown, ''), known.replaceAll(theirGraph.suggestionId, ''))
+  assert.match(known, /NOT_FOUND/)
+})
+
 test('their agent is no agent that mine can name', async () => {
   const body = { input: 'x', resume_run_id: myRun }
   const answer = await kit.call(`POST /api/projects/${mine.id}/agents/${theirAgent.id}/trigger`, { token: myKey, body })
@@ -193,7 +239,7 @@ test('nothing of theirs was changed by all that', async () => {
   assert.equal(project.body.halted_at, null)
   const members = await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/members`)
   assert.equal(members.body.items.length, 1)
-  for (const [list, count] of Object.entries({ agents: 1, runs: 1, tasks: 1, 'mcp-servers': 1 })) {
+  for (const [list, count] of Object.entries({ agents: 2, runs: 1, tasks: 2, objects: 2, 'mcp-servers': 1 })) {
     const { items } = (await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/${list}`)).body
     assert.equal(items.length, count, list)
   }
@@ -207,7 +253,10 @@ test('nothing of theirs was changed by all that', async () => {
   const audit = await kit.call<{ items: { action: string }[] }>(`GET /api/projects/${theirs.id}/audit`)
   assert.deepEqual(
     audit.body.items.map((entry) => entry.action),
-    ['task.create', 'hook.create', 'agent.create', 'member.invite', 'key.create', 'project.create'],
+    [
+      ...['relationship.create', 'object.create', 'object.create', 'agent.create', 'task.create'],
+      ...['hook.create', 'agent.create', 'member.invite', 'key.create', 'project.create'],
+    ],
   )
 })
 

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
+import { createGraph, type TestGraph } from '../../test/kit/graph.ts'
 import { createHook } from '../../test/kit/hooks.ts'
 import { signInByLink } from '../../test/kit/people.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
@@ -25,6 +26,7 @@ interface Ground {
   runId: string
   taskId: string
   mcpServer: string
+  graph: TestGraph
 }
 
 interface Row {
@@ -40,6 +42,7 @@ const project = (suffix: string) => (ground: Ground) => `/api/projects/${ground.
 const unique = (): string => newId().slice(-12)
 
 const readable = [401, 200, 200, 200, 404, 404, 200] as const
+const forMembers = (status: number) => [401, 403, status, status, 404, 404, status] as const
 
 const matrix: Row[] = [
   { route: 'GET /healthz', expect: [200, 200, 200, 200, 200, 200, 200] },
@@ -256,6 +259,63 @@ const matrix: Row[] = [
     expect: [401, 403, 200, 200, 404, 404, 200],
   },
   {
+    route: 'POST /api/projects/:id/tasks/approve',
+    path: project('/tasks/approve'),
+    body: ({ graph }) => ({ ids: [graph.suggestionId] }),
+    expect: forMembers(200),
+  },
+  ...['approve', 'reject'].map((verb) => ({
+    route: `POST /api/projects/:id/tasks/:taskId/${verb}`,
+    path: ({ projectId, graph }: Ground) => `/api/projects/${projectId}/tasks/${graph.suggestionId}/${verb}`,
+    expect: forMembers(200),
+  })),
+  { route: 'GET /api/projects/:id/objects', path: project('/objects'), expect: readable },
+  {
+    route: 'POST /api/projects/:id/objects',
+    path: project('/objects'),
+    body: () => ({ type: 'Thing', properties: {} }),
+    expect: forMembers(201),
+  },
+  ...['', '/history', '/relationships'].map((part) => ({
+    route: `GET /api/projects/:id/objects/:objectId${part}`,
+    path: ({ projectId, graph }: Ground) => `/api/projects/${projectId}/objects/${graph.objectId}${part}`,
+    expect: readable,
+  })),
+  {
+    route: 'PATCH /api/projects/:id/objects/:objectId',
+    path: ({ projectId, graph }) => `/api/projects/${projectId}/objects/${graph.objectId}`,
+    body: () => ({ properties: { touched: true } }),
+    expect: forMembers(200),
+  },
+  {
+    route: 'DELETE /api/projects/:id/objects/:objectId',
+    path: ({ projectId, graph }) => `/api/projects/${projectId}/objects/${graph.objectId}`,
+    expect: forMembers(204),
+  },
+  {
+    route: 'POST /api/projects/:id/relationships',
+    path: project('/relationships'),
+    body: ({ graph }) => ({ type: 'likes', from_id: graph.objectId, to_id: graph.otherId }),
+    expect: forMembers(201),
+  },
+  {
+    route: 'DELETE /api/projects/:id/relationships/:relId',
+    path: ({ projectId, graph }) => `/api/projects/${projectId}/relationships/${graph.relationshipId}`,
+    expect: forMembers(204),
+  },
+  {
+    route: 'GET /api/projects/:id/agents/:agentId/processing-log',
+    path: ({ projectId, graph }) => `/api/projects/${projectId}/agents/${graph.reactorId}/processing-log`,
+    expect: readable,
+  },
+  {
+    route: 'POST /api/projects/:id/agents/:agentId/processing-log/:entryId/retry',
+    path: ({ projectId, graph }) =>
+      `/api/projects/${projectId}/agents/${graph.reactorId}/processing-log/${graph.entryId}/retry`,
+    expect: forMembers(200),
+  },
+  { route: 'GET /api/projects/:id/schedule', path: project('/schedule'), expect: readable },
+  {
     route: 'GET /api/projects/:id/mcp-servers',
     path: project('/mcp-servers'),
     expect: [401, 200, 200, 200, 404, 404, 200],
@@ -335,7 +395,7 @@ async function prepare(identity: Identity): Promise<{ ground: Ground; credential
 
 async function prepareRuns(
   projectId: string,
-): Promise<Pick<Ground, 'agentId' | 'hookId' | 'runId' | 'taskId' | 'mcpServer'>> {
+): Promise<Pick<Ground, 'agentId' | 'hookId' | 'runId' | 'taskId' | 'mcpServer' | 'graph'>> {
   const { id: hookId, agentId } = await createHook(kit, projectId)
   const [runId = ''] = await insertRuns(kit.pool, projectId, 1)
   await kit.pool.query('update agent_runs set agent_id = $2 where id = $1', [runId, agentId])
@@ -351,7 +411,8 @@ async function prepareRuns(
      values ($1, $2, 'registered', 'http://127.0.0.1:1/mcp', true, '[]')`,
     [newId(), projectId],
   )
-  return { agentId, hookId, runId, taskId: task.body.id, mcpServer: 'registered' }
+  const graph = await createGraph(kit, projectId)
+  return { agentId, hookId, runId, taskId: task.body.id, mcpServer: 'registered', graph }
 }
 
 async function credentialsOf(identity: Identity, projectId: string): Promise<object> {

@@ -353,6 +353,7 @@ async function useRuns(project: string): Promise<void> {
   await ask(`GET ${path}/tasks`)
   await ask(`GET ${path}/tasks/${task}`)
   await ask(`PATCH ${path}/tasks/${task}`, { body: { status: 'completed', result: control } })
+  await useGraph(path, task)
 }
 
 async function useMcpServers(project: string): Promise<void> {
@@ -401,6 +402,41 @@ async function useHooks(project: string): Promise<void> {
   await ask(`POST /hooks/${id}`, { token: secrets['admin token'], body: payload })
   const doomed = await muster.call<Hook>(`POST ${path}`, { body: { name: 'doomed' } })
   await ask(`DELETE ${path}/${doomed.body.id}`)
+}
+
+/** Objects, their edges, and an agent that reacts to them, suggests a change of each and then runs into its limit. */
+async function useGraph(path: string, task: string): Promise<void> {
+  type Made = { id: string }
+  const made = async (route: string, body: object): Promise<string> => (await ask<Made>(route, { body })).body.id
+  const agent = await made(`POST ${path}/agents`, {
+    name: 'a reactor',
+    prompt: 'object_update {"properties": {"seen": true}, "reasoning": "It was."}',
+    model: { provider: 'offline', name: 'offline' },
+    tools: ['object_update'],
+    trigger_type: 'reaction',
+    reaction_config: { objectTypes: ['T'], events: ['created'] },
+    execution_mode: 'suggest',
+    max_steps: 1,
+  })
+  const object = await made(`POST ${path}/objects`, { type: 'T', properties: { control } })
+  await made(`POST ${path}/objects`, { type: 'T', properties: { control } })
+  const failed = `${path}/agents/${agent}/processing-log?status=failed`
+  const entries = async () => (await muster.call<{ items: Made[] }>(`GET ${failed}`)).body.items
+  await until(async () => (await entries()).length === 2, 'both were reacted to')
+  await ask(`GET ${failed}`)
+  await ask(`POST ${path}/agents/${agent}/processing-log/${(await entries())[0]?.id}/retry`)
+  const suggested = await ask<{ items: Made[] }>(`GET ${path}/tasks?kind=suggestion&status=pending`)
+  const [first, second] = suggested.body.items
+  await ask(`POST ${path}/tasks/${first?.id}/approve`)
+  await ask(`POST ${path}/tasks/${second?.id}/reject`, { body: { reason: control } })
+  await ask(`POST ${path}/tasks/approve`, { body: { ids: [task] } })
+  await ask(`GET ${path}/objects?q=${control}`)
+  await ask(`PATCH ${path}/objects/${object}`, { body: { properties: { more: control } } })
+  for (const part of ['', '/history', '/relationships']) await ask(`GET ${path}/objects/${object}${part}`)
+  const edge = await made(`POST ${path}/relationships`, { type: 'r', from_id: object, to_id: object })
+  await ask(`DELETE ${path}/relationships/${edge}`)
+  await ask(`DELETE ${path}/objects/${object}`)
+  await ask(`GET ${path}/schedule`)
 }
 
 /** Audit, metrics and documents, and secrets in places where they do not belong. */
