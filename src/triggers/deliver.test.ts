@@ -52,22 +52,32 @@ test('the same webhook-id 20 times at once in two processes: one run, one entry'
 test('one that waits for another whose transaction fails starts the run itself', async () => {
   const hook = await createHook(kit, project.id)
   const found = await find(hook)
-  const client = await other.connect()
-  await client.query('begin')
-  await client.query('insert into hook_deliveries (hook_id, webhook_id, run_id) values ($1, $2, $1)', [hook.id, 'cut'])
-  const waiting = here(found, delivery('cut'))
-  const isWaiting = async (): Promise<boolean> =>
-    (
-      await other.query(
-        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%hook_deliveries%'`,
-      )
-    ).rowCount === 1
-  await until(isWaiting, 'it waits for the row')
-  await client.query('rollback')
-  client.release()
-  assert.notEqual(await waiting, hook.id)
+  const waiting = await whileHeld(
+    ['insert into hook_deliveries (hook_id, webhook_id, run_id) values ($1, $2, $1)', [hook.id, 'cut']],
+    async () => {
+      const delivered = here(found, delivery('cut'))
+      await until(async () => (await other.query(WAITING)).rowCount === 1, 'it waits for the row')
+      return { delivered }
+    },
+  )
+  assert.notEqual(await waiting.delivered, hook.id)
   assert.deepEqual(await rowsOf(hook), { runs: 1, deliveries: 1, notes: 1 })
 })
+
+const WAITING = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%hook_deliveries%'`
+
+/** Does something while somebody else has made this statement and not committed it; then it is rolled back. */
+async function whileHeld<Result>([sql, values]: [string, unknown[]], work: () => Promise<Result>): Promise<Result> {
+  const client = await other.connect()
+  try {
+    await client.query('begin')
+    await client.query(sql, values)
+    return await work()
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+}
 
 test('a delivery whose first attempt failed here is tried by the next one', async () => {
   const hook = await createHook(kit, project.id)
@@ -99,12 +109,8 @@ test('a hook that is deleted between the look and the start is not found', async
 
 test('the use of a hook is noted without waiting for a row that somebody holds', async () => {
   const hook = await createHook(kit, project.id)
-  const client = await other.connect()
-  await client.query('begin')
-  await client.query('select from hooks where id = $1 for no key update', [hook.id])
-  assert.ok(await here(await find(hook), delivery('held')))
-  await client.query('rollback')
-  client.release()
+  const found = await find(hook)
+  await whileHeld(['select from hooks where id = $1 for no key update', [hook.id]], () => here(found, delivery('held')))
   assert.ok((await find(hook)).isUseDue)
   await here(await find(hook), delivery('free'))
   assert.ok(!(await find(hook)).isUseDue)
