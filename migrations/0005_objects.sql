@@ -144,6 +144,15 @@ create trigger agent_runs_processing after update of status on agent_runs for ea
   when (new.entry_id is not null and old.status is distinct from new.status)
   execute function muster.note_processing();
 
+-- The retention of runs takes their entries too.
+create function muster.delete_entries_of_runs() returns trigger language plpgsql as $$
+begin
+  delete from processing_log l using gone where l.id = gone.entry_id and l.run_id = gone.id;
+  return null;
+end $$;
+create trigger agent_runs_entries after delete on agent_runs referencing old table as gone
+  for each statement execute function muster.delete_entries_of_runs();
+
 alter table tasks
   -- Of the run that suggested: what is approved later is a change of that depth.
   add column chain_depth integer not null default 0;

@@ -19,7 +19,7 @@ export type ChangerQuestion =
   | { do: 'bare'; projectId: string; count: number; inFlight: number }
 
 const [url = ''] = process.argv.slice(2)
-const pool = createPool({ url, max: POOL_SIZE, log: silentLog })
+const pool = createPool({ url, max: POOL_SIZE, log: silentLog, connectTimeoutMs: 30_000 })
 const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: true }) })
 const author = byPerson(systemActor)
 

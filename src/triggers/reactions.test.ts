@@ -310,3 +310,11 @@ test('the runs of a reaction hand their depth down to their sub-runs', async () 
     [4, 4],
   )
 })
+
+test('an entry goes when the retention of runs takes its run', async () => {
+  const agent = await reactor(['Kept'])
+  await create('Kept')
+  const [entry] = await settled(agent, 1)
+  await pool.query('delete from agent_runs where id = $1', [entry?.run_id])
+  assert.deepEqual(await entriesOf(agent), [])
+})

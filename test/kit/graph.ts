@@ -33,7 +33,7 @@ export async function createGraph(kit: TestApp, projectId: string): Promise<Test
   const otherId = await made('/objects', { type: 'Other', properties: {} })
   const relationshipId = await made('/relationships', { type: 'knows', from_id: objectId, to_id: otherId })
   const { rows } = await kit.pool.query<{ id: string }>(
-    `update processing_log set status = 'failed', error_message = 'No.', completed_at = muster.now()
+    `update processing_log set status = 'failed', run_id = null, error_message = 'No.', completed_at = muster.now()
      where agent_id = $1 returning id`,
     [reactorId],
   )
