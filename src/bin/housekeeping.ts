@@ -6,6 +6,7 @@ import type { Journal } from '../journal/append.ts'
 import { pruneLiveText } from '../journal/live-text.ts'
 import { pruneRuns } from '../journal/prune-runs.ts'
 import type { Log } from '../kernel/log.ts'
+import { repeat } from '../queue/repeat.ts'
 import { abandonStuck } from '../triggers/abandon-stuck.ts'
 import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
 
@@ -33,46 +34,19 @@ export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal:
       pruneDeliveries(pool),
     ])
   const rounds = [
-    repeat('the audit log will be sealed later', seal, SEAL_EVERY_MS, log),
-    repeat(
-      'entries that are stuck will be given up later',
-      () => abandonStuck({ pool, journal }),
-      LOOK_FOR_STUCK_EVERY_MS,
+    repeat({ work: seal, everyMs: SEAL_EVERY_MS, ifItFails: 'the audit log will be sealed later', log }),
+    repeat({
+      work: () => abandonStuck({ pool, journal }),
+      everyMs: LOOK_FOR_STUCK_EVERY_MS,
+      ifItFails: 'entries that are stuck will be given up later',
       log,
-    ),
-    repeat('what has lapsed will be removed later', prune, PRUNE_EVERY_MS, log),
+    }),
+    repeat({ work: prune, everyMs: PRUNE_EVERY_MS, ifItFails: 'what has lapsed will be removed later', log }),
   ]
   return {
     stop: async () => {
       await Promise.all(rounds.map((stop) => stop()))
       await seal().catch((error: unknown) => log.warn({ err: error }, 'the audit log will be sealed at the next start'))
     },
-  }
-}
-
-/** Rounds never overlap. Failures are said once, until a round succeeds again. */
-function repeat(ifItFails: string, work: () => Promise<unknown>, everyMs: number, log: Log): () => Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  let isStopped = false
-  let hasFailed = false
-  let running = Promise.resolve()
-  const round = async (): Promise<void> => {
-    try {
-      await work()
-      hasFailed = false
-    } catch (error) {
-      if (!hasFailed) log.warn({ err: error }, ifItFails)
-      hasFailed = true
-    }
-    if (!isStopped) timer = setTimeout(start, everyMs)
-  }
-  const start = (): void => {
-    running = round()
-  }
-  start()
-  return async () => {
-    isStopped = true
-    clearTimeout(timer)
-    await running
   }
 }
