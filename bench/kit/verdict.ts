@@ -1,4 +1,6 @@
 // What a bench of several promises found, as lines of one table.
+import { percentile } from './rounds.ts'
+
 export interface Verdict {
   what: string
   /** Ours and the peer's, with their unit. */
@@ -15,6 +17,19 @@ export function atLeast(ratio: number, required: number): Pick<Verdict, 'value' 
 
 export function atMost(ratio: number, required: number): Pick<Verdict, 'value' | 'required' | 'isKept'> {
   return { value: `${ratio.toFixed(2)}x`, required: `<= ${required}x`, isKept: ratio <= required }
+}
+
+/** Latencies of ours and of the peer's, in milliseconds, in several rounds: the round in the middle counts. */
+export function atMostLatency(
+  what: string,
+  rounds: readonly { ours: readonly number[]; bare: readonly number[] }[],
+  share: number,
+  required: number,
+): Verdict {
+  const facts = rounds.map((round) => ({ ours: percentile(round.ours, share), bare: percentile(round.bare, share) }))
+  const sorted = facts.toSorted((a, b) => a.ours / a.bare - b.ours / b.bare)
+  const { ours, bare } = sorted[Math.floor(sorted.length / 2)] ?? { ours: Number.NaN, bare: Number.NaN }
+  return { what, ours: `${ours.toFixed(2)} ms`, peer: `${bare.toFixed(2)} ms`, ...atMost(ours / bare, required) }
 }
 
 export function printVerdicts(verdicts: readonly Verdict[]): void {

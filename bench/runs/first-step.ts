@@ -3,9 +3,8 @@
 // are measured from before the first query of whoever starts until the answer is acted upon.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { percentile } from '../kit/rounds.ts'
 import { type Side, startSide } from '../kit/side.ts'
-import { atMost, type Verdict } from '../kit/verdict.ts'
+import { atMostLatency, type Verdict } from '../kit/verdict.ts'
 import { startBenchWorker } from './bench-worker.ts'
 import { createInstantModel } from './instant-model.ts'
 import type { StarterQuestion } from './starter.ts'
@@ -28,8 +27,8 @@ export async function benchFirstStep(url: string): Promise<Verdict[]> {
   const rounds: Pairs[] = []
   for (let round = 0; round < ROUNDS; round++) rounds.push(await samplePairs(ours.measure, bare.measure, SAMPLES))
   return [
-    verdict('first step after a start elsewhere, p50', rounds, 0.5, P50_REQUIRED),
-    verdict('first step after a start elsewhere, p99', rounds, 0.99, P99_REQUIRED),
+    atMostLatency('first step after a start elsewhere, p50', rounds, 0.5, P50_REQUIRED),
+    atMostLatency('first step after a start elsewhere, p99', rounds, 0.99, P99_REQUIRED),
   ]
 }
 
@@ -48,14 +47,6 @@ async function samplePairs(ours: Measure, bare: Measure, count: number): Promise
     pairs.bare.push(await bare())
   }
   return pairs
-}
-
-/** The round in the middle counts. */
-function verdict(what: string, rounds: readonly Pairs[], share: number, required: number): Verdict {
-  const facts = rounds.map((round) => ({ ours: percentile(round.ours, share), bare: percentile(round.bare, share) }))
-  const sorted = facts.toSorted((a, b) => a.ours / a.bare - b.ours / b.bare)
-  const { ours, bare } = sorted[Math.floor(sorted.length / 2)] ?? { ours: Number.NaN, bare: Number.NaN }
-  return { what, ours: `${ours.toFixed(2)} ms`, peer: `${bare.toFixed(2)} ms`, ...atMost(ours / bare, required) }
 }
 
 interface Measuring extends AsyncDisposable {

@@ -2,9 +2,8 @@
 // here, at a hundred events a second and two hundred agents that react; against a row and its NOTIFY committed there by
 // one statement and the row selected here, sent between the events at the same rate.
 import pg from 'pg'
-import { percentile } from '../kit/rounds.ts'
 import { startSide } from '../kit/side.ts'
-import { atMost, type Verdict } from '../kit/verdict.ts'
+import { atMostLatency, type Verdict } from '../kit/verdict.ts'
 import { type BenchWorker, startBenchWorker } from '../runs/bench-worker.ts'
 import { createInstantModel } from '../runs/instant-model.ts'
 import type { ChangerQuestion } from './changer.ts'
@@ -19,43 +18,27 @@ const P50_REQUIRED = 6
 const P99_REQUIRED = 12
 
 export async function benchLatency(url: string): Promise<Verdict[]> {
-  const heard = { events: [] as number[], signals: [] as number[] }
-  const worker = await startWorker(url, (tookMs) => heard.events.push(tookMs))
-  const listener = await listen(url, (tookMs) => heard.signals.push(tookMs))
+  const heard = { ours: [] as number[], bare: [] as number[] }
+  const worker = await startWorker(url, (tookMs) => heard.ours.push(tookMs))
+  const listener = await listen(url, (tookMs) => heard.bare.push(tookMs))
   const { project_id: projectId } = worker.agent
   await createReactors(worker.pool, projectId, AGENTS, (index) => `Type ${index}`)
   await using changer = startSide('bench/triggers/changer.ts', [url])
-  const rounds: { events: number[]; signals: number[] }[] = []
+  const rounds: { ours: number[]; bare: number[] }[] = []
   for (let round = 0; round <= ROUNDS; round++) {
     const count = round === 0 ? WARM_UP : EVENTS
-    Object.assign(heard, { events: [], signals: [] })
+    Object.assign(heard, { ours: [], bare: [] })
     const question: ChangerQuestion = { do: 'events', projectId, count, everyMs: EVERY_MS, types: AGENTS }
     await changer.ask(question)
-    await until(() => heard.events.length >= count && heard.signals.length >= count)
+    await until(() => heard.ours.length >= count && heard.bare.length >= count)
     if (round > 0) rounds.push({ ...heard })
   }
   await worker.stop()
   await listener.end()
   return [
-    verdict('event to run start, p50', rounds, 0.5, P50_REQUIRED),
-    verdict('event to run start, p99', rounds, 0.99, P99_REQUIRED),
+    atMostLatency('event to run start, p50', rounds, 0.5, P50_REQUIRED),
+    atMostLatency('event to run start, p99', rounds, 0.99, P99_REQUIRED),
   ]
-}
-
-/** The round in the middle counts. */
-function verdict(
-  what: string,
-  rounds: readonly { events: number[]; signals: number[] }[],
-  share: number,
-  required: number,
-): Verdict {
-  const facts = rounds.map((round) => ({
-    ours: percentile(round.events, share),
-    bare: percentile(round.signals, share),
-  }))
-  const sorted = facts.toSorted((a, b) => a.ours / a.bare - b.ours / b.bare)
-  const { ours, bare } = sorted[Math.floor(sorted.length / 2)] ?? { ours: Number.NaN, bare: Number.NaN }
-  return { what, ours: `${ours.toFixed(2)} ms`, peer: `${bare.toFixed(2)} ms`, ...atMost(ours / bare, required) }
 }
 
 async function startWorker(url: string, onStart: (tookMs: number) => void): Promise<BenchWorker> {

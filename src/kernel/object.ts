@@ -1,14 +1,8 @@
 import { z } from 'zod'
-import { idField, instantField, jsonObject } from './fields.ts'
+import { idField, instantField, jsonObject, nameField } from './fields.ts'
 
 /** Compared exactly. `*` stands for all types where types are listed, so no object has it. */
-export const objectTypeField = z
-  .string()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
-  .regex(/\S/, 'must not be blank')
-  .refine((type) => type !== '*', 'must not be "*", which means all types')
+export const objectTypeField = nameField.refine((type) => type !== '*', 'must not be "*", which means all types')
 
 export const objectKeyField = z
   .string()

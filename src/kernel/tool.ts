@@ -1,5 +1,6 @@
 import type { Log } from './log.ts'
-import type { ExecutionMode } from './rights.ts'
+import type { ExecutionMode, Rights } from './rights.ts'
+import type { BlockedReason } from './run.ts'
 
 /** readonly: changes nothing · keyed: the same key twice is one effect · unsafe: must not be repeated unseen. */
 export type ToolEffect = 'readonly' | 'keyed' | 'unsafe'
@@ -56,6 +57,28 @@ export interface WriteTool extends ToolFace {
   kind: 'write'
   /** As the models of runs in this mode see it: whoever suggests must say why. */
   inMode(mode: ExecutionMode): WriteTool
+}
+
+/** One call of such a tool. */
+export interface WriteCall {
+  name: string
+  args: unknown
+  /** The same for every attempt of the same call. */
+  key: string
+  projectId: string
+  runId: string
+  agentId: string
+  rights: Rights
+  /** Of the changes that this run makes. */
+  depth: number
+}
+
+export interface WriteResult {
+  result: unknown
+  isError: boolean
+  blocked: BlockedReason | null
+  /** Runs were started: somebody may take them. */
+  hasStarted: boolean
 }
 
 export type Tool = CallTool | RunTool | WriteTool

@@ -12,7 +12,7 @@ import type { Settings } from '../kernel/project.ts'
 import type { Rights } from '../kernel/rights.ts'
 import type { BlockedReason, StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import type { Tool } from '../kernel/tool.ts'
+import type { Tool, WriteCall, WriteResult } from '../kernel/tool.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, type RunState } from './run-state.ts'
 
@@ -37,27 +37,6 @@ export interface RunDeps {
   askHuman: AskHuman
   /** Carries out a tool that changes our own tables, within the transaction that journals it. */
   write: WriteCallTool
-}
-
-export interface WriteCall {
-  name: string
-  args: unknown
-  /** The same for every attempt of the same call. */
-  key: string
-  projectId: string
-  runId: string
-  agentId: string
-  rights: Rights
-  /** Of the changes that this run makes. */
-  depth: number
-}
-
-export interface WriteResult {
-  result: unknown
-  isError: boolean
-  blocked: BlockedReason | null
-  /** Runs were started: somebody may take them. */
-  hasStarted: boolean
 }
 
 export type WriteCallTool = (tx: Db, call: WriteCall) => Promise<WriteResult>

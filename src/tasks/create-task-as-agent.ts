@@ -2,6 +2,7 @@ import { findAgent } from '../agents/agents.ts'
 import { changeAudited } from '../audit/record.ts'
 import type { Db } from '../db/pool.ts'
 import type { Creator } from '../kernel/task.ts'
+import type { WriteResult } from '../kernel/tool.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 import type { TaskArguments } from './write-tools.ts'
 
@@ -15,7 +16,7 @@ export interface TaskRequest {
 }
 
 /** Work that an agent asks for. */
-export async function createTaskAsAgent(tx: Db, request: TaskRequest) {
+export async function createTaskAsAgent(tx: Db, request: TaskRequest): Promise<WriteResult> {
   const { taskId, projectId, agentId, runId, depth, args } = request
   const assignee = args.assigned_to === undefined ? null : await findAgent(tx, projectId, args.assigned_to)
   if (args.assigned_to !== undefined && !assignee) {

@@ -3,9 +3,8 @@ import { z } from 'zod'
 import type { Db } from '../db/pool.ts'
 import { nameField } from '../kernel/fields.ts'
 import { idFrom } from '../kernel/id.ts'
-import type { Rights } from '../kernel/rights.ts'
 import { taskInput } from '../kernel/task.ts'
-import type { WriteTool } from '../kernel/tool.ts'
+import type { WriteCall, WriteResult, WriteTool } from '../kernel/tool.ts'
 import { changeAsAgent } from '../objects/change-as-agent.ts'
 import { graphTools, isGraphTool, parseChange } from '../objects/object-tools.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
@@ -34,19 +33,8 @@ const taskCreate: WriteTool = {
 
 export const writeTools: readonly WriteTool[] = [...graphTools, taskCreate]
 
-interface Call {
-  name: string
-  args: unknown
-  key: string
-  projectId: string
-  runId: string
-  agentId: string
-  rights: Rights
-  depth: number
-}
-
 export function createWriteTools({ writer }: { writer: ObjectWriter }) {
-  return async (tx: Db, call: Call) => {
+  return async (tx: Db, call: WriteCall): Promise<WriteResult> => {
     const { name, args, key, projectId, agentId, runId, rights, depth } = call
     if (name === taskCreate.name) {
       return createTaskAsAgent(tx, { ...call, taskId: idFrom(key), args: taskArguments.parse(args) })
