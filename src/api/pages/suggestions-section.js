@@ -32,7 +32,7 @@ export function suggestionsSection({ project, path, names, isMember }) {
     cards = cards.filter(({ element }) => element.isConnected)
     count()
   }).observe(list.element, { childList: true, subtree: true })
-  return { element: section('Suggestions', null, bar, problem, list.element), reload: list.reload }
+  return { element: section('Suggestions', null, isMember ? bar : null, problem, list.element), reload: list.reload }
 
   function count() {
     const selectable = cards.filter((card) => card.isSelectable())
