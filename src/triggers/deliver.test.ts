@@ -56,7 +56,7 @@ test('one that waits for another whose transaction fails starts the run itself',
     ['insert into hook_deliveries (hook_id, webhook_id, run_id) values ($1, $2, $1)', [hook.id, 'cut']],
     async () => {
       const delivered = here(found, delivery('cut'))
-      await until(async () => (await other.query(WAITING)).rowCount === 1, 'it waits for the row')
+      await until(async () => (await other.query(WAITING)).rowCount === 1, 'it waits for the row', HELD_MS)
       return { delivered }
     },
   )
@@ -64,6 +64,8 @@ test('one that waits for another whose transaction fails starts the run itself',
   assert.deepEqual(await rowsOf(hook), { runs: 1, deliveries: 1, notes: 1 })
 })
 
+/** Sooner than the database ends a transaction in which nothing happens. */
+const HELD_MS = 10_000
 const WAITING = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%hook_deliveries%'`
 
 /** Does something while somebody else has made this statement and not committed it; then it is rolled back. */
@@ -74,8 +76,7 @@ async function whileHeld<Result>([sql, values]: [string, unknown[]], work: () =>
     await client.query(sql, values)
     return await work()
   } finally {
-    await client.query('rollback')
-    client.release()
+    await client.query('rollback').finally(() => client.release())
   }
 }
 
