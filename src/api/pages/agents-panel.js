@@ -41,9 +41,13 @@ function agentList({ project, isAdmin }) {
           agent.role ? el('span', { class: 'dim' }, agent.role) : null,
         ),
         agentBadges(agent),
-        isAdmin ? agentButtons({ project, agent, problem, onChange: list.reload }) : null,
+        isAdmin ? agentButtons({ project, agent, problem, onChange: changed }) : null,
       ),
   })
+  const changed = async () => {
+    await list.reload()
+    list.focus()
+  }
   return el(
     'div',
     { class: 'panel' },

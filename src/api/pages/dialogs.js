@@ -27,9 +27,13 @@ function choose({ title, content, action, isDanger, first }) {
   dialog.showModal()
   const wanted = first ?? no
   wanted.focus()
+  // Whoever goes elsewhere leaves the question behind.
+  const leave = () => close(false)
+  window.addEventListener('hashchange', leave)
   return promise
 
   function close(answer) {
+    window.removeEventListener('hashchange', leave)
     dialog.close()
     dialog.remove()
     resolve(answer)

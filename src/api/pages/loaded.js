@@ -1,4 +1,4 @@
-import { el, failure, skeleton } from './dom.js'
+import { el, failure, focusOn, skeleton } from './dom.js'
 
 /**
  * A part of the page that is read before it is shown. `show` makes its elements of what was read; `reload`, its second
@@ -9,14 +9,20 @@ export function loaded(read, show, { lines = 4 } = {}) {
   load()
   return element
 
+  async function reload() {
+    await load()
+    // What had the focus is gone.
+    focusOn(element, { preventScroll: true })
+  }
+
   async function load() {
     let found
     try {
       found = await read()
     } catch (error) {
-      element.replaceChildren(failure(error, load))
+      element.replaceChildren(failure(error, reload))
       return
     }
-    element.replaceChildren(...[show(found, load)].flat().filter(Boolean))
+    element.replaceChildren(...[show(found, reload)].flat().filter(Boolean))
   }
 }

@@ -54,7 +54,7 @@ export function questionCard({ task, path, names, isMember }) {
   }
 
   async function decline() {
-    const text = isQuestion ? 'The run goes on and is told that people declined to answer.' : 'The task is cancelled.'
+    const text = task.run_id ? 'The run goes on and is told that people declined to answer.' : 'The task is cancelled.'
     const action = isQuestion ? 'Decline' : 'Give up'
     if (!(await confirm({ title: `${action}?`, text, action }))) return
     await settle({ status: 'cancelled' }).catch(async (error) => {
