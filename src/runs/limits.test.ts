@@ -192,3 +192,12 @@ test('prices make a cost, per call and per run', async () => {
   const [first] = await runs.steps(run.id)
   assert.equal(first?.kind === 'model' && first.usage.cost_usd, (1_000 * 2 + 500 * 8) / 1_000_000)
 })
+
+test('whatever JSON a run is given its model is told, null and an empty list too', async () => {
+  for (const input of [null, [], 0, false, { a: null }]) {
+    const model = createScriptedModel([{ text: 'Heard.' }])
+    runs.models.set('script', model)
+    await runs.run(await runs.createAgent(), { input })
+    assert.deepEqual(model.requests[0]?.prompt.at(-1)?.content, [{ type: 'text', text: JSON.stringify(input) }])
+  }
+})

@@ -142,7 +142,9 @@ function beginRun(state: RunState, input: unknown): void {
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null
-  state.heldInput = input === null ? null : typeof input === 'string' ? input : JSON.stringify(input)
+  // One that continues another may have nothing new to say; a run of its own was given null.
+  const isSilent = input === null && state.messages.length > 1
+  state.heldInput = isSilent ? null : typeof input === 'string' ? input : JSON.stringify(input)
   if (state.pending.size === 0) giveInput(state)
 }
 
