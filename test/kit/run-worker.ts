@@ -76,7 +76,11 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
   const log = options.log ?? silentLog
   const hub = createHub()
   const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
-  const registry = createToolRegistry({ builtIns: [...runTools, ...writeTools, ...createGraphReaders(pool)] as Tool[], appTools: options.tools ?? [], mcp: null })
+  const registry = createToolRegistry({
+    builtIns: [...runTools, ...writeTools, ...createGraphReaders(pool)] as Tool[],
+    appTools: options.tools ?? [],
+    mcp: null,
+  })
   const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) })
   const worker = await startRunWorker({
     url,
