@@ -394,7 +394,7 @@ const rows: BadRequest[] = [
     body: { name: 'a', password: 'short' },
     ...invalid,
   },
-  // Hooks; what senders send is in hook-deliveries.test.ts
+  // Hooks; what senders send is in hook-deliveries.slow.test.ts
   { name: 'a hook without a name', request: `POST ${hooks}`, body: {}, ...invalid },
   { name: 'a hook with a blank name', request: `POST ${hooks}`, body: { name: ' ' }, ...invalid },
   { name: 'a hook with a secret of its own', request: `POST ${hooks}`, body: { name: 'x', secret: 'x' }, ...invalid },

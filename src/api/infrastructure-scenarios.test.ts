@@ -1,5 +1,5 @@
 // Every scenario of the infrastructure specification that the API shows, under its name. The clock's are in
-// triggers/schedule-scenarios.test.ts, the pages' in pages.test.ts.
+// triggers/scenarios-schedule.test.ts, the pages' in test/system/pages.test.ts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

@@ -3,12 +3,12 @@ import { cleanJson } from './clean-json.ts'
 import type { RunChange } from './run-change.ts'
 
 /** One run's part of a batch. */
-export interface Entry {
+export interface Entry<Change = RunChange> {
   runId: string
   /** The owner's; null for facts from outside, which never change ownership. */
   fence: number | null
   events: readonly { id: string; kind: string; data: string }[]
-  change: RunChange | undefined
+  change: Change | undefined
   /** Events of sub-runs: an ancestor that has ended takes no more. */
   isForwarded: boolean
   /** How many of its sub-runs end with this batch. */

@@ -8,13 +8,13 @@ export interface NewEvent {
   data: Readonly<Record<string, unknown>>
 }
 
-export interface Append {
+export interface Append<Change = RunChange> {
   runId: string
   /** The owner's fence; null for facts from outside (a cancel, an answer), which never change ownership. */
   fence: number | null
   events: readonly NewEvent[]
   /** What the events mean for the run's row. */
-  change?: RunChange
+  change?: Change
   /** From the top to the parent. The events appear in their journals too. */
   ancestors?: readonly string[]
 }
@@ -29,24 +29,24 @@ export interface StoredEvent {
 }
 
 /** An append with its values turned into what the statement takes. */
-export interface Prepared {
+export interface Prepared<Change = RunChange> {
   runId: string
   fence: number | null
   events: { id: string; kind: string; data: string }[]
-  change: RunChange | undefined
+  change: Change | undefined
   ancestors: readonly string[]
   size: number
 }
 
 const NONE: readonly string[] = []
 
-export function prepare({ runId, fence, events, change, ancestors = NONE }: Append): Prepared {
-  const prepared: Prepared = { runId, fence, events: [], change, ancestors, size: 0 }
+export function prepare<Change>({ runId, fence, events, change, ancestors = NONE }: Append<Change>): Prepared<Change> {
+  const prepared: Prepared<Change> = { runId, fence, events: [], change, ancestors, size: 0 }
   addEvents(prepared, events)
   return prepared
 }
 
-export function addEvents(prepared: Prepared, events: readonly NewEvent[]): void {
+export function addEvents(prepared: Prepared<unknown>, events: readonly NewEvent[]): void {
   for (const { kind, data } of events) {
     const text = cleanJson(data)
     prepared.size += text.length * (1 + prepared.ancestors.length)
@@ -91,6 +91,10 @@ function inParent(
   return { id: newId(), kind, data: `{"run_id":"${runId}"${fields === '}' ? '' : ','}${fields}` }
 }
 
-export function storedEvents(entry: Entry, firstSeq: number, at: Date): StoredEvent[] {
+export function storedEvents(
+  entry: Pick<Entry<unknown>, 'runId' | 'events'>,
+  firstSeq: number,
+  at: Date,
+): StoredEvent[] {
   return entry.events.map(({ kind, data }, place) => ({ runId: entry.runId, seq: firstSeq + place, kind, data, at }))
 }

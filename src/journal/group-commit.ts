@@ -1,0 +1,222 @@
+// Group commit: what all runs of the process want to write while one batch is being committed goes out together with the
+// next. How a batch becomes a statement is given; runs and flows have journals of their own.
+import { explainFailure } from '../db/failures.ts'
+import type { Db } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import type { Appended, Journal, JournalOptions } from './append.ts'
+import type { Entry, Written } from './append-batch.ts'
+import { addEvents, type NewEvent, type Prepared, prepare, storedEvents } from './entries.ts'
+
+/** How appends become rows. */
+export interface Statements<Change> {
+  /** One entry per row that is written. */
+  entriesOf(batch: readonly Prepared<Change>[]): Entry<Change>[]
+  /** One statement. Absent from the answer is what was not written. */
+  append(db: Db, entries: readonly Entry<Change>[]): Promise<Map<string, Written>>
+  /** Which entries an earlier attempt committed before its connection was cut. */
+  find(db: Db, entries: readonly Entry<Change>[]): Promise<Map<string, Written>>
+}
+
+interface Waiting<Change> {
+  prepared: Prepared<Change>
+  onTaken: (() => void) | null
+  settle: (appended: Appended) => void
+  fail: (error: unknown) => void
+}
+
+/** Takes the transaction with it. */
+class Lost extends Error {}
+
+const MOST_ENTRIES = 500
+const MOST_CHARACTERS = 8_000_000
+const RETRY_FOR_MS = 20_000
+const MOST_UNDER_WAY = 2
+const WORTH_ANOTHER = 16
+
+export function createGroupCommit<Change>(
+  { db, log, onWritten, now = Date.now }: JournalOptions,
+  { entriesOf, append: appendBatch, find: findWritten }: Statements<Change>,
+): Journal<Change> {
+  let waiting: Waiting<Change>[] = []
+  let isScheduled = false
+  const underWay = new Map<Promise<void>, readonly Waiting<Change>[]>()
+
+  return {
+    append: (append) =>
+      new Promise((settle, fail) => {
+        add({ prepared: prepare(append), onTaken: null, settle, fail })
+      }),
+    appendOpen: (append) => {
+      const prepared = prepare(append)
+      const { promise: taken, resolve: onTaken } = Promise.withResolvers<void>()
+      const { promise: appended, resolve: settle, reject: fail } = Promise.withResolvers<Appended>()
+      const one: Waiting<Change> = { prepared, onTaken, settle, fail }
+      add(one)
+      const join = (events: readonly NewEvent[]): boolean => {
+        if (one.onTaken === null) return false
+        addEvents(prepared, events)
+        return true
+      }
+      return { appended, taken, join }
+    },
+    appendIn: async (tx, append) => {
+      const written = await appendBatch(tx, entriesOf([prepare(append)]))
+      return answerFor(append.runId, written)
+    },
+    appendAfter: async (pool, work) => {
+      try {
+        const { entries, written, runId } = await inTransaction(pool, async (tx) => {
+          const append = await work(tx)
+          const entries = entriesOf([prepare(append)])
+          const written = await appendBatch(tx, entries)
+          if (!written.has(append.runId)) throw new Lost()
+          return { entries, written, runId: append.runId }
+        })
+        for (const entry of entries) publish(entry, written.get(entry.runId))
+        return answerFor(runId, written)
+      } catch (error) {
+        if (error instanceof Lost) return { status: 'lost' }
+        throw error
+      }
+    },
+    drain: async () => {
+      while (underWay.size > 0 || waiting.length > 0) {
+        await Promise.race([...underWay.keys(), new Promise(setImmediate)])
+      }
+    },
+  }
+
+  function add(one: Waiting<Change>): void {
+    waiting.push(one)
+    schedule()
+  }
+
+  /** One turn of the loop lets the runs that the last batch let go on join the next one. */
+  function schedule(): void {
+    if (isScheduled) return
+    isScheduled = true
+    setImmediate(() => {
+      isScheduled = false
+      while (isEnough()) if (!begin()) return
+    })
+  }
+
+  /** A second statement beside the first keeps both processors busy, where it is worth one. */
+  function isEnough(): boolean {
+    if (underWay.size === 0) return waiting.length > 0
+    return underWay.size < MOST_UNDER_WAY && waiting.length >= WORTH_ANOTHER
+  }
+
+  /** False: what waits is about runs that are being written already. */
+  function begin(): boolean {
+    const busy = new Set([...underWay.values()].flatMap((batch) => batch.map((one) => one.prepared.runId)))
+    const { batch, rest } = takeBatch(waiting, busy)
+    if (batch.length === 0) return false
+    waiting = rest
+    for (const one of batch) {
+      one.onTaken?.()
+      one.onTaken = null
+    }
+    const flushing = flush(batch).then((settle) => {
+      underWay.delete(flushing)
+      settle()
+      if (waiting.length > 0) schedule()
+    })
+    underWay.set(flushing, batch)
+    return true
+  }
+
+  /** Never rejects. Answers how to tell those who wait for the batch. */
+  async function flush(batch: readonly Waiting<Change>[]): Promise<() => void> {
+    try {
+      const entries = entriesOf(batch.map((one) => one.prepared))
+      const written = await writeWithRetry(entries)
+      if (onWritten) for (const entry of entries) publish(entry, written.get(entry.runId))
+      return () => settleInTurns(batch, written)
+    } catch (error) {
+      if (batch.length === 1 || explainFailure(error)?.code === 'UNAVAILABLE') {
+        return () => {
+          for (const { fail } of batch) fail(error)
+        }
+      }
+      // One entry that cannot be stored must not take its neighbours with it.
+      const half = Math.ceil(batch.length / 2)
+      const settles = [await flush(batch.slice(0, half)), await flush(batch.slice(half))]
+      return () => {
+        for (const settle of settles) settle()
+      }
+    }
+  }
+
+  /**
+   * Many runs that go on at once would all work and then all wait for the next commit, one processor idle at a time. In
+   * two halves, one is written while the other works.
+   */
+  function settleInTurns(batch: readonly Waiting<Change>[], written: Map<string, Written>): void {
+    const first = batch.length < 2 * WORTH_ANOTHER ? batch : batch.slice(0, batch.length / 2)
+    const settle = (part: readonly Waiting<Change>[]): void => {
+      for (const { prepared, settle } of part) settle(answerFor(prepared.runId, written))
+    }
+    settle(first)
+    // The first turn is theirs; what they append is under way before the second.
+    if (first !== batch) setImmediate(() => setImmediate(() => settle(batch.slice(first.length))))
+  }
+
+  function publish(entry: Entry<Change>, written: Written | undefined): void {
+    if (written) onWritten?.(storedEvents(entry, written.firstSeq, written.at))
+  }
+
+  async function writeWithRetry(entries: readonly Entry<Change>[]): Promise<Map<string, Written>> {
+    const giveUpAt = now() + RETRY_FOR_MS
+    for (let waitMs = 50, attempt = 1; ; waitMs = Math.min(waitMs * 2, 1_000), attempt++) {
+      try {
+        // After a cut nobody knows whether the batch was committed: what it wrote is found by its ids.
+        const found = attempt === 1 ? new Map<string, Written>() : await findWritten(db, entries)
+        const open = entries.filter((entry) => !found.has(entry.runId))
+        return open.length === 0 ? found : new Map([...found, ...(await appendBatch(db, open))])
+      } catch (error) {
+        if (explainFailure(error)?.code !== 'UNAVAILABLE' || now() > giveUpAt) throw error
+        log.warn({ err: error, entries: entries.length }, 'the journal could not be written; trying again')
+        await new Promise((resolve) => setTimeout(resolve, waitMs))
+      }
+    }
+  }
+}
+
+/**
+ * The oldest appends that fit one statement. A run's second append waits until the first is committed, so that its order
+ * is kept; so does one whose sub-run's events are in this batch, because a statement changes a row once.
+ */
+function takeBatch<Change>(
+  waiting: Waiting<Change>[],
+  busy: ReadonlySet<string>,
+): { batch: Waiting<Change>[]; rest: Waiting<Change>[] } {
+  const own = new Set<string>(busy)
+  const forwardedTo = new Set<string>()
+  const batch: Waiting<Change>[] = []
+  const rest: Waiting<Change>[] = []
+  let characters = 0
+  for (const one of waiting) {
+    const { runId, ancestors, size } = one.prepared
+    const fits =
+      batch.length < MOST_ENTRIES &&
+      characters < MOST_CHARACTERS &&
+      !own.has(runId) &&
+      !forwardedTo.has(runId) &&
+      !ancestors.some((ancestor) => own.has(ancestor))
+    own.add(runId)
+    if (!fits) {
+      rest.push(one)
+      continue
+    }
+    batch.push(one)
+    characters += size
+    for (const ancestor of ancestors) forwardedTo.add(ancestor)
+  }
+  return { batch, rest }
+}
+
+function answerFor(runId: string, written: Map<string, Written>): Appended {
+  const answer = written.get(runId)
+  return answer ? { status: 'written', ...answer } : { status: 'lost' }
+}
