@@ -1,0 +1,310 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { FlowNode } from '../kernel/flow.ts'
+import { createMachine, type LeafOutcome, type LeafTask } from './machine.ts'
+import type { Outcome } from './pattern.ts'
+import { partsOf } from './patterns/map-reduce.ts'
+
+type Functions = Record<string, (argument: never, task: LeafTask) => unknown>
+
+interface Played {
+  outcome: Outcome
+  tasks: LeafTask[]
+  /** The most that were under way at once. */
+  most: number
+}
+
+/** Plays a flow to its end: of the leaves under way `pick` chooses the one that ends next. */
+function play(
+  root: FlowNode,
+  functions: Functions,
+  input: unknown = null,
+  pick = (count: number) => count - 1,
+): Played {
+  const machine = createMachine(root, input)
+  const tasks: LeafTask[] = []
+  const open: LeafTask[] = []
+  let most = 0
+  const take = (started: LeafTask[]): void => {
+    tasks.push(...started)
+    open.push(...started)
+    most = Math.max(most, open.length)
+  }
+  take(machine.begin())
+  while (open.length > 0) {
+    const [task] = open.splice(pick(open.length), 1)
+    if (task) take(machine.settle(task.id, callLeaf(functions, task)))
+  }
+  return { outcome: machine.outcome() ?? assert.fail('it did not end'), tasks, most }
+}
+
+function callLeaf(functions: Functions, task: LeafTask): LeafOutcome {
+  const name = 'function' in task.leaf ? task.leaf.function : task.leaf.agent
+  const call = functions[name] ?? assert.fail(`there is no ${name}`)
+  try {
+    const one = (argument: unknown): unknown => call(argument as never, task) // each test knows what it gets
+    const value = task.isEach ? (task.argument as unknown[]).map(one) : one(task.argument)
+    return { status: 'completed', value }
+  } catch (error) {
+    return { status: 'failed', error: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+const f = (name: string, more: object = {}): FlowNode => ({ type: 'task', function: name, ...more })
+const basics: Functions = {
+  add: (n: number) => n + 1,
+  double: (n: number) => n * 2,
+  fail: () => {
+    throw new Error('broken')
+  },
+  echo: (value: unknown) => value,
+  one: () => 1,
+  two: () => 2,
+}
+const ids = ({ tasks }: Played): string[] => tasks.map((task) => task.id)
+
+test('Execute sequential tasks: each is given what the one before gave', () => {
+  const played = play({ type: 'sequential', steps: [f('add'), f('double'), f('add')] }, basics, 1)
+  assert.deepEqual(played.outcome, { status: 'completed', value: 5, error: null })
+  assert.deepEqual(ids(played), ['root/0', 'root/1', 'root/2'])
+  assert.equal(played.most, 1)
+})
+
+test('Sequential flow with failure: what follows is not started', () => {
+  const played = play({ type: 'sequential', steps: [f('add'), f('fail'), f('add')] }, basics, 1)
+  assert.deepEqual([played.outcome.status, played.outcome.error], ['failed', 'broken'])
+  assert.deepEqual(ids(played), ['root/0', 'root/1'])
+})
+
+test('Sequential flow with retry: up to so many times, then it has failed', () => {
+  let calls = 0
+  const flaky: Functions = {
+    ...basics,
+    flaky: () => {
+      calls++
+      if (calls < 3) throw new Error('not yet')
+      return 'at last'
+    },
+  }
+  const node = f('flaky', { id: 'x', retry: { max_retries: 3, backoff: 50 } })
+  const played = play({ type: 'sequential', steps: [node] }, flaky)
+  assert.deepEqual(played.outcome.value, 'at last')
+  assert.deepEqual(
+    played.tasks.map(({ id, attempt, afterMs }) => [id, attempt, afterMs]),
+    [
+      ['x', 1, 0],
+      ['x', 2, 50],
+      ['x', 3, 50],
+    ],
+  )
+  const given = play(f('fail', { retry: { max_retries: 3, backoff: 0 } }), basics)
+  assert.equal(given.tasks.length, 4)
+  assert.equal(given.outcome.status, 'failed')
+})
+
+test('a pattern that is retried lives anew, under other ids', () => {
+  const inner: FlowNode = {
+    type: 'sequential',
+    id: 'inner',
+    steps: [f('one', { id: 'a' }), f('fail')],
+    retry: { max_retries: 2, backoff: 7 },
+  }
+  const played = play({ type: 'sequential', steps: [inner] }, basics)
+  assert.deepEqual(ids(played), ['a', 'inner/1', 'a~2', 'inner~2/1', 'a~3', 'inner~3/1'])
+  assert.equal(played.tasks[2]?.afterMs, 7)
+})
+
+test('Execute parallel tasks: all at once, the results in the order of the branches', () => {
+  const root: FlowNode = { type: 'parallel', branches: [f('one'), f('two'), f('echo')] }
+  for (const pick of [() => 0, (count: number) => count - 1]) {
+    const played = play(root, basics, 'in', pick)
+    assert.equal(played.most, 3)
+    assert.deepEqual(played.outcome.value, [1, 2, 'in'])
+  }
+})
+
+test('Parallel flow with partial failure: the others go on, and null stands for the one that failed', () => {
+  const played = play({ type: 'parallel', branches: [f('one'), f('fail'), f('two')] }, basics)
+  assert.deepEqual(played.outcome, { status: 'partial', value: [1, null, 2], error: null })
+  const none = play({ type: 'parallel', branches: [f('fail'), f('fail')] }, basics)
+  assert.equal(none.outcome.status, 'failed')
+})
+
+test('Parallel flow with result aggregation: array, merge, concat, or a function', () => {
+  const make = (aggregate: string | undefined): unknown => {
+    const branches = [f('echo', { args: { a: 1, b: 1 } }), f('echo', { args: { b: 2 } })]
+    const lists = [f('echo', { args: [1, 2] }), f('echo', { args: [3] })]
+    const root = { type: 'parallel', branches: aggregate === 'concat' ? lists : branches, aggregate } as FlowNode
+    return play(root, { ...basics, count: (values: unknown[]) => values.length }).outcome.value
+  }
+  assert.deepEqual(make(undefined), [{ a: 1, b: 1 }, { b: 2 }])
+  assert.deepEqual(make('merge'), { a: 1, b: 2 })
+  assert.deepEqual(make('concat'), [1, 2, 3])
+  assert.equal(make('count'), 2)
+})
+
+test('Compose patterns: results go up through the levels, each with what came before it', () => {
+  const root: FlowNode = {
+    type: 'sequential',
+    steps: [
+      f('add', { id: 'first' }),
+      { type: 'parallel', branches: [f('double'), { type: 'sequential', steps: [f('add'), f('add')] }] },
+      f('echo', { args: { sum: '{{previous}}', first: '{{results.first}}', input: '{{input}}' } }),
+    ],
+  }
+  const { outcome } = play(root, basics, 1)
+  assert.deepEqual(outcome.value, { sum: [4, 4], first: 2, input: 1 })
+})
+
+test('a partial part makes the whole partial, and the value goes on', () => {
+  const root: FlowNode = {
+    type: 'sequential',
+    steps: [{ type: 'parallel', branches: [f('one'), f('fail')] }, f('echo')],
+  }
+  assert.deepEqual(play(root, basics).outcome, { status: 'partial', value: [1, null], error: null })
+})
+
+test('a loop goes on from its last output until it is told or reaches its limit', () => {
+  const body = f('add', { id: 'body' })
+  const enough = {
+    ...basics,
+    enough: ({ output, iteration }: { output: number; iteration: number }) => output >= 3 && iteration > 1,
+  }
+  const told = play({ type: 'loop', body, max_iterations: 9, until: 'enough' }, enough, 0)
+  assert.equal(told.outcome.value, 3)
+  assert.deepEqual(
+    ids(told).filter((id) => id.startsWith('body')),
+    ['body', 'body#2', 'body#3'],
+  )
+  const limited = play({ type: 'loop', body, max_iterations: 4 }, basics, 0)
+  assert.equal(limited.outcome.value, 4)
+  const broken = play({ type: 'loop', body: f('fail'), max_iterations: 4 }, basics, 0)
+  assert.deepEqual([broken.outcome.status, broken.tasks.length], ['failed', 1])
+})
+
+test('Map phase distribution: 1,000 items and 10 workers are 10 parts of 100', () => {
+  const items = Array.from({ length: 1_000 }, (_, index) => index)
+  const sizes: number[] = []
+  const root: FlowNode = { type: 'map_reduce', items, workers: 10, map: 'sum', reduce: 'total' }
+  const played = play(root, {
+    sum: ({ items: part }: { items: number[] }) => {
+      sizes.push(part.length)
+      return part.reduce((all, each) => all + each, 0)
+    },
+    total: ({ values }: { values: number[] }) => values.reduce((all, each) => all + each, 0),
+  })
+  assert.deepEqual(
+    sizes,
+    Array.from({ length: 10 }, () => 100),
+  )
+  assert.equal(played.most, 10)
+  assert.equal(played.outcome.value, 499_500)
+})
+
+test('parts are contiguous, none is empty, and their lengths differ by one at most', () => {
+  for (const [items, count] of [
+    [10, 3],
+    [3, 10],
+    [1, 1],
+    [7, 7],
+    [100, 8],
+  ] as const) {
+    const parts = partsOf(
+      Array.from({ length: items }, (_, index) => index),
+      count,
+    )
+    const lengths = parts.map((part) => part.length)
+    assert.deepEqual(
+      parts.flat(),
+      Array.from({ length: items }, (_, index) => index),
+    )
+    assert.ok(Math.min(...lengths) >= 1 && Math.max(...lengths) - Math.min(...lengths) <= 1, String(lengths))
+  }
+})
+
+const words: Functions = {
+  words: ({ items }: { items: string[] }) => items.flatMap((text) => text.split(' ').map((word) => [word, 1])),
+  count: ({ key, values }: { key: string; values: number[] }) => [key, values.length],
+  byLength: ({ key, partitions }: { key: string; partitions: number }) => key.length % partitions,
+  documents: () => ['a bb a', 'bb ccc', 'a'],
+  wrong: () => 99,
+}
+for (const partition of [undefined, 'hash', 'range', 'byLength'] as const) {
+  test(`Reduce phase aggregation: words counted with ${partition ?? 'the default'} partition, in the order of keys`, () => {
+    const root = {
+      ...{ type: 'map_reduce', items: 'documents', workers: 2, reducers: 2, map: 'words', reduce: 'count' },
+      ...(partition ? { partition } : {}),
+    } as FlowNode
+    const played = play(root, words)
+    assert.deepEqual(played.outcome.value, [
+      ['a', 3],
+      ['bb', 2],
+      ['ccc', 1],
+    ])
+    assert.ok(ids(played).filter((id) => id.startsWith('root/reduce')).length <= 2)
+  })
+}
+
+test('Map-reduce with custom partition function: keys go where it says, and nowhere else', () => {
+  const root: FlowNode = {
+    ...{ type: 'map_reduce', items: ['a bb ccc'], workers: 1, reducers: 3 },
+    ...{ map: 'words', reduce: 'count', partition: 'byLength' },
+  }
+  const reduced = play(root, words).tasks.filter((task) => task.id.startsWith('root/reduce'))
+  assert.deepEqual(
+    reduced.map(({ id, argument }) => [id, (argument as { key: string }[]).map(({ key }) => key)]),
+    [
+      ['root/reduce 0', ['ccc']],
+      ['root/reduce 1', ['a']],
+      ['root/reduce 2', ['bb']],
+    ],
+  )
+  const wrong = play({ ...root, partition: 'wrong' }, words)
+  assert.match(wrong.outcome.error ?? '', /none of 0 to 2/)
+})
+
+test('no items give no result and call nothing', () => {
+  const root: FlowNode = { type: 'map_reduce', items: [], workers: 3, map: 'words', reduce: 'count' }
+  const played = play(root, words)
+  assert.deepEqual([played.outcome.value, played.tasks.length], [[], 0])
+})
+
+const sums: Functions = {
+  large: ({ length }: number[]) => length > 100,
+  halves: (list: number[]) => [list.slice(0, list.length / 2), list.slice(list.length / 2)],
+  tenths: (list: number[]) => partsOf(list, 10),
+  sum: (list: number[]) => list.reduce((all, each) => all + each, 0),
+}
+test('Fork phase, Join phase: a problem of 1,000 is split into ten that are solved and joined', () => {
+  const problem = Array.from({ length: 1_000 }, (_, index) => index)
+  const shared = { type: 'fork_join', problem, should_split: 'large', solve: 'sum', join: 'sum', workers: 4 } as const
+  const ten = play({ ...shared, split: 'tenths', stealing: true }, sums)
+  assert.equal(ten.outcome.value, 499_500)
+  assert.equal(ids(ten).filter((id) => id.endsWith('/solve')).length, 10)
+  const deep = play({ ...shared, split: 'halves', stealing: true }, sums)
+  assert.equal(deep.outcome.value, 499_500)
+  assert.equal(ids(deep).filter((id) => id.endsWith('/solve')).length, 16)
+  assert.equal(ids(deep).filter((id) => id.endsWith('/join')).length, 15)
+})
+
+test('10,000 branches and 10,000 pieces take a machine no long time', () => {
+  const branches = Array.from({ length: 10_000 }, () => f('one'))
+  assert.equal((play({ type: 'parallel', branches }, basics).outcome.value as unknown[]).length, 10_000)
+  const problem = Array.from({ length: 8_192 }, () => 1)
+  const root: FlowNode = {
+    ...{ type: 'fork_join', problem, should_split: 'large', split: 'halves', solve: 'sum', join: 'sum', workers: 4 },
+    stealing: true,
+  }
+  const small = { ...sums, large: ({ length }: number[]) => length > 1 }
+  assert.equal(play(root, small).outcome.value, 8_192)
+})
+
+test('what is settled twice, or was never started, changes nothing', () => {
+  const machine = createMachine({ type: 'sequential', steps: [f('one'), f('two')] }, null)
+  const [first] = machine.begin()
+  const next = machine.settle(first?.id ?? '', { status: 'completed', value: 1 })
+  assert.equal(next.length, 1)
+  assert.deepEqual(machine.settle(first?.id ?? '', { status: 'completed', value: 9 }), [])
+  assert.deepEqual(machine.settle('nobody', { status: 'failed', error: 'x' }), [])
+  assert.equal(machine.outcome(), null)
+})

@@ -1,0 +1,177 @@
+// A flow run as a pure machine: told what became of its leaves, it answers which leaves are to be started, and in the end
+// how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
+// leaves gets the same machine: that is how a flow goes on after a crash.
+import type { FlowNode, Leaf } from '../kernel/flow.ts'
+import { failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
+import { forkJoin, piece } from './patterns/fork-join.ts'
+import { loop } from './patterns/loop.ts'
+import { mapReduce } from './patterns/map-reduce.ts'
+import { parallel } from './patterns/parallel.ts'
+import { sequential } from './patterns/sequential.ts'
+import { render, type Scope } from './render.ts'
+
+/** A leaf that is to be started. */
+export interface LeafTask {
+  /** Unique in the run, and the same in every replay. */
+  id: string
+  /** What people called it. */
+  nodeId: string | null
+  leaf: Leaf
+  /** What it is given; one of these for each call where it is called for several. */
+  argument: unknown
+  isEach: boolean
+  /** From 1. */
+  attempt: number
+  afterMs: number
+  parentId: string | null
+}
+
+export interface Machine {
+  begin(): LeafTask[]
+  /** The leaves that may start because this one has ended. Unknown and settled ones are ignored. */
+  settle(taskId: string, outcome: LeafOutcome): LeafTask[]
+  /** Null while leaves are under way. */
+  outcome(): Outcome | null
+}
+
+export type LeafOutcome = { status: 'completed'; value: unknown } | { status: 'failed'; error: string }
+
+interface Frame {
+  id: string
+  node: MachineNode
+  parent: Frame | null
+  key: string
+  previous: unknown
+  item: unknown
+  each: readonly unknown[] | undefined
+  /** What tells its second life in a loop, or in another attempt, from the first. */
+  suffix: string
+  attempt: number
+  children: Map<string, Outcome | null>
+  open: number
+}
+
+type AnyPattern = Pattern<MachineNode>
+// Each entry takes the nodes of its own type, by which it is found.
+const patterns = { sequential, parallel, loop, map_reduce: mapReduce, fork_join: forkJoin, piece } as unknown as Record<
+  string,
+  AnyPattern | undefined
+>
+
+export function createMachine(root: FlowNode, input: unknown): Machine {
+  const leaves = new Map<string, Frame>()
+  const results: Record<string, unknown> = {}
+  let outcome: Outcome | null = null
+
+  return {
+    begin: () => {
+      const frame = frameOf({ key: 'root', node: root, previous: input }, null, '')
+      return start(frame)
+    },
+    settle: (taskId, settled) => {
+      const frame = leaves.get(taskId)
+      if (!frame || outcome) return []
+      leaves.delete(taskId)
+      return end(frame, settled.status === 'failed' ? failed(settled.error) : { ...settled, error: null })
+    },
+    outcome: () => outcome,
+  }
+
+  function start(frame: Frame, afterMs = 0): LeafTask[] {
+    if (frame.node.type !== 'task') return advance(frame, afterMs)
+    leaves.set(frame.id, frame)
+    return [taskOf(frame, afterMs)]
+  }
+
+  /** Asks the pattern until it waits or ends. */
+  function advance(frame: Frame, afterMs = 0): LeafTask[] {
+    const pattern = patterns[frame.node.type]
+    if (!pattern) return end(frame, failed(`This server does not know the pattern ${frame.node.type}.`))
+    const { node, previous, children, open } = frame
+    const move = pattern({ node, previous, children, open, render: (value) => render(value, scopeOf(frame)) })
+    if (move === 'wait') return []
+    if ('end' in move) return end(frame, move.end)
+    const started = move.start.map((child) => frameOf(child, frame, suffixOf(frame, child.key)))
+    for (const child of started) frame.children.set(child.key, null)
+    frame.open += started.length
+    return started.flatMap((child) => start(child, afterMs))
+  }
+
+  function end(frame: Frame, ended: Outcome): LeafTask[] {
+    const retry = 'retry' in frame.node ? frame.node.retry : undefined
+    if (ended.status === 'failed' && retry && frame.attempt <= retry.max_retries) {
+      return start(again(frame), retry.backoff)
+    }
+    const { id } = frame.node as FlowNode // a piece has none
+    if (id !== undefined && ended.status !== 'failed') results[id] = ended.value
+    const { parent } = frame
+    if (!parent) {
+      outcome = ended
+      return []
+    }
+    parent.children.set(frame.key, ended)
+    parent.open--
+    return advance(parent)
+  }
+
+  function scopeOf({ previous, item }: Frame): Scope {
+    return { input, previous, item, results }
+  }
+
+  function taskOf(frame: Frame, afterMs: number): LeafTask {
+    const leaf = frame.node as Leaf // asked by whoever calls
+    const argumentFor = (item: unknown): unknown => {
+      const given = 'agent' in leaf ? leaf.input : leaf.args
+      if (given !== undefined) return render(given, { ...scopeOf(frame), item })
+      return item === undefined ? frame.previous : item
+    }
+    return {
+      id: frame.id,
+      nodeId: leaf.id ?? null,
+      leaf,
+      argument: frame.each ? frame.each.map(argumentFor) : argumentFor(frame.item),
+      isEach: frame.each !== undefined,
+      attempt: frame.attempt,
+      afterMs,
+      parentId: frame.parent?.id ?? null,
+    }
+  }
+}
+
+function frameOf(
+  child: { key: string; node: MachineNode; previous: unknown; item?: unknown; each?: readonly unknown[] | undefined },
+  parent: Frame | null,
+  suffix: string,
+): Frame {
+  const { key, node, previous, item, each } = child
+  const name = 'id' in node ? node.id : undefined
+  return {
+    // Where nobody gave it a name, the way to it is one.
+    id: name !== undefined ? `${name}${suffix}` : parent ? `${parent.id}/${key}` : key,
+    node,
+    parent,
+    key,
+    previous,
+    item,
+    each,
+    suffix,
+    attempt: 1,
+    children: new Map(),
+    open: 0,
+  }
+}
+
+/** In the second iteration of a loop everything within it lives a second time. */
+function suffixOf(parent: Frame, key: string): string {
+  return parent.node.type === 'loop' && /^\d+$/.test(key) && key !== '1' ? `${parent.suffix}#${key}` : parent.suffix
+}
+
+/** The same node once more. A leaf keeps its id; what a pattern had started is another life. */
+function again(frame: Frame): Frame {
+  const attempt = frame.attempt + 1
+  if (frame.node.type === 'task') return { ...frame, attempt }
+  const life = `~${attempt}`
+  const id = frame.attempt === 1 ? frame.id : frame.id.slice(0, -`~${frame.attempt}`.length)
+  const suffix = frame.attempt === 1 ? frame.suffix : frame.suffix.slice(0, -`~${frame.attempt}`.length)
+  return { ...frame, attempt, id: `${id}${life}`, suffix: `${suffix}${life}`, children: new Map(), open: 0 }
+}

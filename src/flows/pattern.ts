@@ -1,0 +1,58 @@
+// A pattern is a pure function: from what stands of a node to what is to be done next. Each has a file of its own in
+// patterns/; the machine (machine.ts) keeps the tree and knows none of them.
+import type { FlowNode, ForkJoin, Leaf, Work } from '../kernel/flow.ts'
+
+/** How a node ended. Partial: some of it failed and there is a value all the same. */
+export type Outcome =
+  | { status: 'completed' | 'partial'; value: unknown; error: null }
+  | { status: 'failed'; value: unknown; error: string }
+
+/** A part of a problem: nobody writes it, the fork makes it. */
+export interface Piece {
+  type: 'piece'
+  of: ForkJoin
+  problem: unknown
+  depth: number
+}
+
+export type MachineNode = FlowNode | Piece
+
+/** A node within the node, started by the pattern under a key of its own. */
+export interface Child {
+  key: string
+  node: MachineNode
+  /** What came before: `{{previous}}`. */
+  previous: unknown
+  /** `{{item}}`, where the child is about one thing among several. */
+  item?: unknown
+  /** A leaf that is called for each of these and gives a list; its own `item` is each of them in turn. */
+  each?: readonly unknown[]
+}
+
+/** What stands of a node. */
+export interface Standing<Node extends MachineNode> {
+  node: Node
+  previous: unknown
+  /** Those that were started, in that order; null while one is under way. */
+  children: ReadonlyMap<string, Outcome | null>
+  /** How many are under way. */
+  open: number
+  /** Fills the templates in a value of the node. */
+  render(value: unknown): unknown
+}
+
+export type Move = { start: readonly Child[] } | { end: Outcome } | 'wait'
+
+/** Asked when the node begins and whenever one of its children has ended. */
+export type Pattern<Node extends MachineNode> = (standing: Standing<Node>) => Move
+
+export const completed = (value: unknown): Outcome => ({ status: 'completed', value, error: null })
+export const partial = (value: unknown): Outcome => ({ status: 'partial', value, error: null })
+export const failed = (error: string, value: unknown = null): Outcome => ({ status: 'failed', value, error })
+
+/** Completed, or partial where some part was only that. */
+export const endOf = (value: unknown, parts: Iterable<Outcome | null>): Outcome =>
+  [...parts].some((part) => part?.status === 'partial') ? partial(value) : completed(value)
+
+/** A function's name stands for a leaf that is given the item. */
+export const leafOf = (work: Work): Leaf => (typeof work === 'string' ? { type: 'task', function: work } : work)

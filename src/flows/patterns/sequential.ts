@@ -1,0 +1,14 @@
+import type { Sequential } from '../../kernel/flow.ts'
+import { endOf, failed, type Pattern } from '../pattern.ts'
+
+/** One after the other, each given what the one before gave. The first that fails ends it. */
+export const sequential: Pattern<Sequential> = ({ node, previous, children, open }) => {
+  if (open > 0) return 'wait'
+  const place = children.size
+  const last = place === 0 ? null : children.get(String(place - 1))
+  if (last?.status === 'failed') return { end: failed(last.error) }
+  const value = last ? last.value : previous
+  const next = node.steps[place]
+  if (!next) return { end: endOf(value, children.values()) }
+  return { start: [{ key: String(place), node: next, previous: value }] }
+}
