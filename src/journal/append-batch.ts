@@ -18,6 +18,8 @@ export interface Entry<Change = RunChange> {
 export interface Written {
   firstSeq: number
   at: Date
+  /** Where the journal's rows say so: somebody has asked for the end. */
+  isCancelled?: boolean
 }
 
 /**

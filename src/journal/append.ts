@@ -9,7 +9,7 @@ import { createGroupCommit } from './group-commit.ts'
 import type { RunChange } from './run-change.ts'
 
 /** lost: somebody else owns the run now, or there is no such run; nothing was written. */
-export type Appended = { status: 'written'; firstSeq: number; at: Date } | { status: 'lost' }
+export type Appended = { status: 'written'; firstSeq: number; at: Date; isCancelled?: boolean } | { status: 'lost' }
 
 export interface Journal<Change = RunChange> {
   /** Resolves when the events are committed. Appends of one run keep their order. */

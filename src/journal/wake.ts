@@ -3,6 +3,8 @@ import type { Db } from '../db/pool.ts'
 export const READY_CHANNEL = 'muster_ready'
 export const CANCEL_CHANNEL = 'muster_cancel'
 export const HALT_CHANNEL = 'muster_halt'
+/** A leaf of the flow run that is named has ended, or it was cancelled. */
+export const FLOW_CHANNEL = 'muster_flow'
 
 /** The run waits for this no longer and wants a slot. Nothing happens where it does not wait for it. */
 export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'children'): Promise<boolean> {

@@ -6,7 +6,7 @@ import { type ClaimedRun, claimRuns, isSuspectWaiting } from '../journal/claim.t
 import type { Hub } from '../journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
 import { releaseOwn, releaseOwnerless, takeOver } from '../journal/take-over.ts'
-import { CANCEL_CHANNEL, HALT_CHANNEL, READY_CHANNEL, tellProcesses } from '../journal/wake.ts'
+import { CANCEL_CHANNEL, FLOW_CHANNEL, HALT_CHANNEL, READY_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
 import { createDispatcher } from '../queue/dispatcher.ts'
@@ -34,11 +34,21 @@ export interface RunWorker {
   /** Runs became ready: taken here where a slot is free, offered to other processes where none is. */
   onReady(inMs?: number): void
   texts: LiveTexts
+  /** Under which this process owns what it works on. */
+  ownerId(): string
+  /** Whoever else works in this process's name hears what concerns it. */
+  join(companion: Companion): void
   /** How many runs are under way here. */
   active(): number
   /** Takes no new run, and asks those under way to give their slots back at their next step. */
   yield(): void
   stop(): Promise<void>
+}
+
+export interface Companion {
+  onNotification(channel: string, payload: string): void
+  /** What this process owns may be another's. */
+  onLapse(): void
 }
 
 const SWEEP_EVERY_MS = 1_000
@@ -59,6 +69,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   let halted: ReadonlySet<string> = await haltedProjects(pool)
   /** Runs may be ours in the database and in nobody's hands: a claim or a write was cut off. */
   let mayHaveStrays = true
+  const companions: Companion[] = []
   let isStarted = false
   let isStopped = false
 
@@ -88,7 +99,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     slots: options.slots,
     leaseMs: options.leaseMs,
     isAlone: options.isAlone,
-    channels: [READY_CHANNEL, CANCEL_CHANNEL, HALT_CHANNEL],
+    channels: [READY_CHANNEL, CANCEL_CHANNEL, HALT_CHANNEL, FLOW_CHANNEL],
     log,
     onNotification,
     onListening: poke,
@@ -99,6 +110,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     },
     onLapse: () => {
       for (const control of controls.values()) control.interrupt('lapse')
+      for (const companion of companions) companion.onLapse()
     },
     onReturn: async () => {
       mayHaveStrays = true
@@ -113,6 +125,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   return {
     onReady,
     texts,
+    ownerId: () => presence.ownerId(),
+    join: (companion) => void companions.push(companion),
     active: () => dispatcher.active(),
     yield: yieldAll,
     stop: async () => {
@@ -167,6 +181,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     if (channel === READY_CHANNEL) poke()
     if (channel === CANCEL_CHANNEL) controls.get(payload)?.interrupt('cancel')
     if (channel === HALT_CHANNEL) void refreshHalted().catch(() => {})
+    for (const companion of companions) companion.onNotification(channel, payload)
   }
 
   async function claim(limit: number, suspects: boolean): Promise<Claimed[]> {

@@ -1,0 +1,57 @@
+import type { AppFunction } from '../kernel/app.ts'
+import type { Log } from '../kernel/log.ts'
+import { executeTool } from '../tools/execute-tool.ts'
+import type { LeafOutcome, LeafTask } from './machine.ts'
+
+/** What a leaf may give; more is an error, never a cut value that looks whole. */
+const MOST_BYTES = 16 * 1_048_576
+/** A function without a time of its own ends with its flow. */
+const LONGEST_MS = 2_147_483_647
+
+export interface FunctionCall {
+  task: LeafTask
+  run: AppFunction
+  signal: AbortSignal
+  flowRunId: string
+  projectId: string
+  log: Log
+}
+
+/** Never throws. One that is called for several things is called one after the other and gives a list. */
+export async function callFunction({
+  task,
+  run,
+  signal,
+  flowRunId,
+  projectId,
+  log,
+}: FunctionCall): Promise<LeafOutcome> {
+  const name = 'function' in task.leaf ? task.leaf.function : ''
+  const tool = {
+    ...({ kind: 'call', effect: 'keyed', isPoller: false, timeoutMs: null } as const),
+    ...{ name, description: '', inputSchema: {}, parse: (args: unknown) => ({ ok: true as const, args }) },
+    execute: async (args: unknown, context: Parameters<AppFunction>[1]) => run(args as never, context), // its author's word
+  }
+  const call = async (argument: unknown, place: number | null): Promise<LeafOutcome> => {
+    const key = `${flowRunId}:${task.id}${place === null ? '' : `:${place}`}`
+    const shared = { run_id: flowRunId, project_id: projectId, log, emit: () => {} }
+    const outcome = await executeTool(
+      tool,
+      argument,
+      { ...shared, signal, key, attempt: task.attempt },
+      { timeoutMs: task.leaf.timeout ?? LONGEST_MS, outputLimitBytes: MOST_BYTES },
+    )
+    if (!outcome.isError && (outcome.rawBytes ?? 0) <= MOST_BYTES) return { status: 'completed', value: outcome.result }
+    if (!outcome.isError) return { status: 'failed', error: `The function ${name} gave more than ${MOST_BYTES} bytes.` }
+    const { error } = outcome.result as { error: string } // executeTool's word for what went wrong
+    return { status: 'failed', error: error.replace(`the tool "${name}"`, `the function ${name}`) }
+  }
+  if (!task.isEach) return call(task.argument, null)
+  const values: unknown[] = []
+  for (const [place, argument] of (task.argument as unknown[]).entries()) {
+    const outcome = await call(argument, place)
+    if (outcome.status === 'failed') return outcome
+    values.push(outcome.value)
+  }
+  return { status: 'completed', value: values }
+}

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestFlows } from '../../test/kit/flows.ts'
+import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import type { FlowNode } from '../kernel/flow.ts'
+
+const calls: { name: string; key: string; attempt: number }[] = []
+let gate = Promise.withResolvers<void>()
+const flows = await createTestFlows({
+  functions: {
+    add: (n: number) => n + 1,
+    fail: () => {
+      throw new Error('broken')
+    },
+    note: (name: string, { key, attempt }) => {
+      calls.push({ name, key, attempt })
+      return name
+    },
+    wait: async (_: unknown, { signal }) => {
+      await Promise.race([gate.promise, new Promise((resolve) => signal.addEventListener('abort', resolve))])
+      return signal.aborted ? Promise.reject(new Error('aborted')) : 'waited'
+    },
+    deaf: () => new Promise(() => {}),
+    bad: () => 10n,
+  },
+  drainMs: 50,
+})
+const f = (name: string, more: object = {}): FlowNode => ({ type: 'task', function: name, ...more })
+const sequence = (...steps: FlowNode[]): FlowNode => ({ type: 'sequential', steps })
+const parallel = (...branches: FlowNode[]): FlowNode => ({ type: 'parallel', branches })
+
+test('Execute flow: five tasks, each told and counted, and the result at the end', async () => {
+  const { id, status, output, progress } = await flows.play(
+    sequence(f('add'), f('add'), f('add'), f('add'), f('add')),
+    { input: 0 },
+  )
+  assert.deepEqual([status, output], ['completed', 5])
+  assert.deepEqual(progress, { total: 5, pending: 0, running: 0, completed: 5, failed: 0, skipped: 0 })
+  const kinds = await flows.flowKinds(id)
+  assert.deepEqual(kinds, [
+    'flow.started',
+    ...Array.from({ length: 5 }, () => ['task.started', 'task.completed']).flat(),
+    'flow.completed',
+  ])
+})
+
+test('a failure ends a sequence: what was done is kept, what was not begun is skipped', async () => {
+  const { id, status, error, progress } = await flows.play(sequence(f('add'), f('fail'), f('add')), { input: 0 })
+  assert.deepEqual([status, error], ['failed', 'broken'])
+  assert.deepEqual(progress, { total: 3, pending: 0, running: 0, completed: 1, failed: 1, skipped: 1 })
+  assert.equal((await flows.flowKinds(id)).at(-1), 'flow.failed')
+})
+
+test('a parallel flow with a failure is partial, and keeps what the others gave', async () => {
+  const { status, output } = await flows.play(parallel(f('add'), f('fail'), f('add')), { input: 1 })
+  assert.deepEqual([status, output], ['partial', [2, null, 2]])
+})
+
+test('a leaf that is tried again keeps its key; its attempts are told', async () => {
+  let tries = 0
+  flows.functions.set('flaky', (_: unknown, { key, attempt }) => {
+    calls.push({ name: 'flaky', key, attempt })
+    if (++tries < 3) throw new Error('not yet')
+    return 'now'
+  })
+  const root = f('flaky', { id: 'x', retry: { max_retries: 2, backoff: 20 } })
+  const { id, output, progress } = await flows.play(root)
+  assert.equal(output, 'now')
+  assert.equal(progress.total, 1)
+  const made = calls.filter((call) => call.name === 'flaky')
+  assert.deepEqual(
+    made.map((call) => [call.key, call.attempt]),
+    [1, 2, 3].map((attempt) => [`${id}:x`, attempt]),
+  )
+})
+
+test('what is no JSON, and a function that is not there, fail the leaf and say so', async () => {
+  assert.match((await flows.play(f('bad'))).error ?? '', /bad/)
+  assert.match((await flows.play(f('nowhere'))).error ?? '', /There is no function called nowhere/)
+})
+
+test('as many leaves as the run may have workers are under way, not more', async () => {
+  let open = 0
+  let most = 0
+  flows.functions.set('busy', async () => {
+    most = Math.max(most, ++open)
+    await new Promise(setImmediate)
+    open--
+  })
+  await flows.play(parallel(...Array.from({ length: 20 }, () => f('busy'))), { workers: 3 })
+  assert.equal(most, 3)
+})
+
+test('agents are leaves: they run as runs, the flow holds no slot meanwhile, and their text is the value', async () => {
+  flows.models.set(
+    'script',
+    createScriptedModel((request) => ({ text: `Heard: ${JSON.stringify(request.prompt.at(-1)?.content)}` })),
+  )
+  const agent = await flows.createAgent({ name: 'leaf' })
+  const leaf: FlowNode = { type: 'task', agent: 'leaf', input: 'Say {{previous}}.' }
+  const { id, status, output, ended_leaves } = await flows.play(sequence(f('add'), parallel(leaf, leaf), f('note')), {
+    input: 1,
+  })
+  assert.equal(status, 'completed')
+  assert.equal(ended_leaves, 2)
+  assert.match(JSON.stringify(output), /Say 2\./)
+  const { rows } = await flows.pool.query<{ trigger: { type: string }; agent_id: string }>(
+    'select trigger, agent_id from agent_runs where flow_run_id = $1',
+    [id],
+  )
+  assert.deepEqual(
+    rows.map((row) => [row.trigger.type, row.agent_id]),
+    [
+      ['flow', agent.id],
+      ['flow', agent.id],
+    ],
+  )
+})
+
+test('an agent that fails, or does not exist, fails its leaf', async () => {
+  flows.models.set(
+    'broken',
+    createScriptedModel(() => ({ fail: { message: 'No model.', isRetryable: false } })),
+  )
+  await flows.createAgent({ name: 'broken', model: { provider: 'test', name: 'broken' } })
+  assert.match((await flows.play({ type: 'task', agent: 'broken' }, { input: 'x' })).error ?? '', /No model/)
+  assert.match(
+    (await flows.play({ type: 'task', agent: 'nobody' }, { input: 'x' })).error ?? '',
+    /no agent called nobody/,
+  )
+})
+
+test('Flow cancellation: nothing new is begun, what is under way may end, and what it gave is kept', async () => {
+  gate = Promise.withResolvers()
+  const id = await flows.startFlow(sequence(parallel(f('add'), f('wait')), f('add')), { input: 1 })
+  while ((await flows.read(id)).progress.completed < 1) await new Promise(setImmediate)
+  await cancelFlow(id)
+  gate.resolve()
+  const { status, progress } = await flows.ended(id)
+  assert.equal(status, 'cancelled')
+  assert.deepEqual(progress, { total: 3, pending: 0, running: 0, completed: 2, failed: 0, skipped: 1 })
+})
+
+test('a leaf that is deaf to the cancel is left behind when its time is over', async () => {
+  const id = await flows.startFlow(parallel(f('deaf'), f('add')), { input: 1 })
+  while ((await flows.read(id)).progress.completed < 1) await new Promise(setImmediate)
+  await cancelFlow(id)
+  const { status, progress } = await flows.ended(id)
+  assert.deepEqual([status, progress.completed, progress.failed], ['cancelled', 1, 1])
+})
+
+test('Flow timeout handling: what was done is kept, and the flow says that its time was up', async () => {
+  const { status, error, progress } = await flows.play(parallel(f('add'), f('deaf')), { input: 1, timeout: 60 })
+  assert.deepEqual([status, error], ['timed_out', 'The time of the flow was up.'])
+  assert.equal(progress.completed, 1)
+})
+
+async function cancelFlow(id: string): Promise<void> {
+  await flows.pool.query('update flow_runs set cancel_requested_at = muster.now() where id = $1', [id])
+  await flows.pool.query(`select pg_notify('muster_flow', $1)`, [id])
+}

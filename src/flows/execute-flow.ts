@@ -1,0 +1,292 @@
+// The life of a flow run in the hands of one owner, from its claim until it ends, parks or goes back. The machine says
+// which leaves may start; here they are started, and what became of them is committed before anything follows from it.
+// This file knows no pattern.
+import type { Pool } from '../db/pool.ts'
+import type { AppFunction } from '../kernel/app.ts'
+import type { AgentLeaf } from '../kernel/flow.ts'
+import type { FlowEvent } from '../kernel/flow-run.ts'
+import type { Log } from '../kernel/log.ts'
+import { runIdsOf, settledAgents, startAgentLeaf } from './agent-leaves.ts'
+import { callFunction } from './call-function.ts'
+import type { ClaimedFlow } from './claim-flows.ts'
+import type { FlowChange, FlowJournal } from './flow-journal.ts'
+import { type FlowStanding, nameOf, progressOf, settle, standingOf } from './flow-standing.ts'
+import type { LeafOutcome, LeafTask } from './machine.ts'
+import type { Mailbox } from './mailbox.ts'
+
+export interface FlowDeps {
+  pool: Pool
+  journal: FlowJournal
+  log: Log
+  functions: ReadonlyMap<string, AppFunction>
+  /** Leaves under way in this process at most, all flows together. */
+  leafLimit: number
+  /** How long leaves may take to end by themselves after a cancel. */
+  drainMs: (projectId: string) => Promise<number>
+  cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
+  /** Runs became ready: somebody may take them. */
+  onReady: () => void
+}
+
+export type FlowMessage =
+  | { type: 'settled'; task: LeafTask; outcome: LeafOutcome; startedAtMs: number }
+  | { type: 'due'; task: LeafTask }
+  /** An agent that is a leaf has ended, or the flow run was cancelled. */
+  | { type: 'news' }
+  | { type: 'stop'; as: 'cancelled' | 'timed_out' }
+  /** Leaves had their time to end by themselves. */
+  | { type: 'drained' }
+  | { type: 'hand_back' }
+  | { type: 'lapse' }
+
+/** Somebody else owns the flow run now. */
+class FlowLost extends Error {}
+
+const MOST_CRASHES = 5
+
+/** Never throws. False: nothing could be written, and the flow run is this process's in the database alone. */
+export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Mailbox<FlowMessage>): Promise<boolean> {
+  const stop = new AbortController()
+  const timers = new Set<NodeJS.Timeout>()
+  const after = (ms: number, message: FlowMessage): void => {
+    if (ms > 2_147_483_647) return
+    const timer = setTimeout(() => mailbox.put(message), ms)
+    timers.add(timer)
+  }
+  try {
+    const events = flow.last_seq === 0 ? [] : await readEvents(deps.pool, flow.id)
+    const session = {
+      deps,
+      flow,
+      mailbox,
+      after,
+      stop,
+      standing: standingOf(flow, events),
+      seenLeaves: flow.ended_leaves,
+    }
+    after(Math.max(0, flow.timeout - flow.age), { type: 'stop', as: 'timed_out' })
+    if (flow.cancel_requested_at !== null) mailbox.put({ type: 'stop', as: 'cancelled' })
+    await conduct(session)
+    return true
+  } catch (error) {
+    if (error instanceof FlowLost)
+      deps.log.info({ flow_run_id: flow.id }, 'the flow run belongs to another process now')
+    else deps.log.error({ flow_run_id: flow.id, err: error }, 'a flow run will be taken again')
+    return false
+  } finally {
+    stop.abort()
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
+
+interface Session {
+  deps: FlowDeps
+  flow: ClaimedFlow
+  mailbox: Mailbox<FlowMessage>
+  after: (ms: number, message: FlowMessage) => void
+  stop: AbortController
+  standing: FlowStanding
+  seenLeaves: number
+}
+
+async function conduct(session: Session): Promise<void> {
+  const { flow, standing, mailbox, deps } = session
+  const events: FlowEvent[] = flow.last_seq === 0 ? [{ kind: 'flow.started', data: { input: flow.input } }] : []
+  if (flow.crashes >= MOST_CRASHES) {
+    const error = `CRASH_LOOP: the process that worked on this flow died ${flow.crashes} times; it is not tried again.`
+    return end(session, events, { status: 'failed', error })
+  }
+  let stopping: 'cancelled' | 'timed_out' | null = null
+  await takeUpAgents(session, events)
+  for (;;) {
+    // Who stops a flow has stopped it, also where the last leaf ended meanwhile.
+    if (stopping && standing.running.size === 0) return end(session, events, { status: stopping, error: null })
+    const outcome = stopping ? null : standing.machine.outcome()
+    if (outcome) return end(session, events, outcome)
+    const starts = stopping ? [] : takeStartable(session)
+    for (const task of starts) if (!standing.begun.has(nameOf(task))) events.push(begunEvent(standing, task))
+    const isCancelled =
+      events.length > 0 && (await append(session, events.splice(0), { progress: progressOf(standing, false) }))
+    if (isCancelled && !stopping) {
+      // It was asked for before these began.
+      for (const task of starts) standing.running.delete(task.id)
+      standing.waiting.unshift(...starts)
+      mailbox.put({ type: 'stop', as: 'cancelled' })
+    } else {
+      for (const task of starts) await begin(session, task)
+    }
+    if (isParkable(session) && !stopping) return park(session)
+    for (const message of await mailbox.take()) {
+      switch (message.type) {
+        case 'lapse':
+          throw new FlowLost()
+        case 'hand_back':
+          return void (await append(session, events, { release: true, ready_in_ms: 0 }))
+        case 'settled':
+          take(session, events, message.task, message.outcome, message.startedAtMs)
+          break
+        case 'due':
+          standing.waiting.push({ ...message.task, afterMs: 0 })
+          break
+        case 'news':
+          await checkAgents(session, events)
+          break
+        case 'stop':
+          if (stopping) break
+          stopping = message.as
+          session.after(message.as === 'timed_out' ? 0 : await deps.drainMs(flow.project_id), { type: 'drained' })
+          break
+        case 'drained':
+          await abandon(session)
+          break
+      }
+    }
+  }
+}
+
+/** As many of those that wait as there is room for, oldest first; those that back off come later. */
+function takeStartable({ deps, flow, standing, after }: Session): LeafTask[] {
+  const room = Math.min(flow.workers ?? deps.leafLimit, deps.leafLimit) - standing.running.size
+  const starts: LeafTask[] = []
+  const kept: LeafTask[] = []
+  for (const task of standing.waiting) {
+    if (task.afterMs > 0) after(task.afterMs, { type: 'due', task })
+    else if (starts.length < room) starts.push(task)
+    else kept.push(task)
+  }
+  standing.waiting = kept
+  for (const task of starts) standing.running.set(task.id, task)
+  return starts
+}
+
+function begunEvent(standing: FlowStanding, task: LeafTask): FlowEvent {
+  standing.begun.add(nameOf(task))
+  const name = task.nodeId ?? ('agent' in task.leaf ? task.leaf.agent : task.leaf.function)
+  return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt } }
+}
+
+async function begin(session: Session, task: LeafTask): Promise<void> {
+  const { deps, flow, mailbox, stop } = session
+  const { id: flowRunId, project_id: projectId } = flow
+  const startedAtMs = Date.now()
+  const settled = (outcome: LeafOutcome): void => mailbox.put({ type: 'settled', task, outcome, startedAtMs })
+  if (isAgentTask(task)) {
+    const problem = await startAgentLeaf(deps.pool, { flowRunId, projectId, task })
+    if (problem) settled({ status: 'failed', error: problem })
+    else deps.onReady()
+    return
+  }
+  const name = 'function' in task.leaf ? task.leaf.function : ''
+  const run = deps.functions.get(name)
+  if (!run) return settled({ status: 'failed', error: `There is no function called ${name}.` })
+  void callFunction({ task, run, signal: stop.signal, flowRunId, projectId, log: deps.log }).then(settled)
+}
+
+const isAgentTask = (task: LeafTask): task is LeafTask & { leaf: AgentLeaf } => 'agent' in task.leaf
+
+function take(
+  { standing }: Session,
+  events: FlowEvent[],
+  task: LeafTask,
+  outcome: LeafOutcome,
+  startedAtMs: number,
+): void {
+  if (!standing.running.has(task.id)) return
+  const shared = {
+    task_id: task.id,
+    node_id: task.nodeId,
+    attempt: task.attempt,
+    started_at: new Date(startedAtMs).toISOString(),
+    duration: Math.max(0, Date.now() - startedAtMs),
+  }
+  events.push(
+    outcome.status === 'completed'
+      ? { kind: 'task.completed', data: { ...shared, result: outcome.value } }
+      : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
+  )
+  standing.waiting.push(...settle(standing, task, outcome))
+}
+
+/** Agents that an earlier owner had started are under way, or have ended since. */
+async function takeUpAgents(session: Session, events: FlowEvent[]): Promise<void> {
+  const { standing } = session
+  const begun = standing.waiting.filter((task) => isAgentTask(task) && standing.begun.has(nameOf(task)))
+  if (begun.length === 0) return
+  // Inserting again inserts what is missing: one was announced, and its owner died before it was queued.
+  for (const task of begun) {
+    standing.running.set(task.id, task)
+    await begin(session, task)
+  }
+  standing.waiting = standing.waiting.filter((task) => !standing.running.has(task.id))
+  await checkAgents(session, events)
+}
+
+async function checkAgents(session: Session, events: FlowEvent[]): Promise<void> {
+  const { deps, flow, standing } = session
+  const { rows } = await deps.pool.query<{ ended_leaves: number; is_cancelled: boolean }>(
+    'select ended_leaves, cancel_requested_at is not null as is_cancelled from flow_runs where id = $1',
+    [flow.id],
+  )
+  session.seenLeaves = rows[0]?.ended_leaves ?? session.seenLeaves
+  if (rows[0]?.is_cancelled) session.mailbox.put({ type: 'stop', as: 'cancelled' })
+  const agents = [...standing.running.values()].filter(isAgentTask)
+  for (const { task, outcome } of await settledAgents(deps.pool, flow.id, agents)) {
+    take(session, events, task, outcome, Date.now())
+  }
+}
+
+/** Only agents are under way: they have slots of their own, and the last word is theirs. */
+function isParkable({ standing, mailbox }: Session): boolean {
+  const running = [...standing.running.values()]
+  return running.length > 0 && mailbox.isEmpty() && running.every(isAgentTask)
+}
+
+async function park(session: Session): Promise<void> {
+  const leftMs = session.flow.timeout - session.flow.age
+  await append(session, [], { release: true, seen_leaves: session.seenLeaves, ready_in_ms: Math.max(0, leftMs) })
+}
+
+/** Signals have fired or will not be heeded: what has not ended now is left behind. */
+async function abandon({ standing, flow, deps, stop, mailbox }: Session): Promise<void> {
+  stop.abort()
+  const left = [...standing.running.values()]
+  const runIds = left.filter(isAgentTask).flatMap((task) => runIdsOf(flow.id, task))
+  if (runIds.length > 0) await deps.cancelRuns(flow.project_id, runIds)
+  const outcome: LeafOutcome = { status: 'failed', error: 'It was given up when the flow was stopped.' }
+  for (const task of left) mailbox.put({ type: 'settled', task, outcome, startedAtMs: Date.now() })
+}
+
+type End =
+  | { status: 'completed' | 'partial'; value: unknown; error: null }
+  | { status: 'failed' | 'cancelled' | 'timed_out'; error: string | null }
+
+async function end(session: Session, events: readonly FlowEvent[], ended: End): Promise<void> {
+  const { standing } = session
+  const isDone = ended.status === 'completed' || ended.status === 'partial'
+  const skipped = standing.waiting.map((task): FlowEvent => ({ kind: 'task.skipped', data: { task_id: task.id } }))
+  const error = ended.status === 'timed_out' ? 'The time of the flow was up.' : ended.error
+  const last: FlowEvent = isDone
+    ? { kind: `flow.${ended.status}` as 'flow.completed', data: { output: 'value' in ended ? ended.value : null } } // one of two
+    : { kind: `flow.${ended.status}` as 'flow.failed', data: { error } }
+  await append(session, [...events, ...skipped, last], {
+    status: ended.status,
+    error,
+    ...('value' in ended ? { output: ended.value } : {}),
+    progress: progressOf(standing, true),
+    ended: true,
+  })
+}
+
+/** Answers whether somebody has asked for the end. */
+async function append({ deps, flow }: Session, events: readonly FlowEvent[], change: FlowChange): Promise<boolean> {
+  const answer = await deps.journal.append({ runId: flow.id, fence: flow.fence, events, change })
+  if (answer.status !== 'written') throw new FlowLost()
+  return answer.isCancelled === true
+}
+
+async function readEvents(pool: Pool, flowRunId: string): Promise<FlowEvent[]> {
+  const { rows } = await pool.query<FlowEvent>('select kind, data from flow_events where run_id = $1 order by seq', [
+    flowRunId,
+  ])
+  return rows
+}

@@ -1,0 +1,101 @@
+// The journal of flow runs: the same group commit as for runs, over tables of its own.
+import type { Db, PreparedSql } from '../db/pool.ts'
+import type { Journal, JournalOptions } from '../journal/append.ts'
+import type { Entry, Written } from '../journal/append-batch.ts'
+import { cleanJson } from '../journal/clean-json.ts'
+import { createGroupCommit } from '../journal/group-commit.ts'
+import type { FlowRunStatus, Progress } from '../kernel/flow-run.ts'
+
+/** What an append means for the flow run's row. */
+export interface FlowChange {
+  status?: FlowRunStatus
+  output?: unknown
+  error?: string | null
+  progress?: Progress
+  /** Gives the flow run up. It is ready again after `ready_in_ms`, or when a leaf has ended that was not seen yet. */
+  release?: true
+  seen_leaves?: number
+  ready_in_ms?: number
+  ended?: true
+}
+
+export type FlowJournal = Journal<FlowChange>
+
+export function createFlowJournal(options: JournalOptions): FlowJournal {
+  return createGroupCommit<FlowChange>(options, {
+    entriesOf: (batch) =>
+      batch.map(({ runId, fence, events, change }) => ({
+        ...{ runId, fence, events, change },
+        ...{ isForwarded: false, childrenEnded: 0 },
+      })),
+    append: appendBatch,
+    find: findWritten,
+  })
+}
+
+const APPEND: PreparedSql = {
+  name: 'flow_append',
+  text: `
+    with entries as (
+      select run_id, fence, events, change, entry
+      from rows from (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[]), jsonb_array_elements($4::jsonb))
+        with ordinality as e (run_id, fence, events, change, entry)
+    ), changed as (
+      update flow_runs r set
+        last_seq = r.last_seq + e.events,
+        status = coalesce(e.change->>'status', r.status),
+        output = case when e.change ? 'output' then e.change->'output' else r.output end,
+        error = case when e.change ? 'error' then e.change->>'error' else r.error end,
+        progress = coalesce(e.change->'progress', r.progress),
+        owner = case when e.change ?| '{release,ended}' then null else r.owner end,
+        ready_at = case
+          when e.change ? 'ended' then null
+          when e.change ? 'seen_leaves' and r.ended_leaves > (e.change->>'seen_leaves')::int then muster.now()
+          when e.change ? 'ready_in_ms' then muster.now() + (e.change->>'ready_in_ms')::float8 * interval '1 ms'
+          else r.ready_at end,
+        completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
+        duration = case when e.change ? 'ended'
+          then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
+      from entries e
+      where r.id = e.run_id and r.id = any($1::uuid[]) and (e.fence is null or e.fence = r.fence)
+      returning r.id, r.last_seq - e.events as before_first, e.entry, r.cancel_requested_at is not null as is_cancelled
+    ), written as (
+      insert into flow_events (run_id, seq, id, kind, data)
+      select c.id, c.before_first + v.place, v.id, v.kind, v.data
+      from rows from (unnest($5::bigint[]), unnest($6::int[]), unnest($7::uuid[]), unnest($8::text[]),
+        jsonb_array_elements($9::jsonb)) as v (entry, place, id, kind, data)
+      join changed c on c.entry = v.entry
+    )
+    select id as run_id, before_first + 1 as first_seq, muster.now() as at, is_cancelled from changed`,
+}
+
+async function appendBatch(db: Db, entries: readonly Entry<FlowChange>[]): Promise<Map<string, Written>> {
+  const events = entries.flatMap((entry, index) =>
+    entry.events.map((event, place) => ({ ...event, entry: index + 1, place: place + 1 })),
+  )
+  const { rows } = await db.query<{ run_id: string; first_seq: number; at: Date; is_cancelled: boolean }>(APPEND, [
+    entries.map((entry) => entry.runId),
+    entries.map((entry) => entry.fence),
+    entries.map((entry) => entry.events.length),
+    `[${entries.map((entry) => cleanJson(entry.change ?? {})).join(',')}]`,
+    events.map((event) => event.entry),
+    events.map((event) => event.place),
+    events.map((event) => event.id),
+    events.map((event) => event.kind),
+    `[${events.map((event) => event.data).join(',')}]`,
+  ])
+  return new Map(
+    rows.map((row) => [row.run_id, { firstSeq: row.first_seq, at: row.at, isCancelled: row.is_cancelled }]),
+  )
+}
+
+async function findWritten(db: Db, entries: readonly Entry<FlowChange>[]): Promise<Map<string, Written>> {
+  const runIds = entries.map((entry) => entry.runId)
+  // That attempt may be under way still: behind its locks its outcome is known.
+  await db.query('select from flow_runs where id = any($1::uuid[]) order by id for update', [runIds])
+  const { rows } = await db.query<{ run_id: string; seq: number; at: Date }>(
+    'select run_id, seq, at from flow_events where run_id = any($1::uuid[]) and id = any($2::uuid[])',
+    [runIds, entries.map((entry) => entry.events[0]?.id ?? null)],
+  )
+  return new Map(rows.map((row) => [row.run_id, { firstSeq: row.seq, at: row.at }]))
+}

@@ -1,0 +1,75 @@
+// Where a flow run stands, in the hands of its owner: the machine, which leaves wait, run and are done, and how many.
+import type { FlowEvent, Progress } from '../kernel/flow-run.ts'
+import type { ClaimedFlow } from './claim-flows.ts'
+import { createMachine, type LeafOutcome, type LeafTask } from './machine.ts'
+import { plannedLeaves } from './planned-leaves.ts'
+
+export interface FlowStanding {
+  machine: ReturnType<typeof createMachine>
+  /** May start as soon as there is room. */
+  waiting: LeafTask[]
+  /** Under way, by id. */
+  running: Map<string, LeafTask>
+  /** Told in the journal to have begun, by id and attempt. */
+  begun: Set<string>
+  counts: { completed: number; failed: number }
+  planned: number
+}
+
+export const nameOf = ({ id, attempt }: Pick<LeafTask, 'id' | 'attempt'>): string => `${attempt} ${id}`
+
+/** Rebuilt from what the journal says became of the leaves. */
+export function standingOf(flow: ClaimedFlow, events: readonly FlowEvent[]): FlowStanding {
+  const standing: FlowStanding = {
+    machine: createMachine(flow.root, flow.input),
+    waiting: [],
+    running: new Map(),
+    begun: new Set(),
+    counts: { completed: 0, failed: 0 },
+    planned: plannedLeaves(flow.root),
+  }
+  const settled = new Map<string, LeafOutcome>()
+  for (const { kind, data } of events) {
+    if (kind === 'task.started') standing.begun.add(nameOf({ id: data.task_id, attempt: data.attempt }))
+    if (kind === 'task.completed')
+      settled.set(`${data.attempt} ${data.task_id}`, { status: 'completed', value: data.result })
+    if (kind === 'task.failed') settled.set(`${data.attempt} ${data.task_id}`, { status: 'failed', error: data.error })
+  }
+  replay(standing, standing.machine.begin(), settled)
+  return standing
+}
+
+/** Leaves that are on record are settled at once, and so are those that follow from them. */
+function replay(standing: FlowStanding, tasks: readonly LeafTask[], settled: ReadonlyMap<string, LeafOutcome>): void {
+  const queue = [...tasks]
+  for (let task = queue.shift(); task; task = queue.shift()) {
+    const known = settled.get(nameOf(task))
+    if (known) queue.push(...settle(standing, task, known))
+    else standing.waiting.push(task)
+  }
+}
+
+/** Answers the leaves that may start because of it. */
+export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutcome): LeafTask[] {
+  standing.running.delete(task.id)
+  const next = standing.machine.settle(task.id, outcome)
+  // One that is tried again has not failed yet.
+  const isRetried = next.some((each) => each.id === task.id)
+  if (outcome.status === 'completed') standing.counts.completed++
+  else if (!isRetried) standing.counts.failed++
+  return next
+}
+
+export function progressOf({ waiting, running, counts, planned }: FlowStanding, hasEnded: boolean): Progress {
+  const known = waiting.length + running.size + counts.completed + counts.failed
+  const total = Math.max(planned, known)
+  const rest = total - running.size - counts.completed - counts.failed
+  return {
+    total,
+    pending: hasEnded ? 0 : rest,
+    running: running.size,
+    completed: counts.completed,
+    failed: counts.failed,
+    skipped: hasEnded ? rest : 0,
+  }
+}

@@ -1,0 +1,106 @@
+// One process's part in the flows: it claims flow runs, works on them until they end or park, and gives back what it holds
+// when it stops. Lease and name are those of the process's worker of runs.
+import type { Pool } from '../db/pool.ts'
+import { FLOW_CHANNEL } from '../journal/wake.ts'
+import type { Log } from '../kernel/log.ts'
+import { repeat } from '../queue/repeat.ts'
+import type { RunWorker } from '../runs/worker.ts'
+import { claimFlows, freeOrphanedFlows, freeStrayFlows } from './claim-flows.ts'
+import { executeFlow, type FlowDeps, type FlowMessage } from './execute-flow.ts'
+import { createMailbox, type Mailbox } from './mailbox.ts'
+
+export interface FlowWorker {
+  /** Flow runs became ready. */
+  poke(): void
+  active(): number
+  stop(): Promise<void>
+}
+
+export interface FlowWorkerOptions {
+  pool: Pool
+  runs: Pick<RunWorker, 'ownerId' | 'join'>
+  deps: FlowDeps
+  log: Log
+}
+
+const MOST_AT_ONCE = 500
+const SWEEP_EVERY_MS = 1_000
+
+export function startFlowWorker({ pool, runs, deps, log }: FlowWorkerOptions): FlowWorker {
+  const active = new Map<string, { mailbox: Mailbox<FlowMessage>; done: Promise<void> }>()
+  let isStopped = false
+  let claiming: Promise<void> | null = null
+  let isPokedAgain = false
+  let mayHaveStrays = false
+
+  runs.join({
+    onNotification: (channel, payload) => {
+      if (channel !== FLOW_CHANNEL) return
+      const known = active.get(payload)
+      if (known) known.mailbox.put({ type: 'news' })
+      else poke()
+    },
+    onLapse: () => {
+      for (const { mailbox } of active.values()) mailbox.put({ type: 'lapse' })
+    },
+  })
+  const stopSweeping = repeat({
+    work: sweep,
+    everyMs: SWEEP_EVERY_MS,
+    ifItFails: 'flows will be looked for later',
+    log,
+  })
+
+  return {
+    poke,
+    active: () => active.size,
+    stop: async () => {
+      isStopped = true
+      await stopSweeping()
+      await claiming
+      for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back' })
+      await Promise.all([...active.values()].map(({ done }) => done))
+    },
+  }
+
+  function poke(): void {
+    isPokedAgain = true
+    if (isStopped || claiming) return
+    claiming = claimWhilePoked()
+      .catch((error: unknown) => {
+        mayHaveStrays = true
+        log.debug({ err: error }, 'flows could not be claimed; the next sweep tries again')
+      })
+      .finally(() => {
+        claiming = null
+      })
+  }
+
+  async function claimWhilePoked(): Promise<void> {
+    while (isPokedAgain && !isStopped) {
+      isPokedAgain = false
+      const room = MOST_AT_ONCE - active.size
+      if (room <= 0) return
+      const claimed = await claimFlows(pool, runs.ownerId(), room)
+      for (const flow of claimed) {
+        const mailbox = createMailbox<FlowMessage>()
+        const done = executeFlow(deps, flow, mailbox).then((isSettled) => {
+          active.delete(flow.id)
+          if (!isSettled) mayHaveStrays = true
+          poke()
+        })
+        active.set(flow.id, { mailbox, done })
+        if (isStopped) mailbox.put({ type: 'hand_back' })
+      }
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    await freeOrphanedFlows(pool)
+    if (mayHaveStrays && !claiming) {
+      mayHaveStrays = false
+      await freeStrayFlows(pool, runs.ownerId(), [...active.keys()])
+    }
+    poke()
+  }
+}

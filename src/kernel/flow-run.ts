@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { durationField, idField, instantField } from './fields.ts'
+
+export const flowRunStatuses = [
+  'queued',
+  'running',
+  'completed',
+  'partial',
+  'failed',
+  'cancelled',
+  'timed_out',
+] as const
+export type FlowRunStatus = (typeof flowRunStatuses)[number]
+
+/** Leaves, by what became of them. They always add up to the total, which may grow. */
+export const progressSchema = z.strictObject({
+  total: z.int(),
+  pending: z.int(),
+  running: z.int(),
+  completed: z.int(),
+  failed: z.int(),
+  skipped: z.int(),
+})
+export type Progress = z.infer<typeof progressSchema>
+
+export const flowRunSchema = z.strictObject({
+  id: idField,
+  flow_id: idField.nullable(),
+  status: z.enum(flowRunStatuses),
+  input: z.unknown(),
+  output: z.unknown(),
+  results: z.record(z.string(), z.unknown()).describe('What each finished leaf with an id gave.'),
+  error: z.string().nullable(),
+  progress: progressSchema,
+  eta: instantField.nullable(),
+  workers: z.int(),
+  created_at: instantField,
+  started_at: instantField.nullable(),
+  completed_at: instantField.nullable(),
+  duration: durationField.nullable(),
+})
+export type FlowRun = z.infer<typeof flowRunSchema>
+
+/** What a flow's journal may say. Whoever takes a flow over rebuilds where it stands from nothing else. */
+export type FlowEvent =
+  | { kind: 'flow.started'; data: { input: unknown } }
+  | { kind: 'task.started'; data: { task_id: string; name: string; attempt: number } }
+  | {
+      kind: 'task.completed'
+      data: {
+        task_id: string
+        node_id: string | null
+        attempt: number
+        result: unknown
+        started_at: string
+        duration: number
+      }
+    }
+  | {
+      kind: 'task.failed'
+      data: {
+        task_id: string
+        node_id: string | null
+        attempt: number
+        error: string
+        started_at: string
+        duration: number
+      }
+    }
+  | { kind: 'task.skipped'; data: { task_id: string } }
+  | { kind: 'flow.recovered'; data: { crashes: number } }
+  | { kind: 'flow.completed' | 'flow.partial'; data: { output: unknown } }
+  | { kind: 'flow.failed' | 'flow.cancelled' | 'flow.timed_out'; data: { error: string | null } }

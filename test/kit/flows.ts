@@ -1,0 +1,96 @@
+// Flows that execute for real in this process, over a test database, with functions that a test wrote.
+import { createFlowJournal } from '../../src/flows/flow-journal.ts'
+import { startFlow } from '../../src/flows/start-flow.ts'
+import { type FlowWorker, startFlowWorker } from '../../src/flows/worker.ts'
+import type { AppFunction } from '../../src/kernel/app.ts'
+import type { FlowNode } from '../../src/kernel/flow.ts'
+import type { FlowRunStatus, Progress } from '../../src/kernel/flow-run.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import { systemActor } from '../../src/kernel/principal.ts'
+import { cancelRuns } from '../../src/runs/cancel.ts'
+import { atEnd } from './at-end.ts'
+import { createTestRuns, type TestRuns, type TestRunsOptions } from './run-worker.ts'
+
+export interface FlowRow {
+  id: string
+  status: FlowRunStatus
+  output: unknown
+  error: string | null
+  progress: Progress
+  crashes: number
+  owner: string | null
+  ended_leaves: number
+}
+
+export interface TestFlows extends TestRuns {
+  functions: Map<string, AppFunction>
+  flowWorker: FlowWorker
+  startFlow(root: FlowNode, options?: { input?: unknown; timeout?: number; workers?: number }): Promise<string>
+  read(flowRunId: string): Promise<FlowRow>
+  /** Until it has ended. */
+  ended(flowRunId: string): Promise<FlowRow>
+  play(root: FlowNode, options?: { input?: unknown; timeout?: number; workers?: number }): Promise<FlowRow>
+  flowKinds(flowRunId: string): Promise<string[]>
+}
+
+export async function createTestFlows(
+  options: TestRunsOptions & { functions?: Record<string, AppFunction>; leafLimit?: number; drainMs?: number } = {},
+): Promise<TestFlows> {
+  const runs = await createTestRuns(options)
+  const { pool, worker } = runs
+  const functions = new Map(Object.entries(options.functions ?? {}))
+  const flowWorker = startFlowWorker({
+    pool,
+    runs: worker,
+    log: silentLog,
+    deps: {
+      pool,
+      journal: createFlowJournal({ db: pool, log: silentLog }),
+      log: silentLog,
+      functions,
+      leafLimit: options.leafLimit ?? 50,
+      drainMs: async () => options.drainMs ?? 30_000,
+      cancelRuns: (projectId, runIds) => cancelRuns(runs, projectId, runIds),
+      onReady: () => worker.onReady(),
+    },
+  })
+  atEnd(() => flowWorker.stop())
+
+  const read: TestFlows['read'] = async (id) => {
+    const { rows } = await pool.query<FlowRow>(
+      'select id, status, output, error, progress, crashes, owner, ended_leaves from flow_runs where id = $1',
+      [id],
+    )
+    if (!rows[0]) throw new Error('there is no such flow run')
+    return rows[0]
+  }
+  const ended: TestFlows['ended'] = async (id) => {
+    for (;;) {
+      const row = await read(id)
+      if (row.status !== 'queued' && row.status !== 'running') return row
+      await new Promise(setImmediate)
+    }
+  }
+  const start: TestFlows['startFlow'] = async (root, { input = null, timeout = 600_000, workers } = {}) => {
+    const run = { projectId: runs.projectId, flowId: null, root, input, timeoutMs: timeout, workers: workers ?? null }
+    const id = await startFlow(pool, run, systemActor)
+    flowWorker.poke()
+    return id
+  }
+  return {
+    ...runs,
+    functions,
+    flowWorker,
+    startFlow: start,
+    read,
+    ended,
+    play: async (root, given) => ended(await start(root, given)),
+    flowKinds: async (id) => {
+      const { rows } = await pool.query<{ kind: string }>(
+        'select kind from flow_events where run_id = $1 order by seq',
+        [id],
+      )
+      return rows.map((row) => row.kind)
+    },
+  }
+}
