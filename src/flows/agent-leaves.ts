@@ -22,8 +22,8 @@ export async function startAgentLeaf(
   const ids = runIdsOf(flowRunId, task)
   const inputs = task.isEach ? (task.argument as unknown[]) : [task.argument]
   await db.query(
-    `insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, flow_run_id)
-     select u.id, $2, $3, $4, u.input, $5, $6, $7 from unnest($1::uuid[], $8::jsonb[]) as u (id, input)
+    `insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, flow_run_id, answer)
+     select u.id, $2, $3, $4, u.input, $5, $6, $7, $9 from unnest($1::uuid[], $8::jsonb[]) as u (id, input)
      on conflict (id) do nothing`,
     [
       ids,
@@ -34,6 +34,7 @@ export async function startAgentLeaf(
       task.leaf.timeout ?? agent.default_timeout,
       flowRunId,
       inputs.map((input) => JSON.stringify(input ?? null)),
+      task.answer === null ? null : JSON.stringify(task.answer),
     ],
   )
   return null

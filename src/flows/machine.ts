@@ -2,7 +2,7 @@
 // how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
 // leaves gets the same machine: that is how a flow goes on after a crash.
 import type { FlowNode, Leaf } from '../kernel/flow.ts'
-import { failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
+import { type Child, type Decision, failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
 import { forkJoin, piece } from './patterns/fork-join.ts'
 import { loop } from './patterns/loop.ts'
 import { mapReduce } from './patterns/map-reduce.ts'
@@ -20,6 +20,7 @@ export interface LeafTask {
   /** What it is given; one of these for each call where it is called for several. */
   argument: unknown
   isEach: boolean
+  answer: Decision | null
   /** From 1. */
   attempt: number
   afterMs: number
@@ -44,6 +45,7 @@ interface Frame {
   previous: unknown
   item: unknown
   each: readonly unknown[] | undefined
+  answer: Decision | null
   /** What tells its second life in a loop, or in another attempt, from the first. */
   suffix: string
   attempt: number
@@ -131,6 +133,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       leaf,
       argument: frame.each ? frame.each.map(argumentFor) : argumentFor(frame.item),
       isEach: frame.each !== undefined,
+      answer: frame.answer,
       attempt: frame.attempt,
       afterMs,
       parentId: frame.parent?.id ?? null,
@@ -139,11 +142,11 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
 }
 
 function frameOf(
-  child: { key: string; node: MachineNode; previous: unknown; item?: unknown; each?: readonly unknown[] | undefined },
+  child: Child,
   parent: Frame | null,
   suffix: string,
 ): Frame {
-  const { key, node, previous, item, each } = child
+  const { key, node, previous, item, each, answer = null } = child
   const name = 'id' in node ? node.id : undefined
   return {
     // Where nobody gave it a name, the way to it is one.
@@ -154,6 +157,7 @@ function frameOf(
     previous,
     item,
     each,
+    answer,
     suffix,
     attempt: 1,
     children: new Map(),

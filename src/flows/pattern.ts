@@ -27,6 +27,13 @@ export interface Child {
   item?: unknown
   /** A leaf that is called for each of these and gives a list; its own `item` is each of them in turn. */
   each?: readonly unknown[]
+  /** An agent is asked for a decision: its answer is JSON of this shape, under this name. */
+  answer?: Decision
+}
+
+export interface Decision {
+  name: string
+  schema: Readonly<Record<string, unknown>>
 }
 
 /** What stands of a node. */

@@ -29,6 +29,8 @@ export interface ClaimedRun {
   rights: Record<string, unknown>
   /** How many runs led to this one, each started by a change that the one before had made. */
   chain_depth: number
+  /** The run decides something: it answers JSON of this shape, without tools. */
+  answer: { name: string; schema: Record<string, unknown> } | null
   crashes: number
   reserved: number
   summary: string | null
@@ -76,7 +78,7 @@ const CLAIM: PreparedSql = {
       from claimed where ancestors = '{}' and (is_new or was_paused)
     )
     select id, project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, crashes, reserved, summary,
+      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, answer, crashes, reserved, summary,
       waited_for as waits_for, cancel_requested_at, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,
       (select extract(epoch from a.updated_at)::float8 from agents a where a.id = c.agent_id and a.deleted_at is null)

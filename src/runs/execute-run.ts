@@ -15,7 +15,7 @@ import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
 import { append, type Definition, type RunDeps, RunLost, type Session } from './session.ts'
 import { park, settleCalls } from './settle-calls.ts'
-import { stageTools } from './stages.ts'
+import { noTools, stageTools } from './stages.ts'
 import { toEvent } from './tool-result.ts'
 
 /**
@@ -137,7 +137,7 @@ async function openSession(
   const [model, prompt, stage] = await Promise.all([
     deps.resolveModel(choice),
     agent.prompt_id === null ? agent.prompt : deps.resolvePrompt(run.project_id, agent.prompt_id),
-    stageTools(deps, agent, state.stage, rights.mode),
+    run.answer ? { tools: noTools } : stageTools(deps, agent, state.stage, rights.mode),
   ])
   if (!model) return close(failed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
   if (agent.prompt_id !== null && prompt === null) {

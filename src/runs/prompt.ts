@@ -16,12 +16,14 @@ export function nextRequest(session: Session, windDown: 'step_limit' | 'timeout'
   const { state, agent, stage } = session
   state.messages[0] = { role: 'system', content: systemText(session, windDown) }
   const choice = agent.model
+  const { answer } = session.run
   return {
     prompt: state.messages,
     tools: stage.faces,
     toolChoice: windDown ? 'none' : 'auto',
     maxOutputTokens: roomForAnswer(session),
     ...(choice?.temperature === undefined ? {} : { temperature: choice.temperature }),
+    ...(answer && !windDown ? { answerSchema: answer } : {}),
   }
 }
 

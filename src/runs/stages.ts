@@ -10,10 +10,11 @@ const DEFAULT_ITERATIONS = 10
 
 /** A pass through the pipeline ended with this text: is the run done, or what comes next? */
 export function nextStage(
-  { agent, state }: Session,
+  { agent, state, run }: Session,
   output: string,
 ): { end: End; event?: never } | { end: null; event: RunEvent } {
   const { stage } = state
+  if (run.answer) return { end: completed(output) }
   switch (agent.flow_type) {
     case 'single':
       return { end: completed(output) }
@@ -42,6 +43,9 @@ export async function stageTools(
   const byName = new Map<string, Tool>(tools.map((tool) => [tool.name, tool]))
   return { tools: { index: stage, byName, faces: tools.map(faceOf) } }
 }
+
+/** A run that decides something calls nothing. */
+export const noTools: StageTools = { index: 0, byName: new Map(), faces: [] }
 
 /** Made once per tool, so that a provider's client and the token estimate see the same object at every step. */
 const faces = new WeakMap<Tool, LanguageModelV4FunctionTool>()
