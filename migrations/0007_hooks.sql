@@ -5,9 +5,9 @@ create table hooks (
   agent_id uuid not null references agents on delete cascade,
   name text not null,
   sealed_secret bytea not null,
-  -- The secret before the last rotation, and until when it holds.
-  sealed_old_secret bytea,
-  old_secret_until timestamptz,
+  -- The secrets before the last rotations, newest first, and until when each holds.
+  sealed_old_secrets bytea[] not null default '{}',
+  old_secrets_until timestamptz[] not null default '{}',
   last_used_at timestamptz,
   created_at timestamptz not null default muster.now()
 );

@@ -32,6 +32,7 @@ const rows: BadRequest[] = [
   { name: 'a type that is a number', request: objects, body: { ...good, type: 7 }, ...invalid },
   { name: 'an empty key', request: objects, body: { ...good, key: '' }, ...invalid },
   { name: 'a key that is a number', request: objects, body: { ...good, key: 7 }, ...invalid },
+  { name: 'a key of 500 large characters', request: objects, body: { ...good, key: '𠀀'.repeat(500) }, ...invalid },
   { name: 'properties that are a list', request: objects, body: { ...good, properties: [] }, ...invalid },
   { name: 'properties that are null', request: objects, body: { ...good, properties: null }, ...invalid },
   { name: 'properties that are a text', request: objects, body: { ...good, properties: 'x' }, ...invalid },

@@ -218,9 +218,10 @@ test('an address in capitals is the same hook', async () => {
   assert.equal((await send(shouted, '{}', signDelivery(hook.secret, '{}'))).status, 202)
 })
 
-test('a disabled agent, or one with another trigger, is 409 to whoever may know, also for a repetition', async () => {
+test('a disabled agent, or one with another trigger, is 409 to whoever may know; what was taken before stays taken', async () => {
   const own = await createHook(kit, project.id)
-  assert.equal((await deliver(own, '{}', { id: 'msg_known' })).status, 202)
+  const taken = await deliver(own, '{}', { id: 'msg_known' })
+  assert.equal(taken.status, 202)
   const path = `PATCH /api/projects/${project.id}/agents/${own.agentId}`
   for (const [closed, open] of [
     [{ enabled: false }, { enabled: true }],
@@ -228,7 +229,9 @@ test('a disabled agent, or one with another trigger, is 409 to whoever may know,
   ]) {
     await kit.call(path, { body: closed })
     await refuses(409, () => deliver(own, '{}'))
-    await refuses(409, () => deliver(own, '{}', { id: 'msg_known' }))
+    for (const body of ['{}', '{"other":1}', 'no JSON']) {
+      assert.deepEqual((await deliver(own, body, { id: 'msg_known' })).body, taken.body)
+    }
     await refuses(409, () => deliver(own, 'no JSON'))
     await refuses(409, () => send(own, '{}', bearing(own.secret)))
     await refuses(401, () => send(own, '{}', bearing('wrong')))

@@ -145,13 +145,13 @@ test('after a rotation both secrets hold for 24 hours, then only the new one', a
   await kit.clock.advance(-advancedMs)
 })
 
-test('a second rotation leaves the current secret and the one before, and no third', async () => {
+test('after a second rotation every secret holds as long as it was promised', async () => {
   const hook = await createHook(kit, project.id)
   const second = (await rotate(hook.path)).body.secret
   const third = (await rotate(hook.path)).body.secret
   assert.deepEqual(
     [await deliver(hook, hook.secret), await deliver(hook, second), await deliver(hook, third)],
-    [401, 202, 202],
+    [202, 202, 202],
   )
   const actions = (await audited(hook.id)).map((entry) => (entry as { action: string }).action)
   assert.deepEqual(actions, ['hook.create', 'hook.rotate', 'hook.rotate'])

@@ -15,13 +15,45 @@ interface Positioned {
   cursor_at: number
 }
 
+interface List<Row, Item> {
+  sql: string
+  values: readonly unknown[]
+  query: PageQuery
+  toItem: (row: Row) => Item
+  /** Rows may be large: they are read a few at a time, and a page ends early where it holds so much already. */
+  isHeavy?: boolean
+}
+
+/** Of heavy rows a page ends after so many characters, and no more rows than this are read at once. */
+const HEAVY_PAGE = 4 * 1_048_576
+const HEAVY_ROWS = 20
+
 /** `sql` selects at least id and created_at, with `values` as its first parameters, and has no order of its own. */
-export async function listPage<Row extends { id: string }, Item>(
-  db: Db,
-  list: { sql: string; values: readonly unknown[]; query: PageQuery; toItem: (row: Row) => Item },
-): Promise<Page<Item>> {
+export async function listPage<Row extends { id: string }, Item>(db: Db, list: List<Row, Item>): Promise<Page<Item>> {
   const { limit, cursor } = list.query
-  const after = cursor === undefined ? null : decodeCursor(cursor)
+  const items: Item[] = []
+  let size = 0
+  let after = cursor === undefined ? null : decodeCursor(cursor)
+  for (;;) {
+    const wanted = limit - items.length
+    const count = list.isHeavy ? Math.min(wanted, HEAVY_ROWS) : wanted
+    const rows = await readRows(db, list, after, count + 1)
+    const shown = rows.slice(0, count)
+    const last = shown.at(-1)
+    for (const { cursor_at: _, ...row } of shown) items.push(list.toItem(row as unknown as Row)) // the position is ours
+    if (rows.length <= count || !last) return { items, next_cursor: null }
+    if (list.isHeavy) size += JSON.stringify(items.slice(-shown.length)).length
+    if (items.length === limit || size > HEAVY_PAGE) return { items, next_cursor: encodeCursor(last) }
+    after = { at: last.cursor_at, id: last.id }
+  }
+}
+
+async function readRows<Row extends { id: string }, Item>(
+  db: Db,
+  list: List<Row, Item>,
+  after: { at: number; id: string } | null,
+  count: number,
+): Promise<(Row & Positioned)[]> {
   const at = list.values.length + 2
   const where = after
     ? `where (created_at, id) < (timestamptz 'epoch' + $${at} * interval '1 us', $${at + 1}::uuid)`
@@ -29,14 +61,9 @@ export async function listPage<Row extends { id: string }, Item>(
   const { rows } = await db.query<Row & Positioned>(
     `select *, (extract(epoch from created_at) * 1000000)::bigint as cursor_at from (${list.sql}) as listed ${where}
      order by created_at desc, id desc limit $${list.values.length + 1}`,
-    [...list.values, limit + 1, ...(after ? [after.at, after.id] : [])],
+    [...list.values, count, ...(after ? [after.at, after.id] : [])],
   )
-  const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
-  return {
-    items: shown.map(({ cursor_at: _, ...row }) => list.toItem(row as unknown as Row)), // the position is ours alone
-    next_cursor: rows.length > limit && last ? encodeCursor(last) : null,
-  }
+  return rows
 }
 
 const encodeCursor = (row: Positioned): string => Buffer.from(`${row.cursor_at}.${row.id}`).toString('base64url')

@@ -4,11 +4,13 @@ import { idField, instantField, jsonObject, nameField } from './fields.ts'
 /** Compared exactly. `*` stands for all types where types are listed, so no object has it. */
 export const objectTypeField = nameField.refine((type) => type !== '*', 'must not be "*", which means all types')
 
+/** Type and key together fit into one entry of an index, whatever characters they are of. */
 export const objectKeyField = z
   .string()
   .min(1)
   .max(500)
   .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
+  .refine((key) => new TextEncoder().encode(key).length <= 1_600, 'must take 1,600 bytes at most')
 
 export const authorTypes = ['user', 'agent'] as const
 const versionField = z.int().min(1).max(2_147_483_647)

@@ -8,17 +8,22 @@ export class JsonRefused extends Error {}
 
 const REFUSED_KEYS = new Set(['__proto__'])
 
-export function parseStrictJson(text: string): unknown {
-  const value = parse(text)
-  inspect(text)
-  return value
+/** `what` begins the sentence that says what is wrong. */
+export function parseStrictJson(text: string, what = 'The body'): unknown {
+  try {
+    const value = parse(text)
+    inspect(text)
+    return value
+  } catch (error) {
+    throw error instanceof JsonRefused ? new JsonRefused(`${what} ${error.message}`) : error
+  }
 }
 
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new JsonRefused('The body is not valid JSON.')
+    throw new JsonRefused('is not valid JSON.')
   }
 }
 
@@ -61,7 +66,7 @@ function inspect(text: string): void {
 
 function open(stack: (Set<string> | null)[], keys: Set<string> | null): void {
   stack.push(keys)
-  if (stack.length > MAX_DEPTH) throw new JsonRefused(`The body is nested deeper than ${MAX_DEPTH} levels.`)
+  if (stack.length > MAX_DEPTH) throw new JsonRefused(`is nested deeper than ${MAX_DEPTH} levels.`)
 }
 
 function endOfString(text: string, start: number): number {
@@ -75,11 +80,11 @@ function endOfString(text: string, start: number): number {
 function checkString(text: string, start: number, end: number, keys: Set<string> | null): void {
   const raw = text.slice(start + 1, end)
   const value: string = raw.includes('\\') ? JSON.parse(text.slice(start, end + 1)) : raw
-  if (value.includes('\0')) throw new JsonRefused('The body holds a NUL character, which cannot be stored.')
-  if (!value.isWellFormed()) throw new JsonRefused('The body holds half of a surrogate pair, which is no character.')
+  if (value.includes('\0')) throw new JsonRefused('holds a NUL character, which cannot be stored.')
+  if (!value.isWellFormed()) throw new JsonRefused('holds half of a surrogate pair, which is no character.')
   if (!keys) return
-  if (keys.has(value)) throw new JsonRefused('The body names the same property twice.')
-  if (REFUSED_KEYS.has(value)) throw new JsonRefused('The body names a property that is not allowed.')
+  if (keys.has(value)) throw new JsonRefused('names the same property twice.')
+  if (REFUSED_KEYS.has(value)) throw new JsonRefused('names a property that is not allowed.')
   keys.add(value)
 }
 
@@ -91,6 +96,6 @@ function checkNumber(text: string, at: number): number {
   if (char !== 0x2d && (char < 0x30 || char > 0x39)) return at
   NUMBER.lastIndex = at
   const number = NUMBER.exec(text)?.[0] ?? ''
-  if (!Number.isFinite(Number(number))) throw new JsonRefused('The body holds a number that is too large.')
+  if (!Number.isFinite(Number(number))) throw new JsonRefused('holds a number that is too large.')
   return at + Math.max(number.length, 1) - 1
 }

@@ -68,7 +68,10 @@ export interface WriteCall {
   projectId: string
   runId: string
   agentId: string
-  rights: Rights
+  /** What the run could do at most when it was started; what it may do is asked when it does it. */
+  bounds: Partial<Rights>
+  /** The runs above it, from the top. */
+  ancestors: readonly string[]
   /** Of the changes that this run makes. */
   depth: number
 }

@@ -13,7 +13,8 @@ export interface AgentRequest {
   projectId: string
   agentId: string
   runId: string
-  rights: Rights
+  /** Null: the agent is gone, and may do nothing. */
+  rights: Rights | null
   depth: number
   change: GraphChange
   /** In hybrid mode the agent chooses. */
@@ -42,18 +43,22 @@ export async function changeAsAgent(
   request: AgentRequest,
 ): Promise<AgentOutcome> {
   const { change, rights, projectId } = request
+  if (rights === null) return refuse(tx, request, 'This agent was deleted.', [])
   const mayNever = capabilityProblem(rights.capabilities, change.op, [])
   if (mayNever) return refuse(tx, request, mayNever, [])
   const types = await typesOf(tx, projectId, change)
   if (types === null) return failed(MISSING)
   const problem = capabilityProblem(rights.capabilities, change.op, types)
   if (problem) return refuse(tx, request, problem, types)
-  return isSuggested(request) ? putForward(tx, suggest, request) : carryOut(tx, writer, request)
+  if (!isSuggested(rights, request)) return carryOut(tx, writer, request)
+  if (request.reasoning.trim() === '')
+    return failed('You may only suggest this: say in "reasoning" why it should be done.')
+  return putForward(tx, suggest, request)
 }
 
 const MISSING = 'There is no such object in this project, or it was deleted.'
 
-const isSuggested = ({ rights, apply }: AgentRequest): boolean =>
+const isSuggested = (rights: Rights, { apply }: AgentRequest): boolean =>
   rights.mode === 'suggest' || (rights.mode === 'hybrid' && apply !== 'execute')
 
 /** The types of everything the change touches; null where some of it does not exist. */
@@ -110,6 +115,8 @@ async function carryOut(tx: Db, writer: ObjectWriter, request: AgentRequest): Pr
       return failed(MISSING)
     case 'moved':
       return failed(`The object is at version ${outcome.version} by now. Read it again before you change it.`)
+    case 'too_large':
+      return failed('The properties of an object may take 1 MiB in all.')
     case 'taken':
       return failed('There is an object of this type and key already. Update that one, or use another key.')
   }

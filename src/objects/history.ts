@@ -6,6 +6,10 @@ import type { ObjectVersion } from '../kernel/object.ts'
 
 type VersionRow = Omit<ObjectVersion, 'at'> & { at: Date }
 
+/** A page ends early where it holds so many characters already; no more versions than this are read at once. */
+const HEAVY_PAGE = 4 * 1_048_576
+const AT_ONCE = 20
+
 /** Every version of an object, newest first. The cursor is the last version seen. */
 export async function listVersions(
   db: Db,
@@ -13,14 +17,26 @@ export async function listVersions(
   { limit, cursor }: PageQuery,
 ): Promise<Page<ObjectVersion>> {
   if (cursor !== undefined && !/^\d{1,9}$/.test(cursor)) throw invalidRequest('cursor is not one that this list gave.')
+  const items: ObjectVersion[] = []
+  let size = 0
+  for (let before = cursor === undefined ? null : Number(cursor); ; ) {
+    const count = Math.min(limit - items.length, AT_ONCE)
+    const rows = await readVersions(db, objectId, before, count + 1)
+    for (const row of rows.slice(0, count)) {
+      items.push({ ...row, at: row.at.toISOString() })
+      size += JSON.stringify(row.properties).length
+    }
+    if (rows.length <= count) return { items, next_cursor: null }
+    before = items.at(-1)?.version ?? null
+    if (items.length === limit || size > HEAVY_PAGE) return { items, next_cursor: String(before) }
+  }
+}
+
+async function readVersions(db: Db, objectId: string, before: number | null, count: number): Promise<VersionRow[]> {
   const { rows } = await db.query<VersionRow>(
     `select version, op, properties, actor_type, actor_id, run_id, approved_by, at from object_versions
      where object_id = $1 and ($2::int is null or version < $2) order by version desc limit $3`,
-    [objectId, cursor === undefined ? null : Number(cursor), limit + 1],
+    [objectId, before, count],
   )
-  const shown = rows.slice(0, limit)
-  return {
-    items: shown.map((row) => ({ ...row, at: row.at.toISOString() })),
-    next_cursor: rows.length > limit ? String(shown.at(-1)?.version) : null,
-  }
+  return rows
 }

@@ -12,6 +12,9 @@ export async function suggestionFor(
 ): Promise<SuggestedChange | { problem: string }> {
   if (change.op === 'create') {
     const { type, key, properties } = change
+    if (key !== null && (await isTaken(tx, projectId, type, key))) {
+      return { problem: 'There is an object of this type and key already. Suggest a change of that one.' }
+    }
     return {
       op: 'create',
       object_type: type,
@@ -35,6 +38,14 @@ export async function suggestionFor(
     return { problem: 'The object has these properties already: there is nothing to suggest.' }
   }
   return { op: 'update', ...standing, before: object.properties, after }
+}
+
+async function isTaken(tx: Db, projectId: string, type: string, key: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    'select from objects where project_id = $1 and type = $2 and key = $3 and deleted_at is null',
+    [projectId, type, key],
+  )
+  return rowCount === 1
 }
 
 /** Objects may move on while people decide; an edge between them holds all the same, so it has no base version. */

@@ -138,13 +138,14 @@ test('the search finds words and their beginnings in key and properties, newest 
   const make = async (key: string | null, properties: Record<string, unknown>, type = 'Note') =>
     objectOf(await write({ op: 'create', type, key, properties }, byPerson(person), project)).id
   const letter = await make('order-17', { text: 'Dear Ada,\nthe order of ada@example.com is late.' })
-  const deep = await make(null, { a: [{ b: 'Straße' }, { c: 1234 }] }, 'Deep')
+  const deep = await make(null, { a: [{ b: 'Straße' }, { c: 1234 }], d: 'Nice 🦊 at 東京タワー' }, 'Deep')
   const found = async (q: string, type?: string) =>
     (await listObjects(pool, project, { q, type }, { limit: 10 })).items.map((item) => item.id)
   for (const q of ['ada', 'ADA order', 'example', '17', 'order-17', 'the', 'lat']) {
     assert.deepEqual(await found(q), [letter], q)
   }
-  for (const q of ['straße', 'stra', '123', '1234 str']) assert.deepEqual(await found(q), [deep], q)
+  for (const q of ['straße', 'STRASSE', 'stra', '123', '1234 str', '🦊', 'タワー', '京'])
+    assert.deepEqual(await found(q), [deep], q)
   for (const q of ['ada missing', 'dear bob', '!!!', "' & 'x", 'text']) assert.deepEqual(await found(q), [], q)
   assert.deepEqual(await found('ada', 'Deep'), [])
   assert.deepEqual(await found('straße', 'Deep'), [deep])
@@ -178,4 +179,37 @@ test('with the project go its objects, their versions and their edges', async ()
   await pool.query('delete from projects where id = $1', [project])
   const { rowCount } = await pool.query('select from object_versions where object_id = $1', [id])
   assert.equal(rowCount, 0)
+})
+
+test('an object holds a mebibyte of properties and no more', async () => {
+  const half = 'x'.repeat(600_000)
+  const { id } = await create('Large', { one: half })
+  assert.deepEqual(await update(id, { two: half }), { kind: 'too_large' })
+  assert.equal((await getObject(pool, projectId, id)).version, 1)
+  assert.equal((await update(id, { one: 'short', two: half })).kind, 'written')
+})
+
+test('pages of large objects and versions end early, and together hold all of them', async () => {
+  const project = await insertProject(pool)
+  const text = 'y'.repeat(900_000)
+  for (let index = 0; index < 12; index++) {
+    await write({ op: 'create', type: 'Large', key: null, properties: { text, index } }, byPerson(person), project)
+  }
+  const sizes: number[] = []
+  for (let cursor: string | undefined; ; ) {
+    const page = await listObjects(pool, project, {}, { limit: 200, cursor })
+    sizes.push(page.items.length)
+    if (page.next_cursor === null) break
+    cursor = page.next_cursor
+  }
+  assert.equal(
+    sizes.reduce((all, each) => all + each, 0),
+    12,
+  )
+  const { id } = await create('Large', { text })
+  for (let index = 0; index < 25; index++) await update(id, { index })
+  const first = await listVersions(pool, id, { limit: 200 })
+  assert.ok(first.items.length < 26 && first.next_cursor !== null, String(first.items.length))
+  const rest = await listVersions(pool, id, { limit: 200, cursor: first.next_cursor ?? '' })
+  assert.equal(first.items.length + rest.items.length, 26)
 })

@@ -22,13 +22,17 @@ export interface ObjectWrite<Change extends ObjectChange = ObjectChange> {
 
 /** `started`: how many runs the change set off. */
 export type Written = { kind: 'written'; object: GraphObject; started: number }
-/** missing: no such live object · moved: it is at another version · taken: a live object has this type and key. */
+/**
+ * missing: no such live object · moved: it is at another version · taken: a live object has this type and key · too_large:
+ * its properties would be more than an object holds.
+ */
 export type WriteOutcome =
   | Written
   | { kind: 'unchanged'; object: GraphObject }
   | { kind: 'missing' }
   | { kind: 'moved'; version: number }
   | { kind: 'taken' }
+  | { kind: 'too_large' }
 
 export interface ObjectWriter {
   /** In a transaction of its own. */
@@ -55,6 +59,7 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
 
   async function create(db: Db, { projectId, change, author }: ObjectWrite<Creation>): Promise<WriteOutcome> {
     const { type, key, properties } = change
+    if (isTooLarge(properties)) return { kind: 'too_large' }
     const id = newId()
     const values = [...sharedValues(id, projectId, { key, properties }, author), ...note(id, projectId, author, change)]
     const written = await run(db, statements.create, [...values, type, key])
@@ -83,6 +88,7 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
     if (!isRemoved && canonicalJson(properties) === canonicalJson(before.properties)) {
       return { kind: 'unchanged', object: before }
     }
+    if (!isRemoved && isTooLarge(properties)) return { kind: 'too_large' }
     const known = { op: change.op, type: before.type, key: before.key, version: before.version + 1 }
     const values = [
       ...sharedValues(before.id, projectId, { key: before.key, properties }, author),
@@ -92,6 +98,12 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
     return run(db, isRemoved ? statements.remove : statements.update, values)
   }
 }
+
+/** In bytes of JSON: as much as a request may hold. */
+export const MOST_PROPERTIES = 1_048_576
+
+const isTooLarge = (properties: Record<string, unknown>): boolean =>
+  Buffer.byteLength(JSON.stringify(properties)) > MOST_PROPERTIES
 
 type Creation = Extract<ObjectChange, { op: 'create' }>
 type Alteration = Exclude<ObjectChange, Creation>

@@ -2,6 +2,7 @@ import { countCalls, type DoomLoopCount } from '../kernel/doom-loop.ts'
 import type { RequestedCall } from '../kernel/model-call.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent, StepCall } from '../kernel/run-event.ts'
+import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { completed, type End, failed } from './end.ts'
 import type { Session } from './session.ts'
@@ -27,7 +28,7 @@ export function judgeCalls(
   { step, text, refuseAll }: { step: number; text: string; refuseAll: Refusal | null },
 ): JudgedCalls {
   const { state, settings, stage } = session
-  const calls = uniqueCalls(requested, step)
+  const { calls, problems } = uniqueCalls(requested, step)
   const counted = calls.map(({ name, args }) => ({ name, args, isPoller: isPoller(stage.byName.get(name)) }))
   const limits = { warn: settings.doom_loop_warn, stop: settings.doom_loop_stop }
   const { after, verdicts } = countCalls(state.doomLoop, counted, limits)
@@ -36,7 +37,7 @@ export function judgeCalls(
   let exit: { result: unknown } | null = null
   calls.forEach((call, index) => {
     const tool = stage.byName.get(call.name)
-    const parsed = parseCall(tool, call, [...stage.byName.keys()])
+    const parsed = parseCall(tool, call, problems[index] ?? null, [...stage.byName.keys()])
     const refusal = refuseAll ?? doomLoopRefusal(verdicts[index], call.name) ?? parsed.refusal
     if (!refusal && !exit && tool?.kind === 'finish_loop' && !isStopped) exit = { result: resultOf(parsed.args) }
     const ends = exit !== null && tool?.kind === 'finish_loop'
@@ -55,30 +56,49 @@ export function judgeCalls(
   }
 }
 
-/** Providers repeat ids, or send none; in a run each is used once. */
-function uniqueCalls(requested: readonly RequestedCall[], step: number): StepCall[] {
+/** Providers repeat ids, or send none; in a run each is used once. `problems`: what is wrong with the text of each. */
+function uniqueCalls(
+  requested: readonly RequestedCall[],
+  step: number,
+): { calls: StepCall[]; problems: (string | null)[] } {
   const seen = new Set<string>()
-  return requested.map(({ id, name, input, metadata }, index) => {
+  const problems: (string | null)[] = []
+  const calls = requested.map(({ id, name, input, metadata }, index) => {
     const unique = id === '' || seen.has(id) ? `${id || 'call'}_${step}_${index + 1}` : id
     seen.add(unique)
-    return { id: unique, name, args: parseJson(input), ...(metadata ? { metadata } : {}) }
+    const { args, problem } = parseJson(input)
+    problems.push(problem)
+    return { id: unique, name, args, ...(metadata ? { metadata } : {}) }
   })
+  return { calls, problems }
 }
 
-/** The raw text where it is no JSON object: shown as it is, and never executed. */
-function parseJson(input: string): unknown {
-  if (input.trim() === '') return {}
+/**
+ * What a model sends is held to what every request is held to. The raw text where it is not such an object: shown as it
+ * is, and never executed.
+ */
+function parseJson(input: string): { args: unknown; problem: string | null } {
+  if (input.trim() === '') return { args: {}, problem: null }
+  if (input.length > MOST_CHARACTERS) return { args: input, problem: 'The arguments are longer than 1 MiB.' }
   try {
-    const value: unknown = JSON.parse(input)
-    return value !== null && typeof value === 'object' && !Array.isArray(value) ? value : input
-  } catch {
-    return input
+    const args = parseStrictJson(input, 'The text of the arguments')
+    const isObject = args !== null && typeof args === 'object' && !Array.isArray(args)
+    return isObject ? { args, problem: null } : { args: input, problem: NO_OBJECT }
+  } catch (error) {
+    return {
+      args: input,
+      problem: error instanceof JsonRefused && !/valid JSON/.test(error.message) ? error.message : NO_OBJECT,
+    }
   }
 }
+
+const MOST_CHARACTERS = 1_048_576
+const NO_OBJECT = 'The arguments are no JSON object. Send them as one.'
 
 function parseCall(
   tool: Tool | undefined,
   call: StepCall,
+  problem: string | null,
   known: readonly string[],
 ): { args: unknown; refusal: Refusal | null } {
   const refuse = (message: string) => ({ args: call.args, refusal: { message, blocked: null } })
@@ -86,7 +106,7 @@ function parseCall(
     const offer = known.length > 0 ? `The tools are: ${known.join(', ')}.` : 'There are no tools.'
     return refuse(`There is no tool called "${call.name}". ${offer}`)
   }
-  if (typeof call.args === 'string') return refuse('The arguments are no JSON object. Send them as one.')
+  if (problem !== null) return refuse(problem)
   const parsed = tool.parse(call.args)
   return parsed.ok ? { args: parsed.args, refusal: null } : refuse(parsed.message)
 }

@@ -201,3 +201,23 @@ test('whatever JSON a run is given its model is told, null and an empty list too
     assert.deepEqual(model.requests[0]?.prompt.at(-1)?.content, [{ type: 'text', text: JSON.stringify(input) }])
   }
 })
+
+const unfit: [what: string, input: string][] = [
+  ['a NUL in the name of an agent', '{"agent":"\\u0000","input":"x"}'],
+  ['a NUL in an input', '{"agent":"somebody","input":"a\\u0000b"}'],
+  ['half a surrogate pair', '{"agent":"somebody","input":{"a":"\\ud800"}}'],
+  ['a name twice', '{"agent":"somebody","agent":"else","input":"x"}'],
+  ['a number beyond all numbers', '{"agent":"somebody","input":{"a":1e400}}'],
+  ['65 levels', `{"agent":"somebody","input":{"a":${'['.repeat(65)}${']'.repeat(65)}}}`],
+  ['3,000 levels', `{"agent":"somebody","input":{"a":${'['.repeat(3_000)}${']'.repeat(3_000)}}}`],
+  ['more than a mebibyte', `{"agent":"somebody","input":"${'x'.repeat(1_100_000)}"}`],
+]
+for (const [what, input] of unfit) {
+  test(`arguments with ${what} are an error to the model, and the run goes on`, async () => {
+    runs.models.set('script', createScriptedModel([{ calls: [{ name: 'spawn_agent', input }] }, { text: 'Sorry.' }]))
+    const run = await runs.run(await runs.createAgent({ tools: ['spawn_agent'] }))
+    assert.deepEqual([run.status, run.summary], ['completed', 'Sorry.'])
+    const [, call] = await runs.steps(run.id)
+    assert.ok(call?.kind === 'tool' && call.is_error)
+  })
+}

@@ -35,5 +35,6 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter, que
     values: [projectId, ...given.map(([, value]) => value)],
     query,
     toItem: toRun,
+    isHeavy: true,
   })
 }

@@ -18,7 +18,7 @@ export async function settleWrites(session: Session, calls: readonly PendingCall
 }
 
 async function write(session: Session, call: PendingCall): Promise<void> {
-  const { run, rights, deps } = session
+  const { run, deps } = session
   const startedAt = Date.now()
   let hasStarted = false
   try {
@@ -30,7 +30,8 @@ async function write(session: Session, call: PendingCall): Promise<void> {
         projectId: run.project_id,
         runId: run.id,
         agentId: run.agent_id,
-        rights,
+        bounds: run.rights,
+        ancestors: run.ancestors,
         depth: run.chain_depth,
       })
       hasStarted = written.hasStarted

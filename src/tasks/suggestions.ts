@@ -121,6 +121,7 @@ async function apply(
       return { stale: `The object has moved from version ${from} to ${outcome.version} since this was suggested.` }
     }
     if (outcome.kind === 'taken') return { stale: 'There is an object of this type and key by now.' }
+    if (outcome.kind === 'too_large') return { stale: 'The object would be larger than objects may be.' }
     changes.push({ op: change.op, object_id: outcome.object.id, version: outcome.object.version })
     if (outcome.kind === 'written') started += outcome.started
   }

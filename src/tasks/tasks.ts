@@ -56,6 +56,7 @@ export async function listTasks(db: Db, projectId: string, filter: TaskFilter, q
     values: [projectId, kind, status, assigned_to],
     query,
     toItem: toTask,
+    isHeavy: true,
   })
 }
 

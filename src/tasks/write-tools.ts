@@ -10,6 +10,7 @@ import { graphTools, isGraphTool, parseChange } from '../objects/object-tools.ts
 import type { ObjectWriter } from '../objects/write-objects.ts'
 import { zodArguments } from '../tools/arguments.ts'
 import { createTaskAsAgent } from './create-task-as-agent.ts'
+import { liveRights } from './live-rights.ts'
 import { suggest } from './suggest.ts'
 
 const taskArguments = z.strictObject({
@@ -35,12 +36,13 @@ export const writeTools: readonly WriteTool[] = [...graphTools, taskCreate]
 
 export function createWriteTools({ writer }: { writer: ObjectWriter }) {
   return async (tx: Db, call: WriteCall): Promise<WriteResult> => {
-    const { name, args, key, projectId, agentId, runId, rights, depth } = call
+    const { name, args, key, projectId, agentId, runId, depth } = call
     if (name === taskCreate.name) {
       return createTaskAsAgent(tx, { ...call, taskId: idFrom(key), args: taskArguments.parse(args) })
     }
     if (!isGraphTool(name)) throw new Error(`there is no tool called ${name} that writes`)
     const parsed = parseChange(name, args)
+    const rights = await liveRights(tx, call)
     const { started, ...outcome } = await changeAsAgent(
       tx,
       {

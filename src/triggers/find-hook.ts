@@ -15,7 +15,7 @@ export interface FoundHook {
   isUseDue: boolean
   /** The database's clock. */
   now: Date
-  /** Those that hold: the current one and, for a day after a rotation, the one before. */
+  /** Those that hold: the current one and, for a day after each rotation, the one before it. */
   openSecrets(): string[]
 }
 
@@ -23,7 +23,8 @@ const FIND: PreparedSql = {
   name: 'hook_find',
   text: `
     select h.id, h.project_id, h.agent_id, a.enabled, a.trigger_type, h.sealed_secret,
-      case when h.old_secret_until > muster.now() then h.sealed_old_secret end as sealed_old_secret,
+      array(select sealed from unnest(h.sealed_old_secrets, h.old_secrets_until) as old (sealed, until)
+        where old.until > muster.now()) as sealed_old_secrets,
       h.last_used_at is null or h.last_used_at < muster.now() - interval '1 minute' as is_use_due,
       d.run_id as earlier_run_id, muster.now() as now
     from hooks h join agents a on a.id = h.agent_id and a.deleted_at is null
@@ -38,7 +39,7 @@ interface FoundRow {
   enabled: boolean
   trigger_type: string
   sealed_secret: Buffer
-  sealed_old_secret: Buffer | null
+  sealed_old_secrets: Buffer[]
   is_use_due: boolean
   earlier_run_id: string | null
   now: Date
@@ -54,7 +55,7 @@ export async function findHook(
   const { rows } = await db.query<FoundRow>(FIND, [hookId, webhookId])
   const row = rows[0]
   if (!row) return null
-  const sealed = [row.sealed_secret, row.sealed_old_secret].filter((each) => each !== null)
+  const sealed = [row.sealed_secret, ...row.sealed_old_secrets]
   return {
     id: row.id,
     projectId: row.project_id,

@@ -33,7 +33,10 @@ interface HookRow {
 }
 
 const COLUMNS = `id, name, created_at, last_used_at,
-  case when old_secret_until > muster.now() then old_secret_until end as old_secret_until`
+  case when old_secrets_until[1] > muster.now() then old_secrets_until[1] end as old_secret_until`
+
+/** More rotations than this within a day end the oldest secret early. */
+const MOST_OLD_SECRETS = 20
 
 export async function createHook(
   db: Db,
@@ -66,7 +69,7 @@ export async function listHooks(db: Db, publicUrl: URL, owner: HookOwner, query:
   })
 }
 
-/** From then on both secrets hold, the old one for a day. */
+/** From then on both secrets hold, the old one for a day, and those before it as long as they were promised. */
 export async function rotateHook(
   db: Db,
   parts: HookParts,
@@ -76,8 +79,9 @@ export async function rotateHook(
 ): Promise<NewHook> {
   const secret = makeSecret()
   const [row] = await changeAudited<HookRow>(db, {
-    sql: `update hooks set sealed_old_secret = sealed_secret, sealed_secret = $4,
-            old_secret_until = muster.now() + interval '24 hours'
+    sql: `update hooks set sealed_secret = $4,
+            sealed_old_secrets = (sealed_secret || sealed_old_secrets)[1:${MOST_OLD_SECRETS}],
+            old_secrets_until = ((muster.now() + interval '24 hours') || old_secrets_until)[1:${MOST_OLD_SECRETS}]
           where ${OF_OWNER} and exists (select from agents where id = $2 and trigger_type = 'webhook')
           returning ${COLUMNS}`,
     values: [owner.projectId, owner.agentId, hookId, seal(parts.cipher, owner, hookId, secret)],

@@ -72,9 +72,10 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services
         )
       }
       limits.countHook(hook.id)
-      requireOpen(hook)
       const webhookId = requireWebhookId(request)
-      const input = parseBody(body)
+      // What was taken once is taken, whatever the sender says now and whatever became of the agent since.
+      if (hook.earlierRunId === null) requireOpen(hook)
+      const input = hook.earlierRunId === null ? parseBody(body) : null
       const runId = await deliver(hook, { webhookId, input, requestId: request.id, address: request.ip })
       await fault('api.after_commit_before_reply')
       services.onReady()

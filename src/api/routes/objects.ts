@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
-import { conflict, notFound } from '../../kernel/errors.ts'
+import { conflict, invalidRequest, notFound } from '../../kernel/errors.ts'
 import { pageOf } from '../../kernel/fields.ts'
 import {
   type GraphObject,
@@ -161,6 +161,8 @@ function writtenOf(outcome: WriteOutcome): { object: GraphObject; started: numbe
       throw conflict(`The object is at version ${outcome.version} by now. Read it again before you change it.`, {
         version: outcome.version,
       })
+    case 'too_large':
+      throw invalidRequest('The properties of an object may take 1 MiB in all.')
     case 'taken':
       throw conflict('There is a live object of this type and key already.')
   }

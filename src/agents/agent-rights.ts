@@ -1,0 +1,14 @@
+import type { Db } from '../db/pool.ts'
+import type { Agent } from '../kernel/agent.ts'
+
+/** What these agents may do as they stand now; whoever wants to change that waits until the transaction ends. */
+export async function agentRights(
+  tx: Db,
+  agentIds: readonly string[],
+): Promise<Map<string, Pick<Agent, 'id' | 'capabilities' | 'execution_mode'>>> {
+  const { rows } = await tx.query<Pick<Agent, 'id' | 'capabilities' | 'execution_mode'>>(
+    `select id, capabilities, execution_mode from agents where id = any($1) and deleted_at is null order by id for share`,
+    [[...new Set(agentIds)]],
+  )
+  return new Map(rows.map((row) => [row.id, row]))
+}

@@ -1,0 +1,11 @@
+import type { Db } from '../db/pool.ts'
+
+/** Whose runs these are, in the same order. */
+export async function agentsOfRuns(db: Db, runIds: readonly string[]): Promise<string[]> {
+  const { rows } = await db.query<{ id: string; agent_id: string }>(
+    'select id, agent_id from agent_runs where id = any($1)',
+    [runIds],
+  )
+  const agentOf = new Map(rows.map((row) => [row.id, row.agent_id]))
+  return runIds.flatMap((id) => agentOf.get(id) ?? [])
+}
