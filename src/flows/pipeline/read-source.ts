@@ -1,0 +1,87 @@
+import { toJsonResult } from '../../tools/json-result.ts'
+import { asRecorded } from './as-recorded.ts'
+import { bufferAt, messageOf, type PipelineSource, type UnderWay } from './parts.ts'
+
+/** What one item may be. */
+const MOST_BYTES = 16 * 1_048_576
+
+/** Reads on where the record stops, never further ahead of the first stage than the buffer before it holds. */
+export async function readSource(run: UnderWay): Promise<void> {
+  const { source } = run.parts
+  if ('items' in source) await readList(run, source.items)
+  else if (!run.standing.source.isAllRead) await readFunction(run, source.open)
+  if (!run.isOver()) bufferAt(run, 0).end()
+}
+
+async function readList(run: UnderWay, items: readonly unknown[]): Promise<void> {
+  const buffer = bufferAt(run, 0)
+  for (let index = run.standing.stages[0]?.next ?? 0; index < items.length; index++) {
+    await buffer.hold()
+    if (run.isOver()) return
+    buffer.put({ index, value: items[index] })
+  }
+}
+
+type Open = Extract<PipelineSource, { open: unknown }>['open']
+type AnyIterator = Iterator<unknown> | AsyncIterator<unknown>
+
+async function readFunction(run: UnderWay, open: Open): Promise<void> {
+  const buffer = bufferAt(run, 0)
+  const stopReading = new AbortController()
+  run.stops.add(() => stopReading.abort())
+  let index = run.standing.source.read
+  try {
+    const iterator = iteratorFrom(await open({ signal: stopReading.signal }), index)
+    // A generator may hold something open. It is not waited for: it may be deaf.
+    const close = (): void => void (async () => iterator.values.return?.())().catch(() => {})
+    if (run.isOver()) return close()
+    run.stops.add(close)
+    let isAllRead = await passOver(run, iterator)
+    while (!isAllRead) {
+      await buffer.hold()
+      if (run.isOver()) return
+      const step = await iterator.values.next()
+      if (run.isOver()) return
+      isAllRead = step.done === true
+      if (isAllRead) buffer.free()
+      else {
+        note(run, index, await step.value)
+        index++
+      }
+    }
+    run.stops.delete(close)
+    run.recorder.note({ kind: 'all_read', index }, 0)
+    await run.recorder.committed()
+  } catch (error) {
+    run.end({ status: 'failed', error: `The source failed at item ${index}: ${messageOf(error)}` })
+  }
+}
+
+function note(run: UnderWay, index: number, given: unknown): void {
+  const json = toJsonResult(given, MOST_BYTES)
+  if (!json.ok) throw new Error(`it ${json.reason}.`)
+  if ((json.rawBytes ?? 0) > MOST_BYTES) throw new Error(`it has more than ${MOST_BYTES} bytes.`)
+  const { value, characters } = asRecorded(json.value)
+  run.recorder.note({ kind: 'read', index, value }, characters, () => bufferAt(run, 0).put({ index, value }))
+}
+
+/** A list is entered at the place; of anything else what is known has to be passed over. */
+function iteratorFrom(given: unknown, from: number): { values: AnyIterator; known: number } {
+  if (Array.isArray(given)) return { values: rest(given, from), known: 0 }
+  if (given !== null && typeof given === 'object') {
+    const iterable = given as Partial<AsyncIterable<unknown> & Iterable<unknown>> // asked below for what it is
+    const values = iterable[Symbol.asyncIterator]?.() ?? iterable[Symbol.iterator]?.()
+    if (values) return { values, known: from }
+  }
+  throw new Error('it gave neither a list nor anything to iterate.')
+}
+
+function* rest(items: readonly unknown[], from: number): Generator<unknown> {
+  for (let index = from; index < items.length; index++) yield items[index]
+}
+
+/** True: there is no more than that. */
+async function passOver(run: UnderWay, { values, known }: ReturnType<typeof iteratorFrom>): Promise<boolean> {
+  for (let passed = 0; passed < known && !run.isOver(); passed++) if ((await values.next()).done) return true
+  return false
+}

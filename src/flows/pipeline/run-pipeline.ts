@@ -1,0 +1,100 @@
+// A pipeline: items go through stages in order, one worker per stage, with a bounded buffer between each two, so a slow
+// stage holds up those before it and in the end the source. To the machine it is one leaf. Each item in each stage is a
+// unit of resume all the same: what came of it is in the journal before the next stage hears of it, and whoever takes
+// the pipeline over rebuilds from there where it stands (pipeline-standing.ts). Outputs live in the journal alone, so
+// memory holds what is in the buffers and no more. read-source.ts and work-stage.ts are what moves.
+import type { LeafOutcome } from '../machine.ts'
+import { createBoundedBuffer } from './bounded-buffer.ts'
+import type { PipelineParts, PipelineProgress, UnderWay } from './parts.ts'
+import { count, type Item, type PipelineStanding, standingOf } from './pipeline-standing.ts'
+import { readOutput } from './read-output.ts'
+import { readSource } from './read-source.ts'
+import { createRecorder } from './recorder.ts'
+import { failureOf, workStage } from './work-stage.ts'
+
+const ABORTED: LeafOutcome = { status: 'failed', error: 'aborted' }
+
+/**
+ * Completed with what the last stage gave in source order, without what was skipped, or `{truncated: true}` where that
+ * is over a mebibyte. Rejects only where the record cannot be read or written; the pipeline can be taken up again then.
+ */
+export async function runPipeline(parts: PipelineParts): Promise<LeafOutcome> {
+  const { node, signal, append, read, taskId } = parts
+  const standing = await standingOf(node.stages.length, read())
+  if (standing.failure) return failureOf(node.stages, standing.failure)
+  if (signal.aborted) return ABORTED
+  await append([{ kind: 'pipeline.started', data: { task_id: taskId, buffer: parts.buffer } }])
+  parts.onProgress?.(progressOf(parts, standing))
+
+  const failure = await work(parts, standing)
+  if (failure) return failure
+  return { status: 'completed', value: await readOutput(read, node.stages.length - 1) }
+}
+
+/** Answers why it ended before all items were through, or null. */
+async function work(parts: PipelineParts, standing: PipelineStanding): Promise<LeafOutcome | null> {
+  const { node, signal, append, taskId } = parts
+  const ended = Promise.withResolvers<LeafOutcome | null>()
+  let isOver = false
+  const halt = (): void => {
+    isOver = true
+    for (const stop of run.stops) stop()
+    run.stops.clear()
+  }
+  const lose = (error: unknown): void => {
+    halt()
+    ended.reject(error)
+  }
+  const recorder = createRecorder({
+    taskId,
+    append,
+    onCommitted: (events) => {
+      for (const event of events) count(standing, event)
+      parts.onProgress?.(progressOf(parts, standing))
+    },
+    onLost: lose,
+  })
+  const run: UnderWay = {
+    parts,
+    standing,
+    recorder,
+    buffers: [
+      ...standing.stages.map((stage) => createBoundedBuffer<Item>(parts.buffer, stage.waiting.splice(0))),
+      createBoundedBuffer<Item>(parts.buffer),
+    ],
+    stops: new Set(),
+    isOver: () => isOver,
+    end: (outcome) => {
+      if (isOver) return
+      halt()
+      recorder.committed().then(() => ended.resolve(outcome), ended.reject)
+    },
+  }
+  const onAbort = (): void => run.end(ABORTED)
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
+  // Those that wait when the pipeline is over wait for nothing any more, and go with it.
+  const moving = [readSource(run), ...node.stages.map((_, stage) => workStage(run, stage))]
+  Promise.all(moving).then(() => {
+    if (!isOver) ended.resolve(null)
+  }, lose)
+  try {
+    return await ended.promise
+  } finally {
+    isOver = true
+    signal.removeEventListener('abort', onAbort)
+  }
+}
+
+function progressOf({ source }: PipelineParts, { stages, source: { read }, ...standing }: PipelineStanding) {
+  const progress: PipelineProgress = {
+    items: {
+      total: 'items' in source ? source.items.length : read,
+      completed: stages.at(-1)?.completed ?? 0,
+      failed: standing.failure ? 1 : 0,
+      skipped: standing.skipped,
+    },
+    stages: stages.map((stage) => stage.completed),
+  }
+  return progress
+}

@@ -1,0 +1,117 @@
+import type { Leaf } from '../../kernel/flow.ts'
+import type { LeafOutcome } from '../machine.ts'
+import { asRecorded, type Recorded } from './as-recorded.ts'
+import { bufferAt, messageOf, type UnderWay } from './parts.ts'
+import { earlierCalls, failuresOf, type Item } from './pipeline-standing.ts'
+
+type Result = ({ status: 'completed' } & Recorded) | { status: 'failed'; error: string; attempt: number }
+
+/** The one worker of a stage: an item at a time, in order, and none before there is a place for what comes of it. */
+export async function workStage(run: UnderWay, stage: number): Promise<void> {
+  const { recorder, parts } = run
+  const before = bufferAt(run, stage)
+  const after = bufferAt(run, stage + 1)
+  const isLast = stage === parts.node.stages.length - 1
+  for (;;) {
+    const item = await before.next()
+    if (item === null || run.isOver()) break
+    await after.hold()
+    if (run.isOver()) break
+    before.take()
+    const result = await attempt(run, stage, item)
+    if (run.isOver()) break
+    const { index } = item
+    if (result.status === 'completed') {
+      const { value, characters } = result
+      // Nothing follows from a result before it is committed.
+      const pass = (): void => (isLast ? after.free() : after.put({ index, value }))
+      recorder.note({ kind: 'completed', stage, index, value }, characters, pass)
+    } else if (parts.node.on_error === 'skip') {
+      recorder.note({ kind: 'skipped', stage, index, error: result.error }, result.error.length, after.free)
+    } else {
+      const { error, attempt } = result
+      recorder.note({ kind: 'failed', stage, index, attempt, error, isRetried: false }, error.length)
+      run.end(failureOf(parts.node.stages, { stage, index, error }))
+    }
+  }
+  if (run.isOver()) return
+  await recorder.committed()
+  after.end()
+}
+
+export function failureOf(
+  stages: readonly Leaf[],
+  { stage, index, error }: { stage: number; index: number; error: string },
+): LeafOutcome {
+  const leaf = stages[stage]
+  const name = leaf?.id ?? (leaf && 'agent' in leaf ? leaf.agent : leaf?.function)
+  return { status: 'failed', error: `Stage ${stage} (${name}) failed at item ${index}: ${error}` }
+}
+
+/** As often as the stage's retries allow. A failure is on record before the next attempt, so no crash forgets it. */
+async function attempt(run: UnderWay, stage: number, item: Item): Promise<Result> {
+  const { parts, standing, recorder } = run
+  const { index } = item
+  const retry = parts.node.stages[stage]?.retry
+  for (let failures = failuresOf(standing, stage, index); ; failures++) {
+    const attempt = 1 + failures + earlierCalls(standing, stage, index)
+    const result = await callOnce(run, stage, item, { attempt, failures })
+    if (result.status === 'completed' || run.isOver() || failures >= (retry?.max_retries ?? 0)) return result
+    const { error } = result
+    recorder.note({ kind: 'failed', stage, index, attempt, error, isRetried: true }, error.length)
+    await recorder.committed()
+    await pause(run, retry?.backoff ?? 0)
+    if (run.isOver()) return result
+  }
+}
+
+/** Never throws. */
+async function callOnce(
+  run: UnderWay,
+  stage: number,
+  item: Item,
+  { attempt, failures }: { attempt: number; failures: number },
+): Promise<Result> {
+  const { parts, stops } = run
+  // One of its own for each call: listeners that a function leaves on it go with it.
+  const controller = new AbortController()
+  const stop = (): void => controller.abort()
+  stops.add(stop)
+  const timeoutMs = parts.node.stages[stage]?.timeout
+  let timer: NodeJS.Timeout | undefined
+  try {
+    const key = `${parts.flowRunId}:${parts.taskId}:${stage}:${item.index}`
+    const context = { key, attempt, failures, signal: controller.signal }
+    const called = parts.call(stage, parts.argumentOf(stage, item.value), context)
+    const late = new Promise<LeafOutcome>((resolve) => {
+      if (timeoutMs === undefined) return
+      timer = setTimeout(() => {
+        resolve({ status: 'failed', error: `It took longer than ${timeoutMs} ms.` })
+        controller.abort(new DOMException('The time of the stage was up.', 'TimeoutError'))
+      }, timeoutMs)
+    })
+    const outcome = await (timeoutMs === undefined ? called : Promise.race([called, late]))
+    if (outcome.status === 'failed') return { ...outcome, attempt }
+    return { status: 'completed', ...asRecorded(outcome.value) }
+  } catch (error) {
+    return { status: 'failed', error: messageOf(error), attempt }
+  } finally {
+    clearTimeout(timer)
+    stops.delete(stop)
+  }
+}
+
+async function pause({ stops }: UnderWay, ms: number): Promise<void> {
+  if (ms === 0) return
+  await new Promise<void>((resolve) => {
+    const stop = (): void => {
+      clearTimeout(timer)
+      resolve()
+    }
+    const timer = setTimeout(() => {
+      stops.delete(stop)
+      resolve()
+    }, ms)
+    stops.add(stop)
+  })
+}
