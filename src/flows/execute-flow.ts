@@ -257,14 +257,15 @@ async function abandon({ standing, flow, deps, stop, mailbox }: Session): Promis
 }
 
 type End =
-  | { status: 'completed' | 'partial'; value: unknown; error: null }
+  | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[] }
   | { status: 'failed' | 'cancelled' | 'timed_out'; error: string | null }
 
 async function end(session: Session, events: readonly FlowEvent[], ended: End): Promise<void> {
   const { standing } = session
   const isDone = ended.status === 'completed' || ended.status === 'partial'
   const skipped = standing.waiting.map((task): FlowEvent => ({ kind: 'task.skipped', data: { task_id: task.id } }))
-  const error = ended.status === 'timed_out' ? 'The time of the flow was up.' : ended.error
+  const problems = 'problems' in ended ? ended.problems : undefined
+  const error = ended.status === 'timed_out' ? 'The time of the flow was up.' : (problems?.join(' ') ?? ended.error)
   const last: FlowEvent = isDone
     ? { kind: `flow.${ended.status}` as 'flow.completed', data: { output: 'value' in ended ? ended.value : null } } // one of two
     : { kind: `flow.${ended.status}` as 'flow.failed', data: { error } }

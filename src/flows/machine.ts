@@ -4,6 +4,7 @@
 import type { FlowNode, Leaf } from '../kernel/flow.ts'
 import { type Child, type Decision, failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
 import { forkJoin, piece } from './patterns/fork-join.ts'
+import { hierarchical } from './patterns/hierarchical.ts'
 import { loop } from './patterns/loop.ts'
 import { mapReduce } from './patterns/map-reduce.ts'
 import { parallel } from './patterns/parallel.ts'
@@ -55,10 +56,15 @@ interface Frame {
 
 type AnyPattern = Pattern<MachineNode>
 // Each entry takes the nodes of its own type, by which it is found.
-const patterns = { sequential, parallel, loop, map_reduce: mapReduce, fork_join: forkJoin, piece } as unknown as Record<
-  string,
-  AnyPattern | undefined
->
+const patterns = {
+  sequential,
+  parallel,
+  loop,
+  map_reduce: mapReduce,
+  fork_join: forkJoin,
+  piece,
+  hierarchical,
+} as unknown as Record<string, AnyPattern | undefined>
 
 export function createMachine(root: FlowNode, input: unknown): Machine {
   const leaves = new Map<string, Frame>()
@@ -141,11 +147,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   }
 }
 
-function frameOf(
-  child: Child,
-  parent: Frame | null,
-  suffix: string,
-): Frame {
+function frameOf(child: Child, parent: Frame | null, suffix: string): Frame {
   const { key, node, previous, item, each, answer = null } = child
   const name = 'id' in node ? node.id : undefined
   return {

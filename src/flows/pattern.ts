@@ -2,9 +2,9 @@
 // patterns/; the machine (machine.ts) keeps the tree and knows none of them.
 import type { FlowNode, ForkJoin, Leaf, Work } from '../kernel/flow.ts'
 
-/** How a node ended. Partial: some of it failed and there is a value all the same. */
+/** How a node ended. Partial: some of it failed, or is not good enough, and there is a value all the same. */
 export type Outcome =
-  | { status: 'completed' | 'partial'; value: unknown; error: null }
+  | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[] }
   | { status: 'failed'; value: unknown; error: string }
 
 /** A part of a problem: nobody writes it, the fork makes it. */

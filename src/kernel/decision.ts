@@ -1,0 +1,79 @@
+// Decisions that models are asked for, by name and shape. What a model answers is checked; one that does not fit is asked
+// for once more with what is wrong, and then that decision has failed: nothing is guessed.
+import { z } from 'zod'
+
+const text = z.string().max(200_000)
+const subtask = z.strictObject({
+  id: z.string().min(1).max(64),
+  title: text,
+  description: text,
+  depends_on: z.array(z.string()).max(1_000),
+  workers: z.int().min(1).max(100),
+  expected: z.int().min(1).optional().describe('How long it should take, in milliseconds.'),
+})
+export type Subtask = z.infer<typeof subtask>
+
+export const queenPlan = z.strictObject({ subtasks: z.array(subtask).min(1).max(1_000) })
+export const queenAdjust = z.strictObject({
+  action: z.enum(['wait', 'split', 'more_workers']),
+  subtasks: z.array(subtask).max(100).optional(),
+  workers: z.int().min(1).max(100).optional(),
+})
+export const queenReview = z.strictObject({ acceptable: z.boolean(), problems: z.array(text).max(1_000), report: text })
+
+export const decisions = { queen_plan: queenPlan, queen_adjust: queenAdjust, queen_review: queenReview } as const
+export type DecisionName = keyof typeof decisions
+
+/** As a model is asked for it. */
+export function decisionOf(name: DecisionName): { name: string; schema: Record<string, unknown> } {
+  const { $schema: _, ...schema } = z.toJSONSchema(decisions[name], { io: 'input' })
+  return { name, schema }
+}
+
+export type Decided<Name extends DecisionName> =
+  | { ok: true; decision: z.infer<(typeof decisions)[Name]> }
+  | { ok: false; problem: string }
+
+/** What a model answered, as text or as the value it stands for. Words around the JSON are passed over. */
+export function readDecision<Name extends DecisionName>(name: Name, answer: unknown): Decided<Name> {
+  const value = typeof answer === 'string' ? jsonIn(answer) : answer
+  if (value === undefined) return { ok: false, problem: 'The answer is no JSON.' }
+  const parsed = decisions[name].safeParse(value)
+  if (parsed.success) return { ok: true, decision: parsed.data as z.infer<(typeof decisions)[Name]> } // by its own schema
+  const [issue] = parsed.error.issues
+  return { ok: false, problem: `${issue?.path.map(String).join('.') || 'The answer'}: ${issue?.message}` }
+}
+
+function jsonIn(text: string): unknown {
+  for (const candidate of [text, text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1)]) {
+    try {
+      return JSON.parse(candidate)
+    } catch {
+      // Tried without what stands around it.
+    }
+  }
+  return undefined
+}
+
+/** Why a plan cannot be carried out, or null. */
+export function planProblem(subtasks: readonly Subtask[]): string | null {
+  const ids = new Set<string>()
+  for (const { id } of subtasks) {
+    if (ids.has(id)) return `Two subtasks are called ${id}.`
+    ids.add(id)
+  }
+  for (const { id, depends_on } of subtasks) {
+    const unknown = depends_on.find((other) => !ids.has(other))
+    if (unknown !== undefined) return `${id} depends on ${unknown}, which is no subtask.`
+  }
+  const open = new Map(subtasks.map((each) => [each.id, new Set(each.depends_on)]))
+  for (let isMoving = true; isMoving; ) {
+    isMoving = false
+    for (const [id, needs] of open) {
+      if ([...needs].some((other) => open.has(other))) continue
+      open.delete(id)
+      isMoving = true
+    }
+  }
+  return open.size === 0 ? null : `These subtasks wait for each other: ${[...open.keys()].join(', ')}.`
+}
