@@ -155,6 +155,15 @@ test('Flow timeout handling: what was done is kept, and the flow says that its t
   assert.equal(progress.completed, 1)
 })
 
+test('the time of a part is up: that part has failed, its leaves are stopped, and the rest goes on', async () => {
+  const slow: FlowNode = { type: 'sequential', timeout: 40, steps: [f('add'), f('wait')] }
+  gate = Promise.withResolvers()
+  const { id, status, output, progress } = await flows.play(parallel(slow, f('add')), { input: 1 })
+  assert.deepEqual([status, output], ['partial', [null, 2]])
+  assert.deepEqual([progress.completed, progress.failed, progress.running], [2, 1, 0])
+  assert.ok((await flows.flowKinds(id)).includes('node.expired'))
+})
+
 async function cancelFlow(id: string): Promise<void> {
   await flows.pool.query('update flow_runs set cancel_requested_at = muster.now() where id = $1', [id])
   await flows.pool.query(`select pg_notify('muster_flow', $1)`, [id])

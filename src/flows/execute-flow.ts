@@ -10,7 +10,7 @@ import { runIdsOf, settledAgents, startAgentLeaf } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import type { FlowChange, FlowJournal } from './flow-journal.ts'
-import { type FlowStanding, nameOf, progressOf, settle, standingOf } from './flow-standing.ts'
+import { expire, type FlowStanding, nameOf, progressOf, settle, standingOf } from './flow-standing.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 
@@ -33,6 +33,7 @@ export type FlowMessage =
   | { type: 'due'; task: LeafTask }
   /** An agent that is a leaf has ended, or the flow run was cancelled. */
   | { type: 'news' }
+  | { type: 'expired'; node: string }
   | { type: 'stop'; as: 'cancelled' | 'timed_out' }
   /** Leaves had their time to end by themselves. */
   | { type: 'drained' }
@@ -61,6 +62,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       mailbox,
       after,
       stop,
+      signals: new Map<string, AbortController>(),
       standing: standingOf(flow, events),
       seenLeaves: flow.ended_leaves,
     }
@@ -85,6 +87,8 @@ interface Session {
   mailbox: Mailbox<FlowMessage>
   after: (ms: number, message: FlowMessage) => void
   stop: AbortController
+  /** Of the functions under way, by leaf. */
+  signals: Map<string, AbortController>
   standing: FlowStanding
   seenLeaves: number
 }
@@ -103,6 +107,7 @@ async function conduct(session: Session): Promise<void> {
     if (stopping && standing.running.size === 0) return end(session, events, { status: stopping, error: null })
     const outcome = stopping ? null : standing.machine.outcome()
     if (outcome) return end(session, events, outcome)
+    for (const { id, ms } of standing.machine.armed()) session.after(ms, { type: 'expired', node: id })
     const starts = stopping ? [] : takeStartable(session)
     for (const task of starts) if (!standing.begun.has(nameOf(task))) events.push(begunEvent(standing, task))
     const isCancelled =
@@ -127,6 +132,9 @@ async function conduct(session: Session): Promise<void> {
           break
         case 'due':
           standing.waiting.push({ ...message.task, afterMs: 0 })
+          break
+        case 'expired':
+          await expireNode(session, events, message.node)
           break
         case 'news':
           await checkAgents(session, events)
@@ -166,7 +174,7 @@ function begunEvent(standing: FlowStanding, task: LeafTask): FlowEvent {
 }
 
 async function begin(session: Session, task: LeafTask): Promise<void> {
-  const { deps, flow, mailbox, stop } = session
+  const { deps, flow, mailbox, stop, signals } = session
   const { id: flowRunId, project_id: projectId } = flow
   const startedAtMs = Date.now()
   const settled = (outcome: LeafOutcome): void => mailbox.put({ type: 'settled', task, outcome, startedAtMs })
@@ -179,7 +187,13 @@ async function begin(session: Session, task: LeafTask): Promise<void> {
   const name = 'function' in task.leaf ? task.leaf.function : ''
   const run = deps.functions.get(name)
   if (!run) return settled({ status: 'failed', error: `There is no function called ${name}.` })
-  void callFunction({ task, run, signal: stop.signal, flowRunId, projectId, log: deps.log }).then(settled)
+  const own = new AbortController()
+  signals.set(task.id, own)
+  const signal = AbortSignal.any([stop.signal, own.signal])
+  void callFunction({ task, run, signal, flowRunId, projectId, log: deps.log }).then((outcome) => {
+    if (signals.get(task.id) === own) signals.delete(task.id)
+    settled(outcome)
+  })
 }
 
 const isAgentTask = (task: LeafTask): task is LeafTask & { leaf: AgentLeaf } => 'agent' in task.leaf
@@ -205,6 +219,22 @@ function take(
       : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
   )
   standing.waiting.push(...settle(standing, task, outcome))
+}
+
+async function expireNode(
+  { standing, flow, deps, signals }: Session,
+  events: FlowEvent[],
+  node: string,
+): Promise<void> {
+  const running = new Map(standing.running)
+  const next = expire(standing, node)
+  const dropped = standing.dropped.splice(0).flatMap((id) => running.get(id) ?? [])
+  if (next.length === 0 && dropped.length === 0 && !standing.machine.outcome()) return
+  standing.waiting.push(...next)
+  events.push({ kind: 'node.expired', data: { node } })
+  for (const task of dropped) signals.get(task.id)?.abort()
+  const runIds = dropped.filter(isAgentTask).flatMap((task) => runIdsOf(flow.id, task))
+  if (runIds.length > 0) await deps.cancelRuns(flow.project_id, runIds)
 }
 
 /** Agents that an earlier owner had started are under way, or have ended since. */

@@ -14,6 +14,8 @@ export interface FlowStanding {
   begun: Set<string>
   counts: { completed: number; failed: number }
   planned: number
+  /** Were under way when the pattern around them expired, and are to be stopped. */
+  dropped: string[]
 }
 
 export const nameOf = ({ id, attempt }: Pick<LeafTask, 'id' | 'attempt'>): string => `${attempt} ${id}`
@@ -27,15 +29,20 @@ export function standingOf(flow: ClaimedFlow, events: readonly FlowEvent[]): Flo
     begun: new Set(),
     counts: { completed: 0, failed: 0 },
     planned: plannedLeaves(flow.root),
+    dropped: [],
   }
   const settled = new Map<string, LeafOutcome>()
+  const expired: string[] = []
   for (const { kind, data } of events) {
+    if (kind === 'node.expired') expired.push(data.node)
     if (kind === 'task.started') standing.begun.add(nameOf({ id: data.task_id, attempt: data.attempt }))
     if (kind === 'task.completed')
       settled.set(`${data.attempt} ${data.task_id}`, { status: 'completed', value: data.result })
     if (kind === 'task.failed') settled.set(`${data.attempt} ${data.task_id}`, { status: 'failed', error: data.error })
   }
   replay(standing, standing.machine.begin(), settled)
+  // What was on record within it has been settled by now; the rest was dropped when it expired.
+  for (const node of expired) replay(standing, expire(standing, node), settled)
   return standing
 }
 
@@ -57,6 +64,18 @@ export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutc
   const isRetried = next.some((each) => each.id === task.id)
   if (outcome.status === 'completed') standing.counts.completed++
   else if (!isRetried) standing.counts.failed++
+  return next
+}
+
+/** Answers the leaves that may start because of it. What was under way within it is dropped; the caller stops it. */
+export function expire(standing: FlowStanding, node: string): LeafTask[] {
+  const next = standing.machine.expire(node)
+  const dropped = new Set(standing.machine.dropped())
+  standing.waiting = standing.waiting.filter((task) => !dropped.has(task.id))
+  for (const id of dropped) {
+    if (standing.running.delete(id)) standing.dropped.push(id)
+    standing.counts.failed++
+  }
   return next
 }
 

@@ -32,6 +32,12 @@ export interface Machine {
   begin(): LeafTask[]
   /** The leaves that may start because this one has ended. Unknown and settled ones are ignored. */
   settle(taskId: string, outcome: LeafOutcome): LeafTask[]
+  /** Patterns that have a time of their own and began since this was asked last. */
+  armed(): { id: string; ms: number }[]
+  /** The time of a pattern is up: it has failed, with everything in it. Ignored where it has ended. */
+  expire(id: string): LeafTask[]
+  /** Leaves that nobody waits for any more, since this was asked last. */
+  dropped(): string[]
   /** Null while leaves are under way. */
   outcome(): Outcome | null
 }
@@ -68,6 +74,10 @@ const patterns = {
 
 export function createMachine(root: FlowNode, input: unknown): Machine {
   const leaves = new Map<string, Frame>()
+  /** Patterns under way that have a time of their own. */
+  const timed = new Map<string, Frame>()
+  let armed: { id: string; ms: number }[] = []
+  let dropped: string[] = []
   const results: Record<string, unknown> = {}
   let outcome: Outcome | null = null
 
@@ -82,11 +92,44 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       leaves.delete(taskId)
       return end(frame, settled.status === 'failed' ? failed(settled.error) : { ...settled, error: null })
     },
+    armed: () => {
+      const taken = armed
+      armed = []
+      return taken
+    },
+    expire: (id) => {
+      const frame = timed.get(id)
+      if (!frame || outcome) return []
+      drop(frame)
+      return end(frame, failed('The time of this part of the flow was up.'))
+    },
+    dropped: () => {
+      const taken = dropped
+      dropped = []
+      return taken
+    },
     outcome: () => outcome,
   }
 
+  /** Whatever is under way within it is nobody's business any more. */
+  function drop(within: Frame): void {
+    for (const [id, leaf] of leaves) {
+      if (!isWithin(leaf, within)) continue
+      leaves.delete(id)
+      dropped.push(id)
+    }
+    for (const [id, frame] of timed) if (frame !== within && isWithin(frame, within)) timed.delete(id)
+  }
+
   function start(frame: Frame, afterMs = 0): LeafTask[] {
-    if (frame.node.type !== 'task') return advance(frame, afterMs)
+    if (frame.node.type !== 'task') {
+      const timeout = 'timeout' in frame.node ? frame.node.timeout : undefined
+      if (timeout !== undefined) {
+        timed.set(frame.id, frame)
+        armed.push({ id: frame.id, ms: timeout + afterMs })
+      }
+      return advance(frame, afterMs)
+    }
     leaves.set(frame.id, frame)
     return [taskOf(frame, afterMs)]
   }
@@ -106,6 +149,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   }
 
   function end(frame: Frame, ended: Outcome): LeafTask[] {
+    timed.delete(frame.id)
     const retry = 'retry' in frame.node ? frame.node.retry : undefined
     if (ended.status === 'failed' && retry && frame.attempt <= retry.max_retries) {
       return start(again(frame), retry.backoff)
@@ -145,6 +189,11 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       parentId: frame.parent?.id ?? null,
     }
   }
+}
+
+function isWithin(frame: Frame, outer: Frame): boolean {
+  for (let at: Frame | null = frame; at; at = at.parent) if (at === outer) return true
+  return false
 }
 
 function frameOf(child: Child, parent: Frame | null, suffix: string): Frame {
