@@ -156,13 +156,13 @@ async function conduct(session: Session): Promise<void> {
 function takeStartable({ deps, flow, standing, after }: Session): LeafTask[] {
   const room = Math.min(flow.workers ?? deps.leafLimit, deps.leafLimit) - standing.running.size
   const starts: LeafTask[] = []
-  const kept: LeafTask[] = []
-  for (const task of standing.waiting) {
-    if (task.afterMs > 0) after(task.afterMs, { type: 'due', task })
-    else if (starts.length < room) starts.push(task)
-    else kept.push(task)
+  while (starts.length < room && standing.waiting.length > 0) {
+    const next = standing.waiting.splice(0, room - starts.length)
+    for (const task of next) {
+      if (task.afterMs > 0) after(task.afterMs, { type: 'due', task })
+      else starts.push(task)
+    }
   }
-  standing.waiting = kept
   for (const task of starts) standing.running.set(task.id, task)
   return starts
 }
