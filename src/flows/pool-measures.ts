@@ -1,0 +1,65 @@
+import type { Topology } from '../kernel/flow.ts'
+
+/** How work went while a topology was in force. */
+export interface TopologyMeasures {
+  /** Those that succeeded in that time; a quick failure is no speed. */
+  tasks: number
+  /** Of these, a second, over the time in which there was work. */
+  throughput: number
+  /** Milliseconds from added to taken, on average. */
+  wait: number
+  /** Milliseconds from taken to done, on average. */
+  duration: number
+}
+
+export type MeasuresByTopology = Partial<Record<Topology, TopologyMeasures>>
+
+export interface PoolMeasures {
+  /** Which topology the open work is under from now on; null while there is none. */
+  work(topology: Topology | null, atMs: number): void
+  succeeded(topology: Topology, waitMs: number, durationMs: number): void
+  read(atMs: number): MeasuresByTopology
+}
+
+export function createPoolMeasures(): PoolMeasures {
+  const totals = new Map<Topology, { tasks: number; waitMs: number; durationMs: number; workedMs: number }>()
+  let busy: { topology: Topology; sinceMs: number } | null = null
+
+  const totalOf = (topology: Topology) => {
+    const total = totals.get(topology) ?? { tasks: 0, waitMs: 0, durationMs: 0, workedMs: 0 }
+    totals.set(topology, total)
+    return total
+  }
+  const countTime = (atMs: number): void => {
+    if (!busy) return
+    totalOf(busy.topology).workedMs += Math.max(0, atMs - busy.sinceMs)
+    busy.sinceMs = atMs
+  }
+
+  return {
+    work: (topology, atMs) => {
+      if (busy?.topology === topology) return
+      countTime(atMs)
+      busy = topology && { topology, sinceMs: atMs }
+    },
+    succeeded: (topology, waitMs, durationMs) => {
+      const total = totalOf(topology)
+      total.tasks++
+      total.waitMs += waitMs
+      total.durationMs += durationMs
+    },
+    read: (atMs) => {
+      countTime(atMs)
+      const measures: MeasuresByTopology = {}
+      for (const [topology, { tasks, waitMs, durationMs, workedMs }] of totals) {
+        measures[topology] = {
+          tasks,
+          throughput: (tasks * 1_000) / Math.max(1, workedMs),
+          wait: waitMs / Math.max(1, tasks),
+          duration: durationMs / Math.max(1, tasks),
+        }
+      }
+      return measures
+    },
+  }
+}

@@ -1,0 +1,158 @@
+// How work reaches workers. A pool deals tasks to queues, one for each worker or one hub for all, and its topology says
+// who may take from whom:
+//   hierarchical  each from its own queue, nothing is handed over
+//   mesh          from its own, then from the far end of the longest other
+//   star          all from the hub
+//   custom        as mesh, along the edges: by [from, to], `to` may take from `from`
+// It calls nothing and waits for nothing; whoever runs the tasks says when a worker is free, has finished, or is gone.
+import type { Topology } from '../kernel/flow.ts'
+import { createDealing } from './pool-dealing.ts'
+import { createPoolMeasures } from './pool-measures.ts'
+import { findOverload, type Overload } from './pool-overload.ts'
+import type { Handover, PoolState, Switch } from './pool-state.ts'
+import { type Entry, noteDuration } from './pool-workers.ts'
+
+export interface WorkPoolOptions {
+  workers: readonly string[]
+  topology: Topology
+  edges?: readonly (readonly [from: string, to: string])[] | undefined
+  /** Whether an idle worker may take what waits for another, where the topology lets it. */
+  stealing?: boolean | undefined
+  overload?: { queueLength: number } | undefined
+  maySwitch: boolean
+  /** Milliseconds. */
+  now: () => number
+}
+
+export interface WorkPool<Task extends { id: string }> {
+  /** One that waits or runs already is not added again; one that is done may be, for another attempt. */
+  add(tasks: Iterable<Task>): void
+  /** What the worker does from now on. Null: it is busy, gone, or there is nothing that it may take. */
+  next(worker: string): { task: Task; handover: Handover | null } | null
+  /** False: the task is not that worker's (any more), and nothing came of it. */
+  done(worker: string, taskId: string, durationMs: number, ok: boolean): boolean
+  /** A worker is gone. What it did is next in another's queue, and is the answer; what waited for it is dealt to others. */
+  lost(worker: string): Task | null
+  /** Changes nothing. Null: there is no overload. */
+  check(): Overload | null
+  /** At once and as a whole: what waits is dealt anew, what runs stays where it is. Null: it is that already. */
+  switchTo(topology: Topology, reason: string): Switch | null
+  state(): PoolState
+  /** So many, or these; the answer is their names. Where tasks wait in queues, the new ones get their share. */
+  addWorkers(more: number | readonly string[]): string[]
+}
+
+const DEFAULT_QUEUE_LENGTH = 10
+
+export function createWorkPool<Task extends { id: string }>(options: WorkPoolOptions): WorkPool<Task> {
+  const { edges = [], stealing = true, maySwitch, now } = options
+  const queueLength = options.overload?.queueLength ?? DEFAULT_QUEUE_LENGTH
+  const dealing = createDealing<Task>({ topology: options.topology, edges, stealing })
+  const measures = createPoolMeasures()
+  const namesEver = new Set<string>()
+  /** All that wait or run. */
+  const open = new Set<string>()
+  const history: Switch[] = []
+  const handovers: Handover[] = []
+  let lastPlace = 0
+  let firstPlace = 0
+  employ(options.workers)
+
+  return {
+    add: (tasks) => {
+      const sinceMs = now()
+      const entries: Entry<Task>[] = []
+      for (const task of tasks) {
+        if (open.has(task.id)) continue
+        open.add(task.id)
+        entries.push({ task, place: ++lastPlace, sinceMs })
+      }
+      dealing.deal(entries)
+      noteWork(sinceMs)
+    },
+    next: (name) => {
+      const worker = dealing.workers.get(name)
+      if (!worker || worker.running) return null
+      const taken = dealing.take(worker)
+      if (!taken) return null
+      const { task, sinceMs } = taken.entry
+      const at = now()
+      worker.running = { task, waitMs: Math.max(0, at - sinceMs) }
+      if (taken.from === null) return { task, handover: null }
+      const handover = { task_id: task.id, from: taken.from, to: name, at }
+      handovers.push(handover)
+      return { task, handover: { ...handover } }
+    },
+    done: (name, taskId, durationMs, ok) => {
+      const worker = dealing.workers.get(name)
+      if (worker?.running?.task.id !== taskId) return false
+      if (ok) {
+        // A quick failure says nothing about a worker's speed, and would draw all work to where it fails.
+        noteDuration(worker, durationMs)
+        measures.succeeded(dealing.topology(), worker.running.waitMs, durationMs)
+      }
+      worker.running = null
+      open.delete(taskId)
+      noteWork(now())
+      return true
+    },
+    lost: (name) => {
+      const worker = dealing.workers.get(name)
+      if (!worker) return null
+      const task = worker.running?.task ?? null
+      dealing.dismiss(worker, task && { task, place: --firstPlace, sinceMs: now() })
+      return task
+    },
+    check: () =>
+      findOverload({
+        topology: dealing.topology(),
+        stealing,
+        hasEdges: edges.length > 0,
+        queueLength,
+        maySwitch,
+        ...dealing.load(),
+        measured: measures.read(now()),
+      }),
+    switchTo: (to, reason) => {
+      const from = dealing.topology()
+      if (to === from) return null
+      const at = now()
+      const moved = dealing.dealAnew(to)
+      noteWork(at)
+      const change = { from, to, reason, at, moved, switchMs: now() - at }
+      history.push(change)
+      return { ...change }
+    },
+    state: () => ({
+      current: dealing.topology(),
+      history: history.map((change) => ({ ...change })),
+      handovers: handovers.map((handover) => ({ ...handover })),
+      byTopology: measures.read(now()),
+      workers: [...dealing.workers.values()].map(({ name, queue, running, averageMs }) => {
+        return { name, waiting: queue.length, running: running?.task.id ?? null, averageMs }
+      }),
+      waiting: dealing.waiting(),
+      running: open.size - dealing.waiting(),
+    }),
+    addWorkers: (more) => employ(typeof more === 'number' ? newNames(more) : more),
+  }
+
+  function employ(names: readonly string[]): string[] {
+    const added = dealing.employ(names)
+    for (const name of added) namesEver.add(name)
+    return added
+  }
+
+  /** Names nobody had, so that nobody is taken for one who is gone. */
+  function newNames(count: number): string[] {
+    const names: string[] = []
+    for (let number = namesEver.size + 1; names.length < count; number++) {
+      if (!namesEver.has(`w${number}`)) names.push(`w${number}`)
+    }
+    return names
+  }
+
+  function noteWork(atMs: number): void {
+    measures.work(open.size > 0 ? dealing.topology() : null, atMs)
+  }
+}
