@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { flowMetricsSchema, metricsOf } from './flow-metrics.ts'
+import type { TaskRecord } from './trace.ts'
+
+const at = (ms: number): string => new Date(ms).toISOString()
+const task = (id: string, from: number, to: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
+  ...{ id, name: id, kind: 'function', parent_id: 'root', depends_on: [], worker: null, status: 'completed' },
+  ...{ attempts: 1, start_at: at(from), end_at: at(to), usage: null, error: null, busy: to - from },
+  ...more,
+})
+const measure = (tasks: TaskRecord[], until: number, workers: number | null = null) =>
+  flowMetricsSchema.parse(metricsOf({ tasks, startedAt: new Date(0), until: new Date(until), workers }))
+
+test('Flow performance metrics: the whole, how much of it went on at once, and how busy the workers were', () => {
+  const metrics = measure([task('a', 0, 100), task('b', 0, 100), task('c', 0, 50)], 100)
+  assert.equal(metrics.total_duration, 100)
+  assert.equal(metrics.parallelism_factor, 2.5)
+  assert.equal(metrics.worker_utilization, 0.833)
+  assert.equal(measure([task('a', 0, 100), task('b', 0, 100)], 100, 4).worker_utilization, 0.5)
+})
+
+test('tasks one after the other keep one worker busy', () => {
+  const metrics = measure([task('a', 0, 50), task('b', 50, 100)], 100)
+  assert.deepEqual([metrics.parallelism_factor, metrics.worker_utilization], [1, 1])
+})
+
+test('the longest tasks come first, with their share and everything that waited for them', () => {
+  const tasks = [
+    task('a', 0, 10),
+    task('slow', 10, 90, { depends_on: ['a'] }),
+    task('b', 90, 95, { depends_on: ['slow'] }),
+    task('c', 95, 100, { depends_on: ['b'] }),
+  ]
+  const { bottlenecks, recommendations } = measure(tasks, 100)
+  assert.deepEqual(bottlenecks[0], { task_id: 'slow', duration: 80, share: 0.8, blocks: ['b', 'c'] })
+  assert.deepEqual(bottlenecks[1]?.task_id, 'a')
+  assert.match(recommendations[0] ?? '', /^slow takes 80 % of the time and holds up 2 others/)
+})
+
+test('one that is under way counts with the time it has taken so far', () => {
+  const running = task('a', 20, 20, { status: 'running', end_at: null, busy: 0 })
+  assert.deepEqual(measure([running], 100).bottlenecks, [{ task_id: 'a', duration: 80, share: 0.8, blocks: [] }])
+})
+
+const advice: { name: string; tasks: TaskRecord[]; workers: number | null; says: RegExp | null }[] = [
+  {
+    name: 'more workers where all were busy',
+    tasks: [task('a', 0, 50), task('b', 0, 50), task('c', 50, 100), task('d', 50, 100)],
+    workers: 2,
+    says: /All 2 workers were busy/,
+  },
+  {
+    name: 'fewer where some had nothing to do',
+    tasks: [task('a', 0, 40), task('b', 60, 100)],
+    workers: 8,
+    says: /No more than 1 of 8 workers/,
+  },
+  {
+    name: 'branches where everything is in a row',
+    tasks: [task('a', 0, 33), task('b', 33, 66, { depends_on: ['a'] }), task('c', 66, 100, { depends_on: ['b'] })],
+    workers: null,
+    says: /parallel node/,
+  },
+  {
+    name: 'a look at what is tried again and again',
+    tasks: [task('a', 0, 40), task('b', 0, 40, { attempts: 4 })],
+    workers: null,
+    says: /b took 4 attempts/,
+  },
+  { name: 'nothing where nothing is wrong', tasks: [task('a', 0, 40), task('b', 0, 40)], workers: 2, says: null },
+]
+
+for (const { name, tasks, workers, says } of advice) {
+  test(`it recommends ${name}`, () => {
+    const { recommendations } = measure(tasks, 100, workers)
+    if (says)
+      assert.ok(
+        recommendations.some((sentence) => says.test(sentence)),
+        recommendations.join('\n'),
+      )
+    else assert.deepEqual(recommendations, [])
+  })
+}
+
+test('a flow that has not begun has no measures', () => {
+  assert.deepEqual(metricsOf({ tasks: [], startedAt: null, until: new Date(5), workers: null }), {
+    ...{ total_duration: 0, parallelism_factor: 0, worker_utilization: 0, bottlenecks: [], recommendations: [] },
+  })
+})
