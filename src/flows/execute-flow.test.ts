@@ -164,6 +164,60 @@ test('the time of a part is up: that part has failed, its leaves are stopped, an
   assert.ok((await flows.flowKinds(id)).includes('node.expired'))
 })
 
+test('Fork-join with workers of its own: pieces are taken by them, and an idle one takes from another', async () => {
+  flows.functions.set('large', (list: number[]) => list.length > 8)
+  flows.functions.set('halves', (list: number[]) => [list.slice(0, list.length / 2), list.slice(list.length / 2)])
+  flows.functions.set('sum', async (list: number[]) => {
+    await new Promise(setImmediate)
+    return list.reduce((all, each) => all + each, 0)
+  })
+  const problem = Array.from({ length: 64 }, (_, index) => index)
+  const shared = {
+    type: 'fork_join',
+    problem,
+    should_split: 'large',
+    split: 'halves',
+    solve: 'sum',
+    join: 'sum',
+  } as const
+  const { id, output } = await flows.play({ ...shared, workers: 3, stealing: true })
+  assert.equal(output, 2_016)
+  const { rows } = await flows.pool.query<{ worker: string; handed: boolean }>(
+    `select data->>'worker' as worker, data ? 'handover' as handed from flow_events where run_id = $1 and kind = 'task.started'`,
+    [id],
+  )
+  assert.deepEqual([...new Set(rows.map((row) => row.worker))].toSorted(), ['w1', 'w2', 'w3'])
+  assert.ok(rows.some((row) => row.handed))
+})
+
+test('an overloaded hierarchical part switches to mesh, and every task is done once', async () => {
+  const done: number[] = []
+  flows.functions.set('one', async (n: number) => {
+    await new Promise(setImmediate)
+    done.push(n)
+    return n
+  })
+  const tasks = Array.from({ length: 200 }, (_, index) => ({ type: 'task' as const, function: 'one', args: index }))
+  const { id, output } = await flows.play({
+    type: 'adaptive',
+    topology: 'hierarchical',
+    workers: 4,
+    tasks,
+    switch: true,
+  })
+  assert.deepEqual(
+    output,
+    tasks.map((task) => task.args),
+  )
+  assert.equal(new Set(done).size, 200)
+  assert.equal(done.length, 200)
+  const { rows } = await flows.pool.query<{ to: string }>(
+    `select data->>'to' as to from flow_events where run_id = $1 and kind = 'topology.switched'`,
+    [id],
+  )
+  assert.deepEqual(rows, [{ to: 'mesh' }])
+})
+
 async function cancelFlow(id: string): Promise<void> {
   await flows.pool.query('update flow_runs set cancel_requested_at = muster.now() where id = $1', [id])
   await flows.pool.query(`select pg_notify('muster_flow', $1)`, [id])

@@ -10,7 +10,7 @@ import { runIdsOf, settledAgents, startAgentLeaf } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import type { FlowChange, FlowJournal } from './flow-journal.ts'
-import { expire, type FlowStanding, nameOf, progressOf, settle, standingOf } from './flow-standing.ts'
+import { expire, type FlowStanding, nameOf, progressOf, settle, standingOf, unbegun } from './flow-standing.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 
@@ -109,16 +109,17 @@ async function conduct(session: Session): Promise<void> {
     if (outcome) return end(session, events, outcome)
     for (const { id, ms } of standing.machine.armed()) session.after(ms, { type: 'expired', node: id })
     const starts = stopping ? [] : takeStartable(session)
-    for (const task of starts) if (!standing.begun.has(nameOf(task))) events.push(begunEvent(standing, task))
+    for (const start of starts) if (!standing.begun.has(nameOf(start.task))) events.push(begunEvent(standing, start))
+    for (const data of standing.pools.rebalance()) events.push({ kind: 'topology.switched', data })
     const isCancelled =
       events.length > 0 && (await append(session, events.splice(0), { progress: progressOf(standing, false) }))
     if (isCancelled && !stopping) {
       // It was asked for before these began.
-      for (const task of starts) standing.running.delete(task.id)
-      standing.waiting.unshift(...starts)
+      for (const { task } of starts) standing.running.delete(task.id)
+      standing.ready.unshift(...starts.map(({ task }) => task))
       mailbox.put({ type: 'stop', as: 'cancelled' })
     } else {
-      for (const task of starts) await begin(session, task)
+      for (const { task } of starts) await begin(session, task)
     }
     if (isParkable(session) && !stopping) return park(session)
     for (const message of await mailbox.take()) {
@@ -131,7 +132,8 @@ async function conduct(session: Session): Promise<void> {
           take(session, events, message.task, message.outcome, message.startedAtMs)
           break
         case 'due':
-          standing.waiting.push({ ...message.task, afterMs: 0 })
+          standing.delayed.delete(message.task.id)
+          standing.fresh.push({ ...message.task, afterMs: 0 })
           break
         case 'expired':
           await expireNode(session, events, message.node)
@@ -152,25 +154,36 @@ async function conduct(session: Session): Promise<void> {
   }
 }
 
-/** As many of those that wait as there is room for, oldest first; those that back off come later. */
-function takeStartable({ deps, flow, standing, after }: Session): LeafTask[] {
-  const room = Math.min(flow.workers ?? deps.leafLimit, deps.leafLimit) - standing.running.size
-  const starts: LeafTask[] = []
-  while (starts.length < room && standing.waiting.length > 0) {
-    const next = standing.waiting.splice(0, room - starts.length)
-    for (const task of next) {
-      if (task.afterMs > 0) after(task.afterMs, { type: 'due', task })
-      else starts.push(task)
-    }
+interface Start {
+  task: LeafTask
+  worker: string | null
+  handover: { from: string; to: string } | null
+}
+
+/** As many of those that wait as there is room for; those that back off come later. */
+function takeStartable({ deps, flow, standing, after }: Session): Start[] {
+  for (const task of standing.fresh.splice(0)) {
+    if (task.afterMs > 0) {
+      standing.delayed.set(task.id, task)
+      after(task.afterMs, { type: 'due', task })
+    } else if (task.pool) standing.pools.add(task.pool, task)
+    else standing.ready.push(task)
   }
-  for (const task of starts) standing.running.set(task.id, task)
+  const room = Math.max(0, Math.min(flow.workers ?? deps.leafLimit, deps.leafLimit) - standing.running.size)
+  const plain = standing.ready.splice(0, room).map((task): Start => ({ task, worker: null, handover: null }))
+  const starts = [...plain, ...standing.pools.take(room - plain.length)]
+  for (const { task } of starts) standing.running.set(task.id, task)
   return starts
 }
 
-function begunEvent(standing: FlowStanding, task: LeafTask): FlowEvent {
+function begunEvent(standing: FlowStanding, { task, worker, handover }: Start): FlowEvent {
   standing.begun.add(nameOf(task))
   const name = task.nodeId ?? ('agent' in task.leaf ? task.leaf.agent : task.leaf.function)
-  return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt } }
+  const taken = {
+    ...(worker === null ? {} : { worker }),
+    ...(handover ? { handover: { from: handover.from, to: handover.to } } : {}),
+  }
+  return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt, ...taken } }
 }
 
 async function begin(session: Session, task: LeafTask): Promise<void> {
@@ -218,7 +231,8 @@ function take(
       ? { kind: 'task.completed', data: { ...shared, result: outcome.value } }
       : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
   )
-  standing.waiting.push(...settle(standing, task, outcome))
+  standing.pools.done(task, shared.duration, outcome.status === 'completed')
+  standing.fresh.push(...settle(standing, task, outcome))
 }
 
 async function expireNode(
@@ -230,7 +244,7 @@ async function expireNode(
   const next = expire(standing, node)
   const dropped = standing.dropped.splice(0).flatMap((id) => running.get(id) ?? [])
   if (next.length === 0 && dropped.length === 0 && !standing.machine.outcome()) return
-  standing.waiting.push(...next)
+  standing.fresh.push(...next)
   events.push({ kind: 'node.expired', data: { node } })
   for (const task of dropped) signals.get(task.id)?.abort()
   const runIds = dropped.filter(isAgentTask).flatMap((task) => runIdsOf(flow.id, task))
@@ -240,14 +254,14 @@ async function expireNode(
 /** Agents that an earlier owner had started are under way, or have ended since. */
 async function takeUpAgents(session: Session, events: FlowEvent[]): Promise<void> {
   const { standing } = session
-  const begun = standing.waiting.filter((task) => isAgentTask(task) && standing.begun.has(nameOf(task)))
+  const begun = standing.fresh.filter((task) => isAgentTask(task) && standing.begun.has(nameOf(task)))
   if (begun.length === 0) return
   // Inserting again inserts what is missing: one was announced, and its owner died before it was queued.
   for (const task of begun) {
     standing.running.set(task.id, task)
     await begin(session, task)
   }
-  standing.waiting = standing.waiting.filter((task) => !standing.running.has(task.id))
+  standing.fresh = standing.fresh.filter((task) => !standing.running.has(task.id))
   await checkAgents(session, events)
 }
 
@@ -293,7 +307,7 @@ type End =
 async function end(session: Session, events: readonly FlowEvent[], ended: End): Promise<void> {
   const { standing } = session
   const isDone = ended.status === 'completed' || ended.status === 'partial'
-  const skipped = standing.waiting.map((task): FlowEvent => ({ kind: 'task.skipped', data: { task_id: task.id } }))
+  const skipped = unbegun(standing).map((task): FlowEvent => ({ kind: 'task.skipped', data: { task_id: task.id } }))
   const problems = 'problems' in ended ? ended.problems : undefined
   const error = ended.status === 'timed_out' ? 'The time of the flow was up.' : (problems?.join(' ') ?? ended.error)
   const last: FlowEvent = isDone

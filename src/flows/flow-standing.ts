@@ -1,13 +1,20 @@
 // Where a flow run stands, in the hands of its owner: the machine, which leaves wait, run and are done, and how many.
 import type { FlowEvent, Progress } from '../kernel/flow-run.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
+import { createFlowPools, type FlowPools } from './flow-pools.ts'
 import { createMachine, type LeafOutcome, type LeafTask } from './machine.ts'
 import { plannedLeaves } from './planned-leaves.ts'
 
 export interface FlowStanding {
   machine: ReturnType<typeof createMachine>
-  /** May start as soon as there is room. */
-  waiting: LeafTask[]
+  /** May start, and nobody has looked at them yet. */
+  fresh: LeafTask[]
+  /** May start as soon as there is room, in this order. */
+  ready: LeafTask[]
+  /** May start as soon as a worker of their part takes them. */
+  pools: FlowPools
+  /** Are tried again after a while. */
+  delayed: Map<string, LeafTask>
   /** Under way, by id. */
   running: Map<string, LeafTask>
   /** Told in the journal to have begun, by id and attempt. */
@@ -24,7 +31,10 @@ export const nameOf = ({ id, attempt }: Pick<LeafTask, 'id' | 'attempt'>): strin
 export function standingOf(flow: ClaimedFlow, events: readonly FlowEvent[]): FlowStanding {
   const standing: FlowStanding = {
     machine: createMachine(flow.root, flow.input),
-    waiting: [],
+    fresh: [],
+    ready: [],
+    pools: createFlowPools(),
+    delayed: new Map(),
     running: new Map(),
     begun: new Set(),
     counts: { completed: 0, failed: 0 },
@@ -35,6 +45,7 @@ export function standingOf(flow: ClaimedFlow, events: readonly FlowEvent[]): Flo
   const expired: string[] = []
   for (const { kind, data } of events) {
     if (kind === 'node.expired') expired.push(data.node)
+    if (kind === 'topology.switched') standing.pools.restore(data.pool, data.to)
     if (kind === 'task.started') standing.begun.add(nameOf({ id: data.task_id, attempt: data.attempt }))
     if (kind === 'task.completed')
       settled.set(`${data.attempt} ${data.task_id}`, { status: 'completed', value: data.result })
@@ -52,7 +63,7 @@ function replay(standing: FlowStanding, tasks: readonly LeafTask[], settled: Rea
   for (let task = queue.shift(); task; task = queue.shift()) {
     const known = settled.get(nameOf(task))
     if (known) queue.push(...settle(standing, task, known))
-    else standing.waiting.push(task)
+    else standing.fresh.push(task)
   }
 }
 
@@ -71,7 +82,9 @@ export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutc
 export function expire(standing: FlowStanding, node: string): LeafTask[] {
   const next = standing.machine.expire(node)
   const dropped = new Set(standing.machine.dropped())
-  standing.waiting = standing.waiting.filter((task) => !dropped.has(task.id))
+  standing.fresh = standing.fresh.filter((task) => !dropped.has(task.id))
+  standing.ready = standing.ready.filter((task) => !dropped.has(task.id))
+  standing.pools.remove(dropped)
   for (const id of dropped) {
     if (standing.running.delete(id)) standing.dropped.push(id)
     standing.counts.failed++
@@ -79,8 +92,18 @@ export function expire(standing: FlowStanding, node: string): LeafTask[] {
   return next
 }
 
-export function progressOf({ waiting, running, counts, planned }: FlowStanding, hasEnded: boolean): Progress {
-  const known = waiting.length + running.size + counts.completed + counts.failed
+/** Known, and not begun. */
+export const unbegun = ({ fresh, ready, pools, delayed }: FlowStanding): LeafTask[] => [
+  ...fresh,
+  ...ready,
+  ...pools.waiting(),
+  ...delayed.values(),
+]
+
+export function progressOf(standing: FlowStanding, hasEnded: boolean): Progress {
+  const { running, counts, planned, fresh, ready, pools, delayed } = standing
+  const waiting = fresh.length + ready.length + pools.waitingCount() + delayed.size
+  const known = waiting + running.size + counts.completed + counts.failed
   const total = Math.max(planned, known)
   const rest = total - running.size - counts.completed - counts.failed
   return {

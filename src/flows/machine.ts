@@ -1,8 +1,9 @@
 // A flow run as a pure machine: told what became of its leaves, it answers which leaves are to be started, and in the end
 // how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
 // leaves gets the same machine: that is how a flow goes on after a crash.
-import type { FlowNode, Leaf } from '../kernel/flow.ts'
+import type { Adaptive, FlowNode, ForkJoin, Leaf, MapReduce } from '../kernel/flow.ts'
 import { type Child, type Decision, failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
+import { adaptive } from './patterns/adaptive.ts'
 import { forkJoin, piece } from './patterns/fork-join.ts'
 import { hierarchical } from './patterns/hierarchical.ts'
 import { loop } from './patterns/loop.ts'
@@ -26,6 +27,8 @@ export interface LeafTask {
   attempt: number
   afterMs: number
   parentId: string | null
+  /** The part of the flow whose workers do it, where it has some. */
+  pool: { id: string; node: Adaptive | ForkJoin | MapReduce } | null
 }
 
 export interface Machine {
@@ -70,6 +73,7 @@ const patterns = {
   fork_join: forkJoin,
   piece,
   hierarchical,
+  adaptive,
 } as unknown as Record<string, AnyPattern | undefined>
 
 export function createMachine(root: FlowNode, input: unknown): Machine {
@@ -187,8 +191,18 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       attempt: frame.attempt,
       afterMs,
       parentId: frame.parent?.id ?? null,
+      pool: poolAround(frame),
     }
   }
+}
+
+/** The nearest part around it that has workers of its own. */
+function poolAround(frame: Frame): LeafTask['pool'] {
+  for (let at = frame.parent; at; at = at.parent) {
+    const { id, node } = at
+    if (node.type === 'adaptive' || node.type === 'fork_join' || node.type === 'map_reduce') return { id, node }
+  }
+  return null
 }
 
 function isWithin(frame: Frame, outer: Frame): boolean {

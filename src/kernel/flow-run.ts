@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { durationField, idField, instantField } from './fields.ts'
+import type { Topology } from './flow.ts'
 
 export const flowRunStatuses = [
   'queued',
@@ -44,7 +45,21 @@ export type FlowRun = z.infer<typeof flowRunSchema>
 /** What a flow's journal may say. Whoever takes a flow over rebuilds where it stands from nothing else. */
 export type FlowEvent =
   | { kind: 'flow.started'; data: { input: unknown } }
-  | { kind: 'task.started'; data: { task_id: string; name: string; attempt: number } }
+  | {
+      kind: 'task.started'
+      data: {
+        task_id: string
+        name: string
+        attempt: number
+        worker?: string
+        /** Taken from the queue of another worker. */
+        handover?: { from: string; to: string }
+      }
+    }
+  | {
+      kind: 'topology.switched'
+      data: { pool: string; from: Topology; to: Topology; reason: string; moved: number; switch_ms: number }
+    }
   | {
       kind: 'task.completed'
       data: {
