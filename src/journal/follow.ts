@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import type { StoredEvent } from './entries.ts'
 import type { Hub, LiveText } from './hub.ts'
-import { readEvents } from './read.ts'
+import { type JournalEvent, readEvents } from './read.ts'
 
 export type Followed = { type: 'event'; event: StoredEvent } | { type: 'text'; text: LiveText }
 
@@ -12,6 +12,8 @@ export interface FollowOptions {
   soFar: (runId: string) => LiveText | null
   /** The same of its sub-runs. */
   soFarBelow?: ((runId: string) => LiveText[]) | undefined
+  /** A page of the journal, oldest first: of runs, unless it is told otherwise. */
+  read?: (db: Db, runId: string, from: { after: number }) => Promise<JournalEvent[]>
 }
 
 /** Waits this long for a notice before it looks by itself. */
@@ -23,7 +25,7 @@ const LOOK_AGAIN_MS = 5_000
  * What is heard from the hub is used where it follows on what was seen; everything else is read from the journal.
  */
 export async function* followRun(
-  { db, hub, soFar, soFarBelow }: FollowOptions,
+  { db, hub, soFar, soFarBelow, read = readEvents }: FollowOptions,
   runId: string,
   { after, signal }: { after: number; signal: AbortSignal },
 ): AsyncGenerator<Followed> {
@@ -73,7 +75,7 @@ export async function* followRun(
 
   async function* readOn(): AsyncGenerator<Followed> {
     mustRead = false
-    const page = await readEvents(db, runId, { after: cursor })
+    const page = await read(db, runId, { after: cursor })
     if (page.length > 0) mustRead = true
     for (const { seq, kind, data, at } of page) {
       if (seq === cursor + 1) yield pass({ runId, seq, kind, data: JSON.stringify(data), at })

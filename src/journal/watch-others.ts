@@ -6,7 +6,8 @@ const LOOK_EVERY_MS = 120
 
 /**
  * Watched runs may be in another process, and facts from outside are written by whoever hears of them. One query for all
- * of them, a few times a second and only while somebody watches, finds what the hub was not told.
+ * of them, a few times a second and only while somebody watches, finds what the hub was not told; a second one where
+ * flow runs are among them.
  */
 export function watchOthers({ db, hub, log }: { db: Db; hub: Hub; log: Log }): { stop(): Promise<void> } {
   let isStopped = false
@@ -33,18 +34,29 @@ export function watchOthers({ db, hub, log }: { db: Db; hub: Hub; log: Log }): {
     const watched = hub.watched()
     for (const runId of lastSeqs.keys()) if (!watched.includes(runId)) lastSeqs.delete(runId)
     if (watched.length === 0) return
-    const { rows } = await db.query<{ id: string; last_seq: number }>(
-      'select id, last_seq from agent_runs where id = any($1::uuid[])',
-      [watched],
-    )
-    for (const { id, last_seq } of rows) {
+    const runs = await lastSeqsIn('agent_runs', watched)
+    const known = new Set(runs.map((row) => row.id))
+    const others = watched.filter((id) => !known.has(id))
+    const flowRuns = others.length === 0 ? [] : await lastSeqsIn('flow_runs', others)
+    for (const { id, last_seq } of [...runs, ...flowRuns]) {
+      known.add(id)
       if (lastSeqs.get(id) === last_seq) continue
       lastSeqs.set(id, last_seq)
       hub.poke(id)
     }
-    const known = new Set(rows.map((row) => row.id))
     for (const id of watched) if (!known.has(id)) hub.end(id)
-    await lookAtTexts(watched)
+    if (runs.length > 0) await lookAtTexts(runs.map((row) => row.id))
+  }
+
+  async function lastSeqsIn(
+    table: 'agent_runs' | 'flow_runs',
+    ids: readonly string[],
+  ): Promise<{ id: string; last_seq: number }[]> {
+    const { rows } = await db.query<{ id: string; last_seq: number }>(
+      `select id, last_seq from ${table} where id = any($1::uuid[])`,
+      [ids],
+    )
+    return rows
   }
 
   /** Of the watched runs and of their sub-runs, whose text their ancestors' streams show too. */
