@@ -1,9 +1,21 @@
 import type { AgentWrite } from '../agents/agents.ts'
 import type { Journal } from '../journal/append.ts'
 import type { Hub, LiveText } from '../journal/hub.ts'
+import type { AppFunction } from '../kernel/app.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
 import type { RunStarter } from '../runs/start-together.ts'
 import type { Mcp } from '../tools/mcp.ts'
+
+/** What the routes of flows need. */
+export interface FlowServices {
+  functions: ReadonlyMap<string, AppFunction>
+  /** The most leaves under way in a run that was started without a word about it. */
+  leafLimit: number
+  /** Nobody here works on flows: the commit itself tells the processes that do. */
+  isAnnounced: boolean
+  /** Flow runs became ready in the database. */
+  onReady: () => void
+}
 
 /** What the routes of agents, tasks and runs need from the process they are served by; wired in bin/. */
 export interface RunServices {
@@ -21,6 +33,7 @@ export interface RunServices {
   /** A provider was changed or deleted through this process. */
   onProvider?: (name: string) => void
   mcp: Mcp
+  flows: FlowServices
   /** Runs became ready in the database: somebody may take them. */
   onReady: () => void
   /** The off switch of a project was set or released; called after the commit. */

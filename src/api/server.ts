@@ -24,6 +24,10 @@ import { createRateLimits, type RateLimits } from './rate-limits.ts'
 import { createRawAnswers } from './raw-http.ts'
 import { addAgentRoutes } from './routes/agents.ts'
 import { addAuditRoutes } from './routes/audit.ts'
+import { addFlowEventRoutes } from './routes/flow-events.ts'
+import { addFlowRunRoutes } from './routes/flow-runs.ts'
+import { addFlowTraceRoutes } from './routes/flow-traces.ts'
+import { addFlowRoutes } from './routes/flows.ts'
 import { addHookDeliveryRoutes } from './routes/hook-deliveries.ts'
 import { addHookRoutes } from './routes/hooks.ts'
 import { addInvitationRoutes } from './routes/invitations.ts'
@@ -178,6 +182,10 @@ function addRunParts(app: App, parts: RunParts): void {
   addHookRoutes(app, parts)
   addHookDeliveryRoutes(app, parts)
   addRunEventRoutes(app, { ...parts, track, stillAdmitted })
+  addFlowRoutes(app, { ...parts, flows: services.flows })
+  addFlowRunRoutes(app, { ...parts, flows: services.flows })
+  addFlowTraceRoutes(app, parts)
+  addFlowEventRoutes(app, { ...parts, track, stillAdmitted })
 }
 
 const requestId = (sent: string | string[] | undefined): string =>

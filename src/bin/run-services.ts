@@ -29,7 +29,8 @@ import type { Config } from './config.ts'
 import { measureRuns } from './run-metrics.ts'
 
 export interface StartedRuns {
-  services: RunServices
+  /** All but what concerns flows, which stand above. */
+  services: Omit<RunServices, 'flows'>
   worker: RunWorker
   app: LoadedApp | null
   stop(): Promise<void>
@@ -79,7 +80,7 @@ export async function startRuns(parts: {
     },
   })
   const others = watchOthers({ db: pool, hub, log })
-  const services: RunServices = {
+  const services: StartedRuns['services'] = {
     journal,
     hub,
     soFar: (runId) => worker.texts.soFar(runId),

@@ -23,6 +23,7 @@ import { type Config, ConfigError } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
 import { createDemo } from './demo.ts'
 import { offerOllama, offerProviders } from './environment-providers.ts'
+import { startFlows } from './flow-services.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startRuns } from './run-services.ts'
 import { noteAddresses } from './running-address.ts'
@@ -86,6 +87,11 @@ async function startParts(
   metrics.watchPool(pool)
   const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
   shutdown.last('runs', () => runs.stop())
+  const { role, concurrency } = config
+  const functions = runs.app?.functions ?? new Map()
+  const { worker, services } = runs
+  const flows = startFlows({ role, concurrency, pool, worker, runs: services, functions, log })
+  shutdown.last('flows', () => flows.stop())
   await createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log)
 
   const app = await createServer({
@@ -100,7 +106,7 @@ async function startParts(
     rateLimit: config.rateLimit,
     role: config.role,
     version,
-    runs: runs.services,
+    runs: { ...services, flows: flows.services },
     readiness: async () => {
       const isUp = !shutdown.isUnderWay() && database.isUp() && (await answers(pool))
       return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() }

@@ -10,7 +10,7 @@ const task = (id: string, from: number, to: number, more: Partial<TaskRecord> = 
   ...more,
 })
 const measure = (tasks: TaskRecord[], until: number, workers: number | null = null) =>
-  flowMetricsSchema.parse(metricsOf({ tasks, startedAt: new Date(0), until: new Date(until), workers }))
+  flowMetricsSchema.parse(metricsOf({ tasks, startedAt: new Date(0), until: new Date(until), duration: null, workers }))
 
 test('Flow performance metrics: the whole, how much of it went on at once, and how busy the workers were', () => {
   const metrics = measure([task('a', 0, 100), task('b', 0, 100), task('c', 0, 50)], 100)
@@ -84,7 +84,7 @@ for (const { name, tasks, workers, says } of advice) {
 }
 
 test('a flow that has not begun has no measures', () => {
-  assert.deepEqual(metricsOf({ tasks: [], startedAt: null, until: new Date(5), workers: null }), {
+  assert.deepEqual(metricsOf({ tasks: [], startedAt: null, until: new Date(5), duration: null, workers: null }), {
     ...{ total_duration: 0, parallelism_factor: 0, worker_utilization: 0, bottlenecks: [], recommendations: [] },
   })
 })

@@ -24,14 +24,16 @@ export interface Measured {
   startedAt: Date | null
   /** The end, or the moment it is asked about. */
   until: Date
+  /** In milliseconds, where it has ended. */
+  duration: number | null
   /** The most leaves under way that were asked for; null where nobody did. */
   workers: number | null
 }
 
 const MOST_BOTTLENECKS = 5
 
-export function metricsOf({ tasks, startedAt, until, workers }: Measured): FlowMetrics {
-  const total = startedAt ? Math.max(0, until.getTime() - startedAt.getTime()) : 0
+export function metricsOf({ tasks, startedAt, until, duration, workers }: Measured): FlowMetrics {
+  const total = duration ?? (startedAt ? Math.max(0, until.getTime() - startedAt.getTime()) : 0)
   const durations = new Map(tasks.map((task) => [task.id, durationOf(task, until)]))
   const sum = [...durations.values()].reduce((all, duration) => all + duration, 0)
   const peak = mostAtOnce(tasks, until)

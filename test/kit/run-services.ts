@@ -1,12 +1,14 @@
 // What the HTTP edge needs of runs, of real parts: journal, hub, tools. Given models, a worker executes runs with them.
 import { createCheckNames } from '../../src/api/check-names.ts'
 import type { RunServices } from '../../src/api/run-services.ts'
+import { startFlows } from '../../src/bin/flow-services.ts'
 import { createEgress } from '../../src/egress/egress.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import { createHub } from '../../src/journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../../src/journal/live-text.ts'
 import { HALT_CHANNEL, tellProcesses, wakeHalted } from '../../src/journal/wake.ts'
 import { watchOthers } from '../../src/journal/watch-others.ts'
+import type { AppFunction } from '../../src/kernel/app.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
@@ -30,6 +32,8 @@ export interface TestServicesOptions {
   /** By name, all of the provider `test`. Without them runs stay queued. */
   models?: Map<string, Model> | undefined
   tools?: readonly CallTool[] | undefined
+  /** Leaves of flows. Flows execute where there are models; without, they stay queued. */
+  functions?: Record<string, AppFunction> | undefined
   waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
 }
 
@@ -43,7 +47,7 @@ export interface TestServices extends RunServices {
 export async function createTestServices(
   { pool, url }: TestDatabase,
   cipher: Cipher,
-  { models, tools = [], waits = {} }: TestServicesOptions,
+  { models, tools = [], functions = {}, waits = {} }: TestServicesOptions,
 ): Promise<TestServices> {
   const log = silentLog
   const hub = createHub()
@@ -59,6 +63,15 @@ export async function createTestServices(
   const worker = models ? await startWorker(models) : null
   const texts = worker?.texts ?? createLiveTexts({ db: pool, hub, hasOthers: () => false, log })
   const others = watchOthers({ db: pool, hub, log })
+  const flows = startFlows({
+    role: worker ? 'all' : 'api',
+    concurrency: 50,
+    pool,
+    worker: worker ?? { ownerId: () => '', join: () => {}, onReady: () => {} },
+    runs: { journal, hub },
+    functions: new Map(Object.entries(functions)),
+    log,
+  })
   let readyCount = 0
   const halts: TestServices['halts'] = []
   const onReady = (): void => {
@@ -66,6 +79,7 @@ export async function createTestServices(
     worker?.onReady()
   }
   atEnd(async () => {
+    await flows.stop()
     await worker?.stop()
     await others.stop()
     await mcp.stop()
@@ -80,6 +94,7 @@ export async function createTestServices(
     starter: createRunStarter(pool),
     agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
     mcp,
+    flows: flows.services,
     onReady,
     onHalt: async (projectId, isHalted) => {
       halts.push([projectId, isHalted])

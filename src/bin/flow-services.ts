@@ -1,0 +1,56 @@
+// Everything that works on flows, put together: their journal, and this process's worker of them.
+import type { FlowServices, RunServices } from '../api/run-services.ts'
+import type { Pool } from '../db/pool.ts'
+import { createFlowJournal } from '../flows/flow-journal.ts'
+import { startFlowWorker } from '../flows/worker.ts'
+import { getSettings } from '../identity/settings.ts'
+import type { AppFunction } from '../kernel/app.ts'
+import type { Log } from '../kernel/log.ts'
+import { cancelRuns } from '../runs/cancel.ts'
+import type { RunWorker } from '../runs/worker.ts'
+
+export interface StartedFlows {
+  services: FlowServices
+  stop(): Promise<void>
+}
+
+export interface FlowParts {
+  role: 'all' | 'api' | 'worker'
+  /** Leaves under way in this process at most. */
+  concurrency: number
+  pool: Pool
+  worker: Pick<RunWorker, 'ownerId' | 'join' | 'onReady'>
+  runs: Pick<RunServices, 'journal' | 'hub'>
+  functions: ReadonlyMap<string, AppFunction>
+  log: Log
+}
+
+/** A process that only serves works on no flow: those that do hear of what it starts. */
+export function startFlows({ role, concurrency, pool, worker, runs, functions, log }: FlowParts): StartedFlows {
+  const shared = { functions, leafLimit: concurrency }
+  if (role === 'api') {
+    return { services: { ...shared, isAnnounced: true, onReady: () => {} }, stop: async () => {} }
+  }
+  const journal = createFlowJournal({ db: pool, log, onWritten: (events) => runs.hub.publish(events) })
+  const flowWorker = startFlowWorker({
+    pool,
+    runs: worker,
+    log,
+    deps: {
+      ...shared,
+      pool,
+      journal,
+      log,
+      drainMs: async (projectId) => (await getSettings(pool, projectId)).cancel_drain,
+      cancelRuns: (projectId, runIds) => cancelRuns({ pool, journal: runs.journal }, projectId, runIds),
+      onReady: () => worker.onReady(),
+    },
+  })
+  return {
+    services: { ...shared, isAnnounced: false, onReady: () => flowWorker.poke() },
+    stop: async () => {
+      await flowWorker.stop()
+      await journal.drain()
+    },
+  }
+}

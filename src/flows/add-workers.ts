@@ -1,0 +1,33 @@
+import { changeAudited } from '../audit/record.ts'
+import type { Db } from '../db/pool.ts'
+import { FLOW_CHANNEL, tellProcesses } from '../journal/wake.ts'
+import { MOST_LEAVES } from '../kernel/flow.ts'
+import type { Actor } from '../kernel/principal.ts'
+
+export interface MoreWorkers {
+  add: number
+  /** How many a flow run has that was started without a word about it. */
+  usual: number
+  actor: Actor
+}
+
+/** More leaves may be under way in this flow run, from now on. False: it has ended, or there is none. */
+export async function addWorkers(
+  db: Db,
+  projectId: string,
+  flowRunId: string,
+  { add, usual, actor }: MoreWorkers,
+): Promise<boolean> {
+  const rows = await changeAudited<{ id: string }>(db, {
+    sql: `update flow_runs set workers = least(coalesce(workers, $3::int) + $4::int, $5::int)
+          where id = $1 and project_id = $2 and completed_at is null returning id`,
+    values: [flowRunId, projectId, usual, add, MOST_LEAVES],
+    note: {
+      ...{ action: 'flow.add_workers', actor, projectId },
+      ...{ targetType: 'flow_run', targetId: flowRunId, details: { add } },
+    },
+  })
+  if (rows.length === 0) return false
+  await tellProcesses(db, FLOW_CHANNEL, flowRunId)
+  return true
+}

@@ -1,0 +1,60 @@
+import type { Db, PreparedSql } from '../db/pool.ts'
+import type { JournalEvent } from '../journal/read.ts'
+import { runNotFound } from '../kernel/errors.ts'
+import type { FlowNode } from '../kernel/flow.ts'
+import { type FlowRunRow, flowHasEnded, readFlowRow } from './flow-runs.ts'
+import type { Recorded, TaskUsage } from './trace.ts'
+
+const READ: PreparedSql = {
+  name: 'flow_journal_read',
+  text: `select seq, kind, data, at from flow_events where run_id = $1 and seq > $2 and seq <= $3 order by seq limit $4`,
+}
+
+const PAGE = 500
+
+/** A page of a flow run's journal, oldest first. */
+export async function readFlowEvents(
+  db: Db,
+  runId: string,
+  { after = 0, upTo = Number.MAX_SAFE_INTEGER, limit = PAGE }: { after?: number; upTo?: number; limit?: number } = {},
+): Promise<JournalEvent[]> {
+  const { rows } = await db.query<JournalEvent>(READ, [runId, after, upTo, limit])
+  return rows
+}
+
+export interface FlowRecord extends Recorded {
+  run: FlowRunRow
+  /** By the database's clock. */
+  readAt: Date
+}
+
+/** What happened to the tasks of a flow run, without what they were given and gave. */
+export async function readRecord(db: Db, projectId: string, runId: string): Promise<FlowRecord> {
+  const run = await readFlowRow(db, projectId, runId)
+  const { rows } = await db.query<{ root: FlowNode; now: Date }>(
+    'select root, muster.now() as now from flow_runs where id = $1',
+    [run.id],
+  )
+  const { rows: events } = await db.query<JournalEvent>(
+    `select seq, kind, data - '{input,output,result}'::text[] as data, at from flow_events
+     where run_id = $1 and (kind like 'task.%' or kind like 'flow.%') order by seq`,
+    [run.id],
+  )
+  const read = rows[0]
+  if (!read) throw runNotFound()
+  const { root, now: readAt } = read
+  return { run, readAt, root, hasEnded: flowHasEnded(run), events, usage: await readUsage(db, run.id) }
+}
+
+/** What its agents used, all attempts together. */
+async function readUsage(db: Db, flowRunId: string): Promise<Map<string, TaskUsage>> {
+  const { rows } = await db.query<TaskUsage & { task_id: string }>(
+    `select trigger->>'task_id' as task_id, sum(input_tokens)::float8 as input_tokens,
+       sum(output_tokens)::float8 as output_tokens, sum(input_tokens + output_tokens)::float8 as total_tokens,
+       bool_or(usage_estimated) as estimated,
+       case when count(cost_usd) = count(*) then sum(cost_usd)::float8 end as cost_usd
+     from agent_runs where flow_run_id = $1 group by 1`,
+    [flowRunId],
+  )
+  return new Map(rows.map(({ task_id, ...usage }) => [task_id, usage]))
+}

@@ -1,0 +1,142 @@
+// Flow runs as people read them: the row, and what its finished leaves gave, which stands in the journal alone. Nobody
+// needs to work on a run for it to be read.
+import { listPage, type PageQuery } from '../db/list-page.ts'
+import type { Db } from '../db/pool.ts'
+import { runNotFound } from '../kernel/errors.ts'
+import type { Page } from '../kernel/fields.ts'
+import type { FlowRun, FlowRunStatus, Progress } from '../kernel/flow-run.ts'
+import { isId } from '../kernel/id.ts'
+
+/** What is larger is not shown but told where to find. */
+const MOST_BYTES = 1_048_576
+/** The same in a list, whose items are many. */
+const MOST_BYTES_IN_LIST = 65_536
+/** A list does not read journals that are longer. */
+const LONGEST_IN_LIST = 1_000
+
+export interface FlowRunRow {
+  id: string
+  project_id: string
+  flow_id: string | null
+  status: FlowRunStatus
+  input: unknown
+  /** Null where it is too large to be shown. */
+  output: unknown
+  is_large: boolean
+  error: string | null
+  progress: Progress
+  workers: number | null
+  created_at: Date
+  started_at: Date | null
+  completed_at: Date | null
+  duration: number | null
+  last_seq: number
+}
+
+// Stored values are compressed: one that is large even so need not be written out to be measured. Written out by the
+// database they have spaces that ours have not, hence twice the limit; the exact measure is taken of what passes.
+const columns = (mostBytes: number): string => `id, project_id, flow_id, status, input, error, progress, workers,
+  created_at, started_at, completed_at, duration, last_seq,
+  ${isLarge('output', mostBytes)} as is_large, case when not ${isLarge('output', mostBytes)} then output end as output`
+const isLarge = (value: string, mostBytes: number): string =>
+  `coalesce(case when pg_column_size(${value}) > ${2 * mostBytes} then true
+     else octet_length(${value}::text) > ${2 * mostBytes} end, false)`
+
+export const flowHasEnded = ({ status }: { status: FlowRunStatus }): boolean =>
+  status !== 'queued' && status !== 'running'
+
+export interface FlowRunFilter {
+  flow_id?: string | undefined
+  status?: FlowRunStatus | undefined
+}
+
+/** `usualWorkers`: how many leaves a run has under way at most that was started without a word about it. */
+export async function getFlowRun(db: Db, projectId: string, runId: string, usualWorkers: number): Promise<FlowRun> {
+  const row = await readFlowRow(db, projectId, runId)
+  const resultsOf = await readResults(db, [row.id], MOST_BYTES)
+  return toFlowRun(row, resultsOf(row), usualWorkers, MOST_BYTES)
+}
+
+export async function readFlowRow(db: Db, projectId: string, runId: string): Promise<FlowRunRow> {
+  if (!isId(runId)) throw runNotFound()
+  const { rows } = await db.query<FlowRunRow>(
+    `select ${columns(MOST_BYTES)} from flow_runs where id = $1 and project_id = $2`,
+    [runId, projectId],
+  )
+  const row = rows[0]
+  if (!row) throw runNotFound()
+  return row
+}
+
+export async function listFlowRuns(
+  db: Db,
+  projectId: string,
+  filter: FlowRunFilter,
+  query: PageQuery,
+  usualWorkers: number,
+): Promise<Page<FlowRun>> {
+  const given = Object.entries(filter).filter(([, value]) => value !== undefined)
+  // The names are those of FlowRunFilter: a constant of the source, never of a request.
+  const conditions = given.map(([column], index) => `and ${column} = $${index + 2}`)
+  const page = await listPage<FlowRunRow, FlowRunRow>(db, {
+    sql: `select ${columns(MOST_BYTES_IN_LIST)} from flow_runs where project_id = $1 ${conditions.join(' ')}`,
+    values: [projectId, ...given.map(([, value]) => value)],
+    query,
+    toItem: (row) => row,
+  })
+  const short = page.items.filter((row) => row.last_seq <= LONGEST_IN_LIST).map((row) => row.id)
+  const resultsOf = await readResults(db, short, MOST_BYTES_IN_LIST)
+  const toItem = (row: FlowRunRow): FlowRun => {
+    const gave = row.last_seq <= LONGEST_IN_LIST ? resultsOf(row) : null
+    return toFlowRun(row, gave, usualWorkers, MOST_BYTES_IN_LIST)
+  }
+  return { ...page, items: page.items.map(toItem) }
+}
+
+type Results = Record<string, unknown>
+
+/** What each leaf with an id gave last. Null where that is too large. */
+type ResultsOf = (run: { id: string }) => Results | null
+
+async function readResults(db: Db, runIds: readonly string[], mostBytes: number): Promise<ResultsOf> {
+  if (runIds.length === 0) return () => ({})
+  const { rows } = await db.query<{ run_id: string; node_id: string; result: unknown; is_large: boolean }>(
+    `with last as (
+       select distinct on (run_id, data->>'node_id') run_id, data->>'node_id' as node_id, data->'result' as result
+       from flow_events where run_id = any($1::uuid[]) and kind = 'task.completed' and data->>'node_id' is not null
+       order by run_id, data->>'node_id', seq desc
+     ), measured as (
+       select *, sum(octet_length(result::text)) over (partition by run_id) > $2 as is_large from last
+     )
+     select run_id, node_id, is_large, case when not is_large then result end as result from measured`,
+    [runIds, 2 * mostBytes],
+  )
+  const byRun = new Map<string, Results | null>()
+  for (const { run_id, node_id, result, is_large } of rows) {
+    const known = byRun.get(run_id)
+    if (is_large) byRun.set(run_id, null)
+    else if (known) known[node_id] = result
+    else byRun.set(run_id, { [node_id]: result })
+  }
+  return ({ id }) => {
+    const results = byRun.get(id)
+    return results === undefined ? {} : results
+  }
+}
+
+function toFlowRun(row: FlowRunRow, results: Results | null, usualWorkers: number, mostBytes: number): FlowRun {
+  const { id, flow_id, status, input, error, progress, duration } = row
+  const url = `/api/projects/${row.project_id}/flow-runs/${id}/output`
+  const isTooMuch = (value: unknown): boolean => Buffer.byteLength(JSON.stringify(value ?? null)) > mostBytes
+  const isOutputCut = row.is_large || isTooMuch(row.output)
+  return {
+    ...{ id, flow_id, status, input },
+    output: isOutputCut ? { truncated: true, url } : row.output,
+    results: results === null || isTooMuch(results) ? { truncated: true, url: `${url}?part=results` } : results,
+    ...{ error, progress, eta: null, workers: row.workers ?? usualWorkers },
+    created_at: row.created_at.toISOString(),
+    started_at: row.started_at?.toISOString() ?? null,
+    completed_at: row.completed_at?.toISOString() ?? null,
+    duration,
+  }
+}
