@@ -8,23 +8,15 @@ import { runPipeline } from './run-pipeline.ts'
 
 type Work = (value: never, context: StageContext & { index: number }) => unknown
 
-class Crash extends Error {}
-
-/** A journal in memory. Its owner dies at the append before which `left` reaches zero, or right after that one. */
 function createMemoryJournal() {
   const events: PipelineEvent[] = []
   const journal = {
     events,
-    left: Number.POSITIVE_INFINITY,
-    diesAfterCommit: false,
     appends: 0,
     append: async (batch: PipelineEvent[]): Promise<void> => {
       journal.appends++
-      const isLast = --journal.left < 0
       await new Promise(setImmediate)
-      if (isLast && !journal.diesAfterCommit) throw new Crash('not written')
       events.push(...structuredClone(batch))
-      if (isLast) throw new Crash('written, and nobody heard')
     },
     read: async function* (): AsyncGenerator<PipelineEvent> {
       yield* structuredClone(events)
@@ -481,37 +473,4 @@ test('progress tells what is committed, and never goes back', async () => {
     assert.ok(items.total >= before.items.total)
     assert.ok(stages.every((done, stage) => done >= (before.stages[stage] ?? 0) && done <= items.total))
   }
-})
-
-test('a resumed pipeline reads on where the record stops, though the source gives other items now', async () => {
-  const journal = createMemoryJournal()
-  for (let life = 1; ; life++) {
-    journal.left = life < 4 ? 4 : Number.POSITIVE_INFINITY
-    const open = () => stream(upTo(40).map((index) => ({ life, index })))
-    const outcome = await play([], { journal, buffer: 3, source: { open }, stages: { same } }).catch(() => null)
-    if (!outcome) continue
-    const items = given(outcome) as { life: number; index: number }[]
-    assert.deepEqual(
-      items.map((item) => item.index),
-      upTo(40),
-    )
-    const lives = items.map((item) => item.life)
-    assert.deepEqual(lives, lives.toSorted())
-    assert.deepEqual([...new Set(lives)], [1, 2, 3, 4])
-    break
-  }
-})
-
-test('a source that is all on record is not opened again', async () => {
-  const journal = createMemoryJournal()
-  let opened = 0
-  const source = {
-    open: () => {
-      opened++
-      return upTo(3)
-    },
-  }
-  assert.deepEqual(given(await play([], { journal, source, stages: { same } })), upTo(3))
-  assert.deepEqual(given(await play([], { journal, source, stages: { same } })), upTo(3))
-  assert.equal(opened, 1)
 })
