@@ -9,7 +9,7 @@ import { insertRuns } from '../../test/kit/runs.ts'
 import type { Hook } from '../kernel/hook.ts'
 import { newId } from '../kernel/id.ts'
 
-const kit = await createTestApp()
+const kit = await createTestApp({ functions: { f: () => 1 } })
 const mine = await kit.createProject('mine')
 const theirs = await kit.createProject('theirs')
 const myKey = (await kit.createKey(mine.id, 'admin')).key
@@ -37,6 +37,12 @@ await kit.pool.query(
 const theirGraph = await createGraph(kit, theirs.id)
 const myGraph = await createGraph(kit, mine.id)
 
+const flowRoot = { type: 'task', function: 'f' }
+const createIn = async (projectId: string, what: string, body: object): Promise<string> =>
+  (await kit.call<{ id: string }>(`POST /api/projects/${projectId}/${what}`, { body })).body.id
+const theirFlow = await createIn(theirs.id, 'flows', { name: 'their flow', root: flowRoot })
+const theirFlowRun = await createIn(theirs.id, 'flow-runs', { flow_id: theirFlow })
+
 /** Each route with one id left open: what stands there is theirs, unknown, or no id at all. */
 const doors: { route: (id: string) => string; theirs: string; body?: unknown }[] = [
   { route: (id) => `GET /api/projects/${id}`, theirs: theirs.id },
@@ -59,7 +65,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     body: { role: 'admin' },
   },
   { route: (id) => `DELETE /api/projects/${mine.id}/members/${id}`, theirs: theirMember.body.id },
-  ...['agents', 'runs', 'tasks', 'mcp-servers', 'objects', 'schedule'].map((list) => ({
+  ...['agents', 'runs', 'tasks', 'mcp-servers', 'objects', 'schedule', 'flows', 'flow-runs'].map((list) => ({
     route: (id: string) => `GET /api/projects/${id}/${list}`,
     theirs: theirs.id,
   })),
@@ -116,6 +122,18 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     route: (id) => `POST /api/projects/${mine.id}/agents/${myGraph.reactorId}/processing-log/${id}/retry`,
     theirs: theirGraph.entryId,
   },
+  { route: (id) => `POST /api/projects/${id}/flows`, theirs: theirs.id, body: { name: 'x', root: flowRoot } },
+  { route: (id) => `POST /api/projects/${id}/flows/validate`, theirs: theirs.id, body: { root: flowRoot } },
+  { route: (id) => `POST /api/projects/${id}/flow-runs`, theirs: theirs.id, body: { root: flowRoot } },
+  { route: (id) => `GET /api/projects/${mine.id}/flows/${id}`, theirs: theirFlow },
+  { route: (id) => `PATCH /api/projects/${mine.id}/flows/${id}`, theirs: theirFlow, body: { name: 'stolen' } },
+  { route: (id) => `DELETE /api/projects/${mine.id}/flows/${id}`, theirs: theirFlow },
+  ...['', '/tasks', '/trace', '/metrics', '/output', '/events'].map((part) => ({
+    route: (id: string) => `GET /api/projects/${mine.id}/flow-runs/${id}${part}`,
+    theirs: theirFlowRun,
+  })),
+  { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/cancel`, theirs: theirFlowRun },
+  { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/workers`, theirs: theirFlowRun, body: { add: 1 } },
   { route: (name) => `GET /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
   { route: (name) => `DELETE /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
 ]
@@ -167,6 +185,18 @@ const inner: {
     status: 404,
   })),
   {
+    name: 'the flow to start',
+    request: (id) => [`POST /api/projects/${mine.id}/flow-runs`, { flow_id: id }],
+    theirs: theirFlow,
+    status: 404,
+  },
+  {
+    name: 'flow runs by flow',
+    request: (id) => [`GET /api/projects/${mine.id}/flow-runs?flow_id=${id}`],
+    theirs: theirFlow,
+    status: 200,
+  },
+  {
     name: 'runs by agent',
     request: (id) => [`GET /api/projects/${mine.id}/runs?agent_id=${id}`],
     theirs: theirAgent.id,
@@ -216,6 +246,15 @@ test('their agent is no agent that mine can name', async () => {
   assert.notEqual(answer.status, 202)
 })
 
+test('their agent is none that a flow of mine can name, neither by name nor by id', async () => {
+  for (const agent of [theirAgent.id, 'their agent', newId()]) {
+    const body = { root: { type: 'task', agent } }
+    const answer = await kit.call(`POST /api/projects/${mine.id}/flow-runs`, { token: myKey, body })
+    assert.equal(answer.status, 400)
+    assert.match(answer.text, new RegExp(`there is no agent called ${agent}`))
+  }
+})
+
 for (const door of doors) {
   for (const [who, credentials] of Object.entries({ key: { token: myKey }, person: { cookie: me.cookie } })) {
     test(`${door.route(':id')} tells a ${who} of another project nothing`, async () => {
@@ -239,7 +278,8 @@ test('nothing of theirs was changed by all that', async () => {
   assert.equal(project.body.halted_at, null)
   const members = await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/members`)
   assert.equal(members.body.items.length, 1)
-  for (const [list, count] of Object.entries({ agents: 2, runs: 1, tasks: 2, objects: 2, 'mcp-servers': 1 })) {
+  const counts = { agents: 2, runs: 1, tasks: 2, objects: 2, 'mcp-servers': 1, flows: 1, 'flow-runs': 1 }
+  for (const [list, count] of Object.entries(counts)) {
     const { items } = (await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/${list}`)).body
     assert.equal(items.length, count, list)
   }
@@ -250,10 +290,13 @@ test('nothing of theirs was changed by all that', async () => {
   )
   assert.equal((await kit.call(`GET /api/projects/${theirs.id}/runs/${theirRun}`)).body.status, 'running')
   assert.equal((await kit.call(`GET /api/projects/${theirs.id}/tasks/${theirTask}`)).body.status, 'pending')
+  const flowRun = (await kit.call(`GET /api/projects/${theirs.id}/flow-runs/${theirFlowRun}`)).body
+  assert.deepEqual([flowRun.status, flowRun.workers], ['queued', 50])
   const audit = await kit.call<{ items: { action: string }[] }>(`GET /api/projects/${theirs.id}/audit`)
   assert.deepEqual(
     audit.body.items.map((entry) => entry.action),
     [
+      ...['flow.start', 'flow.create'],
       ...['relationship.create', 'object.create', 'object.create', 'agent.create', 'task.create'],
       ...['hook.create', 'agent.create', 'member.invite', 'key.create', 'project.create'],
     ],

@@ -26,6 +26,10 @@ interface Ground {
   runId: string
   taskId: string
   mcpServer: string
+  flowId: string
+  /** Queued: nobody works on flows here, so that it is not over before it is cancelled. */
+  flowRunId: string
+  endedFlowRunId: string
   graph: TestGraph
 }
 
@@ -43,6 +47,8 @@ const unique = (): string => newId().slice(-12)
 
 const readable = [401, 200, 200, 200, 404, 404, 200] as const
 const forMembers = (status: number) => [401, 403, status, status, 404, 404, status] as const
+
+const flowRoot = { type: 'task', function: 'f' }
 
 const matrix: Row[] = [
   { route: 'GET /healthz', expect: [200, 200, 200, 200, 200, 200, 200] },
@@ -240,6 +246,65 @@ const matrix: Row[] = [
     headers: { prefer: 'respond-async' },
     expect: [401, 403, 202, 202, 404, 404, 202],
   },
+  { route: 'GET /api/projects/:id/flows', path: project('/flows'), expect: readable },
+  {
+    route: 'POST /api/projects/:id/flows',
+    path: project('/flows'),
+    body: () => ({ name: 'new', root: flowRoot }),
+    expect: [401, 403, 403, 201, 404, 404, 201],
+  },
+  {
+    route: 'POST /api/projects/:id/flows/validate',
+    path: project('/flows/validate'),
+    body: () => ({ root: flowRoot }),
+    expect: readable,
+  },
+  {
+    route: 'GET /api/projects/:id/flows/:flowId',
+    path: (ground) => project(`/flows/${ground.flowId}`)(ground),
+    expect: readable,
+  },
+  {
+    route: 'PATCH /api/projects/:id/flows/:flowId',
+    path: (ground) => project(`/flows/${ground.flowId}`)(ground),
+    body: () => ({ name: 'changed' }),
+    expect: [401, 403, 403, 200, 404, 404, 200],
+  },
+  {
+    route: 'DELETE /api/projects/:id/flows/:flowId',
+    path: (ground) => project(`/flows/${ground.flowId}`)(ground),
+    expect: [401, 403, 403, 204, 404, 404, 204],
+  },
+  { route: 'GET /api/projects/:id/flow-runs', path: project('/flow-runs'), expect: readable },
+  {
+    route: 'POST /api/projects/:id/flow-runs',
+    path: project('/flow-runs'),
+    body: ({ flowId }) => ({ flow_id: flowId }),
+    expect: forMembers(202),
+  },
+  ...['', '/tasks', '/trace', '/metrics', '/output'].map(
+    (part): Row => ({
+      route: `GET /api/projects/:id/flow-runs/:runId${part}`,
+      path: (ground) => project(`/flow-runs/${ground.flowRunId}${part}`)(ground),
+      expect: readable,
+    }),
+  ),
+  {
+    route: 'GET /api/projects/:id/flow-runs/:runId/events',
+    path: (ground) => project(`/flow-runs/${ground.endedFlowRunId}/events`)(ground),
+    expect: readable,
+  },
+  {
+    route: 'POST /api/projects/:id/flow-runs/:runId/cancel',
+    path: (ground) => project(`/flow-runs/${ground.flowRunId}/cancel`)(ground),
+    expect: forMembers(200),
+  },
+  {
+    route: 'POST /api/projects/:id/flow-runs/:runId/workers',
+    path: (ground) => project(`/flow-runs/${ground.flowRunId}/workers`)(ground),
+    body: () => ({ add: 1 }),
+    expect: forMembers(200),
+  },
   { route: 'GET /api/projects/:id/tasks', path: project('/tasks'), expect: readable },
   {
     route: 'POST /api/projects/:id/tasks',
@@ -349,7 +414,11 @@ const matrix: Row[] = [
 const pages = /^GET \/($|assets\/|docs|sign-in\/|invitations\/)/
 
 const routes: string[] = []
-const kit = await createTestApp({ signInLimit: 0, onRoute: (route) => void routes.push(route) })
+const kit = await createTestApp({
+  signInLimit: 0,
+  functions: { f: () => 1 },
+  onRoute: (route) => void routes.push(route),
+})
 
 test('the table names every route there is, and no other', () => {
   const served = routes.filter((route) => !route.startsWith('HEAD ') && !pages.test(route))
@@ -389,6 +458,7 @@ async function prepare(identity: Identity): Promise<{ ground: Ground; credential
     invitation: invited.body.invitation_url.split('/').at(-1) ?? '',
     sessionId: newId(),
     ...(await prepareRuns(mine.id)),
+    ...(await prepareFlows(mine.id)),
   }
   return { ground, credentials: await credentialsOf(identity, mine.id) }
 }
@@ -413,6 +483,19 @@ async function prepareRuns(
   )
   const graph = await createGraph(kit, projectId)
   return { agentId, hookId, runId, taskId: task.body.id, mcpServer: 'registered', graph }
+}
+
+async function prepareFlows(projectId: string): Promise<Pick<Ground, 'flowId' | 'flowRunId' | 'endedFlowRunId'>> {
+  const made = async (what: string, body: object): Promise<string> =>
+    (await kit.call<{ id: string }>(`POST /api/projects/${projectId}/${what}`, { body })).body.id
+  const flowId = await made('flows', { name: 'a flow', root: flowRoot })
+  const endedFlowRunId = await made('flow-runs', { flow_id: flowId })
+  // Its stream closes by itself, because nothing follows.
+  await kit.pool.query(
+    `update flow_runs set status = 'failed', completed_at = muster.now(), ready_at = null where id = $1`,
+    [endedFlowRunId],
+  )
+  return { flowId, flowRunId: await made('flow-runs', { flow_id: flowId }), endedFlowRunId }
 }
 
 async function credentialsOf(identity: Identity, projectId: string): Promise<object> {
