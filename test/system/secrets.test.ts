@@ -86,6 +86,7 @@ before(async () => {
   await useRuns(project)
   await useMcpServers(project)
   await useHooks(project)
+  await useFlows(project)
   await useEverythingElse(project)
   await failOnPurpose()
   await withClient(databaseUrl, async (db) => {
@@ -402,6 +403,32 @@ async function useHooks(project: string): Promise<void> {
   await ask(`POST /hooks/${id}`, { token: secrets['admin token'], body: payload })
   const doomed = await muster.call<Hook>(`POST ${path}`, { body: { name: 'doomed' } })
   await ask(`DELETE ${path}/${doomed.body.id}`)
+}
+
+async function useFlows(project: string): Promise<void> {
+  const path = `/api/projects/${project}`
+  type Made = { id: string; status: string }
+  const model = { provider: 'offline', name: 'offline' }
+  await muster.call(`POST ${path}/agents`, { body: { name: 'a leaf', model } })
+  const root = { type: 'task', agent: 'a leaf', id: 'leaf', input: control }
+  await ask(`POST ${path}/flows/validate`, { body: { root } })
+  const flow = (await ask<Made>(`POST ${path}/flows`, { body: { name: control, root } })).body.id
+  await ask(`GET ${path}/flows`)
+  await ask(`GET ${path}/flows/${flow}`)
+  await ask(`PATCH ${path}/flows/${flow}`, { body: { name: `${control} again` } })
+  // While the project is halted its agent does not answer, and the run is not over yet.
+  await muster.call(`POST ${path}/halt`)
+  const run = (await ask<Made>(`POST ${path}/flow-runs`, { body: { flow_id: flow, input: control } })).body.id
+  await ask(`POST ${path}/flow-runs/${run}/workers`, { body: { add: 1 } })
+  await muster.call(`POST ${path}/unhalt`)
+  // Its stream ends when it does.
+  await ask(`GET ${path}/flow-runs/${run}/events`)
+  await ask(`GET ${path}/flow-runs`)
+  for (const part of ['', '/tasks', '/trace', '/metrics', '/output']) await ask(`GET ${path}/flow-runs/${run}${part}`)
+  const { body } = await muster.call<Made>(`GET ${path}/flow-runs/${run}`)
+  assert.equal(body.status, 'completed')
+  await ask(`POST ${path}/flow-runs/${run}/cancel`)
+  await ask(`DELETE ${path}/flows/${flow}`)
 }
 
 /** Objects, their edges, and an agent that reacts to them, suggests a change of each and then runs into its limit. */
