@@ -1,0 +1,25 @@
+// The flow templates: one file each, all of them made of built-in functions (built-in-functions.ts) alone, so that they
+// run in a project that has neither agents nor an app module. No leaf that a pattern starts more than once has an id.
+import { adaptiveBatch } from './adaptive-batch.ts'
+import { codeReview } from './code-review.ts'
+import { dataPipeline } from './data-pipeline.ts'
+import { documentSummary } from './document-summary.ts'
+import { queenLedAnalysis } from './queen-led-analysis.ts'
+import { refine } from './refine.ts'
+import { research } from './research.ts'
+import { swarmTest } from './swarm-test.ts'
+import type { FlowTemplate } from './template.ts'
+
+export const flowTemplates: readonly FlowTemplate[] = [
+  codeReview,
+  dataPipeline,
+  research,
+  swarmTest,
+  documentSummary,
+  queenLedAnalysis,
+  refine,
+  adaptiveBatch,
+]
+
+export const findFlowTemplate = (name: string): FlowTemplate | null =>
+  flowTemplates.find((template) => template.name === name) ?? null
