@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createBoundedBuffer } from './bounded-buffer.ts'
+
+/** Whether it has resolved by the time everything else that can go on has. */
+async function isDone(promise: Promise<unknown>): Promise<boolean> {
+  let isSettled = false
+  void promise.then(() => {
+    isSettled = true
+  })
+  await new Promise(setImmediate)
+  return isSettled
+}
+
+test('a place is held from before something is made until it is taken', async () => {
+  const buffer = createBoundedBuffer<{ n: number }>(2)
+  await buffer.hold()
+  await buffer.hold()
+  const third = buffer.hold()
+  assert.equal(await isDone(third), false)
+  buffer.put({ n: 1 })
+  assert.deepEqual(await buffer.next(), { n: 1 })
+  assert.equal(await isDone(third), false)
+  buffer.take()
+  assert.equal(await isDone(third), true)
+})
+
+test('a place that nothing came of is free again', async () => {
+  const buffer = createBoundedBuffer<{ n: number }>(1)
+  await buffer.hold()
+  const second = buffer.hold()
+  assert.equal(await isDone(second), false)
+  buffer.free()
+  assert.equal(await isDone(second), true)
+})
+
+test('who takes waits for the next, and hears of the end after the last', async () => {
+  const buffer = createBoundedBuffer<{ n: number }>(1)
+  const next = buffer.next()
+  assert.equal(await isDone(next), false)
+  await buffer.hold()
+  buffer.put({ n: 1 })
+  buffer.end()
+  assert.deepEqual(await next, { n: 1 })
+  buffer.take()
+  assert.equal(await buffer.next(), null)
+})
+
+test('one that begins over its measure takes nothing until it is under it', async () => {
+  const buffer = createBoundedBuffer(2, [{ n: 1 }, { n: 2 }, { n: 3 }])
+  const hold = buffer.hold()
+  buffer.take()
+  assert.equal(await isDone(hold), false)
+  buffer.take()
+  assert.equal(await isDone(hold), true)
+  assert.deepEqual(await buffer.next(), { n: 3 })
+})
