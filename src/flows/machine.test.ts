@@ -308,3 +308,27 @@ test('what is settled twice, or was never started, changes nothing', () => {
   assert.deepEqual(machine.settle('nobody', { status: 'failed', error: 'x' }), [])
   assert.equal(machine.outcome(), null)
 })
+
+test('ids are unique and the same in every replay: named work that is done for many, nested loops, attempts', () => {
+  const work = (name: string) => ({ type: 'task' as const, id: name, function: 'echo' })
+  const roots: FlowNode[] = [
+    { type: 'map_reduce', items: [1, 2, 3, 4], workers: 3, map: work('m'), reduce: work('r') },
+    {
+      ...{ type: 'loop', max_iterations: 3 },
+      body: { type: 'loop', max_iterations: 3, until: { ...work('u'), args: false }, body: work('x') },
+    },
+    {
+      ...{ type: 'sequential', retry: { max_retries: 2, backoff: 0 } },
+      steps: [{ type: 'loop', max_iterations: 2, body: work('x') }, f('fail')],
+    },
+    { type: 'parallel', branches: [work('a'), work('b')], aggregate: work('c') },
+  ]
+  for (const root of roots) {
+    const seen = ids(play(root, basics))
+    assert.equal(new Set(seen).size, seen.length, seen.join(' '))
+    assert.deepEqual(ids(play(root, basics)), seen)
+  }
+  const [nested] = roots.slice(1, 2)
+  const names = ids(play(nested ?? assert.fail(), basics)).filter((id) => id.startsWith('x'))
+  assert.deepEqual(names, ['x', 'x#1#2', 'x#1#3', 'x#2#1', 'x#2#2', 'x#2#3', 'x#3#1', 'x#3#2', 'x#3#3'])
+})

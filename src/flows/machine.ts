@@ -56,8 +56,8 @@ interface Frame {
   item: unknown
   each: readonly unknown[] | undefined
   answer: Decision | null
-  /** What tells its second life in a loop, or in another attempt, from the first. */
-  suffix: string
+  /** Which iteration of each loop around it, and which attempt of each pattern that is tried again, from the outside. */
+  lives: readonly string[]
   attempt: number
   children: Map<string, Outcome | null>
   open: number
@@ -87,7 +87,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
 
   return {
     begin: () => {
-      const frame = frameOf({ key: 'root', node: root, previous: input }, null, '')
+      const frame = frameOf({ key: 'root', node: root, previous: input }, null, [])
       return start(frame)
     },
     settle: (taskId, settled) => {
@@ -146,7 +146,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     const move = pattern({ node, previous, children, open, render: (value) => render(value, scopeOf(frame)) })
     if (move === 'wait') return []
     if ('end' in move) return end(frame, move.end)
-    const started = move.start.map((child) => frameOf(child, frame, suffixOf(frame, child.key)))
+    const started = move.start.map((child) => frameOf(child, frame, livesOf(frame, child.key)))
     for (const child of started) frame.children.set(child.key, null)
     frame.open += started.length
     return started.flatMap((child) => start(child, afterMs))
@@ -210,12 +210,12 @@ function isWithin(frame: Frame, outer: Frame): boolean {
   return false
 }
 
-function frameOf(child: Child, parent: Frame | null, suffix: string): Frame {
+function frameOf(child: Child, parent: Frame | null, lives: readonly string[]): Frame {
   const { key, node, previous, item, each, answer = null } = child
-  const name = 'id' in node ? node.id : undefined
+  const name = parent === null || isOwn(parent.node, key) ? nameIn(node) : undefined
   return {
-    // Where nobody gave it a name, the way to it is one.
-    id: name !== undefined ? `${name}${suffix}` : parent ? `${parent.id}/${key}` : key,
+    // Where nobody gave it a name, or the name stands for many, the way to it is one.
+    id: name !== undefined ? `${name}${markOf(lives)}` : parent ? `${parent.id}/${key}` : key,
     node,
     parent,
     key,
@@ -223,24 +223,33 @@ function frameOf(child: Child, parent: Frame | null, suffix: string): Frame {
     item,
     each,
     answer,
-    suffix,
+    lives,
     attempt: 1,
     children: new Map(),
     open: 0,
   }
 }
 
-/** In the second iteration of a loop everything within it lives a second time. */
-function suffixOf(parent: Frame, key: string): string {
-  return parent.node.type === 'loop' && /^\d+$/.test(key) && key !== '1' ? `${parent.suffix}#${key}` : parent.suffix
-}
+const nameIn = (node: MachineNode): string | undefined => ('id' in node ? node.id : undefined)
+
+/** The child is a node of the tree as it was written, and not work that is done for many things. */
+const isOwn = (node: MachineNode, key: string): boolean =>
+  /^\d+$/.test(key) && ['sequential', 'parallel', 'loop', 'adaptive'].includes(node.type)
+
+/** In each iteration of a loop everything within it lives anew. */
+const livesOf = (parent: Frame, key: string): readonly string[] =>
+  parent.node.type === 'loop' && /^\d+$/.test(key) ? [...parent.lives, `#${key}`] : parent.lives
+
+/** The first life of all needs no mark. */
+const markOf = (lives: readonly string[]): string => (lives.every((life) => life === '#1') ? '' : lives.join(''))
 
 /** The same node once more. A leaf keeps its id; what a pattern had started is another life. */
 function again(frame: Frame): Frame {
   const attempt = frame.attempt + 1
   if (frame.node.type === 'task') return { ...frame, attempt }
+  const isFirst = frame.attempt === 1
+  const id = isFirst ? frame.id : frame.id.slice(0, -`~${frame.attempt}`.length)
+  const lives = isFirst ? frame.lives : frame.lives.slice(0, -1)
   const life = `~${attempt}`
-  const id = frame.attempt === 1 ? frame.id : frame.id.slice(0, -`~${frame.attempt}`.length)
-  const suffix = frame.attempt === 1 ? frame.suffix : frame.suffix.slice(0, -`~${frame.attempt}`.length)
-  return { ...frame, attempt, id: `${id}${life}`, suffix: `${suffix}${life}`, children: new Map(), open: 0 }
+  return { ...frame, attempt, id: `${id}${life}`, lives: [...lives, life], children: new Map(), open: 0 }
 }

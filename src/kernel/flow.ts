@@ -12,7 +12,7 @@ const count = z.int().min(1).max(MOST_LEAVES)
 const nodeId = z
   .string()
   .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, "_" or "-"')
-  .refine((id) => id !== '__proto__', 'is not to be used')
+  .refine((id) => id !== '__proto__' && id !== 'root', 'is taken')
 
 const shared = {
   id: nodeId.optional(),
