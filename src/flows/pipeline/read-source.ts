@@ -8,6 +8,7 @@ const MOST_BYTES = 16 * 1_048_576
 /** Reads on where the record stops, never further ahead of the first stage than the buffer before it holds. */
 export async function readSource(run: UnderWay): Promise<void> {
   const { source } = run.parts
+  if (run.isOver()) return
   if ('items' in source) await readList(run, source.items)
   else if (!run.standing.source.isAllRead) await readFunction(run, source.open)
   if (!run.isOver()) bufferAt(run, 0).end()
@@ -36,19 +37,18 @@ async function readFunction(run: UnderWay, open: Open): Promise<void> {
     const close = (): void => void (async () => iterator.values.return?.())().catch(() => {})
     if (run.isOver()) return close()
     run.stops.add(close)
-    let isAllRead = await passOver(run, iterator)
-    while (!isAllRead) {
+    const mayHaveMore = await passOver(run, iterator)
+    while (mayHaveMore) {
       await buffer.hold()
       if (run.isOver()) return
       const step = await iterator.values.next()
+      const value = step.done ? null : await step.value
       if (run.isOver()) return
-      isAllRead = step.done === true
-      if (isAllRead) buffer.free()
-      else {
-        note(run, index, await step.value)
-        index++
-      }
+      if (step.done) break
+      note(run, index, value)
+      index++
     }
+    if (run.isOver()) return
     run.stops.delete(close)
     run.recorder.note({ kind: 'all_read', index }, 0)
     await run.recorder.committed()
@@ -80,8 +80,8 @@ function* rest(items: readonly unknown[], from: number): Generator<unknown> {
   for (let index = from; index < items.length; index++) yield items[index]
 }
 
-/** True: there is no more than that. */
+/** False: there is no more than that. */
 async function passOver(run: UnderWay, { values, known }: ReturnType<typeof iteratorFrom>): Promise<boolean> {
-  for (let passed = 0; passed < known && !run.isOver(); passed++) if ((await values.next()).done) return true
-  return false
+  for (let passed = 0; passed < known && !run.isOver(); passed++) if ((await values.next()).done) return false
+  return true
 }

@@ -362,6 +362,37 @@ test('an abort stops it soon: nothing is begun after it, what was done is kept, 
   assert.deepEqual([aborted, calls], [outcome, 6])
 })
 
+test('an abort while an append is under way: what it lets go on is not begun, and nothing is appended later', async () => {
+  let opened = 0
+  const open = () => {
+    opened++
+    return stream(upTo(10))
+  }
+  for (const source of [{ items: upTo(10) }, { open }]) {
+    for (const appendAtAbort of [1, 2, 3, 4]) {
+      const journal = createMemoryJournal()
+      const abort = new AbortController()
+      const { append } = journal
+      journal.append = async (events) => {
+        if (journal.appends + 1 === appendAtAbort) abort.abort()
+        await append(events)
+      }
+      let callsAfter = 0
+      const first: Work = (value: number) => {
+        if (abort.signal.aborted) callsAfter++
+        return value
+      }
+      const outcome = await play([], { journal, buffer: 1, signal: abort.signal, source, stages: { first } })
+      assert.deepEqual(outcome, { status: 'failed', error: 'aborted' })
+      const { appends } = journal
+      await ticks(20)
+      assert.deepEqual([callsAfter, journal.appends], [0, appends])
+    }
+  }
+  // Where the first append had not been committed it was not even asked.
+  assert.equal(opened, 3)
+})
+
 test('a source with nothing in it gives an empty list, whatever kind of source it is', async () => {
   const fails: Work = () => assert.fail('there is nothing to call it with')
   const opens = [() => [], () => new Set(), () => stream([]), async () => []]

@@ -60,7 +60,7 @@ async function attempt(run: UnderWay, stage: number, item: Item): Promise<Result
     const { error } = result
     recorder.note({ kind: 'failed', stage, index, attempt, error, isRetried: true }, error.length)
     await recorder.committed()
-    await pause(run, retry?.backoff ?? 0)
+    if (!run.isOver()) await pause(run, retry?.backoff ?? 0)
     if (run.isOver()) return result
   }
 }
