@@ -1,5 +1,5 @@
 // The flow templates: one file each, all of them made of built-in functions (built-in-functions.ts) alone, so that they
-// run in a project that has neither agents nor an app module. No leaf that a pattern starts more than once has an id.
+// run in a project that has neither agents nor an app module.
 import { adaptiveBatch } from './adaptive-batch.ts'
 import { codeReview } from './code-review.ts'
 import { dataPipeline } from './data-pipeline.ts'
