@@ -19,7 +19,7 @@ export interface FlowParts {
   /** Leaves under way in this process at most. */
   concurrency: number
   pool: Pool
-  worker: Pick<RunWorker, 'ownerId' | 'join' | 'onReady'>
+  worker: Pick<RunWorker, 'ownerId' | 'join' | 'onReady' | 'isHalted'>
   runs: Pick<RunServices, 'journal' | 'hub'>
   functions: ReadonlyMap<string, AppFunction>
   log: Log
@@ -44,6 +44,7 @@ export function startFlows({ role, concurrency, pool, worker, runs, functions, l
       drainMs: async (projectId) => (await getSettings(pool, projectId)).cancel_drain,
       cancelRuns: (projectId, runIds) => cancelRuns({ pool, journal: runs.journal }, projectId, runIds),
       onReady: () => worker.onReady(),
+      isHalted: (projectId) => worker.isHalted(projectId),
     },
   })
   return {

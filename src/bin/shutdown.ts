@@ -8,7 +8,7 @@ export interface Shutdown {
   isUnderWay(): boolean
 }
 
-const LEFT_AT_A_BUG: ReadonlySet<string> = new Set(['new work', 'runs'])
+const LEFT_AT_A_BUG: ReadonlySet<string> = new Set(['new work', 'runs', 'flows'])
 
 /** How long one part may take before the next is stopped all the same. */
 const PATIENCE_MS = 12_000

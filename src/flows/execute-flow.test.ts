@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestFlows } from '../../test/kit/flows.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import { setHalted } from '../identity/projects.ts'
 import type { FlowNode } from '../kernel/flow.ts'
+import { systemActor } from '../kernel/principal.ts'
 
 const calls: { name: string; key: string; attempt: number }[] = []
 let gate = Promise.withResolvers<void>()
@@ -216,6 +218,20 @@ test('an overloaded hierarchical part switches to mesh, and every task is done o
     [id],
   )
   assert.deepEqual(rows, [{ to: 'mesh' }])
+})
+
+test('a halted project begins no leaf; released, the flow goes on where it stood', async () => {
+  gate = Promise.withResolvers()
+  const id = await flows.startFlow(sequence(f('wait'), f('note', { args: 'after the halt' })))
+  while ((await flows.read(id)).progress.running < 1) await new Promise(setImmediate)
+  await setHalted(flows.pool, flows.projectId, true, systemActor)
+  while (!flows.worker.isHalted(flows.projectId)) await new Promise(setImmediate)
+  gate.resolve()
+  while ((await flows.read(id)).owner !== null) await new Promise(setImmediate)
+  assert.equal((await flows.read(id)).progress.completed, 1)
+  assert.ok(!calls.some((call) => call.name === 'after the halt'))
+  await setHalted(flows.pool, flows.projectId, false, systemActor)
+  assert.equal((await flows.ended(id)).output, 'after the halt')
 })
 
 async function cancelFlow(id: string): Promise<void> {

@@ -21,6 +21,7 @@ export interface FlowDeps {
   functions: ReadonlyMap<string, AppFunction>
   /** Leaves under way in this process at most, all flows together. */
   leafLimit: number
+  isHalted: (projectId: string) => boolean
   /** How long leaves may take to end by themselves after a cancel. */
   drainMs: (projectId: string) => Promise<number>
   cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
@@ -44,6 +45,8 @@ export type FlowMessage =
 class FlowLost extends Error {}
 
 const MOST_CRASHES = 5
+/** A flow of a halted project looks again whether it may go on. */
+const HALTED_FOR_MS = 1_000
 
 /** Never throws. False: nothing could be written, and the flow run is this process's in the database alone. */
 export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Mailbox<FlowMessage>): Promise<boolean> {
@@ -108,7 +111,8 @@ async function conduct(session: Session): Promise<void> {
     const outcome = stopping ? null : standing.machine.outcome()
     if (outcome) return end(session, events, outcome)
     for (const { id, ms } of standing.machine.armed()) session.after(ms, { type: 'expired', node: id })
-    const starts = stopping ? [] : takeStartable(session)
+    const isHalted = deps.isHalted(flow.project_id)
+    const starts = stopping || isHalted ? [] : takeStartable(session)
     for (const start of starts) if (!standing.begun.has(nameOf(start.task))) events.push(begunEvent(standing, start))
     for (const data of standing.pools.rebalance()) events.push({ kind: 'topology.switched', data })
     const isCancelled =
@@ -121,6 +125,7 @@ async function conduct(session: Session): Promise<void> {
     } else {
       for (const { task } of starts) await begin(session, task)
     }
+    if (isHalted && !stopping && isIdle(session)) return park(session, HALTED_FOR_MS)
     if (isParkable(session) && !stopping) return park(session)
     for (const message of await mailbox.take()) {
       switch (message.type) {
@@ -285,8 +290,12 @@ function isParkable({ standing, mailbox }: Session): boolean {
   return running.length > 0 && mailbox.isEmpty() && running.every(isAgentTask)
 }
 
-async function park(session: Session): Promise<void> {
-  const leftMs = session.flow.timeout - session.flow.age
+/** Nothing of it runs in this process. */
+const isIdle = ({ standing, mailbox }: Session): boolean =>
+  mailbox.isEmpty() && [...standing.running.values()].every(isAgentTask)
+
+async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise<void> {
+  const leftMs = Math.min(forMs, session.flow.timeout - session.flow.age)
   await append(session, [], { release: true, seen_leaves: session.seenLeaves, ready_in_ms: Math.max(0, leftMs) })
 }
 

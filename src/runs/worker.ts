@@ -34,6 +34,8 @@ export interface RunWorker {
   /** Runs became ready: taken here where a slot is free, offered to other processes where none is. */
   onReady(inMs?: number): void
   texts: LiveTexts
+  /** The project's off switch is on, as far as this process has heard. */
+  isHalted(projectId: string): boolean
   /** Under which this process owns what it works on. */
   ownerId(): string
   /** Whoever else works in this process's name hears what concerns it. */
@@ -125,6 +127,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   return {
     onReady,
     texts,
+    isHalted: (projectId) => halted.has(projectId),
     ownerId: () => presence.ownerId(),
     join: (companion) => void companions.push(companion),
     active: () => dispatcher.active(),

@@ -52,6 +52,7 @@ export async function createTestFlows(
       drainMs: async () => options.drainMs ?? 30_000,
       cancelRuns: (projectId, runIds) => cancelRuns(runs, projectId, runIds),
       onReady: () => worker.onReady(),
+      isHalted: (projectId) => worker.isHalted(projectId),
     },
   })
   atEnd(() => flowWorker.stop())

@@ -67,7 +67,7 @@ export async function createTestServices(
     role: worker ? 'all' : 'api',
     concurrency: 50,
     pool,
-    worker: worker ?? { ownerId: () => '', join: () => {}, onReady: () => {} },
+    worker: worker ?? { ownerId: () => '', join: () => {}, onReady: () => {}, isHalted: () => false },
     runs: { journal, hub },
     functions: new Map(Object.entries(functions)),
     log,
