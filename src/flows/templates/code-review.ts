@@ -5,7 +5,7 @@ export const codeReview: FlowTemplate = {
   title: 'Code review',
   description: 'Fetches a change in parts that fit a prompt, reviews each part, and puts the findings into one review.',
   usage:
-    'Input: {diff}, the change as text, such as the output of git diff. Output: the review as text; the findings per part stand in results.review. To fetch the change from your repository, replace the step fetch by a function of your app module that gives a list of texts.',
+    'Input: {diff}, the change as text, such as the output of git diff. Output: the review as text; the findings per part stand in results.review. To read the change from your repository, put a function of your app module that gives a list of texts in place of the first step.',
   pattern: 'sequential',
   example: {
     input: {
