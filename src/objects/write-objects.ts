@@ -11,6 +11,7 @@ import { type ObjectRow, toObject } from './object-row.ts'
 import { wordsOf } from './object-words.ts'
 import { findObject } from './objects.ts'
 import { type SetsOff, writeStatements } from './write-statements.ts'
+import { createBatches } from './write-together.ts'
 
 export type ObjectChange = Exclude<GraphChange, { op: 'relate' }>
 
@@ -43,27 +44,41 @@ export interface ObjectWriter {
 
 export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: SetsOff }): ObjectWriter {
   const statements = writeStatements(setsOff)
+  const createTogether = createBatches<ObjectWrite<Creation>, WriteOutcome>((creations) => createAll(pool, creations))
 
   return {
     async write(request) {
-      if (request.change.op === 'create') return create(pool, request as ObjectWrite<Creation>) // narrowed by its change
+      if (request.change.op === 'create') return createTogether(request as ObjectWrite<Creation>) // narrowed by its change
       // Mostly nobody else writes the same object: one read, and one statement that finds it as it was read.
       const outcome = await changeKnown(pool, request as ObjectWrite<Alteration>, false)
       return outcome ?? inTransaction(pool, (tx) => changeLocked(tx, request as ObjectWrite<Alteration>))
     },
     async writeIn(tx, request) {
-      if (request.change.op === 'create') return create(tx, request as ObjectWrite<Creation>)
+      if (request.change.op === 'create') return (await createAll(tx, [request as ObjectWrite<Creation>]))[0] ?? TAKEN
       return changeLocked(tx, request as ObjectWrite<Alteration>)
     },
   }
 
-  async function create(db: Db, { projectId, change, author }: ObjectWrite<Creation>): Promise<WriteOutcome> {
-    const { type, key, properties } = change
-    if (isTooLarge(properties)) return { kind: 'too_large' }
-    const id = newId()
-    const values = [...sharedValues(id, projectId, { key, properties }, author), ...note(id, projectId, author, change)]
-    const written = await run(db, statements.create, [...values, type, key])
-    return written ?? { kind: 'taken' }
+  /** What became of each, in their order. One statement for all of them. */
+  async function createAll(db: Db, requests: readonly ObjectWrite<Creation>[]): Promise<WriteOutcome[]> {
+    const ids = requests.map(() => newId())
+    const fitting = requests.flatMap((request, place) => {
+      const { projectId, change, author } = request
+      const id = ids[place]
+      if (id === undefined || isTooLarge(change.properties)) return []
+      const { type, key, properties } = change
+      const shared = sharedValues(id, projectId, { key, properties }, author)
+      return [[...shared, type, key, ...note(id, projectId, author, change)]]
+    })
+    if (fitting.length === 0) return requests.map(() => TOO_LARGE)
+    const columns = (fitting[0] ?? []).map((_, column) => fitting.map((values) => values[column]))
+    const { rows } = await db.query<ObjectRow & { started: number }>(statements.create, columns)
+    const made = new Map(rows.map((row) => [row.id, row]))
+    return requests.map(({ change }, place): WriteOutcome => {
+      const row = made.get(ids[place] ?? '')
+      if (row) return { kind: 'written', object: toObject(row), started: row.started }
+      return isTooLarge(change.properties) ? TOO_LARGE : TAKEN
+    })
   }
 
   async function changeLocked(tx: Db, request: ObjectWrite<Alteration>): Promise<WriteOutcome> {
@@ -105,6 +120,9 @@ export const MOST_PROPERTIES = 1_048_576
 const isTooLarge = (properties: Record<string, unknown>): boolean =>
   Buffer.byteLength(JSON.stringify(properties)) > MOST_PROPERTIES
 
+const TAKEN: WriteOutcome = { kind: 'taken' }
+const TOO_LARGE: WriteOutcome = { kind: 'too_large' }
+
 type Creation = Extract<ObjectChange, { op: 'create' }>
 type Alteration = Exclude<ObjectChange, Creation>
 
@@ -120,7 +138,10 @@ function sharedValues(
   { key, properties }: { key: string | null; properties: Record<string, unknown> },
   author: Author,
 ): unknown[] {
+  // As a tsvector's text; they hold nothing that would need more than quotes.
   const words = wordsOf(key, properties)
+    .map((word) => `'${word}'`)
+    .join(' ')
   const { type, id: authorId, runId, approvedBy, depth } = author
   return [id, projectId, JSON.stringify(properties), words, type, authorId, runId, approvedBy, depth, newId()]
 }

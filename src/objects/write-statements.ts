@@ -6,7 +6,7 @@ import type { PreparedSql } from '../db/pool.ts'
 import { OBJECT_COLUMNS } from './object-row.ts'
 
 /**
- * What a change sets off, as further parts of its statement. `parts` read the row of `change` (id, project_id, type, key,
+ * What changes set off, as further parts of their statement. `parts` read the rows of `change` (id, project_id, type, key,
  * properties, version, actor_type, actor_id, event, depth, delivery); `started` counts the runs they start.
  */
 export interface SetsOff {
@@ -25,45 +25,89 @@ export interface WriteStatements {
 const FIRST_NOTE = 11
 export const FIRST_OWN = FIRST_NOTE + NOTE_TYPES.length
 
-/** Values 1 to 10: id, project, properties, words, author's type and id, run, approver, depth, delivery. */
 export function writeStatements(setsOff: SetsOff): WriteStatements {
-  const named = (name: string, change: string, parts: { op: string; event: string; more?: string }): PreparedSql => ({
-    name: `object_${name}`,
-    text: `
-      with changed as (${change} returning project_id, ${OBJECT_COLUMNS}),
-      ${parts.more ?? ''}
-      kept as (
-        insert into object_versions (object_id, version, op, properties, actor_type, actor_id, run_id, approved_by)
-        select id, version, '${parts.op}', properties, actor_type, actor_id, $7::uuid, $8::uuid from changed
-      ), noted as (
-        insert into audit_log (${NOTE_COLUMNS}) select ${notePlaces()} from changed
-      ), change as (
-        select c.*, '${parts.event}' as event, $9::int as depth, $10::uuid as delivery from changed c
-      )${setsOff.parts}
-      select ${OBJECT_COLUMNS}, ${setsOff.started}::int as started from changed`,
-  })
   return {
-    create: named(
-      'create',
-      `insert into objects (id, project_id, properties, words, actor_type, actor_id, type, key)
-       values ($1::uuid, $2::uuid, $3::jsonb, array_to_tsvector($4::text[]), $5::text, $6::uuid, $${FIRST_OWN}::text,
-         $${FIRST_OWN + 1}::text)
-       on conflict (project_id, type, key) where key is not null and deleted_at is null do nothing`,
-      { op: 'create', event: 'created' },
-    ),
-    update: named('update', changeSql('properties = $3::jsonb, words = array_to_tsvector($4::text[])'), {
-      op: 'update',
-      event: 'updated',
+    create: createStatement(setsOff),
+    update: changeStatement('update', 'updated', setsOff, {
+      set: 'properties = $3::jsonb, words = $4::tsvector',
     }),
-    remove: named('delete', changeSql('deleted_at = muster.now()'), {
-      op: 'delete',
-      event: 'deleted',
+    remove: changeStatement('delete', 'deleted', setsOff, {
+      set: 'deleted_at = muster.now()',
       // Its edges lead nowhere from now on. (The places nobody else reads here must have a type all the same.)
       more: `unlinked as (
         update relationships r set deleted_at = muster.now() from changed c
         where (r.from_id = c.id or r.to_id = c.id) and r.deleted_at is null
-      ), unused as (select $3::jsonb, $4::text[]),`,
+      ), unused as (select $3::jsonb, $4::tsvector),`,
     }),
+  }
+}
+
+const GIVEN = [
+  ['id', 'uuid'],
+  ['project_id', 'uuid'],
+  ['properties', 'jsonb'],
+  ['words', 'text'],
+  ['actor_type', 'text'],
+  ['actor_id', 'uuid'],
+  ['run_id', 'uuid'],
+  ['approved_by', 'uuid'],
+  ['depth', 'int'],
+  ['delivery', 'uuid'],
+  ['type', 'text'],
+  ['key', 'text'],
+] as const
+
+/** Any number of objects at once: each value is a list, in the order of GIVEN and then of the columns of a note. */
+function createStatement(setsOff: SetsOff): PreparedSql {
+  const places = (types: readonly string[], from: number): string =>
+    types.map((type, index) => `$${from + index}::${type}[]`).join(', ')
+  const given = GIVEN.map(([name]) => name).join(', ')
+  const types = GIVEN.map(([, type]) => type)
+  return {
+    name: 'object_create',
+    text: `
+      with given as (select * from unnest(${places(types, 1)}) as g (${given})),
+      changed as (
+        insert into objects (id, project_id, properties, words, actor_type, actor_id, type, key)
+        select id, project_id, properties, words::tsvector, actor_type, actor_id, type, key from given
+        on conflict (project_id, type, key) where key is not null and deleted_at is null do nothing
+        returning project_id, ${OBJECT_COLUMNS}
+      ), kept as (
+        insert into object_versions (object_id, version, op, properties, actor_type, actor_id, run_id, approved_by)
+        select c.id, c.version, 'create', c.properties, c.actor_type, c.actor_id, g.run_id, g.approved_by
+        from changed c join given g on g.id = c.id
+      ), noted as (
+        insert into audit_log (${NOTE_COLUMNS})
+        select n.* from unnest(${places(NOTE_TYPES, GIVEN.length + 1)}) as n (${NOTE_COLUMNS})
+        where n.target_id in (select id::text from changed)
+      ), change as (
+        select c.*, 'created' as event, g.depth, g.delivery from changed c join given g on g.id = c.id
+      )${setsOff.parts}
+      select ${OBJECT_COLUMNS}, ${setsOff.started}::int as started from changed`,
+  }
+}
+
+/** Values 1 to 10: id, project, properties, words, author's type and id, run, approver, depth, delivery; then the note. */
+function changeStatement(
+  op: 'update' | 'delete',
+  event: string,
+  setsOff: SetsOff,
+  { set, more = '' }: { set: string; more?: string },
+): PreparedSql {
+  return {
+    name: `object_${op}`,
+    text: `
+      with changed as (${changeSql(set)} returning project_id, ${OBJECT_COLUMNS}),
+      ${more}
+      kept as (
+        insert into object_versions (object_id, version, op, properties, actor_type, actor_id, run_id, approved_by)
+        select id, version, '${op}', properties, actor_type, actor_id, $7::uuid, $8::uuid from changed
+      ), noted as (
+        insert into audit_log (${NOTE_COLUMNS}) select ${notePlaces()} from changed
+      ), change as (
+        select c.*, '${event}' as event, $9::int as depth, $10::uuid as delivery from changed c
+      )${setsOff.parts}
+      select ${OBJECT_COLUMNS}, ${setsOff.started}::int as started from changed`,
   }
 }
 

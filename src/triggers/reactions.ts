@@ -14,7 +14,7 @@ export const reactionInput = (c: string): string => `jsonb_build_object(
   'actor', jsonb_build_object('type', ${c}.actor_type, 'id', ${c}.actor_id))`
 
 /**
- * Reactions are part of the statement that changes an object. The rules that match are found by index, each claims its
+ * Reactions are part of the statement that changes objects, each at most once. The rules that match are found by index, each claims its
  * entry of the processing log by an insert that only one can win, and the runs are queued with it: there is no moment at
  * which a change is committed and its reactions are not. Rules that do not match cost nothing (measured from 10 to 1,000).
  * `isAnnounced`: in a process that works on no runs itself, the commit tells those that do.
@@ -22,8 +22,9 @@ export const reactionInput = (c: string): string => `jsonb_build_object(
 export function reactions({ isAnnounced }: { isAnnounced: boolean }): SetsOff {
   return {
     parts: `, chain as (
-        select coalesce((p.settings->>'reaction_chain_limit')::int, ${defaultSettings.reaction_chain_limit}) as longest
-        from change c join projects p on p.id = c.project_id
+        select p.id as project_id,
+          coalesce((p.settings->>'reaction_chain_limit')::int, ${defaultSettings.reaction_chain_limit}) as longest
+        from projects p where p.id in (select project_id from change)
       ), entries as (
         insert into processing_log (id, project_id, agent_id, graph_object_id, object_version, event_type, delivery, depth,
           status, run_id, error_message, completed_at)
@@ -36,15 +37,15 @@ export function reactions({ isAnnounced }: { isAnnounced: boolean }): SetsOff {
           case when c.depth >= longest then muster.now() end
         from change c
         join reaction_rules r on r.project_id = c.project_id and r.object_type in (c.type, '*') and r.event = c.event
-        cross join chain
+        join chain on chain.project_id = c.project_id
         where not (c.actor_type = 'agent' and (r.ignores_agents or (r.ignores_self and r.agent_id = c.actor_id)))
         on conflict do nothing
-        returning id, agent_id, run_id
+        returning id, agent_id, run_id, graph_object_id
       ), started as (
         insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, entry_id, chain_depth)
         select e.run_id, c.project_id, a.id, jsonb_build_object('type', 'reaction', 'entry_id', e.id), ${reactionInput('c')},
           a.max_steps, a.default_timeout, e.id, c.depth + 1
-        from entries e join agents a on a.id = e.agent_id cross join change c
+        from entries e join agents a on a.id = e.agent_id join change c on c.id = e.graph_object_id
         where e.run_id is not null
         returning id
       )`,

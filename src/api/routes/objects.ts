@@ -54,7 +54,8 @@ export function addObjectRoutes(
       const object = await create(request, reply, async (db) => {
         const author = byPerson(actorOf(request))
         const change = { op: 'create', type, key, properties } as const
-        const written = writtenOf(await writer.writeIn(db, { projectId: request.params.id, change, author }))
+        const write = { projectId: request.params.id, change, author }
+        const written = writtenOf(await (db === pool ? writer.write(write) : writer.writeIn(db, write)))
         started = written.started
         return written.object
       })
