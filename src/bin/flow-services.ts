@@ -44,6 +44,7 @@ export function startFlows({ role, concurrency, pool, worker, runs, functions, l
       drainMs: async (projectId) => (await getSettings(pool, projectId)).cancel_drain,
       cancelRuns: (projectId, runIds) => cancelRuns({ pool, journal: runs.journal }, projectId, runIds),
       onReady: () => worker.onReady(),
+      bufferOf: async (projectId) => (await getSettings(pool, projectId)).pipeline_buffer,
       isHalted: (projectId) => worker.isHalted(projectId),
     },
   })

@@ -16,25 +16,42 @@ export async function startAgentLeaf(
   db: Db,
   { flowRunId, projectId, task }: { flowRunId: string; projectId: string; task: LeafTask & { leaf: AgentLeaf } },
 ): Promise<string | null> {
-  const agent = await findAgent(db, projectId, task.leaf.agent)
-  if (!agent) return `There is no agent called ${task.leaf.agent}.`
-  if (!agent.enabled) return `The agent ${agent.name} is disabled.`
-  const ids = runIdsOf(flowRunId, task)
   const inputs = task.isEach ? (task.argument as unknown[]) : [task.argument]
+  const runs = runIdsOf(flowRunId, task).map((id, place) => ({ id, input: inputs[place] }))
+  return insertRuns(db, { flowRunId, projectId, taskId: task.id, leaf: task.leaf, answer: task.answer }, runs)
+}
+
+/** The same for one thing that goes through a pipeline. */
+export async function insertAgentRun(
+  db: Db,
+  run: { id: string; flowRunId: string; projectId: string; taskId: string; leaf: AgentLeaf; input: unknown },
+): Promise<string | null> {
+  return insertRuns(db, { ...run, answer: null }, [run])
+}
+
+async function insertRuns(
+  db: Db,
+  of: { flowRunId: string; projectId: string; taskId: string; leaf: AgentLeaf; answer: LeafTask['answer'] },
+  runs: readonly { id: string; input: unknown }[],
+): Promise<string | null> {
+  const { flowRunId, projectId, taskId, leaf, answer } = of
+  const agent = await findAgent(db, projectId, leaf.agent)
+  if (!agent) return `There is no agent called ${leaf.agent}.`
+  if (!agent.enabled) return `The agent ${agent.name} is disabled.`
   await db.query(
     `insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, flow_run_id, answer)
      select u.id, $2, $3, $4, u.input, $5, $6, $7, $9 from unnest($1::uuid[], $8::jsonb[]) as u (id, input)
      on conflict (id) do nothing`,
     [
-      ids,
+      runs.map((run) => run.id),
       projectId,
       agent.id,
-      JSON.stringify({ type: 'flow', flow_run_id: flowRunId, task_id: task.id }),
+      JSON.stringify({ type: 'flow', flow_run_id: flowRunId, task_id: taskId }),
       agent.max_steps,
-      task.leaf.timeout ?? agent.default_timeout,
+      leaf.timeout ?? agent.default_timeout,
       flowRunId,
-      inputs.map((input) => JSON.stringify(input ?? null)),
-      task.answer === null ? null : JSON.stringify(task.answer),
+      runs.map((run) => JSON.stringify(run.input ?? null)),
+      answer === null ? null : JSON.stringify(answer),
     ],
   )
   return null

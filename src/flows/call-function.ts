@@ -8,8 +8,7 @@ const MOST_BYTES = 16 * 1_048_576
 /** A function without a time of its own ends with its flow. */
 const LONGEST_MS = 2_147_483_647
 
-export interface FunctionCall {
-  task: LeafTask
+interface Called {
   run: AppFunction
   signal: AbortSignal
   flowRunId: string
@@ -17,41 +16,46 @@ export interface FunctionCall {
   log: Log
 }
 
+export interface FunctionCall extends Called {
+  task: LeafTask
+}
+
 /** Never throws. One that is called for several things is called one after the other and gives a list. */
-export async function callFunction({
-  task,
-  run,
-  signal,
-  flowRunId,
-  projectId,
-  log,
-}: FunctionCall): Promise<LeafOutcome> {
+export async function callFunction({ task, ...called }: FunctionCall): Promise<LeafOutcome> {
   const name = 'function' in task.leaf ? task.leaf.function : ''
+  const { attempt } = task
+  const key = `${called.flowRunId}:${task.id}`
+  const timeoutMs = task.leaf.timeout ?? LONGEST_MS
+  if (!task.isEach) return callOnce({ ...called, name, key, attempt, timeoutMs }, task.argument)
+  const values: unknown[] = []
+  for (const [place, argument] of (task.argument as unknown[]).entries()) {
+    const outcome = await callOnce({ ...called, name, key: `${key}:${place}`, attempt, timeoutMs }, argument)
+    if (outcome.status === 'failed') return outcome
+    values.push(outcome.value)
+  }
+  return { status: 'completed', value: values }
+}
+
+export interface OneCall extends Called {
+  name: string
+  /** The same for every attempt. */
+  key: string
+  attempt: number
+  timeoutMs?: number
+}
+
+/** Never throws. */
+export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOutcome> {
+  const { name, run, key, attempt, signal, flowRunId, projectId, log, timeoutMs = LONGEST_MS } = call
   const tool = {
     ...({ kind: 'call', effect: 'keyed', isPoller: false, timeoutMs: null } as const),
     ...{ name, description: '', inputSchema: {}, parse: (args: unknown) => ({ ok: true as const, args }) },
     execute: async (args: unknown, context: Parameters<AppFunction>[1]) => run(args as never, context), // its author's word
   }
-  const call = async (argument: unknown, place: number | null): Promise<LeafOutcome> => {
-    const key = `${flowRunId}:${task.id}${place === null ? '' : `:${place}`}`
-    const shared = { run_id: flowRunId, project_id: projectId, log, emit: () => {} }
-    const outcome = await executeTool(
-      tool,
-      argument,
-      { ...shared, signal, key, attempt: task.attempt },
-      { timeoutMs: task.leaf.timeout ?? LONGEST_MS, outputLimitBytes: MOST_BYTES },
-    )
-    if (!outcome.isError && (outcome.rawBytes ?? 0) <= MOST_BYTES) return { status: 'completed', value: outcome.result }
-    if (!outcome.isError) return { status: 'failed', error: `The function ${name} gave more than ${MOST_BYTES} bytes.` }
-    const { error } = outcome.result as { error: string } // executeTool's word for what went wrong
-    return { status: 'failed', error: error.replace(`the tool "${name}"`, `the function ${name}`) }
-  }
-  if (!task.isEach) return call(task.argument, null)
-  const values: unknown[] = []
-  for (const [place, argument] of (task.argument as unknown[]).entries()) {
-    const outcome = await call(argument, place)
-    if (outcome.status === 'failed') return outcome
-    values.push(outcome.value)
-  }
-  return { status: 'completed', value: values }
+  const context = { signal, key, attempt, run_id: flowRunId, project_id: projectId, log, emit: () => {} }
+  const outcome = await executeTool(tool, argument, context, { timeoutMs, outputLimitBytes: MOST_BYTES })
+  if (!outcome.isError && (outcome.rawBytes ?? 0) <= MOST_BYTES) return { status: 'completed', value: outcome.result }
+  if (!outcome.isError) return { status: 'failed', error: `The function ${name} gave more than ${MOST_BYTES} bytes.` }
+  const { error } = outcome.result as { error: string } // executeTool's word for what went wrong
+  return { status: 'failed', error: error.replace(`the tool "${name}"`, `the function ${name}`) }
 }

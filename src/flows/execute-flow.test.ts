@@ -238,3 +238,28 @@ async function cancelFlow(id: string): Promise<void> {
   await flows.pool.query('update flow_runs set cancel_requested_at = muster.now() where id = $1', [id])
   await flows.pool.query(`select pg_notify('muster_flow', $1)`, [id])
 }
+
+test('a pipeline is a leaf of a flow: items go through its stages, functions and agents alike', async () => {
+  flows.functions.set('double', (n: number) => n * 2)
+  flows.functions.set('numbers', async function* () {
+    for (let n = 1; n <= 30; n++) yield n
+  })
+  const stages = [
+    { type: 'task' as const, function: 'double' },
+    { type: 'task' as const, function: 'add' },
+  ]
+  const pipeline: FlowNode = { type: 'pipeline', id: 'line', source: 'numbers', stages, on_error: 'stop' }
+  const { status, output, progress } = await flows.play(sequence(pipeline, f('note', { args: '{{results.line.29}}' })))
+  assert.deepEqual([status, output], ['completed', 61])
+  assert.deepEqual(progress, {
+    ...{ total: 3, pending: 0, running: 0, completed: 3, failed: 0, skipped: 0 },
+    items: { total: 30, completed: 30, failed: 0, skipped: 0 },
+  })
+  const withAgent: FlowNode = {
+    ...{ type: 'pipeline', source: ['a', 'b', 'c'], on_error: 'stop' },
+    stages: [{ type: 'task', agent: 'leaf', input: 'Say {{item}}.' }],
+  }
+  const spoken = await flows.play(withAgent)
+  assert.equal(spoken.status, 'completed')
+  assert.match(JSON.stringify(spoken.output), /Say a\..*Say b\..*Say c\./)
+})

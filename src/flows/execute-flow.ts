@@ -1,48 +1,15 @@
 // The life of a flow run in the hands of one owner, from its claim until it ends, parks or goes back. The machine says
 // which leaves may start; here they are started, and what became of them is committed before anything follows from it.
 // This file knows no pattern.
-import type { Pool } from '../db/pool.ts'
-import type { AppFunction } from '../kernel/app.ts'
-import type { AgentLeaf } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
-import type { Log } from '../kernel/log.ts'
-import { runIdsOf, settledAgents, startAgentLeaf } from './agent-leaves.ts'
-import { callFunction } from './call-function.ts'
+import { runIdsOf, settledAgents } from './agent-leaves.ts'
+import { createAgentWaits } from './agent-waits.ts'
+import { begin, isAgentTask } from './begin-leaf.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
-import type { FlowChange, FlowJournal } from './flow-journal.ts'
+import { append, type FlowDeps, FlowLost, type FlowMessage, readEvents, type Session } from './flow-session.ts'
 import { expire, type FlowStanding, nameOf, progressOf, settle, standingOf, unbegun } from './flow-standing.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
-
-export interface FlowDeps {
-  pool: Pool
-  journal: FlowJournal
-  log: Log
-  functions: ReadonlyMap<string, AppFunction>
-  /** Leaves under way in this process at most, all flows together. */
-  leafLimit: number
-  isHalted: (projectId: string) => boolean
-  /** How long leaves may take to end by themselves after a cancel. */
-  drainMs: (projectId: string) => Promise<number>
-  cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
-  /** Runs became ready: somebody may take them. */
-  onReady: () => void
-}
-
-export type FlowMessage =
-  | { type: 'settled'; task: LeafTask; outcome: LeafOutcome; startedAtMs: number }
-  | { type: 'due'; task: LeafTask }
-  /** An agent that is a leaf has ended, or the flow run was cancelled. */
-  | { type: 'news' }
-  | { type: 'expired'; node: string }
-  | { type: 'stop'; as: 'cancelled' | 'timed_out' }
-  /** Leaves had their time to end by themselves. */
-  | { type: 'drained' }
-  | { type: 'hand_back' }
-  | { type: 'lapse' }
-
-/** Somebody else owns the flow run now. */
-class FlowLost extends Error {}
 
 const MOST_CRASHES = 5
 /** A flow of a halted project looks again whether it may go on. */
@@ -68,6 +35,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       signals: new Map<string, AbortController>(),
       standing: standingOf(flow, events),
       seenLeaves: flow.ended_leaves,
+      waits: createAgentWaits(deps.pool),
     }
     after(Math.max(0, flow.timeout - flow.age), { type: 'stop', as: 'timed_out' })
     if (flow.cancel_requested_at !== null) mailbox.put({ type: 'stop', as: 'cancelled' })
@@ -82,18 +50,6 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
     stop.abort()
     for (const timer of timers) clearTimeout(timer)
   }
-}
-
-interface Session {
-  deps: FlowDeps
-  flow: ClaimedFlow
-  mailbox: Mailbox<FlowMessage>
-  after: (ms: number, message: FlowMessage) => void
-  stop: AbortController
-  /** Of the functions under way, by leaf. */
-  signals: Map<string, AbortController>
-  standing: FlowStanding
-  seenLeaves: number
 }
 
 async function conduct(session: Session): Promise<void> {
@@ -191,31 +147,6 @@ function begunEvent(standing: FlowStanding, { task, worker, handover }: Start): 
   return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt, ...taken } }
 }
 
-async function begin(session: Session, task: LeafTask): Promise<void> {
-  const { deps, flow, mailbox, stop, signals } = session
-  const { id: flowRunId, project_id: projectId } = flow
-  const startedAtMs = Date.now()
-  const settled = (outcome: LeafOutcome): void => mailbox.put({ type: 'settled', task, outcome, startedAtMs })
-  if (isAgentTask(task)) {
-    const problem = await startAgentLeaf(deps.pool, { flowRunId, projectId, task })
-    if (problem) settled({ status: 'failed', error: problem })
-    else deps.onReady()
-    return
-  }
-  const name = 'function' in task.leaf ? task.leaf.function : ''
-  const run = deps.functions.get(name)
-  if (!run) return settled({ status: 'failed', error: `There is no function called ${name}.` })
-  const own = new AbortController()
-  signals.set(task.id, own)
-  const signal = AbortSignal.any([stop.signal, own.signal])
-  void callFunction({ task, run, signal, flowRunId, projectId, log: deps.log }).then((outcome) => {
-    if (signals.get(task.id) === own) signals.delete(task.id)
-    settled(outcome)
-  })
-}
-
-const isAgentTask = (task: LeafTask): task is LeafTask & { leaf: AgentLeaf } => 'agent' in task.leaf
-
 function take(
   { standing }: Session,
   events: FlowEvent[],
@@ -278,6 +209,7 @@ async function checkAgents(session: Session, events: FlowEvent[]): Promise<void>
   )
   session.seenLeaves = rows[0]?.ended_leaves ?? session.seenLeaves
   if (rows[0]?.is_cancelled) session.mailbox.put({ type: 'stop', as: 'cancelled' })
+  await session.waits.check()
   const agents = [...standing.running.values()].filter(isAgentTask)
   for (const { task, outcome } of await settledAgents(deps.pool, flow.id, agents)) {
     take(session, events, task, outcome, Date.now())
@@ -329,18 +261,4 @@ async function end(session: Session, events: readonly FlowEvent[], ended: End): 
     progress: progressOf(standing, true),
     ended: true,
   })
-}
-
-/** Answers whether somebody has asked for the end. */
-async function append({ deps, flow }: Session, events: readonly FlowEvent[], change: FlowChange): Promise<boolean> {
-  const answer = await deps.journal.append({ runId: flow.id, fence: flow.fence, events, change })
-  if (answer.status !== 'written') throw new FlowLost()
-  return answer.isCancelled === true
-}
-
-async function readEvents(pool: Pool, flowRunId: string): Promise<FlowEvent[]> {
-  const { rows } = await pool.query<FlowEvent>('select kind, data from flow_events where run_id = $1 order by seq', [
-    flowRunId,
-  ])
-  return rows
 }

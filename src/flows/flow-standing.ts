@@ -21,6 +21,8 @@ export interface FlowStanding {
   begun: Set<string>
   counts: { completed: number; failed: number }
   planned: number
+  /** What goes through each pipeline, by its leaf. */
+  items: Map<string, NonNullable<Progress['items']>>
   /** Were under way when the pattern around them expired, and are to be stopped. */
   dropped: string[]
 }
@@ -39,6 +41,7 @@ export function standingOf(flow: ClaimedFlow, events: readonly FlowEvent[]): Flo
     begun: new Set(),
     counts: { completed: 0, failed: 0 },
     planned: plannedLeaves(flow.root),
+    items: new Map(),
     dropped: [],
   }
   const settled = new Map<string, LeafOutcome>()
@@ -73,8 +76,8 @@ export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutc
   const next = standing.machine.settle(task.id, outcome)
   // One that is tried again has not failed yet.
   const isRetried = next.some((each) => each.id === task.id)
-  if (outcome.status === 'completed') standing.counts.completed++
-  else if (!isRetried) standing.counts.failed++
+  if (outcome.status === 'completed') standing.counts.completed += weightOf(task)
+  else if (!isRetried) standing.counts.failed += weightOf(task)
   return next
 }
 
@@ -103,15 +106,28 @@ export const unbegun = ({ fresh, ready, pools, delayed }: FlowStanding): LeafTas
 export function progressOf(standing: FlowStanding, hasEnded: boolean): Progress {
   const { running, counts, planned, fresh, ready, pools, delayed } = standing
   const waiting = fresh.length + ready.length + pools.waitingCount() + delayed.size
-  const known = waiting + running.size + counts.completed + counts.failed
+  const underWay = [...running.values()].reduce((all, task) => all + weightOf(task), 0)
+  const known = waiting + underWay + counts.completed + counts.failed
   const total = Math.max(planned, known)
-  const rest = total - running.size - counts.completed - counts.failed
+  const rest = total - underWay - counts.completed - counts.failed
   return {
     total,
     pending: hasEnded ? 0 : rest,
-    running: running.size,
+    running: underWay,
     completed: counts.completed,
     failed: counts.failed,
     skipped: hasEnded ? rest : 0,
+    ...(standing.items.size > 0 ? { items: sumOf([...standing.items.values()]) } : {}),
   }
+}
+
+/** A pipeline counts as its stages. */
+const weightOf = (task: LeafTask): number => task.stream?.node.stages.length ?? 1
+
+function sumOf(all: readonly NonNullable<Progress['items']>[]): NonNullable<Progress['items']> {
+  const sum = { total: 0, completed: 0, failed: 0, skipped: 0 }
+  for (const each of all) {
+    for (const name of ['total', 'completed', 'failed', 'skipped'] as const) sum[name] += each[name]
+  }
+  return sum
 }

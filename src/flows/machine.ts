@@ -1,13 +1,13 @@
 // A flow run as a pure machine: told what became of its leaves, it answers which leaves are to be started, and in the end
 // how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
 // leaves gets the same machine: that is how a flow goes on after a crash.
-import type { Adaptive, FlowNode, ForkJoin, Leaf, MapReduce } from '../kernel/flow.ts'
+import type { Adaptive, FlowNode, ForkJoin, Leaf, MapReduce, Pipeline } from '../kernel/flow.ts'
 import { type Child, type Decision, failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
 import { adaptive } from './patterns/adaptive.ts'
 import { forkJoin, piece } from './patterns/fork-join.ts'
 import { hierarchical } from './patterns/hierarchical.ts'
 import { loop } from './patterns/loop.ts'
-import { mapReduce } from './patterns/map-reduce.ts'
+import { mapReduce, sourceLeaf } from './patterns/map-reduce.ts'
 import { parallel } from './patterns/parallel.ts'
 import { sequential } from './patterns/sequential.ts'
 import { render, type Scope } from './render.ts'
@@ -27,6 +27,8 @@ export interface LeafTask {
   attempt: number
   afterMs: number
   parentId: string | null
+  /** A pipeline, which is one leaf to the machine; `argument` is then the list of its items, or null for a function's. */
+  stream: { node: Pipeline; argumentOf: (stage: number, item: unknown) => unknown } | null
   /** The part of the flow whose workers do it, where it has some. */
   pool: { id: string; node: Adaptive | ForkJoin | MapReduce } | null
 }
@@ -132,10 +134,10 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
         timed.set(frame.id, frame)
         armed.push({ id: frame.id, ms: timeout + afterMs })
       }
-      return advance(frame, afterMs)
+      if (frame.node.type !== 'pipeline') return advance(frame, afterMs)
     }
     leaves.set(frame.id, frame)
-    return [taskOf(frame, afterMs)]
+    return [frame.node.type === 'pipeline' ? streamOf(frame, frame.node, afterMs) : taskOf(frame, afterMs)]
   }
 
   /** Asks the pattern until it waits or ends. */
@@ -192,6 +194,21 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       afterMs,
       parentId: frame.parent?.id ?? null,
       pool: poolAround(frame),
+      stream: null,
+    }
+  }
+
+  function streamOf(frame: Frame, node: Pipeline, afterMs: number): LeafTask {
+    const argumentOf = (stage: number, item: unknown): unknown => {
+      const leaf = node.stages[stage]
+      const given = leaf && 'agent' in leaf ? leaf.input : leaf?.args
+      return given === undefined ? item : render(given, { ...scopeOf(frame), item })
+    }
+    return {
+      ...{ id: frame.id, nodeId: node.id ?? null, leaf: { type: 'task', function: 'pipeline' } },
+      argument: sourceLeaf(node.source) ? null : render(node.source, scopeOf(frame)),
+      ...{ isEach: false, answer: null, attempt: frame.attempt, afterMs, parentId: frame.parent?.id ?? null },
+      ...{ pool: null, stream: { node, argumentOf } },
     }
   }
 }

@@ -6,7 +6,8 @@ import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import type { RunWorker } from '../runs/worker.ts'
 import { claimFlows, freeOrphanedFlows, freeStrayFlows } from './claim-flows.ts'
-import { executeFlow, type FlowDeps, type FlowMessage } from './execute-flow.ts'
+import { executeFlow } from './execute-flow.ts'
+import type { FlowDeps, FlowMessage } from './flow-session.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
 
 export interface FlowWorker {

@@ -21,6 +21,10 @@ export const progressSchema = z.strictObject({
   completed: z.int(),
   failed: z.int(),
   skipped: z.int(),
+  items: z
+    .strictObject({ total: z.int(), completed: z.int(), failed: z.int(), skipped: z.int() })
+    .optional()
+    .describe('What goes through the pipelines of the flow.'),
 })
 export type Progress = z.infer<typeof progressSchema>
 

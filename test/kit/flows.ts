@@ -52,6 +52,7 @@ export async function createTestFlows(
       drainMs: async () => options.drainMs ?? 30_000,
       cancelRuns: (projectId, runIds) => cancelRuns(runs, projectId, runIds),
       onReady: () => worker.onReady(),
+      bufferOf: async () => 100,
       isHalted: (projectId) => worker.isHalted(projectId),
     },
   })

@@ -1,0 +1,82 @@
+// A flow run in the hands of its owner: what the owner needs of the rest of the system, where the flow run stands, what
+// happens to it, and how it is written.
+import type { Pool } from '../db/pool.ts'
+import type { AppFunction } from '../kernel/app.ts'
+import type { FlowEvent } from '../kernel/flow-run.ts'
+import type { Log } from '../kernel/log.ts'
+import type { AgentWaits } from './agent-waits.ts'
+import type { ClaimedFlow } from './claim-flows.ts'
+import type { FlowChange, FlowJournal } from './flow-journal.ts'
+import type { FlowStanding } from './flow-standing.ts'
+import type { LeafOutcome, LeafTask } from './machine.ts'
+import type { Mailbox } from './mailbox.ts'
+import { type PipelineEvent, pipelineEventKinds } from './pipeline/pipeline-event.ts'
+
+export interface FlowDeps {
+  pool: Pool
+  journal: FlowJournal
+  log: Log
+  functions: ReadonlyMap<string, AppFunction>
+  /** Leaves under way in this process at most, all flows together. */
+  leafLimit: number
+  isHalted: (projectId: string) => boolean
+  /** Items between two stages of a pipeline that does not say. */
+  bufferOf: (projectId: string) => Promise<number>
+  /** How long leaves may take to end by themselves after a cancel. */
+  drainMs: (projectId: string) => Promise<number>
+  cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
+  /** Runs became ready: somebody may take them. */
+  onReady: () => void
+}
+
+export type FlowMessage =
+  | { type: 'settled'; task: LeafTask; outcome: LeafOutcome; startedAtMs: number }
+  | { type: 'due'; task: LeafTask }
+  /** An agent that is a leaf has ended, or the flow run was cancelled. */
+  | { type: 'news' }
+  | { type: 'expired'; node: string }
+  | { type: 'stop'; as: 'cancelled' | 'timed_out' }
+  /** Leaves had their time to end by themselves. */
+  | { type: 'drained' }
+  | { type: 'hand_back' }
+  | { type: 'lapse' }
+
+/** Somebody else owns the flow run now. */
+export class FlowLost extends Error {}
+
+export interface Session {
+  deps: FlowDeps
+  flow: ClaimedFlow
+  mailbox: Mailbox<FlowMessage>
+  after: (ms: number, message: FlowMessage) => void
+  stop: AbortController
+  /** Of the functions under way, by leaf. */
+  signals: Map<string, AbortController>
+  standing: FlowStanding
+  seenLeaves: number
+  /** Runs that pipelines wait for. */
+  waits: AgentWaits
+}
+
+/** Answers whether somebody has asked for the end. */
+export const append = (session: Session, events: readonly FlowEvent[], change: FlowChange): Promise<boolean> =>
+  write(session, events, change)
+
+export async function write(
+  { deps, flow }: Session,
+  events: readonly (FlowEvent | PipelineEvent)[],
+  change: FlowChange,
+): Promise<boolean> {
+  const answer = await deps.journal.append({ runId: flow.id, fence: flow.fence, events, change })
+  if (answer.status !== 'written') throw new FlowLost()
+  return answer.isCancelled === true
+}
+
+export async function readEvents(pool: Pool, flowRunId: string): Promise<FlowEvent[]> {
+  // What a pipeline has on record it reads by itself, page by page.
+  const { rows } = await pool.query<FlowEvent>(
+    'select kind, data from flow_events where run_id = $1 and not (kind = any($2)) order by seq',
+    [flowRunId, pipelineEventKinds],
+  )
+  return rows
+}
