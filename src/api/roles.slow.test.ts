@@ -253,6 +253,13 @@ const matrix: Row[] = [
     body: () => ({ name: 'new', root: flowRoot }),
     expect: [401, 403, 403, 201, 404, 404, 201],
   },
+  { route: 'GET /api/projects/:id/flow-templates', path: project('/flow-templates'), expect: readable },
+  {
+    route: 'POST /api/projects/:id/flows/recommend',
+    path: project('/flows/recommend'),
+    body: () => ({ workload: 'Sum up 100 documents.' }),
+    expect: readable,
+  },
   {
     route: 'POST /api/projects/:id/flows/validate',
     path: project('/flows/validate'),

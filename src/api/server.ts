@@ -26,6 +26,7 @@ import { addAgentRoutes } from './routes/agents.ts'
 import { addAuditRoutes } from './routes/audit.ts'
 import { addFlowEventRoutes } from './routes/flow-events.ts'
 import { addFlowRunRoutes } from './routes/flow-runs.ts'
+import { addFlowTemplateRoutes } from './routes/flow-templates.ts'
 import { addFlowTraceRoutes } from './routes/flow-traces.ts'
 import { addFlowRoutes } from './routes/flows.ts'
 import { addHookDeliveryRoutes } from './routes/hook-deliveries.ts'
@@ -182,6 +183,7 @@ function addRunParts(app: App, parts: RunParts): void {
   addHookRoutes(app, parts)
   addHookDeliveryRoutes(app, parts)
   addRunEventRoutes(app, { ...parts, track, stillAdmitted })
+  addFlowTemplateRoutes(app)
   addFlowRoutes(app, { ...parts, flows: services.flows })
   addFlowRunRoutes(app, { ...parts, flows: services.flows })
   addFlowTraceRoutes(app, parts)

@@ -3,6 +3,7 @@ import { createCheckNames } from '../api/check-names.ts'
 import type { RunServices } from '../api/run-services.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
+import type { Ask } from '../flows/built-in-functions.ts'
 import { createJournal } from '../journal/append.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import { createHub } from '../journal/hub.ts'
@@ -25,6 +26,7 @@ import { createToolRegistry } from '../tools/registry.ts'
 import { runTools } from '../tools/run-tools.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
 import { reactions } from '../triggers/reactions.ts'
+import { createAsk } from './ask-model.ts'
 import type { Config } from './config.ts'
 import { measureRuns } from './run-metrics.ts'
 
@@ -33,6 +35,8 @@ export interface StartedRuns {
   services: Omit<RunServices, 'flows'>
   worker: RunWorker
   app: LoadedApp | null
+  /** Asks a project's default model. */
+  ask: Ask
   stop(): Promise<void>
 }
 
@@ -102,6 +106,7 @@ export async function startRuns(parts: {
     services,
     worker,
     app,
+    ask: createAsk({ pool, resolveModel: (choice) => models.resolve(choice) }),
     stop: async () => {
       await worker.stop()
       await others.stop()

@@ -7,6 +7,7 @@ import { whileUnavailable } from '../db/patience.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { createEgress } from '../egress/egress.ts'
+import { createBuiltInFunctions } from '../flows/built-in-functions.ts'
 import { bindInstance } from '../identity/instance.ts'
 import { createSignInLink } from '../identity/sign-in-links.ts'
 import { ensureInstanceAdmin } from '../identity/users.ts'
@@ -88,7 +89,7 @@ async function startParts(
   const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
   shutdown.last('runs', () => runs.stop())
   const { role, concurrency } = config
-  const functions = runs.app?.functions ?? new Map()
+  const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ...(runs.app?.functions ?? [])])
   const { worker, services } = runs
   const flows = startFlows({ role, concurrency, pool, worker, runs: services, functions, log })
   shutdown.last('flows', () => flows.stop())

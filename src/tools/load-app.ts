@@ -37,6 +37,9 @@ export async function loadApp(path: string): Promise<LoadedApp> {
   }
 }
 
+/** These are ours. */
+const functionName = nameField.refine((name) => !name.startsWith('muster.'), 'must not begin with "muster."')
+
 const functionField = z.custom<AppFunction>((value) => typeof value === 'function', 'must be a function')
 const toolName = z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/, 'must be letters, digits, "_" and "-", at most 64')
 
@@ -50,7 +53,7 @@ const appTool = z.strictObject({
 })
 
 const appShape = z.strictObject({
-  functions: z.record(nameField, functionField).optional(),
+  functions: z.record(functionName, functionField).optional(),
   tools: z.record(toolName, appTool).optional(),
   agents: z.union([z.array(agentInput), z.record(nameField, agentInput.omit({ name: true }))]).optional(),
   flows: z.record(nameField, jsonObject).optional(),

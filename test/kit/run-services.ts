@@ -3,6 +3,7 @@ import { createCheckNames } from '../../src/api/check-names.ts'
 import type { RunServices } from '../../src/api/run-services.ts'
 import { startFlows } from '../../src/bin/flow-services.ts'
 import { createEgress } from '../../src/egress/egress.ts'
+import { createBuiltInFunctions } from '../../src/flows/built-in-functions.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import { createHub } from '../../src/journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../../src/journal/live-text.ts'
@@ -69,7 +70,10 @@ export async function createTestServices(
     pool,
     worker: worker ?? { ownerId: () => '', join: () => {}, onReady: () => {}, isHalted: () => false },
     runs: { journal, hub },
-    functions: new Map(Object.entries(functions)),
+    functions: new Map([
+      ...createBuiltInFunctions({ ask: async (_, prompt) => `Asked: ${prompt}` }),
+      ...Object.entries(functions),
+    ]),
     log,
   })
   let readyCount = 0

@@ -412,6 +412,8 @@ async function useFlows(project: string): Promise<void> {
   await muster.call(`POST ${path}/agents`, { body: { name: 'a leaf', model } })
   const root = { type: 'task', agent: 'a leaf', id: 'leaf', input: control }
   await ask(`POST ${path}/flows/validate`, { body: { root } })
+  await ask(`POST ${path}/flows/recommend`, { body: { workload: control } })
+  await ask(`GET ${path}/flow-templates`)
   const flow = (await ask<Made>(`POST ${path}/flows`, { body: { name: control, root } })).body.id
   await ask(`GET ${path}/flows`)
   await ask(`GET ${path}/flows/${flow}`)

@@ -7,6 +7,7 @@ import { cancelFlow } from '../../flows/cancel-flow.ts'
 import { getFlowRun, listFlowRuns, readFlowRow } from '../../flows/flow-runs.ts'
 import { getFlow, requireFlow } from '../../flows/flows.ts'
 import { startFlow } from '../../flows/start-flow.ts'
+import { findFlowTemplate } from '../../flows/templates/templates.ts'
 import { writeOutput, writeResults } from '../../flows/whole-output.ts'
 import { getSettings } from '../../identity/settings.ts'
 import { FLOW_CHANNEL, tellProcesses } from '../../journal/wake.ts'
@@ -29,6 +30,7 @@ const count = z.int().min(1).max(MOST_LEAVES)
 const startInput = z.strictObject({
   flow_id: idField.optional().describe('A stored flow; or give its tree as root.'),
   root: z.unknown().optional(),
+  template: z.string().max(100).optional().describe('The name of a template.'),
   input: z.unknown().optional(),
   timeout: durationField.min(1).optional().describe('Instead of the setting flow_timeout.'),
   workers: count.optional().describe('The most leaves under way at once.'),
@@ -168,11 +170,14 @@ async function start(
 ): Promise<string> {
   const { projectId, input, actor, flows } = given
   const { flow_id: flowId } = input
-  if ((flowId === undefined) === (input.root === undefined)) {
-    throw invalidRequest('Give either flow_id, a stored flow, or root, the tree itself.')
+  const ways = [flowId, input.root, input.template].filter((way) => way !== undefined)
+  if (ways.length !== 1) {
+    throw invalidRequest('Give one of flow_id, a stored flow, root, the tree itself, and template, the name of one.')
   }
   const flow = flowId === undefined ? null : await getFlow(tx, projectId, flowId)
-  const root = await requireFlow(tx, projectId, flow ? flow.root : input.root, flows.functions)
+  const template = input.template === undefined ? null : findFlowTemplate(input.template)
+  if (input.template !== undefined && !template) throw invalidRequest(`There is no template called ${input.template}.`)
+  const root = await requireFlow(tx, projectId, flow?.root ?? template?.root ?? input.root, flows.functions)
   const timeoutMs = input.timeout ?? (await getSettings(tx, projectId)).flow_timeout
   const run = { projectId, flowId: flow?.id ?? null, root, input: input.input ?? null, timeoutMs }
   const id = await startFlow(tx, { ...run, workers: input.workers ?? null }, actor)

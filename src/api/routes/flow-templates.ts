@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import { recommend } from '../../flows/recommend.ts'
+import { flowTemplates } from '../../flows/templates/templates.ts'
+import { jsonObject, pageOf } from '../../kernel/fields.ts'
+import type { App } from '../server.ts'
+import { answers, projectParams } from '../shapes.ts'
+
+const tags = ['Flows']
+const templateSchema = z.strictObject({
+  name: z.string(),
+  title: z.string(),
+  description: z.string(),
+  usage: z.string(),
+  pattern: z.string(),
+  example: z.strictObject({ input: z.unknown() }),
+  root: jsonObject,
+})
+const recommendationSchema = z.strictObject({
+  pattern: z.string(),
+  definition: jsonObject,
+  estimate: z.strictObject({ workers: z.int(), model_calls: z.int(), tokens: z.int(), duration: z.int() }),
+  reasoning: z.string(),
+})
+
+export function addFlowTemplateRoutes(app: App): void {
+  app.get(
+    '/api/projects/:id/flow-templates',
+    {
+      config: { access: 'viewer' },
+      schema: {
+        tags,
+        summary: 'Flows to begin with; they run as they are',
+        params: projectParams,
+        response: answers(200, pageOf(templateSchema)),
+      },
+    },
+    async () => ({
+      items: flowTemplates.map((template) => ({ ...template, root: { ...template.root } })),
+      next_cursor: null,
+    }),
+  )
+
+  app.post(
+    '/api/projects/:id/flows/recommend',
+    {
+      config: { access: 'viewer' },
+      schema: {
+        tags,
+        summary: 'Which pattern suits a workload, with a definition and an estimate',
+        params: projectParams,
+        body: z.strictObject({ workload: z.string().min(1).max(20_000).regex(/\S/, 'must not be blank') }),
+        response: answers(200, recommendationSchema),
+      },
+    },
+    async (request) => {
+      const { definition, ...recommended } = recommend({ workload: request.body.workload, templates: flowTemplates })
+      return { ...recommended, definition: { ...definition } }
+    },
+  )
+}
