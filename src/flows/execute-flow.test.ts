@@ -5,6 +5,7 @@ import { createScriptedModel } from '../../test/kit/scripted-model.ts'
 import { setHalted } from '../identity/projects.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { systemActor } from '../kernel/principal.ts'
+import { addWorkers } from './add-workers.ts'
 
 const calls: { name: string; key: string; attempt: number }[] = []
 let gate = Promise.withResolvers<void>()
@@ -232,6 +233,16 @@ test('a halted project begins no leaf; released, the flow goes on where it stood
   assert.ok(!calls.some((call) => call.name === 'after the halt'))
   await setHalted(flows.pool, flows.projectId, false, systemActor)
   assert.equal((await flows.ended(id)).output, 'after the halt')
+})
+
+test('workers that are added take leaves at once', async () => {
+  gate = Promise.withResolvers()
+  const id = await flows.startFlow(parallel(...Array.from({ length: 6 }, () => f('wait'))), { workers: 1 })
+  while ((await flows.read(id)).progress.running < 1) await new Promise(setImmediate)
+  await addWorkers(flows.pool, flows.projectId, id, { add: 3, usual: 50, actor: systemActor })
+  while ((await flows.read(id)).progress.running < 4) await new Promise(setImmediate)
+  gate.resolve()
+  assert.equal((await flows.ended(id)).status, 'completed')
 })
 
 async function cancelFlow(id: string): Promise<void> {

@@ -203,11 +203,12 @@ async function takeUpAgents(session: Session, events: FlowEvent[]): Promise<void
 
 async function checkAgents(session: Session, events: FlowEvent[]): Promise<void> {
   const { deps, flow, standing } = session
-  const { rows } = await deps.pool.query<{ ended_leaves: number; is_cancelled: boolean }>(
-    'select ended_leaves, cancel_requested_at is not null as is_cancelled from flow_runs where id = $1',
+  const { rows } = await deps.pool.query<{ ended_leaves: number; is_cancelled: boolean; workers: number | null }>(
+    'select ended_leaves, cancel_requested_at is not null as is_cancelled, workers from flow_runs where id = $1',
     [flow.id],
   )
   session.seenLeaves = rows[0]?.ended_leaves ?? session.seenLeaves
+  flow.workers = rows[0]?.workers ?? flow.workers
   if (rows[0]?.is_cancelled) session.mailbox.put({ type: 'stop', as: 'cancelled' })
   await session.waits.check()
   const agents = [...standing.running.values()].filter(isAgentTask)

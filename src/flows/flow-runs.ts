@@ -6,6 +6,7 @@ import { runNotFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import type { FlowRun, FlowRunStatus, Progress } from '../kernel/flow-run.ts'
 import { isId } from '../kernel/id.ts'
+import { etaOf } from './eta.ts'
 
 /** What is larger is not shown but told where to find. */
 const MOST_BYTES = 1_048_576
@@ -31,12 +32,14 @@ export interface FlowRunRow {
   completed_at: Date | null
   duration: number | null
   last_seq: number
+  /** By the database's clock. */
+  read_at: Date
 }
 
 // Stored values are compressed: one that is large even so need not be written out to be measured. Written out by the
 // database they have spaces that ours have not, hence twice the limit; the exact measure is taken of what passes.
 const columns = (mostBytes: number): string => `id, project_id, flow_id, status, input, error, progress, workers,
-  created_at, started_at, completed_at, duration, last_seq,
+  created_at, started_at, completed_at, duration, last_seq, muster.now() as read_at,
   ${isLarge('output', mostBytes)} as is_large, case when not ${isLarge('output', mostBytes)} then output end as output`
 const isLarge = (value: string, mostBytes: number): string =>
   `coalesce(case when pg_column_size(${value}) > ${2 * mostBytes} then true
@@ -133,7 +136,7 @@ function toFlowRun(row: FlowRunRow, results: Results | null, usualWorkers: numbe
     ...{ id, flow_id, status, input },
     output: isOutputCut ? { truncated: true, url } : row.output,
     results: results === null || isTooMuch(results) ? { truncated: true, url: `${url}?part=results` } : results,
-    ...{ error, progress, eta: null, workers: row.workers ?? usualWorkers },
+    ...{ error, progress, eta: etaOf(row)?.toISOString() ?? null, workers: row.workers ?? usualWorkers },
     created_at: row.created_at.toISOString(),
     started_at: row.started_at?.toISOString() ?? null,
     completed_at: row.completed_at?.toISOString() ?? null,
