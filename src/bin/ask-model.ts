@@ -25,7 +25,7 @@ export function createAsk({
           { role: 'system', content: SYSTEM },
           { role: 'user', content: [{ type: 'text', text: prompt }] },
         ],
-        ...{ tools: [], toolChoice: 'none', maxOutputTokens: MOST_TOKENS },
+        ...{ tools: [], toolChoice: 'auto', maxOutputTokens: MOST_TOKENS },
       },
       { signal, onText: () => {} },
     )
