@@ -60,6 +60,12 @@ const cases: Case[] = [
     ticks: ['2104-02-29T00:00'],
   },
   {
+    name: 'the first of March is not passed over for a day of the week after it',
+    cron: '0 0 1 * 0,4',
+    after: '2028-02-28T00:00',
+    ticks: ['2028-03-01T00:00', '2028-03-02T00:00', '2028-03-05T00:00'],
+  },
+  {
     name: 'either day field matches where both are restricted',
     cron: '0 0 13 * 5',
     after: '2026-02-01T00:00',

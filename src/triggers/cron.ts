@@ -12,7 +12,8 @@ const WINDOW_MS = 36 * 60 * MINUTE_MS
 const MOST_PARSED = 5_000
 
 interface Parsed {
-  pattern: Cron
+  /** One, or one for each day field where both are restricted: a day that either matches is one. */
+  patterns: readonly Cron[]
   isByElapsedTime: boolean
 }
 
@@ -20,7 +21,7 @@ const parsed = new Map<string, Parsed>()
 
 /** The first tick after that instant; null where none is due in the next 8 years. The cron must have been checked. */
 export function nextTick(cron: string, zone: string, after: Date): Date | null {
-  const { pattern, isByElapsedTime } = parse(cron)
+  const { patterns, isByElapsedTime } = parse(cron)
   const last = yearsAfter(after)
   let from = after.getTime()
   let offset = offsetAt(zone, from)
@@ -28,7 +29,7 @@ export function nextTick(cron: string, zone: string, after: Date): Date | null {
   let local = from + offset
   if (!isByElapsedTime) local = Math.max(local, endOfFirstPass(zone, from, offset) - 1)
   for (;;) {
-    const match = nextMatch(pattern, local)
+    const match = nextMatch(patterns, local)
     if (match === null || match - offset > last + WINDOW_MS) return null
     const tick = Math.max(from, match - offset)
     const end = from + WINDOW_MS
@@ -95,7 +96,10 @@ function endOfFirstPass(zone: string, instant: number, offset: number): number {
   return findTurn(zone, instant - WINDOW_MS, instant, earlier) + earlier
 }
 
-const nextMatch = (pattern: Cron, local: number): number | null => pattern.nextRun(new Date(local))?.getTime() ?? null
+function nextMatch(patterns: readonly Cron[], local: number): number | null {
+  const matches = patterns.flatMap((pattern) => pattern.nextRun(new Date(local))?.getTime() ?? [])
+  return matches.length === 0 ? null : Math.min(...matches)
+}
 
 function yearsAfter(instant: Date): number {
   const later = new Date(instant)
@@ -107,10 +111,19 @@ function parse(cron: string): Parsed {
   if (!known) {
     const fields = cronFields(cron)
     // Wall times are given as if they were UTC. An offset is seven times as fast as the zone of that name (measured).
-    const pattern = new Cron(fields.join(' '), { mode: '5-part', utcOffset: 0, paused: true })
-    known = { pattern, isByElapsedTime: fields[1]?.startsWith('*') === true }
+    const patterns = patternsOf(fields).map((text) => new Cron(text, { mode: '5-part', utcOffset: 0, paused: true }))
+    known = { patterns, isByElapsedTime: fields[1]?.startsWith('*') === true }
     if (parsed.size >= MOST_PARSED) parsed.clear()
     parsed.set(cron, known)
   }
   return known
+}
+
+/**
+ * Asked for both day fields at once, croner 11 looks for the day of the week up to the 31st of every month: in February it
+ * takes 2 March for the 31st and passes over 1 March, which the day of the month may have named.
+ */
+function patternsOf([minute, hour, day, month, weekday]: readonly string[]): string[] {
+  if (day === '*' || weekday === '*') return [`${minute} ${hour} ${day} ${month} ${weekday}`]
+  return [`${minute} ${hour} ${day} ${month} *`, `${minute} ${hour} * ${month} ${weekday}`]
 }
