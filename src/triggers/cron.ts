@@ -1,8 +1,8 @@
-// When a schedule is due. The library finds the next matching wall time; what a wall time means where clocks are changed
-// is decided here. A fixed hour that is skipped fires at the first instant after the gap, a doubled one the first time
-// only. An hour field that starts with `*` goes by elapsed time: it fires in both passes, and a gap adds nothing.
-import { Cron } from 'croner'
+// When a schedule is due. cron-matcher.ts finds the next wall time that matches; what a wall time means where clocks are
+// changed is decided here. A fixed hour that is skipped fires at the first instant after the gap, a doubled one the first
+// time only. An hour field that starts with `*` goes by elapsed time: it fires in both passes, and a gap adds nothing.
 import { cronFields } from './cron-fields.ts'
+import { type CronMatcher, createCronMatcher } from './cron-matcher.ts'
 import { findTurn, offsetAt } from './zone-offset.ts'
 
 const YEARS_AHEAD = 8
@@ -12,8 +12,7 @@ const WINDOW_MS = 36 * 60 * MINUTE_MS
 const MOST_PARSED = 5_000
 
 interface Parsed {
-  /** One, or one for each day field where both are restricted: a day that either matches is one. */
-  patterns: readonly Cron[]
+  nextMatch: CronMatcher
   isByElapsedTime: boolean
 }
 
@@ -21,7 +20,7 @@ const parsed = new Map<string, Parsed>()
 
 /** The first tick after that instant; null where none is due in the next 8 years. The cron must have been checked. */
 export function nextTick(cron: string, zone: string, after: Date): Date | null {
-  const { patterns, isByElapsedTime } = parse(cron)
+  const { nextMatch, isByElapsedTime } = parse(cron)
   const last = yearsAfter(after)
   let from = after.getTime()
   let offset = offsetAt(zone, from)
@@ -29,7 +28,7 @@ export function nextTick(cron: string, zone: string, after: Date): Date | null {
   let local = from + offset
   if (!isByElapsedTime) local = Math.max(local, endOfFirstPass(zone, from, offset) - 1)
   for (;;) {
-    const match = nextMatch(patterns, local)
+    const match = nextMatch(local)
     if (match === null || match - offset > last + WINDOW_MS) return null
     const tick = Math.max(from, match - offset)
     const end = from + WINDOW_MS
@@ -96,11 +95,6 @@ function endOfFirstPass(zone: string, instant: number, offset: number): number {
   return findTurn(zone, instant - WINDOW_MS, instant, earlier) + earlier
 }
 
-function nextMatch(patterns: readonly Cron[], local: number): number | null {
-  const matches = patterns.flatMap((pattern) => pattern.nextRun(new Date(local))?.getTime() ?? [])
-  return matches.length === 0 ? null : Math.min(...matches)
-}
-
 function yearsAfter(instant: Date): number {
   const later = new Date(instant)
   return later.setUTCFullYear(later.getUTCFullYear() + YEARS_AHEAD)
@@ -109,21 +103,10 @@ function yearsAfter(instant: Date): number {
 function parse(cron: string): Parsed {
   let known = parsed.get(cron)
   if (!known) {
-    const fields = cronFields(cron)
-    // Wall times are given as if they were UTC. An offset is seven times as fast as the zone of that name (measured).
-    const patterns = patternsOf(fields).map((text) => new Cron(text, { mode: '5-part', utcOffset: 0, paused: true }))
-    known = { patterns, isByElapsedTime: fields[1]?.startsWith('*') === true }
+    const [, hour] = cronFields(cron)
+    known = { nextMatch: createCronMatcher(cron), isByElapsedTime: hour?.startsWith('*') === true }
     if (parsed.size >= MOST_PARSED) parsed.clear()
     parsed.set(cron, known)
   }
   return known
-}
-
-/**
- * Asked for both day fields at once, croner 11 looks for the day of the week up to the 31st of every month: in February it
- * takes 2 March for the 31st and passes over 1 March, which the day of the month may have named.
- */
-function patternsOf([minute, hour, day, month, weekday]: readonly string[]): string[] {
-  if (day === '*' || weekday === '*') return [`${minute} ${hour} ${day} ${month} ${weekday}`]
-  return [`${minute} ${hour} ${day} ${month} *`, `${minute} ${hour} * ${month} ${weekday}`]
 }
