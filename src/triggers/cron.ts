@@ -1,7 +1,7 @@
 // When a schedule is due. cron-matcher.ts finds the next wall time that matches; what a wall time means where clocks are
 // changed is decided here. A fixed hour that is skipped fires at the first instant after the gap, a doubled one the first
 // time only. An hour field that starts with `*` goes by elapsed time: it fires in both passes, and a gap adds nothing.
-import { cronFields } from './cron-fields.ts'
+import { cronFields, cronProblem } from './cron-fields.ts'
 import { type CronMatcher, createCronMatcher } from './cron-matcher.ts'
 import { findTurn, offsetAt } from './zone-offset.ts'
 
@@ -18,7 +18,7 @@ interface Parsed {
 
 const parsed = new Map<string, Parsed>()
 
-/** The first tick after that instant; null where none is due in the next 8 years. The cron must have been checked. */
+/** The first tick after that instant; null where none is due in the next 8 years. Throws where it is no cron. */
 export function nextTick(cron: string, zone: string, after: Date): Date | null {
   const { nextMatch, isByElapsedTime } = parse(cron)
   const last = yearsAfter(after)
@@ -103,6 +103,8 @@ function yearsAfter(instant: Date): number {
 function parse(cron: string): Parsed {
   let known = parsed.get(cron)
   if (!known) {
+    const problem = cronProblem(cron)
+    if (problem !== null) throw new Error(problem)
     const [, hour] = cronFields(cron)
     known = { nextMatch: createCronMatcher(cron), isByElapsedTime: hour?.startsWith('*') === true }
     if (parsed.size >= MOST_PARSED) parsed.clear()
