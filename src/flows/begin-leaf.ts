@@ -1,7 +1,7 @@
 import type { AgentLeaf } from '../kernel/flow.ts'
 import { startAgentLeaf } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
-import { type Session, write } from './flow-session.ts'
+import { append, type Session } from './flow-session.ts'
 import { progressOf } from './flow-standing.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { PipelineEvent } from './pipeline/pipeline-event.ts'
@@ -45,8 +45,8 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
   const { pool, log, functions, onReady } = deps
   const buffer = await deps.bufferOf(flow.project_id)
   const { signal } = signalFor(session, task.id)
-  const append = async (events: PipelineEvent[]): Promise<void> => {
-    await write(session, events, { progress: progressOf(standing, false) })
+  const write = async (events: PipelineEvent[]): Promise<void> => {
+    await append(session, events, { progress: progressOf(standing, false) })
   }
   runStream({
     ...{
@@ -59,7 +59,7 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
       buffer,
       waits,
       signal,
-      append,
+      append: write,
       onReady,
     },
     onProgress: ({ items }) => void standing.items.set(task.id, items),

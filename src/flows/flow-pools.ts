@@ -40,7 +40,6 @@ export interface FlowPools {
   waitingCount(): number
   /** Pools that are overloaded and have switched because of it. */
   rebalance(): SwitchedTopology[]
-  switchTo(topology: Topology, reason: string): SwitchedTopology[]
   /** As it was when the flow was taken over. */
   restore(pool: string, topology: Topology): void
 }
@@ -102,7 +101,6 @@ export function createFlowPools(): FlowPools {
         const overload = pool.check()
         return overload?.to ? switched(id, pool, overload.to, overload.reason) : []
       }),
-    switchTo: (topology, reason) => [...pools].flatMap(([id, pool]) => switched(id, pool, topology, reason)),
     restore: (pool, topology) => void restored.set(pool, topology),
   }
 }

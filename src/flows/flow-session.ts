@@ -59,10 +59,7 @@ export interface Session {
 }
 
 /** Answers whether somebody has asked for the end. */
-export const append = (session: Session, events: readonly FlowEvent[], change: FlowChange): Promise<boolean> =>
-  write(session, events, change)
-
-export async function write(
+export async function append(
   { deps, flow }: Session,
   events: readonly (FlowEvent | PipelineEvent)[],
   change: FlowChange,

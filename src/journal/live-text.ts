@@ -22,6 +22,7 @@ export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => bo
   const texts = new Map<string, LiveText & { ancestors: readonly string[] }>()
   const unwritten = new Set<string>()
   let timer: NodeJS.Timeout | null = null
+  let isStopped = false
 
   return {
     add: (piece, ancestors) => {
@@ -30,9 +31,8 @@ export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => bo
       texts.set(piece.runId, isNew ? { ...piece, ancestors } : { ...known, text: known.text + piece.text })
       options.hub.publishText(piece.runId, piece)
       for (const ancestor of ancestors) options.hub.publishText(ancestor, piece)
-      if (!options.hasOthers()) return
       unwritten.add(piece.runId)
-      timer ??= setTimeout(write, WRITE_EVERY_MS)
+      if (!timer) wait()
     },
     soFar: (runId) => texts.get(runId) ?? null,
     soFarBelow: (runId) => [...texts.values()].filter((text) => text.ancestors.includes(runId)),
@@ -41,8 +41,20 @@ export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => bo
       unwritten.delete(runId)
     },
     stop: () => {
+      isStopped = true
       if (timer) clearTimeout(timer)
     },
+  }
+
+  function wait(): void {
+    timer = isStopped ? null : setTimeout(round, WRITE_EVERY_MS).unref()
+  }
+
+  /** Another process may join in mid-text: what it has not seen waits for it. */
+  async function round(): Promise<void> {
+    if (options.hasOthers()) await write()
+    if (unwritten.size > 0) wait()
+    else timer = null
   }
 
   async function write(): Promise<void> {
@@ -58,9 +70,9 @@ export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => bo
         [due.map((one) => one.runId), due.map((one) => one.step), due.map((one) => storable(one.text))],
       )
     } catch (error) {
-      options.log.debug({ err: error }, 'the text of steps under way could not be shared')
+      options.log.debug({ err: error }, 'the text of steps under way will be shared later')
+      for (const { runId } of due) if (texts.has(runId)) unwritten.add(runId)
     }
-    timer = unwritten.size > 0 ? setTimeout(write, WRITE_EVERY_MS) : null
   }
 }
 

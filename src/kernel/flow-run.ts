@@ -89,6 +89,5 @@ export type FlowEvent =
   | { kind: 'task.skipped'; data: { task_id: string } }
   /** The time of a pattern was up. */
   | { kind: 'node.expired'; data: { node: string } }
-  | { kind: 'flow.recovered'; data: { crashes: number } }
   | { kind: 'flow.completed' | 'flow.partial'; data: { output: unknown } }
   | { kind: 'flow.failed' | 'flow.cancelled' | 'flow.timed_out'; data: { error: string | null } }

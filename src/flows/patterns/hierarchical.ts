@@ -27,7 +27,7 @@ export const hierarchical: Pattern<Hierarchical> = (standing) => {
       standing,
       `review ${round}`,
       'queen_review',
-      () => reviewBrief(standing, round, work),
+      () => reviewBrief(standing, work),
       () => null,
     )
     if ('move' in review) return review.move
@@ -176,7 +176,7 @@ function planBrief({ node, render, children }: Standing<Hierarchical>, round: nu
   return `You lead a team. Break this goal down into subtasks with their dependencies, and say how many workers each needs.\n\nThe goal: ${asText(render(node.goal))}\n\nThe workers: ${node.workers.join(', ')}${problems}`
 }
 
-function reviewBrief({ node, render }: Standing<Hierarchical>, _round: number, { done, failures }: Work): string {
+function reviewBrief({ node, render }: Standing<Hierarchical>, { done, failures }: Work): string {
   const results = done.map(({ subtask, value }) => `${subtask.title}:\n${asText(value)}`).join('\n\n')
   const failed = failures.map(({ subtask, error }) => `${subtask.title}: ${error}`)
   const problems = failed.length > 0 ? `\n\nThese failed:\n${listed(failed)}` : ''

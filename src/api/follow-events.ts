@@ -1,0 +1,68 @@
+// What the streams of runs and of flow runs have in common: how a reader says where it stands, and how long it may read.
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { invalidRequest } from '../kernel/errors.ts'
+import type { Log } from '../kernel/log.ts'
+import { errorSchema } from './errors.ts'
+import type { TrackRequest } from './long-requests.ts'
+import type { RunServices } from './run-services.ts'
+import { type EventStream, openEventStream } from './sse.ts'
+import type { StillAdmitted } from './still-admitted.ts'
+
+export interface EventRoutes {
+  log: Log
+  track: TrackRequest
+  stillAdmitted: StillAdmitted
+  services: RunServices
+}
+
+/** A key that is revoked stops working within five seconds, here too. */
+const RECHECK_MS = 2_500
+
+export const eventHeaders = z.looseObject({
+  'last-event-id': z.string().optional().describe('The id of the last event that was seen; the next ones follow.'),
+})
+
+export const eventAnswers = (description: string) => ({
+  200: { description, content: { 'text/event-stream': { schema: z.string() } } },
+  default: errorSchema,
+})
+
+/** The seq after which a reader goes on. `hasEvent`: whether the journal has this one. */
+export async function startingPoint(
+  lastSeen: unknown,
+  { what, hasEnded, hasEvent }: { what: string; hasEnded: boolean; hasEvent: (seq: number) => Promise<boolean> },
+): Promise<number> {
+  if (lastSeen === undefined) return 0
+  if (typeof lastSeen !== 'string' || !/^\d{1,15}$/.test(lastSeen)) {
+    throw invalidRequest('Last-Event-ID must be the id of an event: a whole number.')
+  }
+  const seq = Number(lastSeen)
+  if (seq === 0 || (await hasEvent(seq))) return seq
+  if (hasEnded) throw invalidRequest(`Last-Event-ID: the ${what} has ended, and it has no event ${seq}.`)
+  // Nobody can have seen it yet, so nobody knows what was seen.
+  return 0
+}
+
+/** Shows until `show` is done, the reader goes, or may read no more. */
+export async function streamEvents(
+  { log, track, stillAdmitted, services }: EventRoutes,
+  { request, reply, run }: { request: FastifyRequest; reply: FastifyReply; run: { id: string; project_id: string } },
+  show: (stream: EventStream, signal: AbortSignal) => Promise<void>,
+): Promise<FastifyReply> {
+  const signal = track(reply)
+  const stream = openEventStream(reply, { signal, heartbeatMs: services.heartbeatMs })
+  const recheck = setInterval(async () => {
+    const isAdmitted = await stillAdmitted(request, run.project_id).catch(() => true)
+    if (!isAdmitted) stream.cut()
+  }, services.recheckMs ?? RECHECK_MS)
+  reply.raw.once('close', () => clearInterval(recheck))
+  try {
+    if (request.method !== 'HEAD') await show(stream, signal)
+    stream.end()
+  } catch (error) {
+    log.warn({ request_id: request.id, run_id: run.id, err: error }, 'a stream was cut; its reader may come back')
+    stream.cut()
+  }
+  return reply
+}
