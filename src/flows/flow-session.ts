@@ -2,12 +2,13 @@
 // happens to it, and how it is written.
 import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
+import { fault } from '../kernel/fault.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import type { Log } from '../kernel/log.ts'
 import type { AgentWaits } from './agent-waits.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import type { FlowChange, FlowJournal } from './flow-journal.ts'
-import type { FlowStanding } from './flow-standing.ts'
+import type { FlowStanding, RecordedEvent } from './flow-standing.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 import { type PipelineEvent, pipelineEventKinds } from './pipeline/pipeline-event.ts'
@@ -35,6 +36,8 @@ export type FlowMessage =
   /** An agent that is a leaf has ended, or the flow run was cancelled. */
   | { type: 'news' }
   | { type: 'expired'; node: string }
+  /** A leaf that is watched may be slow by now. */
+  | { type: 'watch'; taskId: string }
   | { type: 'stop'; as: 'cancelled' | 'timed_out' }
   /** Leaves had their time to end by themselves. */
   | { type: 'drained' }
@@ -66,13 +69,17 @@ export async function append(
 ): Promise<boolean> {
   const answer = await deps.journal.append({ runId: flow.id, fence: flow.fence, events, change })
   if (answer.status !== 'written') throw new FlowLost()
+  if (events.some(isDone)) await fault('flow.mid')
   return answer.isCancelled === true
 }
 
-export async function readEvents(pool: Pool, flowRunId: string): Promise<FlowEvent[]> {
+/** A unit of resume has ended: whatever dies now, it is not done again. */
+const isDone = ({ kind }: { kind: string }): boolean => kind === 'task.completed' || kind === 'items.completed'
+
+export async function readEvents(pool: Pool, flowRunId: string): Promise<RecordedEvent[]> {
   // What a pipeline has on record it reads by itself, page by page.
-  const { rows } = await pool.query<FlowEvent>(
-    'select kind, data from flow_events where run_id = $1 and not (kind = any($2)) order by seq',
+  const { rows } = await pool.query<RecordedEvent>(
+    'select kind, data, at from flow_events where run_id = $1 and not (kind = any($2)) order by seq',
     [flowRunId, pipelineEventKinds],
   )
   return rows

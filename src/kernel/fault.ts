@@ -16,6 +16,7 @@ export const faultPoints = [
   'cancel.mid',
   'approval.after_decision_before_apply',
   'final.after_commit',
+  'flow.mid',
 ] as const
 
 export type FaultPoint = (typeof faultPoints)[number]

@@ -23,6 +23,9 @@ export const runPoints = [
 /** In reactions.test.ts. */
 export const changePoints = ['approval.after_decision_before_apply'] as const satisfies readonly FaultPoint[]
 
+/** In flow-crash.test.ts. */
+export const flowPoints = ['flow.mid'] as const satisfies readonly FaultPoint[]
+
 export type ChangePoint = (typeof changePoints)[number]
 export type ServerPoint = (typeof serverPoints)[number]
 export type RunPoint = (typeof runPoints)[number]
