@@ -7,7 +7,7 @@ import { createAgentWaits } from './agent-waits.ts'
 import { begin, isAgentTask } from './begin-leaf.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import { append, type FlowDeps, FlowLost, type FlowMessage, readEvents, type Session } from './flow-session.ts'
-import { expire, type FlowStanding, nameOf, progressOf, settle, standingOf, unbegun } from './flow-standing.ts'
+import { expire, type FlowStanding, nameOf, progressOf, settle, slow, standingOf, unbegun } from './flow-standing.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 
@@ -33,6 +33,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       after,
       stop,
       signals: new Map<string, AbortController>(),
+      watching: new Map<string, number>(),
       standing: standingOf(flow, events),
       seenLeaves: flow.ended_leaves,
       waits: createAgentWaits(deps.pool),
@@ -70,6 +71,7 @@ async function conduct(session: Session): Promise<void> {
     const isHalted = deps.isHalted(flow.project_id)
     const starts = stopping || isHalted ? [] : takeStartable(session)
     for (const start of starts) if (!standing.begun.has(nameOf(start.task))) events.push(begunEvent(standing, start))
+    events.push(...untold(standing))
     for (const data of standing.pools.rebalance()) events.push({ kind: 'topology.switched', data })
     const isCancelled =
       events.length > 0 && (await append(session, events.splice(0), { progress: progressOf(standing, false) }))
@@ -81,8 +83,10 @@ async function conduct(session: Session): Promise<void> {
     } else {
       for (const { task } of starts) await begin(session, task)
     }
+    await stopDropped(session)
+    setWatches(session)
     if (isHalted && !stopping && isIdle(session)) return park(session, HALTED_FOR_MS)
-    if (isParkable(session) && !stopping) return park(session)
+    if (isParkable(session) && !stopping) return park(session, nextWatchMs(session))
     for (const message of await mailbox.take()) {
       switch (message.type) {
         case 'lapse':
@@ -97,7 +101,10 @@ async function conduct(session: Session): Promise<void> {
           standing.fresh.push({ ...message.task, afterMs: 0 })
           break
         case 'expired':
-          await expireNode(session, events, message.node)
+          expireNode(session, events, message.node)
+          break
+        case 'watch':
+          checkWatched(session, events, message.taskId)
           break
         case 'news':
           await checkAgents(session, events)
@@ -138,13 +145,15 @@ function takeStartable({ deps, flow, standing, after }: Session): Start[] {
 }
 
 function begunEvent(standing: FlowStanding, { task, worker, handover }: Start): FlowEvent {
-  standing.begun.add(nameOf(task))
+  standing.begun.set(nameOf(task), Date.now())
   const name = task.nodeId ?? ('agent' in task.leaf ? task.leaf.agent : task.leaf.function)
-  const taken = {
+  const more = {
+    ...('agent' in task.leaf ? { agent: task.leaf.agent } : {}),
+    ...(task.after.length > 0 ? { after: [...task.after] } : {}),
     ...(worker === null ? {} : { worker }),
     ...(handover ? { handover: { from: handover.from, to: handover.to } } : {}),
   }
-  return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt, ...taken } }
+  return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt, ...more } }
 }
 
 function take(
@@ -155,36 +164,85 @@ function take(
   startedAtMs: number,
 ): void {
   if (!standing.running.has(task.id)) return
-  const shared = {
-    task_id: task.id,
-    node_id: task.nodeId,
-    attempt: task.attempt,
-    started_at: new Date(startedAtMs).toISOString(),
-    duration: Math.max(0, Date.now() - startedAtMs),
-  }
+  const shared = recordOf(task, startedAtMs)
   events.push(
     outcome.status === 'completed'
       ? { kind: 'task.completed', data: { ...shared, result: outcome.value } }
       : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
   )
   standing.pools.done(task, shared.duration, outcome.status === 'completed')
-  standing.fresh.push(...settle(standing, task, outcome))
+  standing.fresh.push(...settle(standing, task, { ...outcome, tookMs: shared.duration }))
+  events.push(...untold(standing))
 }
 
-async function expireNode(
-  { standing, flow, deps, signals }: Session,
-  events: FlowEvent[],
-  node: string,
-): Promise<void> {
-  const running = new Map(standing.running)
+const recordOf = (task: LeafTask, startedAtMs: number) => ({
+  task_id: task.id,
+  node_id: task.nodeId,
+  attempt: task.attempt,
+  started_at: new Date(startedAtMs).toISOString(),
+  duration: Math.max(0, Date.now() - startedAtMs),
+})
+
+function expireNode({ standing }: Session, events: FlowEvent[], node: string): void {
+  const before = standing.dropped.length
   const next = expire(standing, node)
-  const dropped = standing.dropped.splice(0).flatMap((id) => running.get(id) ?? [])
-  if (next.length === 0 && dropped.length === 0 && !standing.machine.outcome()) return
+  if (next.length === 0 && standing.dropped.length === before && !standing.machine.outcome()) return
   standing.fresh.push(...next)
-  events.push({ kind: 'node.expired', data: { node } })
-  for (const task of dropped) signals.get(task.id)?.abort()
-  const runIds = dropped.filter(isAgentTask).flatMap((task) => runIdsOf(flow.id, task))
+  events.push({ kind: 'node.expired', data: { node } }, ...untold(standing))
+}
+
+/** What the journal has to say of leaves that nobody waits for any more. */
+function untold(standing: FlowStanding): FlowEvent[] {
+  return standing.dropped
+    .filter((entry) => !entry.isTold)
+    .map((entry): FlowEvent => {
+      entry.isTold = true
+      const { task, as } = entry
+      const begunAtMs = standing.begun.get(nameOf(task))
+      if (as === 'skipped' || begunAtMs === undefined) return { kind: 'task.skipped', data: { task_id: task.id } }
+      return { kind: 'task.failed', data: { ...recordOf(task, begunAtMs), error: 'The time of its part was up.' } }
+    })
+}
+
+/** After the journal knows: who takes the flow over would wait for them otherwise. */
+async function stopDropped({ standing, flow, deps, signals }: Session): Promise<void> {
+  const dropped = standing.dropped.splice(0).map(({ task }) => task)
+  for (const { id } of dropped) signals.get(id)?.abort()
+  const begun = dropped.filter((task) => isAgentTask(task) && standing.begun.has(nameOf(task)))
+  const runIds = begun.flatMap((task) => runIdsOf(flow.id, task))
   if (runIds.length > 0) await deps.cancelRuns(flow.project_id, runIds)
+}
+
+/** When the leaves that are watched will be slow. */
+function watchesOf({ standing }: Session): { taskId: string; inMs: number }[] {
+  return [...standing.machine.watched()].flatMap(([taskId, ms]) => {
+    const task = standing.running.get(taskId)
+    const begunAtMs = task && standing.begun.get(nameOf(task))
+    return begunAtMs === undefined ? [] : [{ taskId, inMs: Math.max(0, begunAtMs + ms - Date.now()) }]
+  })
+}
+
+function setWatches(session: Session): void {
+  for (const { taskId, inMs } of watchesOf(session)) {
+    const dueAtMs = Date.now() + inMs
+    // One timer is enough unless it must ring earlier; one that rings early is set anew.
+    if ((session.watching.get(taskId) ?? Number.POSITIVE_INFINITY) <= dueAtMs + 1) continue
+    session.watching.set(taskId, dueAtMs)
+    session.after(inMs, { type: 'watch', taskId })
+  }
+}
+
+const nextWatchMs = (session: Session): number => Math.min(...watchesOf(session).map(({ inMs }) => inMs))
+
+function checkWatched(session: Session, events: FlowEvent[], taskId: string): void {
+  const { standing } = session
+  session.watching.delete(taskId)
+  const task = standing.running.get(taskId)
+  const isDue = watchesOf(session).some((watch) => watch.taskId === taskId && watch.inMs === 0)
+  if (!task || !isDue) return
+  const runningFor = Date.now() - (standing.begun.get(nameOf(task)) ?? Date.now())
+  events.push({ kind: 'task.slow', data: { task_id: taskId, running_for: runningFor } })
+  standing.fresh.push(...slow(standing, taskId))
 }
 
 /** Agents that an earlier owner had started are under way, or have ended since. */
@@ -213,7 +271,7 @@ async function checkAgents(session: Session, events: FlowEvent[]): Promise<void>
   await session.waits.check()
   const agents = [...standing.running.values()].filter(isAgentTask)
   for (const { task, outcome } of await settledAgents(deps.pool, flow.id, agents)) {
-    take(session, events, task, outcome, Date.now())
+    take(session, events, task, outcome, standing.begun.get(nameOf(task)) ?? Date.now())
   }
 }
 

@@ -56,6 +56,8 @@ export interface Session {
   /** Of the functions under way, by leaf. */
   signals: Map<string, AbortController>
   standing: FlowStanding
+  /** When to look at leaves that may be slow then. */
+  watching: Map<string, number>
   seenLeaves: number
   /** Runs that pipelines wait for. */
   waits: AgentWaits

@@ -17,20 +17,22 @@ export interface FlowStanding {
   delayed: Map<string, LeafTask>
   /** Under way, by id. */
   running: Map<string, LeafTask>
-  /** Told in the journal to have begun, by id and attempt. */
-  begun: Set<string>
-  counts: { completed: number; failed: number }
+  /** When the journal was told that it began, by id and attempt. */
+  begun: Map<string, number>
+  counts: { completed: number; failed: number; skipped: number }
   planned: number
   /** What goes through each pipeline, by its leaf. */
   items: Map<string, NonNullable<Progress['items']>>
-  /** Were under way when the pattern around them expired, and are to be stopped. */
-  dropped: string[]
+  /** Nobody waits for them any more: they are to be told of, and stopped where they are under way. */
+  dropped: { task: LeafTask; as: 'failed' | 'skipped'; isTold: boolean }[]
 }
+
+export type RecordedEvent = FlowEvent & { at: Date }
 
 export const nameOf = ({ id, attempt }: Pick<LeafTask, 'id' | 'attempt'>): string => `${attempt} ${id}`
 
 /** Rebuilt from what the journal says became of the leaves. */
-export function standingOf(flow: ClaimedFlow, events: readonly FlowEvent[]): FlowStanding {
+export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]): FlowStanding {
   const standing: FlowStanding = {
     machine: createMachine(flow.root, flow.input),
     fresh: [],
@@ -38,36 +40,67 @@ export function standingOf(flow: ClaimedFlow, events: readonly FlowEvent[]): Flo
     pools: createFlowPools(),
     delayed: new Map(),
     running: new Map(),
-    begun: new Set(),
-    counts: { completed: 0, failed: 0 },
+    begun: new Map(),
+    counts: { completed: 0, failed: 0, skipped: 0 },
     planned: plannedLeaves(flow.root),
     items: new Map(),
     dropped: [],
   }
-  const settled = new Map<string, LeafOutcome>()
-  const expired: string[] = []
-  for (const { kind, data } of events) {
-    if (kind === 'node.expired') expired.push(data.node)
-    if (kind === 'topology.switched') standing.pools.restore(data.pool, data.to)
-    if (kind === 'task.started') standing.begun.add(nameOf({ id: data.task_id, attempt: data.attempt }))
-    if (kind === 'task.completed')
-      settled.set(`${data.attempt} ${data.task_id}`, { status: 'completed', value: data.result })
-    if (kind === 'task.failed') settled.set(`${data.attempt} ${data.task_id}`, { status: 'failed', error: data.error })
-  }
-  replay(standing, standing.machine.begin(), settled)
-  // What was on record within it has been settled by now; the rest was dropped when it expired.
-  for (const node of expired) replay(standing, expire(standing, node), settled)
+  replay(standing, events)
   return standing
 }
 
-/** Leaves that are on record are settled at once, and so are those that follow from them. */
-function replay(standing: FlowStanding, tasks: readonly LeafTask[], settled: ReadonlyMap<string, LeafOutcome>): void {
-  const queue = [...tasks]
-  for (let task = queue.shift(); task; task = queue.shift()) {
-    const known = settled.get(nameOf(task))
-    if (known) queue.push(...settle(standing, task, known))
-    else standing.fresh.push(task)
+/** What is on record happens again, in the order in which it happened. */
+function replay(standing: FlowStanding, events: readonly RecordedEvent[]): void {
+  const open = new Map<string, LeafTask>()
+  const add = (tasks: readonly LeafTask[]): void => {
+    for (const task of tasks) open.set(task.id, task)
+    for (const { task } of standing.dropped) open.delete(task.id)
   }
+  add(standing.machine.begin())
+  for (const { kind, data, at } of events) {
+    switch (kind) {
+      case 'task.started':
+        standing.begun.set(nameOf({ id: data.task_id, attempt: data.attempt }), at.getTime())
+        break
+      case 'task.completed':
+      case 'task.failed': {
+        const task = open.get(data.task_id)
+        if (!task) noteTold(standing, data.task_id)
+        if (task?.attempt !== data.attempt) break
+        open.delete(data.task_id)
+        add(settle(standing, task, outcomeOf(kind, data)))
+        break
+      }
+      case 'task.skipped':
+        noteTold(standing, data.task_id)
+        break
+      case 'task.slow':
+        add(slow(standing, data.task_id))
+        break
+      case 'node.expired':
+        add(expire(standing, data.node))
+        break
+      case 'topology.switched':
+        standing.pools.restore(data.pool, data.to)
+        break
+    }
+  }
+  standing.fresh = [...open.values()]
+}
+
+function noteTold({ dropped }: FlowStanding, taskId: string): void {
+  for (const entry of dropped) if (entry.task.id === taskId) entry.isTold = true
+}
+
+function outcomeOf(
+  kind: 'task.completed' | 'task.failed',
+  data: { result?: unknown; error?: string; duration: number },
+): LeafOutcome {
+  const tookMs = data.duration
+  return kind === 'task.completed'
+    ? { status: 'completed', value: data.result, tookMs }
+    : { status: 'failed', error: data.error ?? '', tookMs }
 }
 
 /** Answers the leaves that may start because of it. */
@@ -78,21 +111,37 @@ export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutc
   const isRetried = next.some((each) => each.id === task.id)
   if (outcome.status === 'completed') standing.counts.completed += weightOf(task)
   else if (!isRetried) standing.counts.failed += weightOf(task)
+  noteDropped(standing, 'skipped')
   return next
 }
 
-/** Answers the leaves that may start because of it. What was under way within it is dropped; the caller stops it. */
+/** The same for one that is under way still, although it was expected to be done. */
+export function slow(standing: FlowStanding, taskId: string): LeafTask[] {
+  const next = standing.machine.slow(taskId)
+  noteDropped(standing, 'skipped')
+  return next
+}
+
+/** The same for a part of the flow whose time is up. */
 export function expire(standing: FlowStanding, node: string): LeafTask[] {
   const next = standing.machine.expire(node)
-  const dropped = new Set(standing.machine.dropped())
+  noteDropped(standing, 'failed')
+  return next
+}
+
+/** What nobody waits for any more waits and runs no more; what was under way is left for the caller to stop. */
+function noteDropped(standing: FlowStanding, as: 'failed' | 'skipped'): void {
+  const dropped = new Map(standing.machine.dropped().map((task) => [task.id, task]))
+  if (dropped.size === 0) return
   standing.fresh = standing.fresh.filter((task) => !dropped.has(task.id))
   standing.ready = standing.ready.filter((task) => !dropped.has(task.id))
-  standing.pools.remove(dropped)
-  for (const id of dropped) {
-    if (standing.running.delete(id)) standing.dropped.push(id)
-    standing.counts.failed++
+  standing.pools.remove(new Set(dropped.keys()))
+  for (const [id, task] of dropped) {
+    standing.delayed.delete(id)
+    standing.running.delete(id)
+    standing.counts[as] += weightOf(task)
+    standing.dropped.push({ task, as, isTold: false })
   }
-  return next
 }
 
 /** Known, and not begun. */
@@ -107,16 +156,16 @@ export function progressOf(standing: FlowStanding, hasEnded: boolean): Progress 
   const { running, counts, planned, fresh, ready, pools, delayed } = standing
   const waiting = fresh.length + ready.length + pools.waitingCount() + delayed.size
   const underWay = [...running.values()].reduce((all, task) => all + weightOf(task), 0)
-  const known = waiting + underWay + counts.completed + counts.failed
-  const total = Math.max(planned, known)
-  const rest = total - underWay - counts.completed - counts.failed
+  const settled = counts.completed + counts.failed + counts.skipped
+  const total = Math.max(planned, waiting + underWay + settled)
+  const rest = total - underWay - settled
   return {
     total,
     pending: hasEnded ? 0 : rest,
     running: underWay,
     completed: counts.completed,
     failed: counts.failed,
-    skipped: hasEnded ? rest : 0,
+    skipped: counts.skipped + (hasEnded ? rest : 0),
     ...(standing.items.size > 0 ? { items: sumOf([...standing.items.values()]) } : {}),
   }
 }

@@ -23,6 +23,8 @@ export interface LeafTask {
   argument: unknown
   isEach: boolean
   answer: Decision | null
+  /** The leaves whose results it was given, where the shape of the flow does not say. */
+  after: readonly string[]
   /** From 1. */
   attempt: number
   afterMs: number
@@ -42,12 +44,18 @@ export interface Machine {
   /** The time of a pattern is up: it has failed, with everything in it. Ignored where it has ended. */
   expire(id: string): LeafTask[]
   /** Leaves that nobody waits for any more, since this was asked last. */
-  dropped(): string[]
+  dropped(): LeafTask[]
+  /** Leaves of which it must be told when they are slow: under way still, so long after they began. */
+  watched(): ReadonlyMap<string, number>
+  /** Ignored where it has ended. */
+  slow(taskId: string): LeafTask[]
   /** Null while leaves are under way. */
   outcome(): Outcome | null
 }
 
-export type LeafOutcome = { status: 'completed'; value: unknown } | { status: 'failed'; error: string }
+export type LeafOutcome =
+  | { status: 'completed'; value: unknown; tookMs?: number }
+  | { status: 'failed'; error: string; tookMs?: number }
 
 interface Frame {
   id: string
@@ -58,10 +66,13 @@ interface Frame {
   item: unknown
   each: readonly unknown[] | undefined
   answer: Decision | null
+  after: readonly string[]
   /** Which iteration of each loop around it, and which attempt of each pattern that is tried again, from the outside. */
   lives: readonly string[]
   attempt: number
   children: Map<string, Outcome | null>
+  nodes: Map<string, MachineNode>
+  slow: Set<string>
   open: number
 }
 
@@ -83,7 +94,8 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   /** Patterns under way that have a time of their own. */
   const timed = new Map<string, Frame>()
   let armed: { id: string; ms: number }[] = []
-  let dropped: string[] = []
+  let dropped: LeafTask[] = []
+  const watched = new Map<string, number>()
   const results: Record<string, unknown> = {}
   let outcome: Outcome | null = null
 
@@ -96,6 +108,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       const frame = leaves.get(taskId)
       if (!frame || outcome) return []
       leaves.delete(taskId)
+      watched.delete(taskId)
       return end(frame, settled.status === 'failed' ? failed(settled.error) : { ...settled, error: null })
     },
     armed: () => {
@@ -114,6 +127,14 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       dropped = []
       return taken
     },
+    watched: () => watched,
+    slow: (taskId) => {
+      const frame = leaves.get(taskId)
+      watched.delete(taskId)
+      if (!frame?.parent || outcome) return []
+      frame.parent.slow.add(frame.key)
+      return advance(frame.parent)
+    },
     outcome: () => outcome,
   }
 
@@ -122,7 +143,8 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     for (const [id, leaf] of leaves) {
       if (!isWithin(leaf, within)) continue
       leaves.delete(id)
-      dropped.push(id)
+      watched.delete(id)
+      dropped.push(taskFor(leaf))
     }
     for (const [id, frame] of timed) if (frame !== within && isWithin(frame, within)) timed.delete(id)
   }
@@ -137,21 +159,49 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       if (frame.node.type !== 'pipeline') return advance(frame, afterMs)
     }
     leaves.set(frame.id, frame)
-    return [frame.node.type === 'pipeline' ? streamOf(frame, frame.node, afterMs) : taskOf(frame, afterMs)]
+    return [taskFor(frame, afterMs)]
+  }
+
+  function taskFor(frame: Frame, afterMs = 0): LeafTask {
+    return frame.node.type === 'pipeline' ? streamOf(frame, frame.node, afterMs) : taskOf(frame, afterMs)
   }
 
   /** Asks the pattern until it waits or ends. */
   function advance(frame: Frame, afterMs = 0): LeafTask[] {
     const pattern = patterns[frame.node.type]
     if (!pattern) return end(frame, failed(`This server does not know the pattern ${frame.node.type}.`))
-    const { node, previous, children, open } = frame
-    const move = pattern({ node, previous, children, open, render: (value) => render(value, scopeOf(frame)) })
+    const { node, previous, children, nodes, open, slow } = frame
+    const rendering = (value: unknown): unknown => render(value, scopeOf(frame))
+    const move = pattern({ node, previous, children, nodes, open, slow, render: rendering })
     if (move === 'wait') return []
     if ('end' in move) return end(frame, move.end)
+    for (const key of move.drop ?? []) giveUp(frame, key)
     const started = move.start.map((child) => frameOf(child, frame, livesOf(frame, child.key)))
-    for (const child of started) frame.children.set(child.key, null)
+    for (const child of started) {
+      frame.children.set(child.key, null)
+      frame.nodes.set(child.key, child.node)
+    }
     frame.open += started.length
-    return started.flatMap((child) => start(child, afterMs))
+    const tasks = started.flatMap((child) => start(child, afterMs))
+    for (const { key, ms } of move.watch ?? []) watch(frame, key, ms)
+    return tasks
+  }
+
+  function leafUnder(parent: Frame, key: string): Frame | undefined {
+    return leaves.get(`${parent.id}/${key}`)
+  }
+
+  function watch(parent: Frame, key: string, ms: number): void {
+    const leaf = leafUnder(parent, key)
+    if (leaf) watched.set(leaf.id, ms)
+  }
+
+  function giveUp(parent: Frame, key: string): void {
+    const leaf = leafUnder(parent, key)
+    if (!leaf) return
+    drop(leaf)
+    parent.children.set(key, failed('It was given up for something else.'))
+    parent.open--
   }
 
   function end(frame: Frame, ended: Outcome): LeafTask[] {
@@ -190,6 +240,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       argument: frame.each ? frame.each.map(argumentFor) : argumentFor(frame.item),
       isEach: frame.each !== undefined,
       answer: frame.answer,
+      after: frame.after.map((key) => `${frame.parent?.id}/${key}`),
       attempt: frame.attempt,
       afterMs,
       parentId: frame.parent?.id ?? null,
@@ -207,7 +258,14 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     return {
       ...{ id: frame.id, nodeId: node.id ?? null, leaf: { type: 'task', function: 'pipeline' } },
       argument: sourceLeaf(node.source) ? null : render(node.source, scopeOf(frame)),
-      ...{ isEach: false, answer: null, attempt: frame.attempt, afterMs, parentId: frame.parent?.id ?? null },
+      ...{
+        isEach: false,
+        answer: null,
+        after: [],
+        attempt: frame.attempt,
+        afterMs,
+        parentId: frame.parent?.id ?? null,
+      },
       ...{ pool: null, stream: { node, argumentOf } },
     }
   }
@@ -228,7 +286,7 @@ function isWithin(frame: Frame, outer: Frame): boolean {
 }
 
 function frameOf(child: Child, parent: Frame | null, lives: readonly string[]): Frame {
-  const { key, node, previous, item, each, answer = null } = child
+  const { key, node, previous, item, each, answer = null, after = [] } = child
   const name = parent === null || isOwn(parent.node, key) ? nameIn(node) : undefined
   return {
     // Where nobody gave it a name, or the name stands for many, the way to it is one.
@@ -240,12 +298,19 @@ function frameOf(child: Child, parent: Frame | null, lives: readonly string[]): 
     item,
     each,
     answer,
+    after,
     lives,
     attempt: 1,
-    children: new Map(),
-    open: 0,
+    ...unbegun(),
   }
 }
+
+const unbegun = (): Pick<Frame, 'children' | 'nodes' | 'slow' | 'open'> => ({
+  children: new Map(),
+  nodes: new Map(),
+  slow: new Set(),
+  open: 0,
+})
 
 const nameIn = (node: MachineNode): string | undefined => ('id' in node ? node.id : undefined)
 
@@ -268,5 +333,5 @@ function again(frame: Frame): Frame {
   const id = isFirst ? frame.id : frame.id.slice(0, -`~${frame.attempt}`.length)
   const lives = isFirst ? frame.lives : frame.lives.slice(0, -1)
   const life = `~${attempt}`
-  return { ...frame, attempt, id: `${id}${life}`, lives: [...lives, life], children: new Map(), open: 0 }
+  return { ...frame, attempt, id: `${id}${life}`, lives: [...lives, life], ...unbegun() }
 }

@@ -4,7 +4,7 @@ import type { FlowNode, ForkJoin, Leaf, Work } from '../kernel/flow.ts'
 
 /** How a node ended. Partial: some of it failed, or is not good enough, and there is a value all the same. */
 export type Outcome =
-  | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[] }
+  | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[]; tookMs?: number }
   | { status: 'failed'; value: unknown; error: string }
 
 /** A part of a problem: nobody writes it, the fork makes it. */
@@ -29,6 +29,8 @@ export interface Child {
   each?: readonly unknown[]
   /** An agent is asked for a decision: its answer is JSON of this shape, under this name. */
   answer?: Decision
+  /** The siblings whose results it was given, where the shape of the node does not say. */
+  after?: readonly string[]
 }
 
 export interface Decision {
@@ -42,15 +44,27 @@ export interface Standing<Node extends MachineNode> {
   previous: unknown
   /** Those that were started, in that order; null while one is under way. */
   children: ReadonlyMap<string, Outcome | null>
+  /** What each of them is. */
+  nodes: ReadonlyMap<string, MachineNode>
   /** How many are under way. */
   open: number
+  /** Those that were watched and took longer. */
+  slow: ReadonlySet<string>
   /** Fills the templates in a value of the node. */
   render(value: unknown): unknown
 }
 
-export type Move = { start: readonly Child[] } | { end: Outcome } | 'wait'
+export interface Start {
+  start: readonly Child[]
+  /** Children under way that nobody waits for any more. */
+  drop?: readonly string[]
+  /** Children that are leaves: the pattern is asked again when one is still under way so long after it began. */
+  watch?: readonly { key: string; ms: number }[]
+}
 
-/** Asked when the node begins and whenever one of its children has ended. */
+export type Move = Start | { end: Outcome } | 'wait'
+
+/** Asked when the node begins, and whenever one of its children has ended or is slow. */
 export type Pattern<Node extends MachineNode> = (standing: Standing<Node>) => Move
 
 export const completed = (value: unknown): Outcome => ({ status: 'completed', value, error: null })

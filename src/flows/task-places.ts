@@ -144,6 +144,8 @@ function firstOfItsKind(key: string): string {
 }
 
 const MAP_TURNS = ['items', 'map', 'partition', 'reduce']
+/** She plans, they work and she oversees it, she reviews; then the next round. */
+const QUEEN_TURNS: Readonly<Record<string, number | undefined>> = { plan: 0, review: 2 }
 const PIECE_TURNS: Readonly<Record<string, number | undefined>> = {
   should_split: 0,
   split: 1,
@@ -166,6 +168,8 @@ function turnOf(node: FlowNode, key: string): number {
       return MAP_TURNS.indexOf(word)
     case 'fork_join':
       return PIECE_TURNS[key] ?? 2
+    case 'hierarchical':
+      return 3 * Number(number) + (QUEEN_TURNS[word] ?? 1)
     default:
       return 0
   }

@@ -61,6 +61,8 @@ export function tasksOf({ root, hasEnded, events, usage }: Recorded): TaskRecord
   const places = createPlaces(root)
   const tasks = new Map<string, TaskRecord>()
   const begunAt = new Map<string, Date>()
+  /** What a task waited for, where the tree does not say. */
+  const told = new Map<string, string[]>()
   const taskOf = (id: string, name: string): TaskRecord => {
     const known = tasks.get(id)
     if (known) return known
@@ -75,6 +77,12 @@ export function tasksOf({ root, hasEnded, events, usage }: Recorded): TaskRecord
   for (const { kind, data, at } of events) {
     if (typeof data.task_id !== 'string' || !kind.startsWith('task.')) continue
     const task = taskOf(data.task_id, typeof data.name === 'string' ? data.name : data.task_id)
+    if (typeof data.agent === 'string') {
+      task.kind = 'agent'
+      task.worker ??= data.agent
+    }
+    if (typeof data.worker === 'string') task.worker = data.worker
+    if (Array.isArray(data.after)) told.set(task.id, data.after.map(String))
     tell(task, kind, data, at, begunAt)
   }
   for (const { id, name } of places.planned()) {
@@ -82,7 +90,7 @@ export function tasksOf({ root, hasEnded, events, usage }: Recorded): TaskRecord
   }
   const all = [...tasks.values()]
   const dependencies = dependenciesOf(all, places.placeOf)
-  for (const task of all) task.depends_on = dependencies.get(task.id) ?? []
+  for (const task of all) task.depends_on = told.get(task.id) ?? dependencies.get(task.id) ?? []
   return all
 }
 

@@ -55,6 +55,10 @@ export type FlowEvent =
         task_id: string
         name: string
         attempt: number
+        /** The agent whose run it is. */
+        agent?: string
+        /** The tasks it waited for, where the tree does not say. */
+        after?: string[]
         worker?: string
         /** Taken from the queue of another worker. */
         handover?: { from: string; to: string }
@@ -87,6 +91,10 @@ export type FlowEvent =
       }
     }
   | { kind: 'task.skipped'; data: { task_id: string } }
+  /** Under way far longer than was expected of it. */
+  | { kind: 'task.slow'; data: { task_id: string; running_for: number } }
+  /** People were told that it takes too long. Nothing follows from it. */
+  | { kind: 'alert'; data: { alert_id: string; kind: 'slow'; suspected_cause: string } }
   /** The time of a pattern was up. */
   | { kind: 'node.expired'; data: { node: string } }
   | { kind: 'flow.completed' | 'flow.partial'; data: { output: unknown } }

@@ -44,17 +44,18 @@ test('Queen planning phase: she is asked for a plan under its name, with the goa
   assert.match(String(asked[0]?.argument), /ann, bob, cyd/)
 })
 
-test('Queen delegation: subtasks go to the workers in turn, each when what it depends on is done', () => {
+test('Queen delegation: subtasks go to the workers that have least to do, each when what it depends on is done', () => {
   const subtasks = [subtask('report', ['scan', 'audit']), subtask('scan'), subtask('audit')]
   const { made, outcome } = play({ queen: [plan(...subtasks), accept] })
   assert.deepEqual(
     made.map((task) => [task.id, agentOf(task)]),
     [
-      ['root/do 1 scan 0', 'bob'],
-      ['root/do 1 audit 0', 'cyd'],
-      ['root/do 1 report 0', 'ann'],
+      ['root/do 1 scan 0', 'ann'],
+      ['root/do 1 audit 0', 'bob'],
+      ['root/do 1 report 0', 'cyd'],
     ],
   )
+  assert.deepEqual(made[2]?.after, ['root/do 1 scan 0', 'root/do 1 audit 0'])
   assert.match(String(made[2]?.argument), /Title of scan:\nresult of do 1 scan 0/)
   assert.deepEqual(outcome, { status: 'completed', value: 'All is well.', error: null })
 })
@@ -117,3 +118,118 @@ test('a plan that can be carried out has no problem', () => {
   assert.equal(planProblem([subtask('a'), subtask('b', ['a']), subtask('c', ['a', 'b'])]), null)
   assert.match(planProblem([subtask('a', ['a'])]) ?? '', /wait for each other: a/)
 })
+
+/** A plan under way: what was started, by key, and what is watched. */
+function begin(...subtasks: Subtask[]) {
+  const machine = createMachine(root, 'the code')
+  const open = new Map<string, LeafTask>()
+  const add = (tasks: readonly LeafTask[]): void => {
+    for (const task of tasks) open.set(task.id.slice('root/'.length), task)
+    for (const task of machine.dropped()) open.delete(task.id.slice('root/'.length))
+  }
+  const settle = (key: string, value: string, tookMs = 100): void => {
+    open.delete(key)
+    add(machine.settle(`root/${key}`, { status: 'completed', value, tookMs }))
+  }
+  add(machine.begin())
+  settle('plan 1', plan(...subtasks))
+  return {
+    ...{ machine, open, settle },
+    slow: (key: string) => add(machine.slow(`root/${key}`)),
+    watched: () => Object.fromEntries([...machine.watched()].map(([id, ms]) => [id.slice('root/'.length), ms])),
+  }
+}
+const adjust = (decision: Record<string, unknown>): string => JSON.stringify(decision)
+const three = [subtask('a'), subtask('b'), subtask('c')]
+
+test('a worker that was fast gets the next subtask, even where others have as little to do', () => {
+  const { open, settle } = begin(...three, subtask('d', ['a', 'b', 'c']), subtask('e', ['a', 'b', 'c']))
+  settle('do 1 a 0', 'done', 900)
+  settle('do 1 b 0', 'done', 100)
+  settle('do 1 c 0', 'done', 150)
+  const agents = ['d', 'e'].map((id) => agentOf(open.get(`do 1 ${id} 0`) ?? assert.fail(`${id} was not started`)))
+  assert.deepEqual(agents, ['bob', 'cyd'])
+})
+
+test('a subtask is watched once two peers are done, for ten times their median; until then for what the plan expects', () => {
+  const { settle, watched } = begin({ ...subtask('a'), expected: 50 }, subtask('b'), subtask('c'))
+  assert.deepEqual(watched(), { 'do 1 a 0': 500 })
+  settle('do 1 b 0', 'done', 100)
+  assert.deepEqual(watched(), { 'do 1 a 0': 500 })
+  settle('do 1 c 0', 'done', 300)
+  assert.deepEqual(watched(), { 'do 1 a 0': 2_000 })
+  settle('do 1 a 0', 'done')
+  assert.deepEqual(watched(), {})
+})
+
+test('Queen oversight and adjustment: of a slow subtask she is asked once, and may split it into others', () => {
+  const { machine, open, settle, slow } = begin(...three, subtask('d', ['c']))
+  settle('do 1 a 0', 'A')
+  settle('do 1 b 0', 'B')
+  slow('do 1 c 0')
+  const asked = open.get('adjust 1 c') ?? assert.fail('she was not asked')
+  assert.deepEqual([agentOf(asked), asked.answer?.name], ['queen', 'queen_adjust'])
+  assert.match(String(asked.argument), /Title of c/)
+  settle('adjust 1 c', adjust({ action: 'split', subtasks: [subtask('x'), subtask('y', ['x'])] }))
+  assert.deepEqual([...open.keys()], ['part 1 c 0'], 'the slow run was given up')
+  assert.deepEqual(machine.settle('root/do 1 c 0', { status: 'completed', value: 'too late' }), [])
+  settle('part 1 c 0', 'X')
+  assert.match(String(open.get('part 1 c 1')?.argument), /x:\nX/)
+  settle('part 1 c 1', 'Y')
+  assert.match(String(open.get('do 1 d 0')?.argument), /Title of c:\n\["X","Y"\]/)
+  settle('do 1 d 0', 'D')
+  settle('review 1', accept)
+  assert.equal(machine.outcome()?.status, 'completed')
+})
+
+test('she may give a slow subtask more workers: they get its brief, and the results are a list', () => {
+  const { machine, open, settle, slow } = begin(...three)
+  settle('do 1 a 0', 'A')
+  settle('do 1 b 0', 'B')
+  slow('do 1 c 0')
+  settle('adjust 1 c', adjust({ action: 'more_workers', workers: 2 }))
+  assert.deepEqual([...open.keys()], ['do 1 c 0', 'do 1 c 1', 'do 1 c 2'])
+  assert.match(String(open.get('do 1 c 2')?.argument), /You are worker 3 of 3/)
+  for (const place of [0, 1, 2]) settle(`do 1 c ${place}`, `C${place}`)
+  assert.match(String(open.get('review 1')?.argument), /\["C0","C1","C2"\]/)
+  settle('review 1', accept)
+  assert.equal(machine.outcome()?.status, 'completed')
+})
+
+for (const [what, answer] of Object.entries({
+  'wait is an answer': adjust({ action: 'wait' }),
+  'what does not fit changes nothing': 'Hm, I do not know.',
+  'a split that cannot be carried out changes nothing': adjust({ action: 'split', subtasks: [subtask('x', ['x'])] }),
+})) {
+  test(`${what}: the subtask goes on, and she is not asked again`, () => {
+    const { machine, open, settle, slow } = begin(...three)
+    settle('do 1 a 0', 'A')
+    settle('do 1 b 0', 'B')
+    slow('do 1 c 0')
+    settle('adjust 1 c', answer)
+    assert.deepEqual([...open.keys()], ['do 1 c 0'])
+    slow('do 1 c 0')
+    assert.deepEqual([...open.keys()], ['do 1 c 0'])
+    settle('do 1 c 0', 'C')
+    settle('review 1', accept)
+    assert.equal(machine.outcome()?.status, 'completed')
+  })
+}
+
+for (const decision of [
+  { action: 'split', subtasks: [subtask('x')] },
+  { action: 'more_workers', workers: 3 },
+]) {
+  test(`a subtask that is done before she has answered is not touched by her answer: ${decision.action}`, () => {
+    const { machine, open, settle, slow } = begin(...three)
+    settle('do 1 a 0', 'A')
+    settle('do 1 b 0', 'B')
+    slow('do 1 c 0')
+    settle('do 1 c 0', 'C')
+    assert.deepEqual([...open.keys()], ['adjust 1 c'])
+    settle('adjust 1 c', adjust(decision))
+    assert.deepEqual([...open.keys()], ['review 1'])
+    settle('review 1', accept)
+    assert.equal(machine.outcome()?.status, 'completed')
+  })
+}

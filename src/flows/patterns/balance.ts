@@ -1,0 +1,59 @@
+import type { Hierarchical } from '../../kernel/flow.ts'
+import type { Standing } from '../pattern.ts'
+
+/** Which worker gets the next run: the one that is expected to be done with it first. */
+export interface Balancer {
+  /** Another than `not`, where there is another. */
+  choose(not: string | null): string
+  /** Whose this child is. */
+  agentOf(key: string): string | null
+}
+
+interface Load {
+  agent: string
+  /** How often the team names it: it may work that often at once. */
+  places: number
+  open: number
+  given: number
+  took: number[]
+}
+
+/** Weighs what each worker has under way and how fast it was. Whoever was never measured counts as average. */
+export function createBalancer({ node, nodes, children }: Standing<Hierarchical>): Balancer {
+  const loads = new Map<string, Load>()
+  for (const agent of node.workers) {
+    const load = loads.get(agent) ?? { agent, places: 0, open: 0, given: 0, took: [] }
+    loads.set(agent, { ...load, places: load.places + 1 })
+  }
+  const agentOf = (key: string): string | null => {
+    const child = nodes.get(key)
+    return child && 'agent' in child ? child.agent : null
+  }
+  for (const [key, outcome] of children) {
+    const load = /^(do|part) /.test(key) ? loads.get(agentOf(key) ?? '') : undefined
+    if (!load) continue
+    load.given++
+    if (outcome === null) load.open++
+    else if (outcome.status !== 'failed' && outcome.tookMs !== undefined) load.took.push(outcome.tookMs)
+  }
+  const overall = averageOf([...loads.values()].flatMap(({ took }) => took)) ?? 1
+  const cost = ({ open, places, took }: Load): number => (Math.floor(open / places) + 1) * (averageOf(took) ?? overall)
+
+  return {
+    agentOf,
+    choose: (not) => {
+      const all = [...loads.values()]
+      const others = all.filter(({ agent }) => agent !== not)
+      const [best] = (others.length > 0 ? others : all).toSorted(
+        (one, other) => cost(one) - cost(other) || one.given / one.places - other.given / other.places,
+      )
+      if (!best) return ''
+      best.open++
+      best.given++
+      return best.agent
+    },
+  }
+}
+
+const averageOf = (values: readonly number[]): number | null =>
+  values.length === 0 ? null : Math.max(1, values.reduce((sum, value) => sum + value, 0) / values.length)

@@ -1,0 +1,218 @@
+// A queen's plan in the hands of her workers: subtasks in the order of their dependencies, each by as many workers as
+// planned. A worker that fails is replaced once; of a subtask that takes far too long the queen is asked what to do.
+import { decisionOf, planProblem, readDecision, type Subtask } from '../../kernel/decision.ts'
+import type { Hierarchical } from '../../kernel/flow.ts'
+import type { Child, Move, Outcome, Standing, Start } from '../pattern.ts'
+import { createBalancer } from './balance.ts'
+
+export interface Work {
+  done: { subtask: Subtask; value: unknown }[]
+  failures: { subtask: Subtask; error: string }[]
+}
+
+/** Still to be done, or done: with a value, or failed for good. */
+type State = 'open' | { value: unknown } | { error: string }
+
+/** What a subtask is given of others, and by which runs. */
+interface Given {
+  context: string
+  after: readonly string[]
+}
+
+/** So many times what was expected is slow. */
+const SLOW = 10
+const FEWEST_PEERS = 2
+
+export function carryOut(
+  standing: Standing<Hierarchical>,
+  round: number,
+  subtasks: readonly Subtask[],
+): { move: Move } | Work {
+  const { children } = standing
+  const move = { start: [] as Child[], drop: [] as string[], watch: [] as NonNullable<Start['watch']>[number][] }
+  const balancer = createBalancer(standing)
+  const work: Work = { done: [], failures: [] }
+  const states = new Map<string, State>()
+  /** The runs that gave what a subtask gave. */
+  const sources = new Map<string, string[]>()
+
+  for (const subtask of inOrder(subtasks)) {
+    const state = stateOf(subtask)
+    states.set(subtask.id, state)
+    if (state === 'open') continue
+    if ('error' in state) work.failures.push({ subtask, error: state.error })
+    else work.done.push({ subtask, value: state.value })
+  }
+  if (move.start.length > 0 || move.drop.length > 0) return { move }
+  if (work.done.length + work.failures.length === subtasks.length) return work
+  return { move: move.watch.length > 0 ? move : 'wait' }
+
+  function stateOf(subtask: Subtask): State {
+    const needs = subtask.depends_on.map((id) => ({ id, state: states.get(id) ?? 'open' }))
+    if (needs.some(({ state }) => state === 'open')) return 'open'
+    if (needs.some(({ state }) => state !== 'open' && 'error' in state)) return { error: 'What it depends on failed.' }
+    const titleOf = (id: string): string => subtasks.find((each) => each.id === id)?.title ?? id
+    const brief = `${subtask.title}\n\n${subtask.description}`
+    const context = needs.map(({ id, state }) => `\n\n${titleOf(id)}:\n${asText(valueIn(state))}`).join('')
+    const after = subtask.depends_on.flatMap((id) => sources.get(id) ?? [])
+    const parts = splitOf(subtask)
+    const isSplit = parts?.some((_, place) => children.has(partKey(subtask, place)))
+    const given = { context, after }
+    return parts && isSplit ? partsOf(subtask, parts, given) : runsOf(subtask, brief, given)
+  }
+
+  /** All runs with the same brief. */
+  function runsOf(subtask: Subtask, brief: string, given: Given): State {
+    const adjusted = adjustmentOf(subtask)
+    const planned = Array.from({ length: subtask.workers }, (_, place) => runKey(subtask.id, place))
+    const open = planned.flatMap((key) => [key, `${key} again`]).filter((key) => children.get(key) === null)
+    const parts = adjusted?.action === 'split' && open.length > 0 ? splitOf(subtask) : null
+    if (parts) {
+      move.drop.push(...open)
+      return partsOf(subtask, parts, given)
+    }
+    // What is done before she has answered needs nobody more.
+    const isJoined = open.length > 0 || children.has(runKey(subtask.id, subtask.workers))
+    const joining = adjusted?.action === 'more_workers' && isJoined ? (adjusted.workers ?? 1) : 0
+    const workers = subtask.workers + joining
+    const results = Array.from({ length: workers }, (_, place) => {
+      const share = workers > 1 ? `\n\nYou are worker ${place + 1} of ${workers} with this brief.` : ''
+      return resultOf(subtask, runKey(subtask.id, place), `${brief}${share}${given.context}`, given.after)
+    })
+    if (results.some((result) => result === null)) {
+      if (adjusted === null) oversee(subtask, open, planned, brief)
+      return 'open'
+    }
+    // She is still thinking about it.
+    return adjusted === undefined ? 'open' : together(results, workers > 1)
+  }
+
+  /** What stands in the place of a subtask that was split: its parts in the order of their own dependencies. */
+  function partsOf(subtask: Subtask, parts: readonly Subtask[], { context, after }: Given): State {
+    const known = new Map<string, State>()
+    for (const part of inOrder(parts)) {
+      const needs = part.depends_on.map((id) => known.get(id) ?? 'open')
+      const key = partKey(subtask, parts.indexOf(part))
+      if (needs.includes('open')) known.set(part.id, 'open')
+      else if (needs.some((need) => need !== 'open' && 'error' in need)) {
+        known.set(part.id, { error: 'What it depends on failed.' })
+      } else {
+        const given = part.depends_on.map((id) => `\n\n${id}:\n${asText(valueIn(known.get(id)))}`).join('')
+        const result = resultOf(subtask, key, `${part.title}\n\n${part.description}${given}${context}`, after)
+        known.set(part.id, result === null ? 'open' : stateFrom(result))
+      }
+    }
+    const states = parts.map((part) => known.get(part.id) ?? 'open')
+    if (states.includes('open')) return 'open'
+    const failure = states.find((state) => state !== 'open' && 'error' in state)
+    return failure ?? { value: states.map(valueIn) }
+  }
+
+  /** What became of a run; one that fails is given to another, once. Null while one is under way. */
+  function resultOf(subtask: Subtask, key: string, item: string, after: readonly string[]): Outcome | null {
+    for (const attempt of [key, `${key} again`]) {
+      const known = children.get(attempt)
+      if (known === undefined) {
+        const agent = balancer.choose(attempt === key ? null : balancer.agentOf(key))
+        const node = { type: 'task', agent, input: '{{item}}' } as const
+        move.start.push({ key: attempt, node, previous: standing.previous, item, after })
+        return null
+      }
+      if (known?.status === 'failed' && attempt === key) continue
+      if (known) sources.set(subtask.id, [...(sources.get(subtask.id) ?? []), attempt])
+      return known
+    }
+    return null
+  }
+
+  /** Watches runs under way, and asks the queen about the first of a subtask that is slow. */
+  function oversee(subtask: Subtask, open: readonly string[], planned: readonly string[], brief: string): void {
+    const limit = slowAfter(subtask)
+    if (!open.some((key) => standing.slow.has(key))) {
+      if (limit === null) return
+      const started = move.start.map((child) => child.key).filter((key) => planned.includes(key.replace(/ again$/, '')))
+      move.watch.push(...[...open, ...started].map((key) => ({ key, ms: limit })))
+      return
+    }
+    const item = `A subtask of your plan takes far longer than the others${limit === null ? '' : `: more than ${limit} ms`}. Say whether to wait, to split it into smaller subtasks that replace it, or to give it more workers.\n\n${brief}`
+    const node = { type: 'task', agent: standing.node.queen, input: '{{item}}' } as const
+    move.start.push({
+      ...{ key: adjustKey(subtask), node, previous: standing.previous, item },
+      answer: decisionOf('queen_adjust'),
+    })
+  }
+
+  /** By those of this round that are done; where too few are, by what the plan expects. */
+  function slowAfter(subtask: Subtask): number | null {
+    const took = [...children].flatMap(([key, outcome]) =>
+      /^(do|part) /.test(key) && outcome?.status === 'completed' && outcome.tookMs !== undefined
+        ? [outcome.tookMs]
+        : [],
+    )
+    if (took.length >= FEWEST_PEERS) return Math.max(1, SLOW * medianOf(took))
+    return subtask.expected === undefined ? null : SLOW * subtask.expected
+  }
+
+  /** Null: she was not asked. Undefined: she has not answered. One that does not fit changes nothing. */
+  function adjustmentOf(subtask: Subtask) {
+    const answer = children.get(adjustKey(subtask))
+    if (answer === undefined) return null
+    if (answer === null) return undefined
+    const read = readDecision('queen_adjust', answer.value)
+    return read.ok ? read.decision : ({ action: 'wait' } as const)
+  }
+
+  function splitOf(subtask: Subtask): Subtask[] | null {
+    const adjusted = adjustmentOf(subtask)
+    const parts = adjusted && 'subtasks' in adjusted ? (adjusted.subtasks ?? []) : []
+    return parts.length > 0 && planProblem(parts) === null ? parts : null
+  }
+
+  function runKey(id: string, place: number): string {
+    return `do ${round} ${id} ${place}`
+  }
+
+  function partKey(subtask: Subtask, place: number): string {
+    return `part ${round} ${subtask.id} ${place}`
+  }
+
+  function adjustKey(subtask: Subtask): string {
+    return `adjust ${round} ${subtask.id}`
+  }
+}
+
+function together(results: readonly (Outcome | null)[], isList: boolean): State {
+  const failure = results.find((result) => result?.status === 'failed')
+  if (failure) return stateFrom(failure)
+  const values = results.map((result) => result?.value)
+  return { value: isList ? values : values[0] }
+}
+
+const stateFrom = (outcome: Outcome): State =>
+  outcome.status === 'failed' ? { error: outcome.error } : { value: outcome.value }
+
+const valueIn = (state: State | undefined): unknown =>
+  state !== undefined && state !== 'open' && 'value' in state ? state.value : null
+
+export const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Those that others depend on come first; a plan has no cycles. */
+function inOrder(subtasks: readonly Subtask[]): Subtask[] {
+  const ordered: Subtask[] = []
+  const placed = new Set<string>()
+  while (ordered.length < subtasks.length) {
+    for (const subtask of subtasks) {
+      if (placed.has(subtask.id) || !subtask.depends_on.every((id) => placed.has(id))) continue
+      placed.add(subtask.id)
+      ordered.push(subtask)
+    }
+  }
+  return ordered
+}
+
+function medianOf(values: readonly number[]): number {
+  const sorted = values.toSorted((one, other) => one - other)
+  const middle = sorted.length >> 1
+  const upper = sorted[middle] ?? 0
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
+}
