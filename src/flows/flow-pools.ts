@@ -1,6 +1,7 @@
 // Parts of a flow that have workers of their own: their leaves are dealt to these workers, and taken by them as the
-// topology says.
+// topology says. What is here is lost with the process; what the journal and the flow run's row say brings it back.
 import type { Adaptive, ForkJoin, MapReduce, Topology } from '../kernel/flow.ts'
+import type { FlowEvent } from '../kernel/flow-run.ts'
 import type { LeafTask } from './machine.ts'
 import { workerNames } from './validate.ts'
 import { createWorkPool, type WorkPool } from './work-pool.ts'
@@ -18,14 +19,7 @@ export interface Taken {
   handover: { from: string; to: string } | null
 }
 
-export interface SwitchedTopology {
-  pool: string
-  from: Topology
-  to: Topology
-  reason: string
-  moved: number
-  switch_ms: number
-}
+export type SwitchedTopology = Extract<FlowEvent, { kind: 'topology.switched' }>['data']
 
 export interface FlowPools {
   /** It may start as soon as a worker takes it. */
@@ -38,78 +32,160 @@ export interface FlowPools {
   /** Those that wait for a worker. */
   waiting(): LeafTask[]
   waitingCount(): number
+  /** Somebody wants this topology. Where that is new, also in what is under way; else only in what begins from now on. */
+  want(topology: Topology, isNew: boolean): void
+  /** What was switched because somebody wanted it, since this was asked last. */
+  switched(): SwitchedTopology[]
   /** Pools that are overloaded and have switched because of it. */
   rebalance(): SwitchedTopology[]
   /** As it was when the flow was taken over. */
   restore(pool: string, topology: Topology): void
+  /** Who was at which leaf when the flow was taken over. */
+  recall(events: readonly FlowEvent[]): void
+  /** A leaf that went on meanwhile: its worker is not free. */
+  resume(task: LeafTask): void
 }
 
+interface Entry {
+  id: string
+  node: PoolNode
+  pool: WorkPool<LeafTask>
+  /** Dealt together before anybody takes: one by one, each would ask about all workers. */
+  arrived: LeafTask[]
+}
+
+const ASKED_FOR = 'It was asked for.'
 const now = (): number => performance.timeOrigin + performance.now()
 
 export function createFlowPools(): FlowPools {
-  const pools = new Map<string, WorkPool<LeafTask>>()
+  const entries = new Map<string, Entry>()
+  /** Those with leaves that wait, the one whose turn it is first. */
+  const busy = new Set<Entry>()
   const restored = new Map<string, Topology>()
-  const workerOf = new Map<string, { pool: WorkPool<LeafTask>; worker: string }>()
+  const recalled = new Map<string, string>()
+  const workerOf = new Map<string, { entry: Entry; worker: string }>()
   const waiting = new Map<string, LeafTask>()
-  const poolOf = ({ id, node }: PoolOf): WorkPool<LeafTask> => {
-    const known = pools.get(id)
-    if (known) return known
-    const made = createWorkPool<LeafTask>({ ...settingsOf(node, restored.get(id)), now })
-    pools.set(id, made)
-    return made
-  }
+  /** Where another topology is wanted, from when what has arrived is dealt. */
+  const due = new Map<Entry, Topology>()
+  let wanted: Topology | null = null
+  let told: SwitchedTopology[] = []
 
   return {
     add: (pool, task) => {
+      const entry = entryOf(pool)
       waiting.set(task.id, task)
-      poolOf(pool).add([task])
+      entry.arrived.push(task)
+      busy.add(entry)
     },
     take: (room) => {
+      dealArrived()
       const taken: Taken[] = []
-      if (waiting.size === 0) return taken
-      for (const pool of pools.values()) {
-        for (const { name, running } of pool.state().workers) {
-          if (taken.length >= room) return taken
-          if (running) continue
-          for (let next = pool.next(name); next; next = pool.next(name)) {
-            const { task, handover } = next
-            if (!waiting.delete(task.id)) {
-              // Nobody waits for it any more.
-              pool.done(name, task.id, 0, false)
-              continue
-            }
-            workerOf.set(task.id, { pool, worker: name })
-            taken.push({ task, worker: name, handover })
-            break
-          }
-        }
+      for (const entry of [...busy]) {
+        takeFrom(entry, room, taken)
+        // Where there is not room for all, the others come first the next time.
+        busy.delete(entry)
+        if (entry.pool.waiting() > 0) busy.add(entry)
+        if (taken.length >= room) break
       }
       return taken
     },
     done: (task, durationMs, ok) => {
       const at = workerOf.get(task.id)
       workerOf.delete(task.id)
-      at?.pool.done(at.worker, task.id, durationMs, ok)
+      at?.entry.pool.done(at.worker, task.id, durationMs, ok)
     },
     remove: (ids) => {
       for (const id of ids) waiting.delete(id)
     },
     waiting: () => [...waiting.values()],
     waitingCount: () => waiting.size,
-    rebalance: () =>
-      [...pools].flatMap(([id, pool]) => {
-        const overload = pool.check()
-        return overload?.to ? switched(id, pool, overload.to, overload.reason) : []
-      }),
+    want: (topology, isNew) => {
+      wanted = topology
+      if (!isNew) return
+      for (const entry of entries.values()) if (isPossible(entry.node, topology)) due.set(entry, topology)
+      for (const [id, from] of restored) {
+        // Nothing of it has been dealt in this process yet; with which edges, its node alone knows.
+        if (entries.has(id) || from === topology || topology === 'custom') continue
+        restored.set(id, topology)
+        told.push({ pool: id, from, to: topology, reason: ASKED_FOR, moved: 0, switch_ms: 0 })
+      }
+    },
+    switched: () => {
+      dealArrived()
+      const taken = told
+      told = []
+      return taken
+    },
+    rebalance: () => {
+      dealArrived()
+      return [...busy].flatMap((entry) => {
+        if (entry.node.type !== 'adaptive' || !entry.node.switch) return []
+        const overload = entry.pool.check()
+        return overload?.to ? switchTo(entry, overload.to, overload.reason) : []
+      })
+    },
     restore: (pool, topology) => void restored.set(pool, topology),
+    recall: (events) => {
+      for (const { kind, data } of events) {
+        if (kind === 'task.started' && data.worker !== undefined) {
+          recalled.set(`${data.attempt} ${data.task_id}`, data.worker)
+        }
+      }
+    },
+    resume: (task) => {
+      const worker = recalled.get(`${task.attempt} ${task.id}`)
+      if (!task.pool || worker === undefined) return
+      const entry = entryOf(task.pool)
+      if (entry.pool.resume(worker, task)) workerOf.set(task.id, { entry, worker })
+    },
+  }
+
+  function entryOf({ id, node }: PoolOf): Entry {
+    const known = entries.get(id)
+    if (known) return known
+    const own = restored.get(id)
+    const pool = createWorkPool<LeafTask>({ ...settingsOf(node, own), now })
+    const entry: Entry = { id, node, pool, arrived: [] }
+    entries.set(id, entry)
+    // What the journal says of it came after the wish, or the wish would be new.
+    if (own === undefined && wanted !== null && isPossible(node, wanted)) due.set(entry, wanted)
+    return entry
+  }
+
+  function dealArrived(): void {
+    for (const { arrived, pool } of busy) if (arrived.length > 0) pool.add(arrived.splice(0))
+    for (const [entry, topology] of due) told.push(...switchTo(entry, topology, ASKED_FOR))
+    due.clear()
+  }
+
+  function takeFrom(entry: Entry, room: number, taken: Taken[]): void {
+    const { pool } = entry
+    for (const worker of pool.idle()) {
+      if (taken.length >= room || pool.waiting() === 0) return
+      for (let next = pool.next(worker); next; next = pool.next(worker)) {
+        const { task, handover } = next
+        if (!waiting.delete(task.id)) {
+          // Nobody waits for it any more.
+          pool.done(worker, task.id, 0, false)
+          continue
+        }
+        workerOf.set(task.id, { entry, worker })
+        taken.push({ task, worker, handover })
+        break
+      }
+    }
   }
 }
 
-function switched(id: string, pool: WorkPool<LeafTask>, to: Topology, reason: string): SwitchedTopology[] {
+function switchTo({ id, pool }: Entry, to: Topology, reason: string): SwitchedTopology[] {
   const result = pool.switchTo(to, reason)
   if (!result) return []
-  return [{ pool: id, from: result.from, to: result.to, reason, moved: result.moved, switch_ms: result.switchMs }]
+  const { from, moved, switchMs } = result
+  return [{ pool: id, from, to, reason, moved, switch_ms: Math.ceil(switchMs) }]
 }
+
+const isPossible = (node: PoolNode, topology: Topology): boolean =>
+  node.type === 'adaptive' && (topology !== 'custom' || node.edges !== undefined)
 
 function settingsOf(node: PoolNode, topology: Topology | undefined) {
   switch (node.type) {

@@ -21,18 +21,40 @@ export interface PoolMeasures {
   read(atMs: number): MeasuresByTopology
 }
 
+/** What the measures of one topology are made of. */
+export interface TopologyTotals {
+  tasks: number
+  waitMs: number
+  durationMs: number
+  workedMs: number
+}
+
+export function totalsOf(all: Map<Topology, TopologyTotals>, topology: Topology): TopologyTotals {
+  const totals = all.get(topology) ?? { tasks: 0, waitMs: 0, durationMs: 0, workedMs: 0 }
+  all.set(topology, totals)
+  return totals
+}
+
+export function measuresOf(all: ReadonlyMap<Topology, TopologyTotals>): MeasuresByTopology {
+  const measures: MeasuresByTopology = {}
+  for (const [topology, { tasks, waitMs, durationMs, workedMs }] of all) {
+    measures[topology] = {
+      tasks,
+      throughput: (tasks * 1_000) / Math.max(1, workedMs),
+      wait: waitMs / Math.max(1, tasks),
+      duration: durationMs / Math.max(1, tasks),
+    }
+  }
+  return measures
+}
+
 export function createPoolMeasures(): PoolMeasures {
-  const totals = new Map<Topology, { tasks: number; waitMs: number; durationMs: number; workedMs: number }>()
+  const totals = new Map<Topology, TopologyTotals>()
   let busy: { topology: Topology; sinceMs: number } | null = null
 
-  const totalOf = (topology: Topology) => {
-    const total = totals.get(topology) ?? { tasks: 0, waitMs: 0, durationMs: 0, workedMs: 0 }
-    totals.set(topology, total)
-    return total
-  }
   const countTime = (atMs: number): void => {
     if (!busy) return
-    totalOf(busy.topology).workedMs += Math.max(0, atMs - busy.sinceMs)
+    totalsOf(totals, busy.topology).workedMs += Math.max(0, atMs - busy.sinceMs)
     busy.sinceMs = atMs
   }
 
@@ -43,23 +65,14 @@ export function createPoolMeasures(): PoolMeasures {
       busy = topology && { topology, sinceMs: atMs }
     },
     succeeded: (topology, waitMs, durationMs) => {
-      const total = totalOf(topology)
+      const total = totalsOf(totals, topology)
       total.tasks++
       total.waitMs += waitMs
       total.durationMs += durationMs
     },
     read: (atMs) => {
       countTime(atMs)
-      const measures: MeasuresByTopology = {}
-      for (const [topology, { tasks, waitMs, durationMs, workedMs }] of totals) {
-        measures[topology] = {
-          tasks,
-          throughput: (tasks * 1_000) / Math.max(1, workedMs),
-          wait: waitMs / Math.max(1, tasks),
-          duration: durationMs / Math.max(1, tasks),
-        }
-      }
-      return measures
+      return measuresOf(totals)
     },
   }
 }

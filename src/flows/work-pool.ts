@@ -29,6 +29,11 @@ export interface WorkPool<Task extends { id: string }> {
   add(tasks: Iterable<Task>): void
   /** What the worker does from now on. Null: it is busy, gone, or there is nothing that it may take. */
   next(worker: string): { task: Task; handover: Handover | null } | null
+  /** The worker is at it since before the pool was made. False: it is not there, or busy with something else. */
+  resume(worker: string, task: Task): boolean
+  /** Those that have nothing to do, in their order. */
+  idle(): string[]
+  waiting(): number
   /** False: the task is not that worker's (any more), and nothing came of it. */
   done(worker: string, taskId: string, durationMs: number, ok: boolean): boolean
   /** A worker is gone. What it did is next in another's queue, and is the answer; what waited for it is dealt to others. */
@@ -83,6 +88,20 @@ export function createWorkPool<Task extends { id: string }>(options: WorkPoolOpt
       handovers.push(handover)
       return { task, handover: { ...handover } }
     },
+    resume: (name, task) => {
+      const worker = dealing.workers.get(name)
+      if (!worker || worker.running || open.has(task.id)) return false
+      open.add(task.id)
+      worker.running = { task, waitMs: 0 }
+      noteWork(now())
+      return true
+    },
+    idle: () => {
+      const names: string[] = []
+      for (const { name, running } of dealing.workers.values()) if (!running) names.push(name)
+      return names
+    },
+    waiting: () => dealing.waiting(),
     done: (name, taskId, durationMs, ok) => {
       const worker = dealing.workers.get(name)
       if (worker?.running?.task.id !== taskId) return false
