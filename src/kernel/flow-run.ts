@@ -68,6 +68,15 @@ export type FlowEvent =
       kind: 'topology.switched'
       data: { pool: string; from: Topology; to: Topology; reason: string; moved: number; switch_ms: number }
     }
+  /** At the end: how the work of one kind went under each topology. */
+  | {
+      kind: 'topology.measured'
+      data: {
+        pool: string
+        workload: string
+        by_topology: Partial<Record<Topology, { tasks: number; throughput: number; wait: number; duration: number }>>
+      }
+    }
   | {
       kind: 'task.completed'
       data: {

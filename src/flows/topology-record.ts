@@ -1,0 +1,178 @@
+// How work reached the workers of a flow run's adaptive parts, told from its journal alone: which topology each part had
+// and when, who took what from whom, and how the work went meanwhile.
+import type { Adaptive, FlowNode, Topology } from '../kernel/flow.ts'
+import type { FlowEvent } from '../kernel/flow-run.ts'
+import { type MeasuresByTopology, measuresOf, type TopologyTotals, totalsOf } from './pool-measures.ts'
+import { createPlaces } from './task-places.ts'
+import { adaptiveAt, workloadOf } from './topology-workload.ts'
+
+type Switched = Extract<FlowEvent, { kind: 'topology.switched' }>['data']
+
+/** Of an event what is asked for here; what tasks were given and gave is not. */
+export interface TopologyEvent {
+  kind: string
+  at: Date
+  data: Partial<Switched> & {
+    task_id?: string
+    attempt?: number
+    duration?: number
+    handover?: { from: string; to: string }
+  }
+}
+
+export interface TopologySwitch extends Switched {
+  at: Date
+}
+
+export interface TopologyHandover {
+  task_id: string
+  from: string
+  to: string
+  at: Date
+  /** Of an adaptive part; pieces of a problem are handed over as well. */
+  pool: string | null
+}
+
+/** One life of an adaptive part: in a loop each iteration is one. */
+export interface TopologyPart {
+  pool: string
+  node: Adaptive
+  workload: string
+  current: Topology
+}
+
+export interface TopologyRecord {
+  /** In the order in which they began. */
+  parts: TopologyPart[]
+  history: TopologySwitch[]
+  handovers: TopologyHandover[]
+  byTopology: MeasuresByTopology
+  byWorkload: { workload: string; pool: string; byTopology: MeasuresByTopology }[]
+}
+
+interface Part extends TopologyPart {
+  begunAt: Date
+  /** Since when the topology is in force, or was counted. */
+  sinceAt: Date
+  lastAt: Date
+  /** Tasks that have not come to their end. */
+  open: number
+  totals: Map<Topology, TopologyTotals>
+  /** When those that failed may be taken again. */
+  againAt: Map<string, number>
+  takenAt: Map<string, Date>
+}
+
+/** `until`: the moment it is asked about, for what has not ended; null where the run has. */
+export function recordTopologies(root: FlowNode, events: Iterable<TopologyEvent>, until: Date | null): TopologyRecord {
+  const places = createPlaces(root)
+  const parts = new Map<string, Part>()
+  const none = new Set<string>()
+  const history: TopologySwitch[] = []
+  const handovers: TopologyHandover[] = []
+
+  for (const { kind, data, at } of events) {
+    if (kind === 'topology.switched') {
+      const change = { ...(data as Switched), at } // written by the owner of the run
+      history.push(change)
+      const part = partOf(change.pool, at)
+      if (part) switchTo(part, change.to, at)
+      continue
+    }
+    const { task_id: id } = data
+    if (id === undefined) continue
+    const place = places.placeOf(id)
+    const part = place.parentId === null ? null : partOf(place.parentId, at)
+    if (kind === 'task.started' && data.handover) {
+      const { from, to } = data.handover
+      handovers.push({ task_id: id, from, to, at, pool: part?.pool ?? null })
+    }
+    if (part) tell(part, { kind, at, data }, id, place)
+  }
+  for (const part of parts.values()) countTime(part, part.open > 0 && until ? until : part.lastAt)
+  const all = [...parts.values()]
+  return {
+    parts: all.map(({ pool, node, workload, current }) => ({ pool, node, workload, current })),
+    history,
+    handovers,
+    byTopology: together(all),
+    byWorkload: [...Map.groupBy(all, (part) => part.workload)].flatMap(([workload, some]) =>
+      some[0] ? [{ workload, pool: some[0].pool, byTopology: together(some) }] : [],
+    ),
+  }
+
+  function partOf(pool: string, at: Date): Part | null {
+    const known = parts.get(pool)
+    if (known) return known
+    if (none.has(pool)) return null
+    const node = adaptiveAt(root, places.placeOf(pool).way)
+    if (!node) {
+      none.add(pool)
+      return null
+    }
+    const part: Part = {
+      ...{ pool, node, workload: workloadOf(node), current: node.topology ?? 'hierarchical', open: node.tasks.length },
+      ...{ begunAt: at, sinceAt: at, lastAt: at, totals: new Map(), againAt: new Map(), takenAt: new Map() },
+    }
+    parts.set(pool, part)
+    return part
+  }
+}
+
+function switchTo(part: Part, to: Topology, at: Date): void {
+  countTime(part, at)
+  part.current = to
+}
+
+function countTime(part: Part, at: Date): void {
+  totalsOf(part.totals, part.current).workedMs += Math.max(0, at.getTime() - part.sinceAt.getTime())
+  part.sinceAt = at
+}
+
+function tell(
+  part: Part,
+  { kind, at, data }: TopologyEvent,
+  id: string,
+  { kind: doneBy, way }: { kind: 'agent' | 'function'; way: readonly { key: string }[] },
+): void {
+  if (kind === 'task.started') {
+    part.takenAt.set(id, at)
+    return
+  }
+  part.lastAt = at
+  const takenAt = part.takenAt.get(id) ?? at
+  const retry = part.node.tasks[Number(way.at(-1)?.key)]?.retry
+  if (kind === 'task.failed' && (data.attempt ?? 1) <= (retry?.max_retries ?? 0)) {
+    part.againAt.set(id, at.getTime() + (retry?.backoff ?? 0))
+    return
+  }
+  part.open--
+  // A quick failure is no speed.
+  if (kind !== 'task.completed') return
+  const since = part.againAt.get(id) ?? part.begunAt.getTime()
+  const total = totalsOf(part.totals, part.current)
+  total.tasks++
+  total.waitMs += Math.max(0, takenAt.getTime() - since)
+  // An agent works on its own; a function is timed by whoever called it.
+  total.durationMs += doneBy === 'agent' ? at.getTime() - takenAt.getTime() : (data.duration ?? 0)
+}
+
+/** Parts that went on beside each other have worked for as long as all of them together. */
+function together(parts: readonly Part[]): MeasuresByTopology {
+  const all = new Map<Topology, TopologyTotals>()
+  for (const { totals } of parts) {
+    for (const [topology, one] of totals) {
+      const sum = totalsOf(all, topology)
+      for (const name of ['tasks', 'waitMs', 'durationMs', 'workedMs'] as const) sum[name] += one[name]
+    }
+  }
+  // One under which nothing was done was not measured.
+  for (const [topology, { tasks }] of all) if (tasks === 0) all.delete(topology)
+  const measures = measuresOf(all)
+  for (const one of Object.values(measures)) {
+    one.throughput = Number(one.throughput.toPrecision(4))
+    one.wait = Math.round(one.wait)
+    one.duration = Math.round(one.duration)
+  }
+  return measures
+}
