@@ -1,5 +1,6 @@
 // `npm run bench -- <name>`: measures one promise of the design against a plain peer in the same run, on this machine,
 // and exits 1 when the promise is not kept. Ratios count; absolute numbers are the machine's.
+import { benchFlows } from './flows.ts'
 import { benchHttp } from './http.ts'
 import { benchLongRun } from './long-run.ts'
 import { benchRuns } from './runs.ts'
@@ -11,6 +12,7 @@ const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   runs: benchRuns,
   'long-run': benchLongRun,
   triggers: benchTriggers,
+  flows: benchFlows,
 }
 
 const [name = ''] = process.argv.slice(2)

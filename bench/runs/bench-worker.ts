@@ -2,9 +2,9 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { createAgent } from '../../src/agents/agents.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
-import { createJournal } from '../../src/journal/append.ts'
+import { createJournal, type Journal } from '../../src/journal/append.ts'
 import type { StoredEvent } from '../../src/journal/entries.ts'
-import { createHub } from '../../src/journal/hub.ts'
+import { createHub, type Hub } from '../../src/journal/hub.ts'
 import { type Agent, agentInput } from '../../src/kernel/agent.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
@@ -12,7 +12,7 @@ import { systemActor } from '../../src/kernel/principal.ts'
 import type { CallTool, Tool } from '../../src/kernel/tool.ts'
 import { callModel } from '../../src/models/call-model.ts'
 import { createRunStarter } from '../../src/runs/start-together.ts'
-import { startRunWorker } from '../../src/runs/worker.ts'
+import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
 import { lookUp, TOOL } from './instant-model.ts'
@@ -27,6 +27,8 @@ const IDLE_TIMEOUT_MS = 120_000
 export interface BenchWorker {
   pool: Pool
   agent: Agent
+  /** What else works in this process's name is built over these. */
+  parts: { worker: RunWorker; journal: Journal; hub: Hub }
   /** Starts a run and answers its id. */
   start(): Promise<string>
   /** Until the run has completed; any other end is an error. */
@@ -84,6 +86,7 @@ export async function startBenchWorker(
   return {
     pool,
     agent,
+    parts: { worker, journal, hub },
     start: async () => {
       const run = await starter.start(projectId, agent.id, { input: 'Look it up.', trigger: { type: 'manual' } })
       worker.onReady()

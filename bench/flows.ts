@@ -1,0 +1,26 @@
+// What it costs that every leaf of a flow is durable: against what LangGraph does for the same flows, and against what
+// PostgreSQL itself can do. All on one embedded server with fsync on. Then how fast agents are as leaves, and how fast a
+// source is read.
+import { benchAgentLeaves } from './flows/agent-leaves.ts'
+import { benchFanOut } from './flows/fan-out.ts'
+import { benchMapReduce } from './flows/map-reduce.ts'
+import { benchSequences } from './flows/sequences.ts'
+import { startBenchServer } from './kit/database.ts'
+import { printVerdicts, type Verdict } from './kit/verdict.ts'
+
+export async function benchFlows(): Promise<boolean> {
+  await using server = await startBenchServer()
+  const { createDatabase } = server
+  const langGraph = await createDatabase('langgraph')
+  const verdicts: Verdict[] = [
+    ...(await benchSequences({ ours: await createDatabase('sequences'), langGraph })),
+    await benchFanOut({ ours: await createDatabase('fan_out'), langGraph }),
+  ]
+  const measured = [
+    await benchAgentLeaves(await createDatabase('agents')),
+    await benchMapReduce(await createDatabase('map_reduce')),
+  ]
+  printVerdicts(verdicts)
+  for (const line of measured) console.log(line)
+  return verdicts.every((verdict) => verdict.isKept)
+}

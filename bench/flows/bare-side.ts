@@ -1,0 +1,126 @@
+// The ceiling of flows: the very rows that they wrote, once more, into tables of the same columns and the same indexes.
+// Fifty flows go in lock step: their rows are one multi-row insert, then the first append of each is one, then the
+// second of each. That is as few commits as a flow can have that is accepted before it begins, and whose steps are
+// written before the next begins, and no batch can be larger at fifty in flight. Left out is all that a flow needs
+// besides: the audit entry, the claim, the fence, seq and projection taken from the row, and the work itself. Values
+// are serialised before the clock starts. One batch at a time, as the ceiling of runs writes them.
+import pg from 'pg'
+import { answerQuestions } from '../kit/side.ts'
+
+export interface BareQuestion {
+  flowRunIds: readonly string[]
+  inFlight: number
+}
+
+export interface BareAnswer {
+  seconds: number
+  flows: number
+  commits: number
+}
+
+interface FlowRow {
+  id: string
+  project_id: string
+  root: string
+  input: string
+  timeout: number
+  progress: string
+}
+
+interface EventRow {
+  run_id: string
+  seq: string
+  id: string
+  kind: string
+  data: string
+}
+
+type Statement = { name: string; text: string; values: unknown[] }
+
+const INSERT_FLOWS = {
+  name: 'bare_flows',
+  text: `insert into public.bare_flow_runs (id, project_id, root, input, timeout, progress)
+    select * from rows from (unnest($1::uuid[]), unnest($2::uuid[]), jsonb_array_elements($3::jsonb),
+      jsonb_array_elements($4::jsonb), unnest($5::int[]), jsonb_array_elements($6::jsonb))`,
+}
+const INSERT_EVENTS = {
+  name: 'bare_events',
+  text: `insert into public.bare_flow_events (run_id, seq, id, kind, data)
+    select * from rows from (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::uuid[]), unnest($4::text[]),
+      jsonb_array_elements($5::jsonb))`,
+}
+const [url = ''] = process.argv.slice(2)
+const client = new pg.Client({ connectionString: url })
+await client.connect()
+await client.query('create table if not exists public.bare_flow_runs (like flow_runs including all)')
+await client.query('create table if not exists public.bare_flow_events (like flow_events including all)')
+
+answerQuestions<BareQuestion>(async ({ flowRunIds, inFlight }): Promise<BareAnswer> => {
+  const flows = await readFlows(flowRunIds)
+  const statements: Statement[] = []
+  for (let from = 0; from < flows.length; from += inFlight) {
+    statements.push(...inLockStep(flows.slice(from, from + inFlight)))
+  }
+  const began = performance.now()
+  for (const statement of statements) await client.query(statement)
+  return { seconds: (performance.now() - began) / 1_000, flows: flows.length, commits: statements.length }
+})
+
+interface Flow {
+  row: FlowRow
+  appends: EventRow[][]
+}
+
+async function readFlows(flowRunIds: readonly string[]): Promise<Flow[]> {
+  const { rows } = await client.query<FlowRow>(
+    `select id, project_id, root::text, input::text, timeout, progress::text from flow_runs
+     where id = any($1::uuid[])`,
+    [flowRunIds],
+  )
+  const { rows: events } = await client.query<EventRow>(
+    `select run_id, seq, id, kind, data::text from flow_events where run_id = any($1::uuid[]) order by run_id, seq`,
+    [flowRunIds],
+  )
+  const byFlow = Map.groupBy(events, (event) => event.run_id)
+  return rows.map((row) => ({ row, appends: appendsOf(byFlow.get(row.id) ?? []) }))
+}
+
+/** As they were committed: what a step gave, and that the next began or that the flow ended. */
+function appendsOf(events: readonly EventRow[]): EventRow[][] {
+  const appends: EventRow[][] = []
+  for (const event of events) {
+    const last = appends.at(-1)
+    if (last && event.kind !== 'task.completed') last.push(event)
+    else appends.push([event])
+  }
+  return appends
+}
+
+function inLockStep(flows: readonly Flow[]): Statement[] {
+  const rows = flows.map((flow) => flow.row)
+  const longest = Math.max(...flows.map(({ appends }) => appends.length))
+  const rounds = Array.from({ length: longest }, (_, place) => flows.flatMap(({ appends }) => appends[place] ?? []))
+  return [{ ...INSERT_FLOWS, values: valuesOfFlows(rows) }, ...rounds.map(toInsert)]
+}
+
+const toInsert = (events: readonly EventRow[]): Statement => ({
+  ...INSERT_EVENTS,
+  values: [
+    events.map((event) => event.run_id),
+    events.map((event) => event.seq),
+    events.map((event) => event.id),
+    events.map((event) => event.kind),
+    listOf(events.map((event) => event.data)),
+  ],
+})
+
+const valuesOfFlows = (rows: readonly FlowRow[]): unknown[] => [
+  rows.map((row) => row.id),
+  rows.map((row) => row.project_id),
+  listOf(rows.map((row) => row.root)),
+  listOf(rows.map((row) => row.input)),
+  rows.map((row) => row.timeout),
+  listOf(rows.map((row) => row.progress)),
+]
+
+const listOf = (texts: readonly string[]): string => `[${texts.join(',')}]`

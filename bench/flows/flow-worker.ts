@@ -1,0 +1,73 @@
+// A worker of flows as `muster start` wires it (bin/flow-services.ts), over the worker of runs that the benches of runs
+// have. The end of a flow is learnt from what its journal publishes: nothing is asked of the database for it.
+import { startFlows } from '../../src/bin/flow-services.ts'
+import { startFlow } from '../../src/flows/start-flow.ts'
+import type { StoredEvent } from '../../src/journal/entries.ts'
+import type { AppFunction } from '../../src/kernel/app.ts'
+import type { FlowNode } from '../../src/kernel/flow.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import { systemActor } from '../../src/kernel/principal.ts'
+import { type BenchWorker, startBenchWorker } from '../runs/bench-worker.ts'
+import { createInstantModel } from '../runs/instant-model.ts'
+
+export interface FlowBenchWorker {
+  runs: BenchWorker
+  /** Starts a flow and answers its id. */
+  start(root: FlowNode, options?: { input?: unknown; workers?: number }): Promise<string>
+  /** Until the flow has completed; any other end is an error. */
+  finished(flowRunId: string): Promise<void>
+}
+
+/** The default of the setting flow_timeout. */
+const TIMEOUT_MS = 3_600_000
+
+export async function startFlowBenchWorker(
+  url: string,
+  { functions, concurrency }: { functions: Readonly<Record<string, AppFunction>>; concurrency: number },
+): Promise<FlowBenchWorker> {
+  const model = createInstantModel({ steps: 1, parts: 1 })
+  const runs = await startBenchWorker(url, () => model, { slots: concurrency })
+  const { pool, agent, parts } = runs
+  const ends = watchEnds()
+  const publish = (events: readonly StoredEvent[]): void => {
+    parts.hub.publish(events)
+    ends.note(events)
+  }
+  const { services } = startFlows({
+    ...{ role: 'all', concurrency, pool, log: silentLog, worker: parts.worker },
+    runs: { journal: parts.journal, hub: { ...parts.hub, publish } },
+    functions: new Map(Object.entries(functions)),
+  })
+  return {
+    runs,
+    start: async (root, { input = null, workers } = {}) => {
+      const run = { projectId: agent.project_id, flowId: null, root, input, timeoutMs: TIMEOUT_MS }
+      const id = await startFlow(pool, { ...run, workers: workers ?? null }, systemActor)
+      services.onReady()
+      return id
+    },
+    finished: ends.of,
+  }
+}
+
+/** A flow may end before anybody asks for its end. */
+function watchEnds(): { note(events: readonly StoredEvent[]): void; of(flowRunId: string): Promise<void> } {
+  const ends = new Map<string, PromiseWithResolvers<void>>()
+  const endOf = (flowRunId: string): PromiseWithResolvers<void> => {
+    const end = ends.get(flowRunId) ?? Promise.withResolvers<void>()
+    ends.set(flowRunId, end)
+    return end
+  }
+  return {
+    note: (events) => {
+      const last = events.at(-1)
+      if (!last?.kind.startsWith('flow.') || last.kind === 'flow.started') return
+      if (last.kind === 'flow.completed') endOf(last.runId).resolve()
+      else endOf(last.runId).reject(new Error(`a flow of the bench did not complete: ${last.kind} ${last.data}`))
+    },
+    of: async (flowRunId) => {
+      await endOf(flowRunId).promise
+      ends.delete(flowRunId)
+    },
+  }
+}
