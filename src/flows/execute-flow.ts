@@ -1,6 +1,8 @@
 // The life of a flow run in the hands of one owner, from its claim until it ends, parks or goes back. The machine says
 // which leaves may start; here they are started, and what became of them is committed before anything follows from it.
 // This file knows no pattern.
+import { fault } from '../kernel/fault.ts'
+import type { Topology } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import { runIdsOf, settledAgents } from './agent-leaves.ts'
 import { createAgentWaits } from './agent-waits.ts'
@@ -10,6 +12,7 @@ import { append, type FlowDeps, FlowLost, type FlowMessage, readEvents, type Ses
 import { expire, type FlowStanding, nameOf, progressOf, settle, slow, standingOf, unbegun } from './flow-standing.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
+import { measuredTopologies } from './topology.ts'
 
 const MOST_CRASHES = 5
 /** A flow of a halted project looks again whether it may go on. */
@@ -26,7 +29,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
   }
   try {
     const events = flow.last_seq === 0 ? [] : await readEvents(deps.pool, flow.id)
-    const session = {
+    const session: Session = {
       deps,
       flow,
       mailbox,
@@ -36,8 +39,11 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       watching: new Map<string, number>(),
       standing: standingOf(flow, events),
       seenLeaves: flow.ended_leaves,
+      newTopology: null,
       waits: createAgentWaits(deps.pool),
     }
+    session.standing.pools.recall(events)
+    want(session, flow)
     after(Math.max(0, flow.timeout - flow.age), { type: 'stop', as: 'timed_out' })
     if (flow.cancel_requested_at !== null) mailbox.put({ type: 'stop', as: 'cancelled' })
     await conduct(session)
@@ -70,11 +76,12 @@ async function conduct(session: Session): Promise<void> {
     for (const { id, ms } of standing.machine.armed()) session.after(ms, { type: 'expired', node: id })
     const isHalted = deps.isHalted(flow.project_id)
     const starts = stopping || isHalted ? [] : takeStartable(session)
+    // Before those that are started under it.
+    for (const data of standing.pools.switched()) events.push({ kind: 'topology.switched', data })
     for (const start of starts) if (!standing.begun.has(nameOf(start.task))) events.push(begunEvent(standing, start))
     events.push(...untold(standing))
     for (const data of standing.pools.rebalance()) events.push({ kind: 'topology.switched', data })
-    const isCancelled =
-      events.length > 0 && (await append(session, events.splice(0), { progress: progressOf(standing, false) }))
+    const isCancelled = await write(session, events.splice(0))
     if (isCancelled && !stopping) {
       // It was asked for before these began.
       for (const { task } of starts) standing.running.delete(task.id)
@@ -86,7 +93,8 @@ async function conduct(session: Session): Promise<void> {
     await stopDropped(session)
     setWatches(session)
     if (isHalted && !stopping && isIdle(session)) return park(session, HALTED_FOR_MS)
-    if (isParkable(session) && !stopping) return park(session, nextWatchMs(session))
+    const watchMs = nextWatchMs(session)
+    if (isParkable(session) && !stopping && watchMs > 0) return park(session, watchMs)
     for (const message of await mailbox.take()) {
       switch (message.type) {
         case 'lapse':
@@ -120,6 +128,27 @@ async function conduct(session: Session): Promise<void> {
       }
     }
   }
+}
+
+/** Answers whether somebody has asked for the end. */
+async function write(session: Session, events: readonly FlowEvent[]): Promise<boolean> {
+  const { standing, newTopology } = session
+  if (events.length === 0 && newTopology === null) return false
+  if (events.some((event) => event.kind === 'topology.switched')) await fault('topology.mid_switch')
+  session.newTopology = null
+  return append(session, events, {
+    progress: progressOf(standing, false),
+    ...(newTopology === null ? {} : { topology_in_force: newTopology }),
+  })
+}
+
+function want(
+  session: Session,
+  { wanted_topology: wanted, is_topology_new: isNew }: { wanted_topology: Topology | null; is_topology_new: boolean },
+): void {
+  if (wanted === null) return
+  session.standing.pools.want(wanted, isNew)
+  if (isNew) session.newTopology = wanted
 }
 
 interface Start {
@@ -171,7 +200,8 @@ function take(
       : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
   )
   standing.pools.done(task, shared.duration, outcome.status === 'completed')
-  standing.fresh.push(...settle(standing, task, { ...outcome, tookMs: shared.duration }))
+  const next = settle(standing, task, { ...outcome, tookMs: shared.duration })
+  standing.fresh.push(...next)
   events.push(...untold(standing))
 }
 
@@ -242,7 +272,8 @@ function checkWatched(session: Session, events: FlowEvent[], taskId: string): vo
   if (!task || !isDue) return
   const runningFor = Date.now() - (standing.begun.get(nameOf(task)) ?? Date.now())
   events.push({ kind: 'task.slow', data: { task_id: taskId, running_for: runningFor } })
-  standing.fresh.push(...slow(standing, taskId))
+  const next = slow(standing, taskId)
+  standing.fresh.push(...next)
 }
 
 /** Agents that an earlier owner had started are under way, or have ended since. */
@@ -253,21 +284,28 @@ async function takeUpAgents(session: Session, events: FlowEvent[]): Promise<void
   // Inserting again inserts what is missing: one was announced, and its owner died before it was queued.
   for (const task of begun) {
     standing.running.set(task.id, task)
+    standing.pools.resume(task)
     await begin(session, task)
   }
   standing.fresh = standing.fresh.filter((task) => !standing.running.has(task.id))
   await checkAgents(session, events)
 }
 
+interface News extends Pick<ClaimedFlow, 'ended_leaves' | 'workers' | 'wanted_topology' | 'is_topology_new'> {
+  is_cancelled: boolean
+}
+
 async function checkAgents(session: Session, events: FlowEvent[]): Promise<void> {
   const { deps, flow, standing } = session
-  const { rows } = await deps.pool.query<{ ended_leaves: number; is_cancelled: boolean; workers: number | null }>(
-    'select ended_leaves, cancel_requested_at is not null as is_cancelled, workers from flow_runs where id = $1',
+  const { rows } = await deps.pool.query<News>(
+    `select ended_leaves, cancel_requested_at is not null as is_cancelled, workers, wanted_topology,
+       topology_wanted_at is not null as is_topology_new from flow_runs where id = $1`,
     [flow.id],
   )
   session.seenLeaves = rows[0]?.ended_leaves ?? session.seenLeaves
   flow.workers = rows[0]?.workers ?? flow.workers
   if (rows[0]?.is_cancelled) session.mailbox.put({ type: 'stop', as: 'cancelled' })
+  if (rows[0]?.is_topology_new) want(session, rows[0])
   await session.waits.check()
   const agents = [...standing.running.values()].filter(isAgentTask)
   for (const { task, outcome } of await settledAgents(deps.pool, flow.id, agents)) {
@@ -313,7 +351,9 @@ async function end(session: Session, events: readonly FlowEvent[], ended: End): 
   const last: FlowEvent = isDone
     ? { kind: `flow.${ended.status}` as 'flow.completed', data: { output: 'value' in ended ? ended.value : null } } // one of two
     : { kind: `flow.${ended.status}` as 'flow.failed', data: { error } }
-  await append(session, [...events, ...skipped, last], {
+  const told = [...events, ...skipped]
+  const measured = await measuredTopologies(session.deps.pool, session.flow, told)
+  await append(session, [...told, ...measured, last], {
     status: ended.status,
     error,
     ...('value' in ended ? { output: ended.value } : {}),
