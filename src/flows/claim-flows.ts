@@ -1,5 +1,5 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
-import type { FlowNode } from '../kernel/flow.ts'
+import type { FlowNode, Topology } from '../kernel/flow.ts'
 
 /** A flow run that this process owns from now on. */
 export interface ClaimedFlow {
@@ -15,6 +15,9 @@ export interface ClaimedFlow {
   /** How many agents that are leaves of it had ended when it was claimed. */
   ended_leaves: number
   cancel_requested_at: Date | null
+  wanted_topology: Topology | null
+  /** The parts under way may not have it yet. */
+  is_topology_new: boolean
   /** Milliseconds since it was started, by the database's clock. */
   age: number
 }
@@ -30,7 +33,8 @@ const CLAIM: PreparedSql = {
       started_at = coalesce(r.started_at, muster.now())
     from picked p where r.id = p.id
     returning r.id, r.project_id, r.root, r.input, r.fence, r.workers, r.timeout, r.crashes, r.last_seq, r.ended_leaves,
-      r.cancel_requested_at, (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age`,
+      r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
+      (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age`,
 }
 
 export async function claimFlows(db: Db, owner: string, limit: number): Promise<ClaimedFlow[]> {

@@ -4,6 +4,7 @@ import type { Journal, JournalOptions } from '../journal/append.ts'
 import type { Entry, Written } from '../journal/append-batch.ts'
 import { cleanJson } from '../journal/clean-json.ts'
 import { createGroupCommit } from '../journal/group-commit.ts'
+import type { Topology } from '../kernel/flow.ts'
 import type { FlowRunStatus, Progress } from '../kernel/flow-run.ts'
 
 /** What an append means for the flow run's row. */
@@ -12,11 +13,13 @@ export interface FlowChange {
   output?: unknown
   error?: string | null
   progress?: Progress
-  /** Gives the flow run up. It is ready again after `ready_in_ms`, or when a leaf has ended that was not seen yet. */
+  /** Gives the flow run up. It is ready again after `ready_in_ms`, or at once where there is news not seen yet. */
   release?: true
   seen_leaves?: number
   ready_in_ms?: number
   ended?: true
+  /** It was wanted, and the events of this append put it in force wherever it can be. */
+  topology_in_force?: Topology
 }
 
 export type FlowJournal = Journal<FlowChange>
@@ -50,9 +53,12 @@ const APPEND: PreparedSql = {
         owner = case when e.change ?| '{release,ended}' then null else r.owner end,
         ready_at = case
           when e.change ? 'ended' then null
-          when e.change ? 'seen_leaves' and r.ended_leaves > (e.change->>'seen_leaves')::int then muster.now()
+          when e.change ? 'seen_leaves' and (r.ended_leaves > (e.change->>'seen_leaves')::int
+            or r.cancel_requested_at is not null or r.topology_wanted_at is not null) then muster.now()
           when e.change ? 'ready_in_ms' then muster.now() + (e.change->>'ready_in_ms')::float8 * interval '1 ms'
           else r.ready_at end,
+        topology_wanted_at = case when e.change->>'topology_in_force' = r.wanted_topology then null
+          else r.topology_wanted_at end,
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
         duration = case when e.change ? 'ended'
           then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end

@@ -3,6 +3,7 @@
 import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import { fault } from '../kernel/fault.ts'
+import type { Topology } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import type { Log } from '../kernel/log.ts'
 import type { AgentWaits } from './agent-waits.ts'
@@ -33,7 +34,7 @@ export interface FlowDeps {
 export type FlowMessage =
   | { type: 'settled'; task: LeafTask; outcome: LeafOutcome; startedAtMs: number }
   | { type: 'due'; task: LeafTask }
-  /** An agent that is a leaf has ended, or the flow run was cancelled. */
+  /** An agent that is a leaf has ended, or somebody wants something of the flow run. */
   | { type: 'news' }
   | { type: 'expired'; node: string }
   /** A leaf that is watched may be slow by now. */
@@ -59,6 +60,8 @@ export interface Session {
   /** When to look at leaves that may be slow then. */
   watching: Map<string, number>
   seenLeaves: number
+  /** Is in force with what is written next. */
+  newTopology: Topology | null
   /** Runs that pipelines wait for. */
   waits: AgentWaits
 }

@@ -17,6 +17,7 @@ export const faultPoints = [
   'approval.after_decision_before_apply',
   'final.after_commit',
   'flow.mid',
+  'topology.mid_switch',
 ] as const
 
 export type FaultPoint = (typeof faultPoints)[number]

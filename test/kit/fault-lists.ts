@@ -26,6 +26,9 @@ export const changePoints = ['approval.after_decision_before_apply'] as const sa
 /** In flow-crash.test.ts. */
 export const flowPoints = ['flow.mid'] as const satisfies readonly FaultPoint[]
 
+/** In topology-crash.test.ts. */
+export const topologyPoints = ['topology.mid_switch'] as const satisfies readonly FaultPoint[]
+
 export type ChangePoint = (typeof changePoints)[number]
 export type ServerPoint = (typeof serverPoints)[number]
 export type RunPoint = (typeof runPoints)[number]

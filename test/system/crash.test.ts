@@ -12,7 +12,14 @@ import { openProviderKey } from '../../src/models/providers.ts'
 import { createCipher } from '../../src/secrets/cipher.ts'
 import { migrationsFolder } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
-import { changePoints, flowPoints, runPoints, type ServerPoint, serverPoints } from '../kit/fault-lists.ts'
+import {
+  changePoints,
+  flowPoints,
+  runPoints,
+  type ServerPoint,
+  serverPoints,
+  topologyPoints,
+} from '../kit/fault-lists.ts'
 import { signDelivery } from '../kit/hooks.ts'
 import { isReady, type Muster, makeFolder, postmasterPid, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
@@ -214,7 +221,7 @@ test('every fault point that is declared is exercised and called in the code, an
     for (const match of (await readFile(file, 'utf8')).matchAll(/\bfault\('([^']+)'\)/g)) called.add(match[1] ?? '')
   }
   assert.deepEqual([...called].sort(), [...faultPoints].sort())
-  const exercised = new Set([...serverPoints, ...runPoints, ...changePoints, ...flowPoints])
+  const exercised = new Set([...serverPoints, ...runPoints, ...changePoints, ...flowPoints, ...topologyPoints])
   assert.deepEqual([...exercised].sort(), [...faultPoints].sort())
 })
 

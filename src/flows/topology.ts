@@ -1,0 +1,117 @@
+// The topologies of a flow run as people read them, and what is written down of them when it ends.
+import { z } from 'zod'
+import type { Db } from '../db/pool.ts'
+import { runNotFound } from '../kernel/errors.ts'
+import { durationField, instantField } from '../kernel/fields.ts'
+import { type FlowNode, type Topology, topologies } from '../kernel/flow.ts'
+import type { FlowEvent } from '../kernel/flow-run.ts'
+import { flowHasEnded, readFlowRow } from './flow-runs.ts'
+import { recommendTopology, type TopologyRecommendation } from './learn-topology.ts'
+import { recordTopologies, type TopologyEvent, type TopologyRecord } from './topology-record.ts'
+import { readTopologyResults } from './topology-results.ts'
+import { adaptiveNodes, possibleTopologies, workloadOf } from './topology-workload.ts'
+
+export const topologyField = z.enum(topologies)
+const pool = z.string().optional().describe('Which adaptive part, where the run has had several.')
+
+export const flowTopologySchema = z.strictObject({
+  current: topologyField.nullable().describe('Of the adaptive part that began last; null where the flow has none.'),
+  history: z.array(
+    z.strictObject({
+      from: topologyField,
+      to: topologyField,
+      reason: z.string(),
+      at: instantField,
+      switch_ms: durationField,
+      moved: z.int().describe('How many waiting leaves were dealt anew.'),
+      pool,
+    }),
+  ),
+  handovers: z.array(z.strictObject({ task_id: z.string(), from: z.string(), to: z.string(), at: instantField, pool })),
+  by_topology: z.partialRecord(
+    topologyField,
+    z.strictObject({
+      tasks: z.int(),
+      throughput: z.number().describe('Tasks a second.'),
+      wait: durationField.describe('From when a task could be taken until it was, on average.'),
+      duration: durationField.describe('From when a task was taken until it was done, on average.'),
+    }),
+  ),
+  recommendation: z
+    .strictObject({ topology: topologyField, reason: z.string() })
+    .nullable()
+    .describe('For later flows of this kind; null before three runs were measured.'),
+})
+export type FlowTopology = z.infer<typeof flowTopologySchema>
+
+export async function readTopology(db: Db, projectId: string, runId: string): Promise<FlowTopology> {
+  const run = await readFlowRow(db, projectId, runId)
+  const { rows } = await db.query<{ root: FlowNode; wanted_topology: Topology | null; now: Date }>(
+    'select root, wanted_topology, muster.now() as now from flow_runs where id = $1',
+    [run.id],
+  )
+  if (!rows[0]) throw runNotFound()
+  const { root, wanted_topology: wanted, now } = rows[0]
+  const record = recordTopologies(root, await readEvents(db, run.id), flowHasEnded(run) ? null : now)
+  const hasSeveral = record.parts.length > 1
+  const named = (id: string | null) => (hasSeveral && id !== null ? { pool: id } : {})
+  return {
+    current: record.parts.at(-1)?.current ?? firstTopology(root, wanted),
+    history: record.history.map(({ pool: id, at, ...change }) => ({
+      ...{ ...change, at: at.toISOString() },
+      ...named(id),
+    })),
+    handovers: record.handovers.map(({ pool: id, at, ...handover }) => ({
+      ...{ ...handover, at: at.toISOString() },
+      ...named(id),
+    })),
+    by_topology: record.byTopology,
+    recommendation: await recommend(db, run.project_id, root, record),
+  }
+}
+
+/** With which topology the first adaptive part will begin. */
+function firstTopology(root: FlowNode, wanted: Topology | null): Topology | null {
+  const [first] = adaptiveNodes(root)
+  if (!first) return null
+  return wanted && possibleTopologies(first).includes(wanted) ? wanted : (first.topology ?? 'hierarchical')
+}
+
+async function recommend(
+  db: Db,
+  projectId: string,
+  root: FlowNode,
+  { parts }: TopologyRecord,
+): Promise<TopologyRecommendation | null> {
+  const node = parts.at(-1)?.node ?? adaptiveNodes(root)[0]
+  if (!node) return null
+  const workload = workloadOf(node)
+  return recommendTopology(workload, await readTopologyResults(db, projectId, [workload]), possibleTopologies(node))
+}
+
+/** What the journal is told at the end of a run, whose last events are not written yet. One for each kind of workload. */
+export async function measuredTopologies(
+  db: Db,
+  run: { id: string; root: FlowNode },
+  unwritten: readonly FlowEvent[],
+): Promise<FlowEvent[]> {
+  if (adaptiveNodes(run.root).length === 0) return []
+  const { rows } = await db.query<{ now: Date }>('select muster.now() as now')
+  const at = rows[0]?.now ?? new Date()
+  const last = unwritten.map((event) => ({ kind: event.kind, at, data: event.data as TopologyEvent['data'] })) // its fields are among these
+  const { byWorkload } = recordTopologies(run.root, [...(await readEvents(db, run.id)), ...last], null)
+  return byWorkload.map(({ workload, pool: id, byTopology }) => ({
+    kind: 'topology.measured',
+    data: { pool: id, workload, by_topology: byTopology },
+  }))
+}
+
+async function readEvents(db: Db, runId: string): Promise<TopologyEvent[]> {
+  const { rows } = await db.query<TopologyEvent>(
+    `select kind, at, data - '{result,error,name,node_id}'::text[] as data from flow_events
+     where run_id = $1 and kind = any('{task.started,task.completed,task.failed,task.skipped,topology.switched}')
+     order by seq`,
+    [runId],
+  )
+  return rows
+}
