@@ -27,6 +27,7 @@ import { addAuditRoutes } from './routes/audit.ts'
 import { addFlowEventRoutes } from './routes/flow-events.ts'
 import { addFlowRunRoutes } from './routes/flow-runs.ts'
 import { addFlowTemplateRoutes } from './routes/flow-templates.ts'
+import { addFlowTopologyRoutes } from './routes/flow-topology.ts'
 import { addFlowTraceRoutes } from './routes/flow-traces.ts'
 import { addFlowRoutes } from './routes/flows.ts'
 import { addHookDeliveryRoutes } from './routes/hook-deliveries.ts'
@@ -187,6 +188,7 @@ function addRunParts(app: App, parts: RunParts): void {
   addFlowRoutes(app, { ...parts, flows: services.flows })
   addFlowRunRoutes(app, { ...parts, flows: services.flows })
   addFlowTraceRoutes(app, parts)
+  addFlowTopologyRoutes(app, { ...parts, flows: services.flows })
   addFlowEventRoutes(app, { ...parts, track, stillAdmitted })
 }
 

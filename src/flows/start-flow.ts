@@ -4,6 +4,7 @@ import type { FlowNode } from '../kernel/flow.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { plannedLeaves } from './planned-leaves.ts'
+import { withLearntTopologies } from './topology-results.ts'
 
 export interface NewFlowRun {
   projectId: string
@@ -18,6 +19,7 @@ export interface NewFlowRun {
 /** From this commit on the flow run is never lost. Answers its id. */
 export async function startFlow(db: Db, run: NewFlowRun, actor: Actor): Promise<string> {
   const id = newId()
+  const root = await withLearntTopologies(db, run.projectId, run.root)
   const total = plannedLeaves(run.root)
   const progress = { total, pending: total, running: 0, completed: 0, failed: 0, skipped: 0 }
   await changeAudited(db, {
@@ -27,7 +29,7 @@ export async function startFlow(db: Db, run: NewFlowRun, actor: Actor): Promise<
       id,
       run.projectId,
       run.flowId,
-      JSON.stringify(run.root),
+      JSON.stringify(root),
       JSON.stringify(run.input ?? null),
       run.timeoutMs,
       run.workers,
