@@ -3,6 +3,7 @@ import type { Db } from '../db/pool.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
+import { expectedDuration } from './expected-duration.ts'
 import { plannedLeaves } from './planned-leaves.ts'
 import { withLearntTopologies } from './topology-results.ts'
 
@@ -23,8 +24,8 @@ export async function startFlow(db: Db, run: NewFlowRun, actor: Actor): Promise<
   const total = plannedLeaves(run.root)
   const progress = { total, pending: total, running: 0, completed: 0, failed: 0, skipped: 0 }
   await changeAudited(db, {
-    sql: `insert into flow_runs (id, project_id, flow_id, root, input, timeout, workers, progress)
-          values ($1, $2, $3, $4, $5, $6, $7, $8) returning id`,
+    sql: `insert into flow_runs (id, project_id, flow_id, root, input, timeout, workers, progress, expected)
+          values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning id`,
     values: [
       id,
       run.projectId,
@@ -34,6 +35,7 @@ export async function startFlow(db: Db, run: NewFlowRun, actor: Actor): Promise<
       run.timeoutMs,
       run.workers,
       JSON.stringify(progress),
+      expectedDuration(run),
     ],
     note: {
       action: 'flow.start',
