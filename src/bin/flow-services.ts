@@ -1,11 +1,13 @@
 // Everything that works on flows, put together: their journal, and this process's worker of them.
 import type { FlowServices, RunServices } from '../api/run-services.ts'
 import type { Pool } from '../db/pool.ts'
+import { checkAlerts } from '../flows/check-alerts.ts'
 import { createFlowJournal } from '../flows/flow-journal.ts'
 import { startFlowWorker } from '../flows/worker.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
+import { repeat } from '../queue/repeat.ts'
 import { cancelRuns } from '../runs/cancel.ts'
 import type { RunWorker } from '../runs/worker.ts'
 
@@ -23,10 +25,15 @@ export interface FlowParts {
   runs: Pick<RunServices, 'journal' | 'hub'>
   functions: ReadonlyMap<string, AppFunction>
   log: Log
+  /** How often flow runs that take too long are looked for; null: somebody else does it. */
+  checkAlertsEveryMs?: number | null
 }
 
+const CHECK_ALERTS_EVERY_MS = 1_000
+
 /** A process that only serves works on no flow: those that do hear of what it starts. */
-export function startFlows({ role, concurrency, pool, worker, runs, functions, log }: FlowParts): StartedFlows {
+export function startFlows(parts: FlowParts): StartedFlows {
+  const { role, concurrency, pool, worker, runs, functions, log, checkAlertsEveryMs = CHECK_ALERTS_EVERY_MS } = parts
   const shared = { functions, leafLimit: concurrency }
   if (role === 'api') {
     return { services: { ...shared, isAnnounced: true, onReady: () => {} }, stop: async () => {} }
@@ -48,9 +55,19 @@ export function startFlows({ role, concurrency, pool, worker, runs, functions, l
       isHalted: (projectId) => worker.isHalted(projectId),
     },
   })
+  const stopChecking =
+    checkAlertsEveryMs === null
+      ? async () => {}
+      : repeat({
+          work: () => checkAlerts({ pool, journal }),
+          everyMs: checkAlertsEveryMs,
+          ifItFails: 'flow runs that take too long will be told about later',
+          log,
+        })
   return {
     services: { ...shared, isAnnounced: false, onReady: () => flowWorker.poke() },
     stop: async () => {
+      await stopChecking()
       await flowWorker.stop()
       await journal.drain()
     },

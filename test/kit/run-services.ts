@@ -75,6 +75,8 @@ export async function createTestServices(
       ...Object.entries(functions),
     ]),
     log,
+    // A test that is about them looks by itself: how long it takes depends on the machine.
+    checkAlertsEveryMs: null,
   })
   let readyCount = 0
   const halts: TestServices['halts'] = []

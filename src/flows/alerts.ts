@@ -1,0 +1,79 @@
+// Alerts as people read them. Who makes them: check-alerts.ts.
+import { z } from 'zod'
+import { changeAudited } from '../audit/record.ts'
+import { listPage, type PageQuery } from '../db/list-page.ts'
+import type { Db } from '../db/pool.ts'
+import { notFound } from '../kernel/errors.ts'
+import { idField, instantField, type Page } from '../kernel/fields.ts'
+import { progressSchema } from '../kernel/flow-run.ts'
+import type { Actor } from '../kernel/principal.ts'
+
+export const alertKinds = ['slow'] as const
+export const alertActions = ['cancel', 'add_workers', 'switch_topology'] as const
+export type AlertAction = (typeof alertActions)[number]
+
+export const alertSchema = z.strictObject({
+  id: idField,
+  flow_run_id: idField,
+  kind: z.enum(alertKinds).describe('slow: it takes longer than alert_factor times what was expected.'),
+  progress: progressSchema.describe('Of the flow run, when the alert was made.'),
+  suspected_cause: z.string(),
+  actions: z.array(z.enum(alertActions)).describe('What can be done about it.'),
+  created_at: instantField,
+  acked_at: instantField.nullable(),
+})
+export type Alert = z.infer<typeof alertSchema>
+
+interface AlertRow extends Omit<Alert, 'created_at' | 'acked_at'> {
+  created_at: Date
+  acked_at: Date | null
+}
+
+const COLUMNS = 'id, flow_run_id, kind, progress, suspected_cause, actions, created_at, acked_at'
+
+export interface AlertFilter {
+  flow_run_id?: string | undefined
+  acked?: boolean | undefined
+}
+
+export async function listAlerts(
+  db: Db,
+  projectId: string,
+  filter: AlertFilter,
+  query: PageQuery,
+): Promise<Page<Alert>> {
+  const { flow_run_id: flowRunId = null, acked = null } = filter
+  return listPage<AlertRow, Alert>(db, {
+    sql: `select ${COLUMNS} from flow_alerts where project_id = $1 and ($2::uuid is null or flow_run_id = $2)
+          and ($3::boolean is null or (acked_at is not null) = $3)`,
+    values: [projectId, flowRunId, acked],
+    query,
+    toItem: toAlert,
+  })
+}
+
+/** Somebody has seen it. One that was acked before stays as it is. */
+export async function ackAlert(db: Db, projectId: string, alertId: string, actor: Actor): Promise<Alert> {
+  const [changed] = await changeAudited<AlertRow>(db, {
+    sql: `update flow_alerts set acked_at = muster.now() where id = $1 and project_id = $2 and acked_at is null
+          returning ${COLUMNS}`,
+    values: [alertId, projectId],
+    note: { action: 'alert.ack', actor, projectId, targetType: 'alert', targetId: alertId },
+  })
+  return changed ? toAlert(changed) : getAlert(db, projectId, alertId)
+}
+
+async function getAlert(db: Db, projectId: string, alertId: string): Promise<Alert> {
+  const { rows } = await db.query<AlertRow>(`select ${COLUMNS} from flow_alerts where id = $1 and project_id = $2`, [
+    alertId,
+    projectId,
+  ])
+  if (!rows[0]) throw notFound('alert')
+  return toAlert(rows[0])
+}
+
+const toAlert = ({ created_at, acked_at, ...row }: AlertRow): Alert => ({
+  ...row,
+  created_at: created_at.toISOString(),
+  acked_at: acked_at?.toISOString() ?? null,
+})

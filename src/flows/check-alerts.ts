@@ -1,0 +1,147 @@
+// Flow runs that take much longer than expected: people are told once, however many processes look.
+import type { Db, Pool, PreparedSql } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import type { FlowEvent } from '../kernel/flow-run.ts'
+import { newId } from '../kernel/id.ts'
+import { defaultSettings } from '../kernel/project.ts'
+import type { AlertAction } from './alerts.ts'
+import type { FlowJournal } from './flow-journal.ts'
+import { type FlowRecord, readRecord } from './flow-record.ts'
+import { describeCause, hasAdaptive, slowestStage, stagesOf, suspectOf } from './suspected-cause.ts'
+import { tasksOf } from './trace.ts'
+
+/** So many completed runs of a flow say better than its tree how long it takes; older ones say nothing. */
+const FEWEST_RUNS = 3
+const MOST_RUNS = 100
+/** A flow of milliseconds that takes a few times as many is no news. */
+const NEVER_BEFORE_MS = 1_000
+const MOST_AT_ONCE = 50
+
+interface SlowRun {
+  id: string
+  project_id: string
+  elapsed: number
+  expected: number
+}
+
+// An alert that was acked is repeated when the run has taken twice as long as it had when that one was made.
+const NOT_TOLD = `not exists (
+  select from flow_alerts a where a.flow_run_id = r.id and a.kind = 'slow'
+    and (a.acked_at is null or muster.now() - r.started_at < 2 * (a.created_at - r.started_at)))`
+
+const FIND_SLOW: PreparedSql = {
+  name: 'flow_find_slow',
+  text: `
+    with running as (
+      select r.id, r.project_id, r.flow_id, r.started_at, r.expected,
+        (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as elapsed,
+        case when jsonb_typeof(p.settings->'alert_factor') = 'number'
+          then (p.settings->>'alert_factor')::float8 else $1::float8 end as factor
+      from flow_runs r join projects p on p.id = r.project_id
+      where r.status = 'running' and r.started_at < muster.now() - $2 * interval '1 ms' and r.cancel_requested_at is null
+        and p.halted_at is null and ${NOT_TOLD}
+    ), measured as (
+      select flow_id, percentile_cont(0.5) within group (order by duration) as median
+      from (select distinct flow_id from running where flow_id is not null) f
+      cross join lateral (
+        select duration from flow_runs where flow_id = f.flow_id and status = 'completed'
+        order by completed_at desc limit $3
+      ) d
+      group by flow_id having count(*) >= $4
+    )
+    select r.id, r.project_id, r.elapsed, coalesce(m.median, r.expected)::float8 as expected
+    from running r left join measured m using (flow_id)
+    where r.elapsed > r.factor * coalesce(m.median, r.expected)
+    order by r.started_at limit $5`,
+}
+
+/** Answers how many alerts were made. One run that cannot be told about does not keep the others from it. */
+export async function checkAlerts({ pool, journal }: { pool: Pool; journal: FlowJournal }): Promise<number> {
+  const { rows } = await pool.query<SlowRun>(FIND_SLOW, [
+    defaultSettings.alert_factor,
+    NEVER_BEFORE_MS,
+    MOST_RUNS,
+    FEWEST_RUNS,
+    MOST_AT_ONCE,
+  ])
+  let made = 0
+  const failures: unknown[] = []
+  for (const run of rows) {
+    try {
+      if (await tell(pool, journal, run)) made++
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (failures.length > 0) throw new AggregateError(failures, 'Some alerts could not be made.')
+  return made
+}
+
+async function tell(pool: Pool, journal: FlowJournal, run: SlowRun): Promise<boolean> {
+  const record = await readRecord(pool, run.project_id, run.id)
+  const suspectedCause = await findCause(pool, record, run)
+  const actions: AlertAction[] = ['cancel', 'add_workers', ...(hasAdaptive(record.root) ? topologyActions : [])]
+  return inTransaction(pool, async (tx) => {
+    // From here on it does not end, and its progress is the last: nobody is told about a flow that is over. One that has
+    // written nothing yet begins its journal by itself.
+    const { rowCount: isUnderWay } = await tx.query(
+      `select from flow_runs where id = $1 and status = 'running' and last_seq > 0 for no key update`,
+      [run.id],
+    )
+    if (!isUnderWay) return false
+    const id = newId()
+    const { rowCount: isNews } = await tx.query(
+      `insert into flow_alerts (id, project_id, flow_run_id, kind, progress, suspected_cause, actions)
+       select $1, r.project_id, r.id, 'slow', r.progress, $3, $4 from flow_runs r where r.id = $2 and ${NOT_TOLD}
+       on conflict (flow_run_id, kind) where acked_at is null do nothing`,
+      [id, run.id, suspectedCause, JSON.stringify(actions)],
+    )
+    if (!isNews) return false
+    const event: FlowEvent = { kind: 'alert', data: { alert_id: id, kind: 'slow', suspected_cause: suspectedCause } }
+    await journal.appendIn(tx, { runId: run.id, fence: null, events: [event] })
+    return true
+  })
+}
+
+const topologyActions: readonly AlertAction[] = ['switch_topology']
+
+async function findCause(db: Db, record: FlowRecord, { elapsed, expected }: SlowRun): Promise<string> {
+  const suspect = suspectOf(tasksOf(record), record.readAt)
+  const detail = suspect?.how === 'running' ? await readDetail(db, record, suspect.task) : ''
+  return describeCause(suspect, { elapsedMs: elapsed, expectedMs: expected, detail })
+}
+
+async function readDetail(db: Db, record: FlowRecord, task: { id: string; kind: string }): Promise<string> {
+  return task.kind === 'agent' ? readAgent(db, record.run.id, task.id) : readStage(db, record, task.id)
+}
+
+/** An agent may wait for something itself: for a slot, a person, its budget. */
+async function readAgent(db: Db, flowRunId: string, taskId: string): Promise<string> {
+  const { rows } = await db.query<{ id: string; status: string; pause_reason: string | null }>(
+    `select id, status, pause_reason from agent_runs where flow_run_id = $1 and trigger->>'task_id' = $2
+     order by created_at desc, id desc limit 1`,
+    [flowRunId, taskId],
+  )
+  const [run] = rows
+  if (!run || run.status === 'running') return ''
+  return `Its run ${run.id} is ${run.status}${run.pause_reason === null ? '' : ` (${run.pause_reason})`}.`
+}
+
+/** Of a pipeline, the stage that the others wait for. */
+async function readStage(db: Db, { root, run }: FlowRecord, taskId: string): Promise<string> {
+  const stages = stagesOf(root, taskId)
+  if (!stages) return ''
+  const { rows } = await db.query<{ stage: number; done: number }>(
+    `select (data->>'stage')::int as stage,
+       sum(jsonb_array_length(coalesce(data->'results', data->'errors')))::float8 as done
+     from flow_events where run_id = $1 and kind in ('items.completed', 'items.skipped') and data->>'task_id' = $2
+     group by 1`,
+    [run.id, taskId],
+  )
+  const done = new Map(rows.map((row) => [row.stage, row.done]))
+  const place = slowestStage(stages.map((_, stage) => done.get(stage) ?? 0))
+  const stage = stages[place]
+  if (!stage) return ''
+  const name = stage.id ?? ('agent' in stage ? stage.agent : stage.function)
+  return `The others wait for its stage ${place} (${name}), which has done ${done.get(place) ?? 0} items.`
+}
