@@ -1,6 +1,7 @@
 // Another project's id is answered byte for byte like an unknown one, wherever an id can stand.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { insertAlert } from '../../test/kit/alerts.ts'
 import { createTestApp } from '../../test/kit/app.ts'
 import { createGraph } from '../../test/kit/graph.ts'
 import { createHook } from '../../test/kit/hooks.ts'
@@ -42,6 +43,7 @@ const createIn = async (projectId: string, what: string, body: object): Promise<
   (await kit.call<{ id: string }>(`POST /api/projects/${projectId}/${what}`, { body })).body.id
 const theirFlow = await createIn(theirs.id, 'flows', { name: 'their flow', root: flowRoot })
 const theirFlowRun = await createIn(theirs.id, 'flow-runs', { flow_id: theirFlow })
+const theirAlert = await insertAlert(kit.pool, theirs.id, theirFlowRun)
 
 /** Each route with one id left open: what stands there is theirs, unknown, or no id at all. */
 const doors: { route: (id: string) => string; theirs: string; body?: unknown }[] = [
@@ -65,7 +67,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     body: { role: 'admin' },
   },
   { route: (id) => `DELETE /api/projects/${mine.id}/members/${id}`, theirs: theirMember.body.id },
-  ...['agents', 'runs', 'tasks', 'mcp-servers', 'objects', 'schedule', 'flows', 'flow-runs'].map((list) => ({
+  ...['agents', 'runs', 'tasks', 'mcp-servers', 'objects', 'schedule', 'flows', 'flow-runs', 'alerts'].map((list) => ({
     route: (id: string) => `GET /api/projects/${id}/${list}`,
     theirs: theirs.id,
   })),
@@ -134,6 +136,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
   })),
   { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/cancel`, theirs: theirFlowRun },
   { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/workers`, theirs: theirFlowRun, body: { add: 1 } },
+  { route: (id) => `POST /api/projects/${mine.id}/alerts/${id}/ack`, theirs: theirAlert },
   { route: (name) => `GET /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
   { route: (name) => `DELETE /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
 ]
@@ -194,6 +197,12 @@ const inner: {
     name: 'flow runs by flow',
     request: (id) => [`GET /api/projects/${mine.id}/flow-runs?flow_id=${id}`],
     theirs: theirFlow,
+    status: 200,
+  },
+  {
+    name: 'alerts by flow run',
+    request: (id) => [`GET /api/projects/${mine.id}/alerts?flow_run_id=${id}`],
+    theirs: theirFlowRun,
     status: 200,
   },
   {

@@ -1,6 +1,7 @@
 // Who may do what: every route × every identity. A route that is missing here, or here but not there, fails the test.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { insertAlert } from '../../test/kit/alerts.ts'
 import { createTestApp } from '../../test/kit/app.ts'
 import { createGraph, type TestGraph } from '../../test/kit/graph.ts'
 import { createHook } from '../../test/kit/hooks.ts'
@@ -30,6 +31,7 @@ interface Ground {
   /** Queued: nobody works on flows here, so that it is not over before it is cancelled. */
   flowRunId: string
   endedFlowRunId: string
+  alertId: string
   graph: TestGraph
 }
 
@@ -312,6 +314,12 @@ const matrix: Row[] = [
     body: () => ({ add: 1 }),
     expect: forMembers(200),
   },
+  { route: 'GET /api/projects/:id/alerts', path: project('/alerts'), expect: readable },
+  {
+    route: 'POST /api/projects/:id/alerts/:alertId/ack',
+    path: (ground) => project(`/alerts/${ground.alertId}/ack`)(ground),
+    expect: forMembers(200),
+  },
   { route: 'GET /api/projects/:id/tasks', path: project('/tasks'), expect: readable },
   {
     route: 'POST /api/projects/:id/tasks',
@@ -492,7 +500,9 @@ async function prepareRuns(
   return { agentId, hookId, runId, taskId: task.body.id, mcpServer: 'registered', graph }
 }
 
-async function prepareFlows(projectId: string): Promise<Pick<Ground, 'flowId' | 'flowRunId' | 'endedFlowRunId'>> {
+async function prepareFlows(
+  projectId: string,
+): Promise<Pick<Ground, 'flowId' | 'flowRunId' | 'endedFlowRunId' | 'alertId'>> {
   const made = async (what: string, body: object): Promise<string> =>
     (await kit.call<{ id: string }>(`POST /api/projects/${projectId}/${what}`, { body })).body.id
   const flowId = await made('flows', { name: 'a flow', root: flowRoot })
@@ -502,7 +512,8 @@ async function prepareFlows(projectId: string): Promise<Pick<Ground, 'flowId' | 
     `update flow_runs set status = 'failed', completed_at = muster.now(), ready_at = null where id = $1`,
     [endedFlowRunId],
   )
-  return { flowId, flowRunId: await made('flow-runs', { flow_id: flowId }), endedFlowRunId }
+  const flowRunId = await made('flow-runs', { flow_id: flowId })
+  return { flowId, flowRunId, endedFlowRunId, alertId: await insertAlert(kit.pool, projectId, flowRunId) }
 }
 
 async function credentialsOf(identity: Identity, projectId: string): Promise<object> {

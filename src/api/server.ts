@@ -23,6 +23,7 @@ import { serveOpenApi } from './openapi.ts'
 import { createRateLimits, type RateLimits } from './rate-limits.ts'
 import { createRawAnswers } from './raw-http.ts'
 import { addAgentRoutes } from './routes/agents.ts'
+import { addAlertRoutes } from './routes/alerts.ts'
 import { addAuditRoutes } from './routes/audit.ts'
 import { addFlowEventRoutes } from './routes/flow-events.ts'
 import { addFlowRunRoutes } from './routes/flow-runs.ts'
@@ -189,6 +190,7 @@ function addRunParts(app: App, parts: RunParts): void {
   addFlowRunRoutes(app, { ...parts, flows: services.flows })
   addFlowTraceRoutes(app, parts)
   addFlowTopologyRoutes(app, { ...parts, flows: services.flows })
+  addAlertRoutes(app, parts)
   addFlowEventRoutes(app, { ...parts, track, stillAdmitted })
 }
 
