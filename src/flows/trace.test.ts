@@ -45,6 +45,13 @@ function play(root: FlowNode, answer: (task: LeafTask) => unknown = () => 1, mos
 const waits = (root: FlowNode, answer?: (task: LeafTask) => unknown): Record<string, string[]> =>
   Object.fromEntries(tasksOf(play(root, answer)).map((task) => [task.id, task.depends_on]))
 
+test('a task that is told to be slow is under way', () => {
+  const say = (seq: number, kind: string): JournalEvent => ({ seq, kind, data: { task_id: 'a' }, at: new Date(seq) })
+  const events = [say(1, 'task.started'), say(2, 'task.slow')]
+  const [task] = tasksOf({ root: f('a'), events, hasEnded: false })
+  assert.deepEqual([task?.status, task?.end_at, task?.busy], ['running', null, 0])
+})
+
 test('a task has its start, its end, its attempts and the pattern around it', () => {
   let tries = 0
   const root = sequence(f('a'), f('b', { retry: { max_retries: 1, backoff: 0 } }))

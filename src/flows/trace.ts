@@ -103,6 +103,7 @@ function tell(task: TaskRecord, kind: string, data: JournalEvent['data'], at: Da
     task.attempts = Math.max(task.attempts, Number(data.attempt) || 1)
     return
   }
+  if (kind === 'task.slow') return
   const begun = begunAt.get(task.id)
   begunAt.delete(task.id)
   task.busy += begun ? Math.max(0, at.getTime() - begun.getTime()) : 0
