@@ -84,3 +84,137 @@ for (const way of ways) {
     )
   })
 }
+
+const adaptive = (fields: Partial<Adaptive> & Pick<Adaptive, 'tasks'>): Adaptive => ({
+  ...{ type: 'adaptive', workers: 4, switch: true },
+  ...fields,
+})
+/** Who began which task. */
+async function workersOf(id: string): Promise<Map<string, string>> {
+  const { rows } = await pool.query<{ task_id: string; worker: string }>(
+    `select data->>'task_id' as task_id, data->>'worker' as worker from flow_events
+     where run_id = $1 and kind = 'task.started'`,
+    [id],
+  )
+  return new Map(rows.map((row) => [row.task_id, row.worker]))
+}
+
+test('Detect overload and switch topology', async () => {
+  const done: number[] = []
+  flows.functions.set('note', async (place: number) => {
+    await new Promise(setImmediate)
+    return done.push(place)
+  })
+  const tasks = tasksOf(60, 'note')
+  const { id, status } = await flows.play(adaptive({ topology: 'hierarchical', tasks, overload: { queue_length: 5 } }))
+  const { current, history } = await view(id)
+  assert.deepEqual([status, current, history.length], ['completed', 'mesh', 1])
+  assert.deepEqual([history[0]?.from, history[0]?.to], ['hierarchical', 'mesh'])
+  assert.match(history[0]?.reason ?? '', /4 of 4 workers have more than 5 waiting/)
+  assert.ok((history[0]?.switch_ms ?? 500) < 500 && (history[0]?.moved ?? 0) > 0)
+  assert.deepEqual(
+    done.toSorted((a, b) => a - b),
+    range(60),
+  )
+  const calm = await flows.play(adaptive({ topology: 'hierarchical', tasks, overload: { queue_length: 50 } }))
+  assert.deepEqual((await view(calm.id)).history, [])
+})
+
+test('Topology options', async () => {
+  // Each fourth task is dealt to the first worker, who is held up by its first one until nobody else finds work.
+  const playUnder = async (topology: Topology, othersDo: number) => {
+    const gate = Promise.withResolvers<void>()
+    let done = 0
+    flows.functions.set('held', async (place: number) => {
+      if (place === 0) return gate.promise
+      if (++done === othersDo) gate.resolve()
+    })
+    const custom: Partial<Adaptive> = topology === 'custom' ? { edges: [['w1', 'w3']] } : {}
+    const { id } = await flows.play(adaptive({ topology, ...custom, tasks: tasksOf(12, 'held'), switch: false }))
+    const { current, handovers } = await view(id)
+    assert.equal(current, topology)
+    const at = await workersOf(id)
+    return { handovers, late: [at.get('root/4'), at.get('root/8')], everybody: new Set(at.values()) }
+  }
+  const hierarchical = await playUnder('hierarchical', 9)
+  assert.deepEqual([hierarchical.handovers, hierarchical.late], [[], ['w1', 'w1']])
+
+  const mesh = await playUnder('mesh', 11)
+  const handed = mesh.handovers.filter(({ task_id }) => task_id === 'root/4' || task_id === 'root/8')
+  assert.deepEqual(
+    handed.map(({ from }) => from),
+    ['w1', 'w1'],
+  )
+  assert.ok(!mesh.late.includes('w1'))
+
+  const star = await playUnder('star', 11)
+  assert.deepEqual(star.handovers, [])
+  assert.ok(!star.late.includes('w1'))
+  assert.deepEqual([...star.everybody].toSorted(), ['w1', 'w2', 'w3', 'w4'])
+
+  const custom = await playUnder('custom', 11)
+  assert.deepEqual(
+    custom.handovers.map(({ task_id, from, to }) => [task_id, from, to]).toSorted(),
+    ['root/4', 'root/8'].map((task) => [task, 'w1', 'w3']),
+  )
+})
+
+test('Topology optimization', async () => {
+  // Dealt in turn, all that takes long is the first worker's.
+  flows.functions.set('uneven', async (place: number) => {
+    if (place % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 25))
+  })
+  const tasks = tasksOf(24, 'uneven')
+  const learn = async (fields: Partial<Adaptive>): Promise<FlowTopology> => {
+    const { id, status } = await flows.play(adaptive({ tasks, switch: false, ...fields }))
+    assert.equal(status, 'completed')
+    return view(id)
+  }
+  assert.equal((await learn({})).current, 'hierarchical')
+  assert.equal((await learn({ topology: 'mesh' })).recommendation, null)
+  // One of another kind, and one that came to nothing, count for nothing.
+  await learn({ topology: 'star', workload: 'another' })
+  flows.functions.set('broken', () => Promise.reject(new Error('broken')))
+  await flows.play(adaptive({ topology: 'star', tasks: tasksOf(1, 'broken'), workload: 'function uneven' }))
+  const third = await learn({ topology: 'star' })
+  assert.deepEqual(Object.keys(third.by_topology), ['star'])
+  assert.equal(third.by_topology.star?.tasks, 24)
+  const { recommendation } = third
+  assert.ok(recommendation && ['mesh', 'star'].includes(recommendation.topology), JSON.stringify(recommendation))
+  assert.match(recommendation.reason, /^In 3 runs .* tasks a second .*hierarchical got/)
+  const next = await learn({})
+  assert.equal(next.current, recommendation.topology)
+  assert.equal((await learn({ topology: 'hierarchical' })).current, 'hierarchical')
+})
+
+test('Work stealing for load balancing', async (t) => {
+  // The pieces are dealt in turn when the whole is split, and whoever looks at each fourth one is at it for long.
+  flows.functions.set('is_whole', async (problem: number[]) => {
+    const [place = 0] = problem
+    if (problem.length === 1 && place % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 40))
+    return problem.length > 1
+  })
+  flows.functions.set('apart', (problem: number[]) => problem.map((one) => [one]))
+  flows.functions.set('solve', ([place = 0]: number[]) => place)
+  flows.functions.set('sum', (parts: number[]) => parts.reduce((sum, part) => sum + part, 0))
+  const root: ForkJoin = {
+    ...{ type: 'fork_join', problem: range(48), workers: 4, stealing: true },
+    ...{ should_split: 'is_whole', split: 'apart', solve: 'solve', join: 'sum' },
+  }
+  const time = async (stealing: boolean) => {
+    const startedAtMs = performance.now()
+    const { id, output } = await flows.play({ ...root, stealing })
+    const tookMs = performance.now() - startedAtMs
+    assert.equal(output, 1_128)
+    return { tookMs, handed: (await view(id)).handovers.length }
+  }
+  const without = await time(false)
+  const helped = await time(true)
+  const ratio = without.tookMs / helped.tookMs
+  t.diagnostic(
+    `${Math.round(without.tookMs)} ms without stealing, ${Math.round(helped.tookMs)} ms with: ${ratio.toFixed(1)}`,
+  )
+  assert.equal(without.handed, 0)
+  assert.ok(helped.handed > 0)
+  assert.ok(ratio > 1.5, `stealing made it ${ratio.toFixed(2)} times as fast`)
+})
