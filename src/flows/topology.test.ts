@@ -1,0 +1,112 @@
+// Topologies of runs that change hands: agents are leaves that nobody waits for in a process, and processes end.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestFlows } from '../../test/kit/flows.ts'
+import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import type { Adaptive, FlowNode, Topology } from '../kernel/flow.ts'
+import { systemActor } from '../kernel/principal.ts'
+import { readTopology } from './topology.ts'
+import { askForTopology, standingOfWish } from './topology-wish.ts'
+
+const flows = await createTestFlows()
+const { pool, projectId } = flows
+const until = async (holds: () => Promise<boolean>): Promise<void> => {
+  while (!(await holds())) await new Promise(setImmediate)
+}
+const ask = (id: string, topology: Topology): Promise<void> =>
+  askForTopology(pool, projectId, id, { topology, actor: systemActor })
+const adaptive = (fields: Partial<Adaptive> & Pick<Adaptive, 'tasks'>): Adaptive => ({
+  ...{ type: 'adaptive', topology: 'hierarchical', workers: 2, switch: false },
+  ...fields,
+})
+const many = (count: number, leaf: Adaptive['tasks'][number]): Adaptive['tasks'] =>
+  Array.from({ length: count }, () => leaf)
+
+let gate = Promise.withResolvers<void>()
+let open = 0
+let most = 0
+flows.models.set(
+  'script',
+  createScriptedModel(async () => {
+    most = Math.max(most, ++open)
+    await gate.promise
+    open--
+    return { text: 'Done.' }
+  }),
+)
+await flows.createAgent({ name: 'leaf' })
+const agent = { type: 'task' as const, agent: 'leaf', input: 'Do it.' }
+
+test('a worker does one agent at a time, whoever has the flow meanwhile', async () => {
+  gate = Promise.withResolvers()
+  gate.resolve()
+  most = 0
+  const { status, progress } = await flows.play(adaptive({ tasks: many(8, agent) }))
+  assert.deepEqual([status, progress.completed], ['completed', 8])
+  assert.equal(most, 2)
+})
+
+test('a flow that waits for its agents is woken to switch, and goes on waiting', async () => {
+  gate = Promise.withResolvers()
+  const id = await flows.startFlow(adaptive({ tasks: many(6, agent) }))
+  await until(async () => open === 2 && (await flows.read(id)).owner === null)
+  await ask(id, 'mesh')
+  await until(async () => (await standingOfWish(pool, id)) === 'in force')
+  const { current, history } = await readTopology(pool, projectId, id)
+  assert.deepEqual(
+    [current, history.map(({ from, to, moved }) => [from, to, moved])],
+    ['mesh', [['hierarchical', 'mesh', 4]]],
+  )
+  gate.resolve()
+  assert.equal((await flows.ended(id)).status, 'completed')
+  assert.equal((await readTopology(pool, projectId, id)).history.length, 1)
+})
+
+test('what was asked for holds for the parts that begin later, and is told before their leaves begin', async () => {
+  const hold = Promise.withResolvers<void>()
+  flows.functions.set('hold', () => hold.promise)
+  flows.functions.set('nothing', () => null)
+  const nothing = { type: 'task' as const, function: 'nothing' }
+  const steps: FlowNode[] = [
+    { type: 'task', function: 'hold' },
+    adaptive({ id: 'first', tasks: many(4, nothing) }),
+    adaptive({ id: 'second', topology: 'star', tasks: many(4, nothing) }),
+    adaptive({ id: 'third', tasks: many(4, nothing) }),
+  ]
+  const id = await flows.startFlow({ type: 'sequential', steps })
+  await until(async () => (await flows.read(id)).progress.running === 1)
+  await ask(id, 'star')
+  await until(async () => (await standingOfWish(pool, id)) === 'in force')
+  assert.equal((await readTopology(pool, projectId, id)).current, 'star')
+  hold.resolve()
+  assert.equal((await flows.ended(id)).status, 'completed')
+  const { history, handovers } = await readTopology(pool, projectId, id)
+  assert.deepEqual(
+    history.map(({ pool: part, from, to }) => [part, from, to]),
+    ['first', 'third'].map((part) => [part, 'hierarchical', 'star']),
+  )
+  assert.deepEqual(handovers, [])
+  const kinds = await flows.flowKinds(id)
+  assert.deepEqual(kinds.slice(3, 5), ['topology.switched', 'task.started'])
+  assert.equal(kinds.filter((kind) => kind === 'topology.measured').length, 1)
+  assert.deepEqual(kinds.slice(-2), ['topology.measured', 'flow.completed'])
+})
+
+test('asked for twice, it is switched once; asked for again after another, again', async () => {
+  const hold = Promise.withResolvers<void>()
+  flows.functions.set('hold', () => hold.promise)
+  const id = await flows.startFlow(adaptive({ tasks: many(4, { type: 'task', function: 'hold' }) }))
+  await until(async () => (await flows.read(id)).progress.running === 2)
+  for (const topology of ['mesh', 'mesh', 'star', 'mesh'] as const) {
+    await ask(id, topology)
+    await until(async () => (await standingOfWish(pool, id)) === 'in force')
+  }
+  const { history } = await readTopology(pool, projectId, id)
+  assert.deepEqual(
+    history.map(({ to }) => to),
+    ['mesh', 'star', 'mesh'],
+  )
+  hold.resolve()
+  await flows.ended(id)
+  await assert.rejects(ask(id, 'star'), { code: 'CONFLICT' })
+})
