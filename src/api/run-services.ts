@@ -1,4 +1,5 @@
 import type { AgentWrite } from '../agents/agents.ts'
+import type { Decide } from '../flows/recommend-with-model.ts'
 import type { Journal } from '../journal/append.ts'
 import type { Hub, LiveText } from '../journal/hub.ts'
 import type { AppFunction } from '../kernel/app.ts'
@@ -15,6 +16,7 @@ export interface FlowServices {
   isAnnounced: boolean
   /** Flow runs became ready in the database. */
   onReady: () => void
+  decide: Decide
 }
 
 /** What the routes of agents, tasks and runs need from the process they are served by; wired in bin/. */

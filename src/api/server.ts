@@ -185,7 +185,7 @@ function addRunParts(app: App, parts: RunParts): void {
   addHookRoutes(app, parts)
   addHookDeliveryRoutes(app, parts)
   addRunEventRoutes(app, { ...parts, track, stillAdmitted })
-  addFlowTemplateRoutes(app)
+  addFlowTemplateRoutes(app, { ...parts, decide: services.flows.decide })
   addFlowRoutes(app, { ...parts, flows: services.flows })
   addFlowRunRoutes(app, { ...parts, flows: services.flows })
   addFlowTraceRoutes(app, parts)

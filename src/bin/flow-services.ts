@@ -3,6 +3,7 @@ import type { FlowServices, RunServices } from '../api/run-services.ts'
 import type { Pool } from '../db/pool.ts'
 import { checkAlerts } from '../flows/check-alerts.ts'
 import { createFlowJournal } from '../flows/flow-journal.ts'
+import type { Decide } from '../flows/recommend-with-model.ts'
 import { startFlowWorker } from '../flows/worker.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { AppFunction } from '../kernel/app.ts'
@@ -24,6 +25,8 @@ export interface FlowParts {
   worker: Pick<RunWorker, 'ownerId' | 'join' | 'onReady' | 'isHalted'>
   runs: Pick<RunServices, 'journal' | 'hub'>
   functions: ReadonlyMap<string, AppFunction>
+  /** Asks the project's default model, where there is one worth asking; none is, unless it is told how. */
+  decide?: Decide
   log: Log
   /** How often flow runs that take too long are looked for; null: somebody else does it. */
   checkAlertsEveryMs?: number | null
@@ -34,7 +37,7 @@ const CHECK_ALERTS_EVERY_MS = 1_000
 /** A process that only serves works on no flow: those that do hear of what it starts. */
 export function startFlows(parts: FlowParts): StartedFlows {
   const { role, concurrency, pool, worker, runs, functions, log, checkAlertsEveryMs = CHECK_ALERTS_EVERY_MS } = parts
-  const shared = { functions, leafLimit: concurrency }
+  const shared = { functions, leafLimit: concurrency, decide: parts.decide ?? (async () => null) }
   if (role === 'api') {
     return { services: { ...shared, isAnnounced: true, onReady: () => {} }, stop: async () => {} }
   }

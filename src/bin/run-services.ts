@@ -4,6 +4,7 @@ import type { RunServices } from '../api/run-services.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
 import type { Ask } from '../flows/built-in-functions.ts'
+import type { Decide } from '../flows/recommend-with-model.ts'
 import { createJournal } from '../journal/append.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import { createHub } from '../journal/hub.ts'
@@ -26,7 +27,7 @@ import { createToolRegistry } from '../tools/registry.ts'
 import { runTools } from '../tools/run-tools.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
 import { reactions } from '../triggers/reactions.ts'
-import { createAsk } from './ask-model.ts'
+import { createAsk, createDecide } from './ask-model.ts'
 import type { Config } from './config.ts'
 import { measureRuns } from './run-metrics.ts'
 
@@ -37,6 +38,7 @@ export interface StartedRuns {
   app: LoadedApp | null
   /** Asks a project's default model. */
   ask: Ask
+  decide: Decide
   stop(): Promise<void>
 }
 
@@ -107,6 +109,7 @@ export async function startRuns(parts: {
     worker,
     app,
     ask: createAsk({ pool, resolveModel: (choice) => models.resolve(choice) }),
+    decide: createDecide({ pool, resolveModel: (choice) => models.resolve(choice) }),
     stop: async () => {
       await worker.stop()
       await others.stop()

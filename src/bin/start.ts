@@ -91,7 +91,7 @@ async function startParts(
   const { role, concurrency } = config
   const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ...(runs.app?.functions ?? [])])
   const { worker, services } = runs
-  const flows = startFlows({ role, concurrency, pool, worker, runs: services, functions, log })
+  const flows = startFlows({ role, concurrency, pool, worker, runs: services, functions, decide: runs.decide, log })
   shutdown.last('flows', () => flows.stop())
   await createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log)
 

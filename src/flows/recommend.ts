@@ -1,6 +1,6 @@
-// Which pattern a described workload calls for, as a flow that can be started, with what it will take. No model is asked:
-// words and numbers of the description decide (workload-facts.ts, pattern-cues.ts), so the same words always get the
-// same answer.
+// Which pattern a described workload calls for, as a flow that can be started, with what it will take. Words and numbers of
+// the description decide (workload-facts.ts, pattern-cues.ts), so the same words always get the same answer; or a model
+// does (recommend-with-model.ts), from whose facts the flow is built in the same way.
 import type { FlowNode, FunctionLeaf, Pattern } from '../kernel/flow.ts'
 import { choosePattern } from './pattern-cues.ts'
 import { readWorkload, type WorkloadFacts } from './workload-facts.ts'
@@ -27,6 +27,16 @@ export interface RecommendOptions {
   templates?: readonly { name: string; pattern: string }[]
   /** Names of the project's agents, for the one pattern that is made of agents. The first leads. */
   agents?: readonly string[]
+  advice?: Advice | undefined
+}
+
+/** What a model made of the description. What it leaves open is taken from the words. */
+export interface Advice {
+  pattern: Pattern['type']
+  items?: number | null | undefined
+  workers?: number | null | undefined
+  steps?: readonly string[] | null | undefined
+  reasoning: string
 }
 
 /** Whom a hierarchical flow names where the project has no agents yet. */
@@ -46,6 +56,7 @@ const PIECE_SIZE = 10
 /** How many answers one call puts together (muster.condense). */
 const CONDENSED_AT_ONCE = 12
 const LONGEST_PROMPT = 2_000
+const LONGEST_REASONING = 1_000
 
 /** A plan: what to build, and how many calls that makes, in all and one after the other. */
 interface Plan {
@@ -56,16 +67,18 @@ interface Plan {
   rounds: number
 }
 
-export function recommend({ workload, templates = [], agents = [] }: RecommendOptions): Recommendation {
-  const facts = readWorkload(workload)
-  const { pattern, because } = choosePattern(facts)
+export function recommend({ workload, templates = [], agents = [], advice }: RecommendOptions): Recommendation {
+  const facts = advised(readWorkload(workload), advice)
+  const { pattern, because } = advice ? { pattern: advice.pattern, because: [] } : choosePattern(facts)
   const plan = plans[pattern](facts, agents)
   const tokensPerCall = (facts.tokensPerItem ?? ASSUMED.tokensPerItem) + ANSWER_TOKENS
   const similar = templates.filter((template) => template.pattern === pattern).map(({ name }) => name)
   const sentences = [
-    because.length > 0
-      ? `${pattern} suits because ${because.join('; ')}.`
-      : `${pattern}: nothing in the description says that parts of it can be done at once.`,
+    advice
+      ? `${pattern} is what the model chose: ${sentence(advice.reasoning)}`
+      : because.length > 0
+        ? `${pattern} suits because ${because.join('; ')}.`
+        : `${pattern}: nothing in the description says that parts of it can be done at once.`,
     numbersOf(facts, pattern),
     `Estimated at ${tokensPerCall} tokens and ${CALL_MS / 1_000} s per model call, ${plan.rounds} of ${plan.calls} calls one after the other.`,
     pattern === 'hierarchical' && agents.length === 0
@@ -84,6 +97,18 @@ export function recommend({ workload, templates = [], agents = [] }: RecommendOp
     },
     reasoning: sentences.filter((sentence) => sentence !== '').join(' '),
   }
+}
+
+const advised = (facts: WorkloadFacts, advice: Advice | undefined): WorkloadFacts => ({
+  ...facts,
+  items: advice?.items ?? facts.items,
+  workers: advice?.workers ?? facts.workers,
+  steps: advice?.steps && advice.steps.length > 1 ? [...advice.steps] : facts.steps,
+})
+
+function sentence(reasoning: string): string {
+  const text = reasoning.slice(0, LONGEST_REASONING).toWellFormed().trim()
+  return /[.!?…]$/.test(text) ? text : `${text}.`
 }
 
 const plans: Record<Pattern['type'], (facts: WorkloadFacts, agents: readonly string[]) => Plan> = {

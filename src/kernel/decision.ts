@@ -1,6 +1,7 @@
 // Decisions that models are asked for, by name and shape. What a model answers is checked; one that does not fit is asked
 // for once more with what is wrong, and then that decision has failed: nothing is guessed.
 import { z } from 'zod'
+import { type Pattern, patternSchemas } from './flow.ts'
 
 const text = z.string().max(200_000)
 const subtask = z.strictObject({
@@ -21,7 +22,25 @@ export const queenAdjust = z.strictObject({
 })
 export const queenReview = z.strictObject({ acceptable: z.boolean(), problems: z.array(text).max(1_000), report: text })
 
-export const decisions = { queen_plan: queenPlan, queen_adjust: queenAdjust, queen_review: queenReview } as const
+const patternTypes = Object.keys(patternSchemas) as [Pattern['type'], ...Pattern['type'][]] // its own keys
+export const flowRecommendation = z.strictObject({
+  pattern: z.enum(patternTypes),
+  items: z.int().min(1).max(1_000_000_000).nullish().describe('How many things there are to be worked on.'),
+  workers: z.int().min(1).max(1_000).nullish().describe('How many should work at once.'),
+  steps: z
+    .array(z.string().min(1).max(2_000))
+    .max(20)
+    .nullish()
+    .describe('What is to be done one after the other, each as an instruction.'),
+  reasoning: text,
+})
+
+export const decisions = {
+  queen_plan: queenPlan,
+  queen_adjust: queenAdjust,
+  queen_review: queenReview,
+  flow_recommendation: flowRecommendation,
+} as const
 export type DecisionName = keyof typeof decisions
 
 /** As a model is asked for it. */

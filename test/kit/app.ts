@@ -46,10 +46,10 @@ export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs'>>, Te
 
 /** `call('POST /api/projects', {body})` uses the instance admin's token unless told otherwise; null sends none. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const { models, tools, functions, waits, ...overrides } = options
+  const { models, tools, functions, decide, waits, ...overrides } = options
   const database = await createTestDatabase()
   const cipher = createCipher('test-secret-key')
-  const services = await createTestServices(database, cipher, { models, tools, functions, waits })
+  const services = await createTestServices(database, cipher, { models, tools, functions, decide, waits })
   const app = await createServer({
     pool: database.pool,
     cipher,

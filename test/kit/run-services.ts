@@ -4,6 +4,7 @@ import type { RunServices } from '../../src/api/run-services.ts'
 import { startFlows } from '../../src/bin/flow-services.ts'
 import { createEgress } from '../../src/egress/egress.ts'
 import { createBuiltInFunctions } from '../../src/flows/built-in-functions.ts'
+import type { Decide } from '../../src/flows/recommend-with-model.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import { createHub } from '../../src/journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../../src/journal/live-text.ts'
@@ -35,6 +36,8 @@ export interface TestServicesOptions {
   tools?: readonly CallTool[] | undefined
   /** Leaves of flows. Flows execute where there are models; without, they stay queued. */
   functions?: Record<string, AppFunction> | undefined
+  /** Asks a project's default model for a decision; without, nobody does. */
+  decide?: Decide | undefined
   waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
 }
 
@@ -48,7 +51,7 @@ export interface TestServices extends RunServices {
 export async function createTestServices(
   { pool, url }: TestDatabase,
   cipher: Cipher,
-  { models, tools = [], functions = {}, waits = {} }: TestServicesOptions,
+  { models, tools = [], functions = {}, decide, waits = {} }: TestServicesOptions,
 ): Promise<TestServices> {
   const log = silentLog
   const hub = createHub()
@@ -74,6 +77,7 @@ export async function createTestServices(
       ...createBuiltInFunctions({ ask: async (_, prompt) => `Asked: ${prompt}` }),
       ...Object.entries(functions),
     ]),
+    ...(decide ? { decide } : {}),
     log,
     // A test that is about them looks by itself: how long it takes depends on the machine.
     checkAlertsEveryMs: null,

@@ -1,7 +1,12 @@
 import { z } from 'zod'
-import { recommend } from '../../flows/recommend.ts'
+import type { Db, Pool } from '../../db/pool.ts'
+import { type Decide, recommendWithModel } from '../../flows/recommend-with-model.ts'
 import { flowTemplates } from '../../flows/templates/templates.ts'
+import { roleIn } from '../../identity/users.ts'
 import { jsonObject, pageOf } from '../../kernel/fields.ts'
+import { isInstanceAdmin, type Principal } from '../../kernel/principal.ts'
+import { isAtLeast } from '../../kernel/role.ts'
+import { principalOf } from '../auth.ts'
 import type { App } from '../server.ts'
 import { answers, projectParams } from '../shapes.ts'
 
@@ -22,7 +27,7 @@ const recommendationSchema = z.strictObject({
   reasoning: z.string(),
 })
 
-export function addFlowTemplateRoutes(app: App): void {
+export function addFlowTemplateRoutes(app: App, { pool, decide }: { pool: Pool; decide: Decide }): void {
   app.get(
     '/api/projects/:id/flow-templates',
     {
@@ -53,8 +58,19 @@ export function addFlowTemplateRoutes(app: App): void {
       },
     },
     async (request) => {
-      const { definition, ...recommended } = recommend({ workload: request.body.workload, templates: flowTemplates })
+      const projectId = request.params.id
+      const mayAsk = await maySpend(pool, principalOf(request), projectId)
+      const asked = { projectId, decide: mayAsk ? decide : async () => null }
+      const options = { workload: request.body.workload, templates: flowTemplates }
+      const { definition, ...recommended } = await recommendWithModel(asked, options)
       return { ...recommended, definition: { ...definition } }
     },
   )
+}
+
+/** A model costs money, and who may only read spends none. */
+async function maySpend(db: Db, principal: Principal, projectId: string): Promise<boolean> {
+  if (isInstanceAdmin(principal)) return true
+  const role = principal.type === 'key' ? principal.role : await roleIn(db, principal.id ?? '', projectId)
+  return role !== null && isAtLeast(role, 'member')
 }
