@@ -20,6 +20,7 @@ import { type Cipher, createCipher } from '../secrets/cipher.ts'
 import { reactions } from '../triggers/reactions.ts'
 import { startScheduler } from '../triggers/scheduler.ts'
 import { createAppAgents } from './app-agents.ts'
+import { createAppFlows } from './app-flows.ts'
 import { type Config, ConfigError } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
 import { createDemo } from './demo.ts'
@@ -94,6 +95,7 @@ async function startParts(
   const flows = startFlows({ role, concurrency, pool, worker, runs: services, functions, decide: runs.decide, log })
   shutdown.last('flows', () => flows.stop())
   await createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log)
+  await createAppFlows(pool, runs.app?.flows ?? [], functions, log)
 
   const app = await createServer({
     pool,

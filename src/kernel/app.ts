@@ -26,12 +26,21 @@ export interface AppTool<Input extends AppInput = AppInput> {
 /** Leaf of a flow. Takes whatever its author says it takes; must heed `ctx.signal` and return JSON. */
 export type AppFunction = (input: never, ctx: ToolContext) => unknown
 
+/** A tree of nodes, each with its `type`; checked when it is stored, at start. */
+export type AppFlow = Readonly<Record<string, unknown>>
+
+export interface AppFlowDefinition {
+  name: string
+  root: AppFlow
+}
+
 export interface AppModule<Inputs extends Record<string, AppInput> = Record<string, AppInput>> {
   functions?: Record<string, AppFunction>
   tools?: { [Name in keyof Inputs]: AppTool<Inputs[Name]> }
   /** By name, or as a list of definitions that carry theirs. */
   agents?: Record<string, Omit<AgentInput, 'name'>> | AgentInput[]
-  flows?: Record<string, Record<string, unknown>>
+  /** By name, as trees or as `{root}`, or as a list of those with their names. */
+  flows?: Record<string, AppFlow> | AppFlowDefinition[]
 }
 
 /** Types an app module: the arguments of each tool follow from its input. Answers what it is given. */

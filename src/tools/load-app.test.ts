@@ -48,18 +48,28 @@ test('a TypeScript module becomes tools that can be called, and functions, agent
   assert.equal(await look?.execute({ q: 'x' }, context), 'looked for x')
   assert.equal(app.functions.get('double')?.(21 as never, context), 42) // its author says that it takes a number
   assert.deepEqual(app.agents, [{ name: 'clerk', role: 'Charges cards.', tools: ['charge'] }])
-  assert.deepEqual(app.flows, { month_end: { type: 'sequential' } })
+  const step = { type: 'task', function: 'double' }
+  assert.deepEqual(app.flows, [{ name: 'month_end', root: { type: 'sequential', steps: [step] } }])
 })
 
 test('JavaScript does as well, in either module system, and everything may be left out', async () => {
   const nothing = await load('export default {}')
-  assert.deepEqual([nothing.functions.size, nothing.tools, nothing.agents, nothing.flows], [0, [], [], {}])
+  assert.deepEqual([nothing.functions.size, nothing.tools, nothing.agents, nothing.flows], [0, [], [], []])
   const common =
     'module.exports = { tools: { a: { description: "A.", input: { type: "object" }, execute() { return 1 } } } }'
   assert.equal((await load(common, 'cjs')).tools[0]?.name, 'a')
   const compiled = 'exports.__esModule = true; exports.default = { functions: { f() {} } }'
   assert.equal((await load(compiled, 'cjs')).functions.size, 1)
   assert.equal((await load('export default { agents: [{ name: "clerk" }] }')).agents[0]?.name, 'clerk')
+})
+
+test('flows are given by name, as trees or as what a request would say, or as a list', async () => {
+  const root = { type: 'task', function: 'f' }
+  const said = JSON.stringify(root)
+  const forms = [`{ a: ${said} }`, `{ a: { root: ${said} } }`, `[{ name: 'a', root: ${said} }]`]
+  for (const form of forms) {
+    assert.deepEqual((await load(`export default { flows: ${form} }`)).flows, [{ name: 'a', root }], form)
+  }
 })
 
 test('a tool that throws at once fails as one that rejects', async () => {
@@ -94,6 +104,8 @@ const wrong: [string, RegExp][] = [
   ],
   ['export default { agents: { a: { max_steps: "many" } } }', /agents\.a\.max_steps: expected number/],
   ['export default { agents: [{ role: "x" }] }', /agents\.0\.name: is required/],
+  ['export default { flows: { a: [] } }', /flows\.a: expected record/],
+  ['export default { flows: [{ root: {} }] }', /flows\.0\.name: is required/],
   ['export default {', /cannot be loaded: /],
   ['throw new Error("no database")', /cannot be loaded: no database/],
 ]

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import { type AgentInput, agentInput } from '../kernel/agent.ts'
-import type { AppFunction } from '../kernel/app.ts'
+import type { AppFlowDefinition, AppFunction } from '../kernel/app.ts'
 import { jsonObject, nameField } from '../kernel/fields.ts'
 import type { CallTool, JsonSchema } from '../kernel/tool.ts'
 import { offerImports } from './app-imports.ts'
@@ -13,7 +13,7 @@ export interface LoadedApp {
   functions: ReadonlyMap<string, AppFunction>
   tools: readonly CallTool[]
   agents: readonly AgentInput[]
-  flows: Readonly<Record<string, Record<string, unknown>>>
+  flows: readonly AppFlowDefinition[]
 }
 
 /** `path` is taken from the folder the process was started in. Rejects with a sentence that names the field. */
@@ -33,8 +33,14 @@ export async function loadApp(path: string): Promise<LoadedApp> {
     functions: new Map(Object.entries(functions)),
     tools: Object.entries(tools).map(([name, tool]) => toCallTool(name, tool, refuse)),
     agents: Array.isArray(agents) ? agents : Object.entries(agents).map(([name, agent]) => ({ ...agent, name })),
-    flows,
+    flows: Array.isArray(flows) ? flows : Object.entries(flows).map(([name, flow]) => ({ name, root: rootOf(flow) })),
   }
+}
+
+/** A node has a type; what has a root instead is the body of a request that creates a flow. */
+function rootOf(flow: Record<string, unknown>): Record<string, unknown> {
+  const inner = 'type' in flow ? undefined : jsonObject.safeParse(flow.root).data
+  return inner ?? flow
 }
 
 /** These are ours. */
@@ -56,7 +62,9 @@ const appShape = z.strictObject({
   functions: z.record(functionName, functionField).optional(),
   tools: z.record(toolName, appTool).optional(),
   agents: z.union([z.array(agentInput), z.record(nameField, agentInput.omit({ name: true }))]).optional(),
-  flows: z.record(nameField, jsonObject).optional(),
+  flows: z
+    .union([z.array(z.strictObject({ name: nameField, root: jsonObject })), z.record(nameField, jsonObject)])
+    .optional(),
 })
 
 /** A module that names its default twice (compiled from TypeScript to CommonJS) has the inner one. */
