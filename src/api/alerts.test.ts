@@ -37,7 +37,9 @@ test('a flow run that takes too long is on the list and in its stream, and its e
   const { text } = await kit.call(`GET ${base}/flow-runs/${id}/events`)
   const kinds = [...text.matchAll(/^event: (.*)$/gm)].map(([, kind]) => kind)
   assert.deepEqual(kinds, ['flow.started', 'task.started', 'alert', 'task.completed', 'flow.completed'])
-  assert.match(text, new RegExp(`"alert_id":"${alert.id}","kind":"slow","suspected_cause":"[^"]*stuck`))
+  const said = JSON.parse(/^event: alert\ndata: (.*)$/m.exec(text)?.[1] ?? '{}')
+  const { alert_id, kind, suspected_cause } = said
+  assert.deepEqual([alert_id, kind, suspected_cause], [alert.id, 'slow', alert.suspected_cause])
   // Those who read the journal for other reasons pass over it.
   for (const part of ['', '/tasks', '/trace', '/metrics', '/output']) {
     assert.equal((await kit.call(`GET ${base}/flow-runs/${id}${part}`)).status, 200, part)
@@ -53,10 +55,10 @@ test('an alert is acked once; a second time changes nothing and is not noted', a
   await kit.clock.advance(1_000)
   const second = await ack()
   assert.deepEqual([second.status, second.body], [200, first.body])
-  const audit = await kit.call<{ items: { action: string; target_id: string }[] }>(`GET ${base}/audit`)
+  const audit = await kit.call<{ items: { action: string; target: { id: string } }[] }>(`GET ${base}/audit`)
   const noted = audit.body.items.filter((entry) => entry.action === 'alert.ack')
   assert.deepEqual(
-    noted.map((entry) => entry.target_id),
+    noted.map((entry) => entry.target.id),
     [alertId],
   )
   assert.equal((await kit.call(`POST ${base}/alerts/${newId()}/ack`)).status, 404)
