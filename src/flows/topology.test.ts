@@ -22,15 +22,12 @@ const adaptive = (fields: Partial<Adaptive> & Pick<Adaptive, 'tasks'>): Adaptive
 const many = (count: number, leaf: Adaptive['tasks'][number]): Adaptive['tasks'] =>
   Array.from({ length: count }, () => leaf)
 
-let gate = Promise.withResolvers<void>()
-let open = 0
-let most = 0
+/** Those who are at work, each until it is let go. */
+const atWork: (() => void)[] = []
 flows.models.set(
   'script',
   createScriptedModel(async () => {
-    most = Math.max(most, ++open)
-    await gate.promise
-    open--
+    await new Promise<void>((resolve) => atWork.push(resolve))
     return { text: 'Done.' }
   }),
 )
@@ -38,26 +35,35 @@ await flows.createAgent({ name: 'leaf' })
 const agent = { type: 'task' as const, agent: 'leaf', input: 'Do it.' }
 
 test('a worker does one agent at a time, whoever has the flow meanwhile', async () => {
-  gate = Promise.withResolvers()
-  gate.resolve()
-  most = 0
-  const { status, progress } = await flows.play(adaptive({ tasks: many(8, agent) }))
-  assert.deepEqual([status, progress.completed], ['completed', 8])
-  assert.equal(most, 2)
+  const id = await flows.startFlow(adaptive({ tasks: many(4, agent) }))
+  for (const completed of [0, 1, 2]) {
+    await until(async () => {
+      const { progress, owner } = await flows.read(id)
+      return progress.completed === completed && progress.running > 0 && owner === null
+    })
+    assert.equal((await flows.read(id)).progress.running, 2)
+    await until(async () => atWork.length === 2)
+    atWork.shift()?.()
+  }
+  await until(async () => atWork.length === 1)
+  atWork.shift()?.()
+  assert.equal((await flows.ended(id)).status, 'completed')
 })
 
 test('a flow that waits for its agents is woken to switch, and goes on waiting', async () => {
-  gate = Promise.withResolvers()
-  const id = await flows.startFlow(adaptive({ tasks: many(6, agent) }))
-  await until(async () => open === 2 && (await flows.read(id)).owner === null)
+  const id = await flows.startFlow(adaptive({ tasks: many(4, agent) }))
+  await until(async () => atWork.length === 2 && (await flows.read(id)).owner === null)
   await ask(id, 'mesh')
   await until(async () => (await standingOfWish(pool, id)) === 'in force')
   const { current, history } = await readTopology(pool, projectId, id)
   assert.deepEqual(
     [current, history.map(({ from, to, moved }) => [from, to, moved])],
-    ['mesh', [['hierarchical', 'mesh', 4]]],
+    ['mesh', [['hierarchical', 'mesh', 2]]],
   )
-  gate.resolve()
+  for (let left = 4; left > 0; left--) {
+    await until(async () => atWork.length > 0)
+    atWork.shift()?.()
+  }
   assert.equal((await flows.ended(id)).status, 'completed')
   assert.equal((await readTopology(pool, projectId, id)).history.length, 1)
 })
