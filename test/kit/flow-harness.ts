@@ -1,0 +1,174 @@
+// A world for servers to be killed in while they work on flows. What stood in the journal at each kill is kept, and in the
+// end compared with what the functions and the model were really asked for.
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { runningUrl } from '../../src/db/embedded/running-url.ts'
+import { createPool } from '../../src/db/pool.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import type { CrashFlow } from './crash-flows.ts'
+import { until } from './embedded-kit.ts'
+import { type FlowLedger, startFlowLedger } from './flow-ledger.ts'
+import { type FlowModel, startFlowModel } from './flow-model.ts'
+import { type Cleanup, type Muster, makeFolder, repository, startMuster } from './process.ts'
+import { type LifeOptions, untilKilled } from './run-harness.ts'
+
+/** A flow run that was accepted. */
+export interface Begun {
+  id: string
+  /** What to say of it when something is wrong. */
+  tag: string
+}
+
+/** What the journal said when a server was killed. */
+export interface Kill {
+  pid: number
+  /** When it was over, by performance.now() and by the database's clock. */
+  at: number
+  readAt: Date
+  /** Flow runs that had ended. */
+  ended: ReadonlySet<string>
+  /** Whose the others were. */
+  owners: ReadonlyMap<string, string>
+  /** Leaves, and items of pipelines, whose completion was on record. */
+  done: ReadonlySet<string>
+  /** Agents' runs by id: had it ended, and how often had the model been asked for it. */
+  runs: ReadonlyMap<string, { hasEnded: boolean; asked: number }>
+}
+
+export interface FlowWorld {
+  readonly projectId: string
+  readonly ledger: FlowLedger
+  readonly model: FlowModel
+  readonly kills: ReadonlyMap<number, Kill>
+  /** Another life of a server over this database. */
+  start(options?: LifeOptions): Promise<Muster>
+  begin(server: Muster, flow: CrashFlow, tag: string): Promise<Begun>
+  query<Row extends object>(sql: string, values?: unknown[]): Promise<Row[]>
+  untilEnded(flows: readonly Begun[]): Promise<void>
+  kill(server: Muster): Promise<Kill>
+  /** Killed by a fault. */
+  untilKilled(server: Muster): Promise<Kill>
+}
+
+/** The server that made the world is left running. */
+export interface MadeWorld {
+  world: FlowWorld
+  server: Muster
+}
+
+/** Without `databaseUrl` all lives have the embedded database of one data folder, as a newcomer has it. */
+export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: string }): Promise<MadeWorld> {
+  const dataDir = external ? null : join(await makeFolder(t), 'data')
+  const ledger = await startFlowLedger(t)
+  const model = await startFlowModel(t)
+  const kills = new Map<number, Kill>()
+  const base = {
+    ...{ MUSTER_APP: join(repository, 'test/fixtures/flow-app.ts'), FLOW_LEDGER_URL: ledger.url, MUSTER_DEMO: 'off' },
+    ...(external
+      ? { MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers', MUSTER_SECRET_KEY: 'one-key-for-all-servers' }
+      : {}),
+  }
+  const start: FlowWorld['start'] = ({ faults, env = {} } = {}) =>
+    startMuster(t, {
+      ...(dataDir === null ? {} : { dataDir }),
+      ...external,
+      env: { ...base, ...env, ...(faults === undefined ? {} : { MUSTER_FAULTS: faults }) },
+    })
+
+  const server = await start()
+  const projectId = await made(server, 'POST /api/projects', { name: 'flows' })
+  await made(server, 'POST /api/providers', {
+    ...{ name: 'flows', kind: 'openai-compatible', base_url: model.url, api_key: 'any' },
+  })
+  for (const name of ['queen', 'worker', 'helper']) {
+    await made(server, `POST /api/projects/${projectId}/agents`, { name, model: { provider: 'flows', name: 'any' } })
+  }
+  const url = external?.databaseUrl ?? (await runningUrl(dataDir ?? '')) ?? assert.fail('the database does not answer')
+  const pool = createPool({ url, max: 2, log: silentLog })
+  t.after(() => pool.end())
+  const query: FlowWorld['query'] = async (sql, values) => (await pool.query(sql, values)).rows
+
+  const noted = async ({ pid }: Muster): Promise<Kill> => {
+    const kill = await readStanding({ query, model }, pid)
+    kills.set(pid, kill)
+    return kill
+  }
+  const world: FlowWorld = {
+    ...{ projectId, ledger, model, kills, start, query },
+    begin: async (at, { root, workers }, tag) => {
+      const body = { root, input: tag, ...(workers === undefined ? {} : { workers }) }
+      const answer = await at.call<{ id: string }>(`POST /api/projects/${projectId}/flow-runs`, { body })
+      assert.equal(answer.status, 202, answer.text)
+      return { id: answer.body.id, tag }
+    },
+    untilEnded: async (flows) => {
+      const sql = 'select id, status, owner, progress from flow_runs where completed_at is null and id = any($1)'
+      let open: object[] = []
+      const hasEnded = async (): Promise<boolean> => {
+        open = await query(sql, [flows.map(({ id }) => id)])
+        return open.length === 0
+      }
+      await until(hasEnded, 'all flows have ended', 60_000).catch((cause: unknown) => {
+        throw new Error(`These flows have not ended: ${JSON.stringify(open)}`, { cause })
+      })
+    },
+    kill: async (victim) => {
+      await victim.kill('SIGKILL')
+      return noted(victim)
+    },
+    untilKilled: async (victim) => {
+      await untilKilled(victim)
+      return noted(victim)
+    },
+  }
+  return { world, server }
+}
+
+async function made(server: Muster, route: string, body: object): Promise<string> {
+  const answer = await server.call<{ id: string }>(route, { body })
+  assert.equal(answer.status, 201, answer.text)
+  return answer.body.id
+}
+
+async function readStanding({ query, model }: Pick<FlowWorld, 'query' | 'model'>, pid: number): Promise<Kill> {
+  const at = performance.now()
+  const [now] = await query<{ at: Date }>('select clock_timestamp() as at')
+  const flows = await query<{ id: string; has_ended: boolean; owner: string | null; progress: Record<string, number> }>(
+    'select id, completed_at is not null as has_ended, owner, progress from flow_runs',
+  )
+  for (const { id, progress } of flows) requireSum(progress, `the progress of ${id} at the kill`)
+  // Of those that have ended all is done; only the others are asked for.
+  const events = await query<{
+    run_id: string
+    kind: string
+    data: { task_id: string; stage: number; results: [number, unknown][] }
+  }>(
+    `select e.run_id, e.kind, e.data from flow_events e join flow_runs r on r.id = e.run_id and r.completed_at is null
+     where e.kind in ('task.completed', 'items.completed')`,
+  )
+  const runs = await query<{ id: string; input: string; has_ended: boolean }>(
+    'select id, input, completed_at is not null as has_ended from agent_runs where flow_run_id is not null',
+  )
+  return {
+    ...{ pid, at, readAt: now?.at ?? assert.fail() },
+    owners: new Map(flows.flatMap(({ id, owner }) => (owner === null ? [] : [[id, owner]]))),
+    ended: new Set(flows.flatMap(({ id, has_ended }) => (has_ended ? [id] : []))),
+    done: new Set(
+      events.flatMap(({ run_id, kind, data }) => {
+        const leaf = `${run_id}:${data.task_id}`
+        return kind === 'task.completed' ? [leaf] : data.results.map(([index]) => `${leaf}:${data.stage}:${index}`)
+      }),
+    ),
+    runs: new Map(runs.map(({ id, input, has_ended }) => [id, { hasEnded: has_ended, asked: model.asked(input) }])),
+  }
+}
+
+export function requireSum(progress: Readonly<Record<string, number>>, what: string): void {
+  const { total, pending = 0, running = 0, completed = 0, failed = 0, skipped = 0 } = progress
+  assert.equal(pending + running + completed + failed + skipped, total, `${what}: ${JSON.stringify(progress)}`)
+}
+
+/** Had it begun and not ended, with something done that must not be done again? */
+export function isInTheMiddle({ ended, done }: Kill, { id }: Begun): boolean {
+  return !ended.has(id) && [...done].some((unit) => unit.startsWith(id))
+}

@@ -1,0 +1,62 @@
+// The world outside, for flows: which calls of functions began and ended, told from within the servers as it happens.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { z } from 'zod'
+import type { Cleanup } from './process.ts'
+
+const wordShape = z.strictObject({
+  phase: z.enum(['begin', 'end']),
+  name: z.string(),
+  key: z.string(),
+  pid: z.int(),
+})
+
+export interface FlowCall {
+  /** The flow run, the leaf, and what within the leaf, between colons. */
+  key: string
+  name: string
+  pid: number
+  /** When it was told of, by performance.now(). */
+  at: number
+  hasEnded: boolean
+}
+
+export interface FlowLedger {
+  readonly url: string
+  /** In the order in which they began. */
+  callsOf(flowRunId: string): readonly FlowCall[]
+  /** How many beginnings and ends were told of this flow run. */
+  wordsOf(flowRunId: string): number
+}
+
+export async function startFlowLedger(t: Cleanup): Promise<FlowLedger> {
+  const calls = new Map<string, FlowCall[]>()
+
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { phase, name, key, pid } = wordShape.parse(JSON.parse(await text(request)))
+    const flowRunId = key.split(':')[0] ?? ''
+    const known = calls.get(flowRunId) ?? []
+    calls.set(flowRunId, known)
+    const open = known.find((call) => call.key === key && call.pid === pid && !call.hasEnded)
+    if (phase === 'begin') known.push({ key, name, pid, at: performance.now(), hasEnded: false })
+    else if (open) open.hasEnded = true
+    response.end()
+  }
+
+  const server = createServer((request, response) => {
+    take(request, response).catch(() => response.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  const callsOf: FlowLedger['callsOf'] = (flowRunId) => calls.get(flowRunId) ?? []
+  return {
+    // A server that listens on TCP has an address and a port.
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    callsOf,
+    wordsOf: (flowRunId) => callsOf(flowRunId).reduce((all, { hasEnded }) => all + (hasEnded ? 2 : 1), 0),
+  }
+}
