@@ -1,7 +1,7 @@
 // The journal of flow runs: the same group commit as for runs, over tables of its own.
 import type { Db, PreparedSql } from '../db/pool.ts'
 import type { Journal, JournalOptions } from '../journal/append.ts'
-import type { Entry, Written } from '../journal/append-batch.ts'
+import { type Entry, plainArray, type Written } from '../journal/append-batch.ts'
 import { cleanJson } from '../journal/clean-json.ts'
 import { createGroupCommit } from '../journal/group-commit.ts'
 import type { Topology } from '../kernel/flow.ts'
@@ -80,14 +80,14 @@ async function appendBatch(db: Db, entries: readonly Entry<FlowChange>[]): Promi
     entry.events.map((event, place) => ({ ...event, entry: index + 1, place: place + 1 })),
   )
   const { rows } = await db.query<{ run_id: string; first_seq: number; at: Date; is_cancelled: boolean }>(APPEND, [
-    entries.map((entry) => entry.runId),
-    entries.map((entry) => entry.fence),
-    entries.map((entry) => entry.events.length),
+    plainArray(entries, (entry) => entry.runId),
+    plainArray(entries, (entry) => entry.fence),
+    plainArray(entries, (entry) => entry.events.length),
     `[${entries.map((entry) => cleanJson(entry.change ?? {})).join(',')}]`,
-    events.map((event) => event.entry),
-    events.map((event) => event.place),
-    events.map((event) => event.id),
-    events.map((event) => event.kind),
+    plainArray(events, (event) => event.entry),
+    plainArray(events, (event) => event.place),
+    plainArray(events, (event) => event.id),
+    plainArray(events, (event) => event.kind),
     `[${events.map((event) => event.data).join(',')}]`,
   ])
   return new Map(

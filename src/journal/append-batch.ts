@@ -124,7 +124,10 @@ export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Ma
  * PostgreSQL's text of an array of ids, numbers, truths and names of ours, none of which needs quotes. The driver would
  * look through every element for characters to escape, which took a tenth of an append.
  */
-function plainArray<Item>(items: readonly Item[], field: (item: Item) => string | number | boolean | null): string {
+export function plainArray<Item>(
+  items: readonly Item[],
+  field: (item: Item) => string | number | boolean | null,
+): string {
   return `{${items.map((item) => field(item) ?? 'null').join(',')}}`
 }
 
