@@ -23,6 +23,7 @@ const flows = `POST ${base}/flows`
 const change = `PATCH ${base}/flows/${other}`
 const start = `POST ${base}/flow-runs`
 const workers = `POST ${base}/flow-runs/${run}/workers`
+const topology = `POST ${base}/flow-runs/${run}/topology`
 const deep = (levels: number): object => (levels === 0 ? root : { type: 'sequential', steps: [deep(levels - 1)] })
 const wide = { type: 'parallel', branches: Array.from({ length: 10_001 }, () => root) }
 
@@ -87,7 +88,7 @@ const rows: BadRequest[] = [
   { name: 'an unknown property of a start', request: start, body: { root, colour: 1 }, ...invalid },
   { name: 'a root that is no node', request: start, body: { root: null }, ...invalid },
 
-  ...['', '/tasks', '/trace', '/metrics', '/events', '/output'].flatMap((part): BadRequest[] => [
+  ...['', '/tasks', '/trace', '/metrics', '/topology', '/events', '/output'].flatMap((part): BadRequest[] => [
     { name: `a flow run that is not there${part}`, request: `GET ${base}/flow-runs/${newId()}${part}`, ...missingRun },
     { name: `a flow run by no id${part}`, request: `GET ${base}/flow-runs/none${part}`, ...missingRun },
   ]),
@@ -104,6 +105,10 @@ const rows: BadRequest[] = [
   { name: 'fewer workers', request: workers, body: { add: -1 }, ...invalid },
   { name: 'workers in words', request: workers, body: { add: '1' }, ...invalid },
   { name: 'workers without a number', request: workers, body: {}, ...invalid },
+  { name: 'an unknown topology', request: topology, body: { topology: 'ring' }, ...invalid },
+  { name: 'a switch to nothing', request: topology, body: {}, ...invalid },
+  { name: 'a switch with edges', request: topology, body: { topology: 'mesh', edges: [] }, ...invalid },
+  { name: 'a switch where there is none', request: topology, body: { topology: 'mesh' }, ...conflict },
   { name: 'an unknown format', request: `GET ${base}/flow-runs/${run}/trace?format=pdf`, ...invalid },
   { name: 'an unknown part', request: `GET ${base}/flow-runs/${run}/output?part=input`, ...invalid },
   { name: 'a cursor of another list', request: `GET ${base}/flow-runs/${run}/tasks?cursor=abc`, ...invalid },

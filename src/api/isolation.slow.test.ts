@@ -130,12 +130,17 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
   { route: (id) => `GET /api/projects/${mine.id}/flows/${id}`, theirs: theirFlow },
   { route: (id) => `PATCH /api/projects/${mine.id}/flows/${id}`, theirs: theirFlow, body: { name: 'stolen' } },
   { route: (id) => `DELETE /api/projects/${mine.id}/flows/${id}`, theirs: theirFlow },
-  ...['', '/tasks', '/trace', '/metrics', '/output', '/events'].map((part) => ({
+  ...['', '/tasks', '/trace', '/metrics', '/topology', '/output', '/events'].map((part) => ({
     route: (id: string) => `GET /api/projects/${mine.id}/flow-runs/${id}${part}`,
     theirs: theirFlowRun,
   })),
   { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/cancel`, theirs: theirFlowRun },
   { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/workers`, theirs: theirFlowRun, body: { add: 1 } },
+  {
+    route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/topology`,
+    theirs: theirFlowRun,
+    body: { topology: 'mesh' },
+  },
   { route: (id) => `POST /api/projects/${mine.id}/alerts/${id}/ack`, theirs: theirAlert },
   { route: (name) => `GET /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
   { route: (name) => `DELETE /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },

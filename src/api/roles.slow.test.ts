@@ -291,7 +291,7 @@ const matrix: Row[] = [
     body: ({ flowId }) => ({ flow_id: flowId }),
     expect: forMembers(202),
   },
-  ...['', '/tasks', '/trace', '/metrics', '/output'].map(
+  ...['', '/tasks', '/trace', '/metrics', '/topology', '/output'].map(
     (part): Row => ({
       route: `GET /api/projects/:id/flow-runs/:runId${part}`,
       path: (ground) => project(`/flow-runs/${ground.flowRunId}${part}`)(ground),
@@ -313,6 +313,13 @@ const matrix: Row[] = [
     path: (ground) => project(`/flow-runs/${ground.flowRunId}/workers`)(ground),
     body: () => ({ add: 1 }),
     expect: forMembers(200),
+  },
+  {
+    // Who may ask is told that there is nothing to switch.
+    route: 'POST /api/projects/:id/flow-runs/:runId/topology',
+    path: (ground) => project(`/flow-runs/${ground.flowRunId}/topology`)(ground),
+    body: () => ({ topology: 'mesh' }),
+    expect: forMembers(409),
   },
   { route: 'GET /api/projects/:id/alerts', path: project('/alerts'), expect: readable },
   {
