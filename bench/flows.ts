@@ -16,11 +16,8 @@ export async function benchFlows(): Promise<boolean> {
     ...(await benchSequences({ ours: await createDatabase('sequences'), langGraph })),
     await benchFanOut({ ours: await createDatabase('fan_out'), langGraph }),
   ]
-  const measured = [
-    await benchAgentLeaves(await createDatabase('agents')),
-    await benchMapReduce(await createDatabase('map_reduce')),
-  ]
   printVerdicts(verdicts)
-  for (const line of measured) console.log(line)
+  console.log(await benchAgentLeaves(await createDatabase('agents')))
+  console.log(await benchMapReduce(await createDatabase('map_reduce')))
   return verdicts.every((verdict) => verdict.isKept)
 }
