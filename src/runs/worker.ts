@@ -71,6 +71,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   let halted: ReadonlySet<string> = await haltedProjects(pool)
   /** Runs may be ours in the database and in nobody's hands: a claim or a write was cut off. */
   let mayHaveStrays = true
+  let releasing: Promise<void> | null = null
   const companions: Companion[] = []
   let isStarted = false
   let isStopped = false
@@ -189,6 +190,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   async function claim(limit: number, suspects: boolean): Promise<Claimed[]> {
     await fault('claim.before')
+    await releasing
     try {
       const runs = await claimRuns(pool, { owner: presence.ownerId(), limit, suspects })
       const definitionOf = runs.length > 0 ? await define(runs) : () => null
@@ -233,8 +235,17 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   async function releaseStrays(): Promise<void> {
     mayHaveStrays = false
-    const count = await releaseOwn(pool, presence.ownerId(), [...controls.keys()])
-    if (count > 0) log.info({ runs: count }, 'runs that were in nobody’s hands are ready again')
+    // Nothing is claimed meanwhile: it would not be on this list, and be taken for a stray.
+    const released = releaseOwn(pool, presence.ownerId(), [...controls.keys()])
+    releasing = released.then(
+      (count) => {
+        if (count > 0) log.info({ runs: count }, 'runs that were in nobody’s hands are ready again')
+      },
+      () => {
+        mayHaveStrays = true
+      },
+    )
+    await released
   }
 
   async function refreshHalted(): Promise<void> {
