@@ -3,7 +3,7 @@
 import type { Adaptive, FlowNode, Topology } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import { type MeasuresByTopology, measuresOf, type TopologyTotals, totalsOf } from './pool-measures.ts'
-import { createPlaces } from './task-places.ts'
+import { createPlaces, type Place } from './task-places.ts'
 import { adaptiveAt, workloadOf } from './topology-workload.ts'
 
 type Switched = Extract<FlowEvent, { kind: 'topology.switched' }>['data']
@@ -68,6 +68,7 @@ export function recordTopologies(root: FlowNode, events: Iterable<TopologyEvent>
   const places = createPlaces(root)
   const parts = new Map<string, Part>()
   const none = new Set<string>()
+  const known = new Map<string, Place>()
   const history: TopologySwitch[] = []
   const handovers: TopologyHandover[] = []
 
@@ -81,7 +82,8 @@ export function recordTopologies(root: FlowNode, events: Iterable<TopologyEvent>
     }
     const { task_id: id } = data
     if (id === undefined) continue
-    const place = places.placeOf(id)
+    const place = known.get(id) ?? places.placeOf(id)
+    known.set(id, place)
     const part = place.parentId === null ? null : partOf(place.parentId, at)
     if (kind === 'task.started' && data.handover) {
       const { from, to } = data.handover
@@ -129,12 +131,7 @@ function countTime(part: Part, at: Date): void {
   part.sinceAt = at
 }
 
-function tell(
-  part: Part,
-  { kind, at, data }: TopologyEvent,
-  id: string,
-  { kind: doneBy, way }: { kind: 'agent' | 'function'; way: readonly { key: string }[] },
-): void {
+function tell(part: Part, { kind, at, data }: TopologyEvent, id: string, { kind: doneBy, way }: Place): void {
   if (kind === 'task.started') {
     part.takenAt.set(id, at)
     return
