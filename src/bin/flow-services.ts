@@ -22,7 +22,7 @@ export interface FlowParts {
   /** Leaves under way in this process at most. */
   concurrency: number
   pool: Pool
-  worker: Pick<RunWorker, 'ownerId' | 'join' | 'onReady' | 'isHalted'>
+  worker: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'onReady' | 'isHalted'>
   runs: Pick<RunServices, 'journal' | 'hub'>
   functions: ReadonlyMap<string, AppFunction>
   /** Asks the project's default model, where there is one worth asking; none is, unless it is told how. */

@@ -11,47 +11,76 @@ export function runIdsOf(flowRunId: string, { id, attempt, isEach, argument }: L
   return isEach ? (argument as unknown[]).map((_, place) => idFrom(`${name} ${place}`)) : [idFrom(name)]
 }
 
-/** Queues the runs of a leaf that are not there yet. Answers what is wrong where it cannot. */
-export async function startAgentLeaf(
+type AgentTask = LeafTask & { leaf: AgentLeaf }
+
+/** Queues the runs of leaves that are not there yet. Answers those that cannot be, with what is wrong. */
+export async function startAgentLeaves(
   db: Db,
-  { flowRunId, projectId, task }: { flowRunId: string; projectId: string; task: LeafTask & { leaf: AgentLeaf } },
-): Promise<string | null> {
-  const inputs = task.isEach ? (task.argument as unknown[]) : [task.argument]
-  const runs = runIdsOf(flowRunId, task).map((id, place) => ({ id, input: inputs[place] }))
-  return insertRuns(db, { flowRunId, projectId, taskId: task.id, leaf: task.leaf, answer: task.answer }, runs)
+  of: { flowRunId: string; projectId: string },
+  tasks: readonly AgentTask[],
+): Promise<{ task: LeafTask; problem: string }[]> {
+  const byAgent = Map.groupBy(tasks, ({ leaf }) => leaf.agent)
+  const problems: { task: LeafTask; problem: string }[] = []
+  for (const [agent, given] of byAgent) {
+    const runs = given.flatMap((task) => {
+      const inputs = task.isEach ? (task.argument as unknown[]) : [task.argument]
+      return runIdsOf(of.flowRunId, task).map((id, place): NewRun => ({ ...runFor(task, inputs[place]), id }))
+    })
+    const problem = await insertRuns(db, { ...of, agent }, runs)
+    if (problem) problems.push(...given.map((task) => ({ task, problem })))
+  }
+  return problems
 }
+
+const runFor = ({ id, leaf, answer }: AgentTask, input: unknown): Omit<NewRun, 'id'> => ({
+  ...{ taskId: id, input, answer, timeout: leaf.timeout },
+})
 
 /** The same for one thing that goes through a pipeline. */
 export async function insertAgentRun(
   db: Db,
   run: { id: string; flowRunId: string; projectId: string; taskId: string; leaf: AgentLeaf; input: unknown },
 ): Promise<string | null> {
-  return insertRuns(db, { ...run, answer: null }, [run])
+  const { leaf, flowRunId, projectId, id, taskId, input } = run
+  return insertRuns(db, { flowRunId, projectId, agent: leaf.agent }, [
+    { id, taskId, input, answer: null, timeout: leaf.timeout },
+  ])
+}
+
+interface NewRun {
+  id: string
+  taskId: string
+  input: unknown
+  answer: LeafTask['answer']
+  timeout: number | undefined
 }
 
 async function insertRuns(
   db: Db,
-  of: { flowRunId: string; projectId: string; taskId: string; leaf: AgentLeaf; answer: LeafTask['answer'] },
-  runs: readonly { id: string; input: unknown }[],
+  of: { flowRunId: string; projectId: string; agent: string },
+  runs: readonly NewRun[],
 ): Promise<string | null> {
-  const { flowRunId, projectId, taskId, leaf, answer } = of
-  const agent = await findAgent(db, projectId, leaf.agent)
-  if (!agent) return `There is no agent called ${leaf.agent}.`
+  const { flowRunId, projectId } = of
+  const agent = await findAgent(db, projectId, of.agent)
+  if (!agent) return `There is no agent called ${of.agent}.`
   if (!agent.enabled) return `The agent ${agent.name} is disabled.`
   await db.query(
     `insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, flow_run_id, answer)
-     select u.id, $2, $3, $4, u.input, $5, $6, $7, $9 from unnest($1::uuid[], $8::jsonb[]) as u (id, input)
+     select u.id, $2, $3, jsonb_build_object('type', 'flow', 'flow_run_id', $5::uuid, 'task_id', u.task_id), u.input, $4,
+       coalesce(u.timeout, $6), $5, u.answer
+     from unnest($1::uuid[], $7::text[], $8::jsonb[], $9::int[], $10::jsonb[]) as u (id, task_id, input, timeout, answer)
      on conflict (id) do nothing`,
     [
       runs.map((run) => run.id),
       projectId,
       agent.id,
-      JSON.stringify({ type: 'flow', flow_run_id: flowRunId, task_id: taskId }),
       agent.max_steps,
-      leaf.timeout ?? agent.default_timeout,
       flowRunId,
+      agent.default_timeout,
+      runs.map((run) => run.taskId),
       runs.map((run) => JSON.stringify(run.input ?? null)),
-      answer === null ? null : JSON.stringify(answer),
+      runs.map((run) => run.timeout ?? null),
+      runs.map((run) => (run.answer === null ? null : JSON.stringify(run.answer))),
     ],
   )
   return null

@@ -1,33 +1,50 @@
-import type { AgentLeaf } from '../kernel/flow.ts'
-import { startAgentLeaf } from './agent-leaves.ts'
+import type { AgentLeaf, FunctionLeaf } from '../kernel/flow.ts'
+import { startAgentLeaves } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
 import { append, type Session } from './flow-session.ts'
 import { progressOf } from './flow-standing.ts'
+import { handOut } from './handouts.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { PipelineEvent } from './pipeline/pipeline-event.ts'
 import { runStream } from './run-stream.ts'
 
-/** Starts a leaf that is told to have begun; what becomes of it comes by the mailbox. */
-export async function begin(session: Session, task: LeafTask): Promise<void> {
-  const { deps, flow, mailbox, signals } = session
-  const { id: flowRunId, project_id: projectId } = flow
+/** Starts leaves that are told to have begun; what becomes of them comes by the mailbox. */
+export async function beginAll(session: Session, tasks: readonly LeafTask[]): Promise<void> {
+  const { deps, flow, mailbox, local, handedOut } = session
+  const of = { flowRunId: flow.id, projectId: flow.project_id }
   const startedAtMs = Date.now()
-  const settled = (outcome: LeafOutcome): void => mailbox.put({ type: 'settled', task, outcome, startedAtMs })
-  if (isAgentTask(task)) {
-    const problem = await startAgentLeaf(deps.pool, { flowRunId, projectId, task })
-    if (problem) settled({ status: 'failed', error: problem })
-    else deps.onReady()
-    return
+  const settled = (task: LeafTask, outcome: LeafOutcome): void =>
+    mailbox.put({ type: 'settled', task, outcome, startedAtMs })
+  const agents = tasks.filter(isAgentTask)
+  for (const { task, problem } of await startAgentLeaves(deps.pool, of, agents)) {
+    settled(task, { status: 'failed', error: problem })
   }
-  if (isStream(task)) return beginStream(session, task, settled)
-  const name = 'function' in task.leaf ? task.leaf.function : ''
-  const run = deps.functions.get(name)
-  if (!run) return settled({ status: 'failed', error: `There is no function called ${name}.` })
+  if (agents.length > 0) deps.onReady()
+  const left = tasks.filter((task) => isFunctionTask(task) && !local.has(task.id))
+  for (const task of left) handedOut.add(task.id)
+  await handOut(deps.pool, of, left)
+  for (const task of tasks) {
+    if (isStream(task)) await beginStream(session, task, (outcome) => settled(task, outcome))
+    else if (local.has(task.id)) callHere(session, task, (outcome) => settled(task, outcome))
+  }
+}
+
+function callHere(session: Session, task: LeafTask, settled: (outcome: LeafOutcome) => void): void {
+  const { deps, flow, signals } = session
+  const run = 'function' in task.leaf ? deps.functions.get(task.leaf.function) : undefined
+  if (!run) return
   const { signal, own } = signalFor(session, task.id)
-  void callFunction({ task, run, signal, flowRunId, projectId, log: deps.log }).then((outcome) => {
+  const of = { flowRunId: flow.id, projectId: flow.project_id, log: deps.log }
+  void callFunction({ task, run, signal, ...of }).then((outcome) => {
     if (signals.get(task.id) === own) signals.delete(task.id)
+    releaseSlot(session, task.id)
     settled(outcome)
   })
+}
+
+/** Nothing happens where it has none. */
+export function releaseSlot({ deps, local }: Pick<Session, 'deps' | 'local'>, taskId: string): void {
+  if (local.delete(taskId)) deps.slots.release()
 }
 
 /** Fires when the flow run is stopped, or this leaf alone. */
@@ -49,19 +66,8 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
     await append(session, events, { progress: progressOf(standing, false) })
   }
   runStream({
-    ...{
-      task,
-      flowRunId: flow.id,
-      projectId: flow.project_id,
-      pool,
-      log,
-      functions,
-      buffer,
-      waits,
-      signal,
-      append: write,
-      onReady,
-    },
+    ...{ task, flowRunId: flow.id, projectId: flow.project_id, pool, log, functions, buffer, waits, signal },
+    ...{ append: write, onReady },
     onProgress: ({ items }) => void standing.items.set(task.id, items),
   }).then(settled, (error: unknown) => {
     log.debug({ flow_run_id: flow.id, err: error }, 'a pipeline could not be written')
@@ -70,3 +76,7 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
 }
 
 export const isAgentTask = (task: LeafTask): task is LeafTask & { leaf: AgentLeaf } => 'agent' in task.leaf
+
+/** A function that is called as it is, here or elsewhere. */
+export const isFunctionTask = (task: LeafTask): task is LeafTask & { leaf: FunctionLeaf } =>
+  'function' in task.leaf && task.stream === null

@@ -17,7 +17,7 @@ interface Called {
 }
 
 export interface FunctionCall extends Called {
-  task: LeafTask
+  task: Pick<LeafTask, 'id' | 'leaf' | 'attempt' | 'argument' | 'isEach'>
 }
 
 /** Never throws. One that is called for several things is called one after the other and gives a list. */

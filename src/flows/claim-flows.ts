@@ -27,6 +27,7 @@ const CLAIM: PreparedSql = {
   text: `
     with picked as (
       select id from flow_runs where ready_at <= muster.now() and exists (select from workers where id = $1)
+        and (needs <@ $3 or cancel_requested_at is not null or created_at + timeout * interval '1 ms' < muster.now())
       order by ready_at limit $2 for update skip locked
     )
     update flow_runs r set owner = $1, fence = r.fence + 1, ready_at = null, status = 'running',
@@ -37,8 +38,12 @@ const CLAIM: PreparedSql = {
       (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age`,
 }
 
-export async function claimFlows(db: Db, owner: string, limit: number): Promise<ClaimedFlow[]> {
-  const { rows } = await db.query<ClaimedFlow>(CLAIM, [owner, limit])
+/** Those whose own functions the owner knows; and any that is only to be ended. */
+export async function claimFlows(
+  db: Db,
+  { owner, limit, functions }: { owner: string; limit: number; functions: readonly string[] },
+): Promise<ClaimedFlow[]> {
+  const { rows } = await db.query<ClaimedFlow>(CLAIM, [owner, limit, functions])
   return rows
 }
 

@@ -77,9 +77,8 @@ test('a leaf that is tried again keeps its key; its attempts are told', async ()
   )
 })
 
-test('what is no JSON, and a function that is not there, fail the leaf and say so', async () => {
+test('what is no JSON fails the leaf and says so', async () => {
   assert.match((await flows.play(f('bad'))).error ?? '', /bad/)
-  assert.match((await flows.play(f('nowhere'))).error ?? '', /There is no function called nowhere/)
 })
 
 test('as many leaves as the run may have workers are under way, not more', async () => {
@@ -170,8 +169,11 @@ test('the time of a part is up: that part has failed, its leaves are stopped, an
 test('Fork-join with workers of its own: pieces are taken by them, and an idle one takes from another', async () => {
   flows.functions.set('large', (list: number[]) => list.length > 8)
   flows.functions.set('halves', (list: number[]) => [list.slice(0, list.length / 2), list.slice(list.length / 2)])
+  let solved = 0
   flows.functions.set('sum', async (list: number[]) => {
-    await new Promise(setImmediate)
+    // Whoever has the first piece is held up until others have done nearly all the rest, its own share too.
+    while (list[0] === 0 && list.length === 8 && solved < 6) await new Promise(setImmediate)
+    if (list.length === 8) solved++
     return list.reduce((all, each) => all + each, 0)
   })
   const problem = Array.from({ length: 64 }, (_, index) => index)

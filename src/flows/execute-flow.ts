@@ -2,17 +2,20 @@
 // which leaves may start; here they are started, and what became of them is committed before anything follows from it.
 // This file knows no pattern.
 import { fault } from '../kernel/fault.ts'
-import type { Topology } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
-import { runIdsOf, settledAgents } from './agent-leaves.ts'
+import { runIdsOf } from './agent-leaves.ts'
 import { createAgentWaits } from './agent-waits.ts'
-import { begin, isAgentTask } from './begin-leaf.ts'
+import { beginAll, isAgentTask, isFunctionTask, releaseSlot } from './begin-leaf.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import { append, type FlowDeps, FlowLost, type FlowMessage, readEvents, type Session } from './flow-session.ts'
-import { expire, type FlowStanding, nameOf, progressOf, settle, slow, standingOf, unbegun } from './flow-standing.ts'
+import { type FlowStanding, nameOf, progressOf, standingOf, unbegun } from './flow-standing.ts'
+import { withdraw } from './handouts.ts'
+import { checkElsewhere, takeUp, want } from './leaves-elsewhere.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
+import { expireNode, stopDropped, take, untold } from './settle-leaf.ts'
 import { measuredTopologies } from './topology.ts'
+import { checkWatched, nextWatchMs, setWatches } from './watch-leaves.ts'
 
 const MOST_CRASHES = 5
 /** A flow of a halted project looks again whether it may go on. */
@@ -22,6 +25,7 @@ const HALTED_FOR_MS = 1_000
 export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Mailbox<FlowMessage>): Promise<boolean> {
   const stop = new AbortController()
   const timers = new Set<NodeJS.Timeout>()
+  const local = new Set<string>()
   const after = (ms: number, message: FlowMessage): void => {
     if (ms > 2_147_483_647) return
     const timer = setTimeout(() => mailbox.put(message), ms)
@@ -37,6 +41,8 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       stop,
       signals: new Map<string, AbortController>(),
       watching: new Map<string, number>(),
+      local,
+      handedOut: new Set<string>(),
       standing: standingOf(flow, events),
       seenLeaves: flow.ended_leaves,
       newTopology: null,
@@ -56,6 +62,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
   } finally {
     stop.abort()
     for (const timer of timers) clearTimeout(timer)
+    for (const taskId of local) releaseSlot({ deps, local }, taskId)
   }
 }
 
@@ -67,7 +74,7 @@ async function conduct(session: Session): Promise<void> {
     return end(session, events, { status: 'failed', error })
   }
   let stopping: 'cancelled' | 'timed_out' | null = null
-  await takeUpAgents(session, events)
+  await takeUp(session, events)
   for (;;) {
     // Who stops a flow has stopped it, also where the last leaf ended meanwhile.
     if (stopping && standing.running.size === 0) return end(session, events, { status: stopping, error: null })
@@ -84,11 +91,17 @@ async function conduct(session: Session): Promise<void> {
     const isCancelled = await write(session, events.splice(0))
     if (isCancelled && !stopping) {
       // It was asked for before these began.
-      for (const { task } of starts) standing.running.delete(task.id)
+      for (const { task } of starts) {
+        standing.running.delete(task.id)
+        releaseSlot(session, task.id)
+      }
       standing.ready.unshift(...starts.map(({ task }) => task))
       mailbox.put({ type: 'stop', as: 'cancelled' })
     } else {
-      for (const { task } of starts) await begin(session, task)
+      await beginAll(
+        session,
+        starts.map(({ task }) => task),
+      )
     }
     await stopDropped(session)
     setWatches(session)
@@ -115,7 +128,9 @@ async function conduct(session: Session): Promise<void> {
           checkWatched(session, events, message.taskId)
           break
         case 'news':
-          await checkAgents(session, events)
+          await checkElsewhere(session, events)
+          break
+        case 'room':
           break
         case 'stop':
           if (stopping) break
@@ -142,15 +157,6 @@ async function write(session: Session, events: readonly FlowEvent[]): Promise<bo
   })
 }
 
-function want(
-  session: Session,
-  { wanted_topology: wanted, is_topology_new: isNew }: { wanted_topology: Topology | null; is_topology_new: boolean },
-): void {
-  if (wanted === null) return
-  session.standing.pools.want(wanted, isNew)
-  if (isNew) session.newTopology = wanted
-}
-
 interface Start {
   task: LeafTask
   worker: string | null
@@ -158,7 +164,8 @@ interface Start {
 }
 
 /** As many of those that wait as there is room for; those that back off come later. */
-function takeStartable({ deps, flow, standing, after }: Session): Start[] {
+function takeStartable(session: Session): Start[] {
+  const { deps, flow, standing, after, mailbox } = session
   for (const task of standing.fresh.splice(0)) {
     if (task.afterMs > 0) {
       standing.delayed.set(task.id, task)
@@ -166,10 +173,31 @@ function takeStartable({ deps, flow, standing, after }: Session): Start[] {
     } else if (task.pool) standing.pools.add(task.pool, task)
     else standing.ready.push(task)
   }
-  const room = Math.max(0, Math.min(flow.workers ?? deps.leafLimit, deps.leafLimit) - standing.running.size)
-  const plain = standing.ready.splice(0, room).map((task): Start => ({ task, worker: null, handover: null }))
-  const starts = [...plain, ...standing.pools.take(room - plain.length)]
-  for (const { task } of starts) standing.running.set(task.id, task)
+  const { slots } = deps
+  const room = Math.max(0, (flow.workers ?? deps.leafLimit) - standing.running.size)
+  // Where nobody else lives, functions wait for room here; else those that find none are left to others.
+  const roomHere = (): number => (deps.hasOthers() ? room : slots.free())
+  const starts: Start[] = []
+  const take = (start: Start): void => {
+    const { task } = start
+    starts.push(start)
+    standing.running.set(task.id, task)
+    if (!isFunctionTask(task) || !deps.functions.has(task.leaf.function) || slots.free() === 0) return
+    slots.take()
+    session.local.add(task.id)
+  }
+  let count = 0
+  for (const task of standing.ready) {
+    if (count >= room || (isFunctionTask(task) && roomHere() === 0)) break
+    take({ task, worker: null, handover: null })
+    count++
+  }
+  standing.ready.splice(0, count)
+  for (const start of standing.pools.take(Math.min(room - count, roomHere()))) take(start)
+  if (slots.free() > 0) slots.passOn()
+  else if (standing.ready.length + standing.pools.waitingCount() > 0) {
+    slots.wait(flow.id, () => mailbox.put({ type: 'room' }))
+  }
   return starts
 }
 
@@ -185,143 +213,15 @@ function begunEvent(standing: FlowStanding, { task, worker, handover }: Start): 
   return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt, ...more } }
 }
 
-function take(
-  { standing }: Session,
-  events: FlowEvent[],
-  task: LeafTask,
-  outcome: LeafOutcome,
-  startedAtMs: number,
-): void {
-  if (!standing.running.has(task.id)) return
-  const shared = recordOf(task, startedAtMs)
-  events.push(
-    outcome.status === 'completed'
-      ? { kind: 'task.completed', data: { ...shared, result: outcome.value } }
-      : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
-  )
-  standing.pools.done(task, shared.duration, outcome.status === 'completed')
-  const next = settle(standing, task, { ...outcome, tookMs: shared.duration })
-  standing.fresh.push(...next)
-  events.push(...untold(standing))
+/** All that is under way is under way elsewhere, and will be heard of. */
+const isParkable = (session: Session): boolean => session.standing.running.size > 0 && isIdle(session)
+
+/** Nothing of it runs in this process, and it does not wait for room here. */
+function isIdle({ standing, mailbox, handedOut }: Session): boolean {
+  if (!mailbox.isEmpty()) return false
+  for (const task of standing.running.values()) if (!isAgentTask(task) && !handedOut.has(task.id)) return false
+  return true
 }
-
-const recordOf = (task: LeafTask, startedAtMs: number) => ({
-  task_id: task.id,
-  node_id: task.nodeId,
-  attempt: task.attempt,
-  started_at: new Date(startedAtMs).toISOString(),
-  duration: Math.max(0, Date.now() - startedAtMs),
-})
-
-function expireNode({ standing }: Session, events: FlowEvent[], node: string): void {
-  const before = standing.dropped.length
-  const next = expire(standing, node)
-  if (next.length === 0 && standing.dropped.length === before && !standing.machine.outcome()) return
-  standing.fresh.push(...next)
-  events.push({ kind: 'node.expired', data: { node } }, ...untold(standing))
-}
-
-/** What the journal has to say of leaves that nobody waits for any more. */
-function untold(standing: FlowStanding): FlowEvent[] {
-  return standing.dropped
-    .filter((entry) => !entry.isTold)
-    .map((entry): FlowEvent => {
-      entry.isTold = true
-      const { task, as } = entry
-      const begunAtMs = standing.begun.get(nameOf(task))
-      if (as === 'skipped' || begunAtMs === undefined) return { kind: 'task.skipped', data: { task_id: task.id } }
-      return { kind: 'task.failed', data: { ...recordOf(task, begunAtMs), error: 'The time of its part was up.' } }
-    })
-}
-
-/** After the journal knows: who takes the flow over would wait for them otherwise. */
-async function stopDropped({ standing, flow, deps, signals }: Session): Promise<void> {
-  const dropped = standing.dropped.splice(0).map(({ task }) => task)
-  for (const { id } of dropped) signals.get(id)?.abort()
-  const begun = dropped.filter((task) => isAgentTask(task) && standing.begun.has(nameOf(task)))
-  const runIds = begun.flatMap((task) => runIdsOf(flow.id, task))
-  if (runIds.length > 0) await deps.cancelRuns(flow.project_id, runIds)
-}
-
-/** When the leaves that are watched will be slow. */
-function watchesOf({ standing }: Session): { taskId: string; inMs: number }[] {
-  return [...standing.machine.watched()].flatMap(([taskId, ms]) => {
-    const task = standing.running.get(taskId)
-    const begunAtMs = task && standing.begun.get(nameOf(task))
-    return begunAtMs === undefined ? [] : [{ taskId, inMs: Math.max(0, begunAtMs + ms - Date.now()) }]
-  })
-}
-
-function setWatches(session: Session): void {
-  for (const { taskId, inMs } of watchesOf(session)) {
-    const dueAtMs = Date.now() + inMs
-    // One timer is enough unless it must ring earlier; one that rings early is set anew.
-    if ((session.watching.get(taskId) ?? Number.POSITIVE_INFINITY) <= dueAtMs + 1) continue
-    session.watching.set(taskId, dueAtMs)
-    session.after(inMs, { type: 'watch', taskId })
-  }
-}
-
-const nextWatchMs = (session: Session): number => Math.min(...watchesOf(session).map(({ inMs }) => inMs))
-
-function checkWatched(session: Session, events: FlowEvent[], taskId: string): void {
-  const { standing } = session
-  session.watching.delete(taskId)
-  const task = standing.running.get(taskId)
-  const isDue = watchesOf(session).some((watch) => watch.taskId === taskId && watch.inMs === 0)
-  if (!task || !isDue) return
-  const runningFor = Date.now() - (standing.begun.get(nameOf(task)) ?? Date.now())
-  events.push({ kind: 'task.slow', data: { task_id: taskId, running_for: runningFor } })
-  const next = slow(standing, taskId)
-  standing.fresh.push(...next)
-}
-
-/** Agents that an earlier owner had started are under way, or have ended since. */
-async function takeUpAgents(session: Session, events: FlowEvent[]): Promise<void> {
-  const { standing } = session
-  const begun = standing.fresh.filter((task) => isAgentTask(task) && standing.begun.has(nameOf(task)))
-  if (begun.length === 0) return
-  // Inserting again inserts what is missing: one was announced, and its owner died before it was queued.
-  for (const task of begun) {
-    standing.running.set(task.id, task)
-    standing.pools.resume(task)
-    await begin(session, task)
-  }
-  standing.fresh = standing.fresh.filter((task) => !standing.running.has(task.id))
-  await checkAgents(session, events)
-}
-
-interface News extends Pick<ClaimedFlow, 'ended_leaves' | 'workers' | 'wanted_topology' | 'is_topology_new'> {
-  is_cancelled: boolean
-}
-
-async function checkAgents(session: Session, events: FlowEvent[]): Promise<void> {
-  const { deps, flow, standing } = session
-  const { rows } = await deps.pool.query<News>(
-    `select ended_leaves, cancel_requested_at is not null as is_cancelled, workers, wanted_topology,
-       topology_wanted_at is not null as is_topology_new from flow_runs where id = $1`,
-    [flow.id],
-  )
-  session.seenLeaves = rows[0]?.ended_leaves ?? session.seenLeaves
-  flow.workers = rows[0]?.workers ?? flow.workers
-  if (rows[0]?.is_cancelled) session.mailbox.put({ type: 'stop', as: 'cancelled' })
-  if (rows[0]?.is_topology_new) want(session, rows[0])
-  await session.waits.check()
-  const agents = [...standing.running.values()].filter(isAgentTask)
-  for (const { task, outcome } of await settledAgents(deps.pool, flow.id, agents)) {
-    take(session, events, task, outcome, standing.begun.get(nameOf(task)) ?? Date.now())
-  }
-}
-
-/** Only agents are under way: they have slots of their own, and the last word is theirs. */
-function isParkable({ standing, mailbox }: Session): boolean {
-  const running = [...standing.running.values()]
-  return running.length > 0 && mailbox.isEmpty() && running.every(isAgentTask)
-}
-
-/** Nothing of it runs in this process. */
-const isIdle = ({ standing, mailbox }: Session): boolean =>
-  mailbox.isEmpty() && [...standing.running.values()].every(isAgentTask)
 
 async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise<void> {
   const leftMs = Math.min(forMs, session.flow.timeout - session.flow.age)
@@ -329,11 +229,12 @@ async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise
 }
 
 /** Signals have fired or will not be heeded: what has not ended now is left behind. */
-async function abandon({ standing, flow, deps, stop, mailbox }: Session): Promise<void> {
+async function abandon({ standing, flow, deps, stop, mailbox, handedOut }: Session): Promise<void> {
   stop.abort()
   const left = [...standing.running.values()]
   const runIds = left.filter(isAgentTask).flatMap((task) => runIdsOf(flow.id, task))
   if (runIds.length > 0) await deps.cancelRuns(flow.project_id, runIds)
+  if (handedOut.size > 0) await withdraw(deps.pool, flow.id, [...handedOut])
   const outcome: LeafOutcome = { status: 'failed', error: 'It was given up when the flow was stopped.' }
   for (const task of left) mailbox.put({ type: 'settled', task, outcome, startedAtMs: Date.now() })
 }

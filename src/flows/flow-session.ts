@@ -10,6 +10,7 @@ import type { AgentWaits } from './agent-waits.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import type { FlowChange, FlowJournal } from './flow-journal.ts'
 import type { FlowStanding, RecordedEvent } from './flow-standing.ts'
+import type { LeafSlots } from './leaf-slots.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 import { type PipelineEvent, pipelineEventKinds } from './pipeline/pipeline-event.ts'
@@ -19,8 +20,12 @@ export interface FlowDeps {
   journal: FlowJournal
   log: Log
   functions: ReadonlyMap<string, AppFunction>
-  /** Leaves under way in this process at most, all flows together. */
+  /** Leaves under way in a flow run at most, where it does not say. */
   leafLimit: number
+  /** Room for functions in this process, all flows together. */
+  slots: LeafSlots
+  /** Other processes live, who may have room. */
+  hasOthers: () => boolean
   isHalted: (projectId: string) => boolean
   /** Items between two stages of a pipeline that does not say. */
   bufferOf: (projectId: string) => Promise<number>
@@ -34,6 +39,8 @@ export interface FlowDeps {
 export type FlowMessage =
   | { type: 'settled'; task: LeafTask; outcome: LeafOutcome; startedAtMs: number }
   | { type: 'due'; task: LeafTask }
+  /** This process has room for functions again. */
+  | { type: 'room' }
   /** An agent that is a leaf has ended, or somebody wants something of the flow run. */
   | { type: 'news' }
   | { type: 'expired'; node: string }
@@ -57,6 +64,10 @@ export interface Session {
   /** Of the functions under way, by leaf. */
   signals: Map<string, AbortController>
   standing: FlowStanding
+  /** Functions that this process has room for and calls itself, by leaf. */
+  local: Set<string>
+  /** Functions that are left to whoever takes them, by leaf. */
+  handedOut: Set<string>
   /** When to look at leaves that may be slow then. */
   watching: Map<string, number>
   seenLeaves: number

@@ -9,12 +9,29 @@ export async function knownNames(
   root: unknown,
   functions: { has(name: string): boolean },
 ): Promise<KnownNames> {
-  const named = [...agentNames(root)]
+  const named = [...namesUnder(root, ['agent', 'queen', 'workers'])]
   const agents = named.length === 0 ? new Set<string>() : await findAgents(db, projectId, named)
+  const wanted = [...namesUnder(root, functionKeys)].filter((name) => !functions.has(name))
+  const elsewhere = wanted.length === 0 ? new Set<string>() : await findFunctions(db, wanted)
   return {
     isAgent: (name) => agents.has(name) || (isId(name) && agents.has(name.toLowerCase())),
-    isFunction: (name) => functions.has(name),
+    isFunction: (name) => functions.has(name) || elsewhere.has(name),
   }
+}
+
+const functionKeys = [
+  ...['function', 'map', 'reduce', 'partition', 'until', 'aggregate', 'should_split', 'split', 'solve', 'join'],
+  ...['items', 'source', 'problem', 'stages'],
+]
+
+/** Functions that other processes know. */
+async function findFunctions(db: Db, wanted: readonly string[]): Promise<Set<string>> {
+  const { rows } = await db.query<{ name: string }>(
+    `select distinct name from process_functions p join workers w on w.id = p.worker_id, unnest(p.names) as name
+     where w.lease_until > muster.now() and name = any($1::text[])`,
+    [wanted],
+  )
+  return new Set(rows.map((row) => row.name))
 }
 
 async function findAgents(db: Db, projectId: string, named: readonly string[]): Promise<Set<string>> {
@@ -26,15 +43,15 @@ async function findAgents(db: Db, projectId: string, named: readonly string[]): 
   return new Set(rows.flatMap((row) => [row.name, row.id]))
 }
 
-/** Wherever a node may name agents. What is no node names some too many, and nobody asks for those. */
-function agentNames(root: unknown): Set<string> {
+/** Wherever a node may name such. What is no node names some too many, and nobody asks for those. */
+function namesUnder(root: unknown, keys: readonly string[]): Set<string> {
   const names = new Set<string>()
   const waiting: unknown[] = [root]
   while (waiting.length > 0) {
     const value = waiting.pop()
     if (value === null || typeof value !== 'object') continue
     for (const [key, inner] of Object.entries(value)) {
-      if (key === 'agent' || key === 'queen' || key === 'workers') {
+      if (keys.includes(key)) {
         for (const name of [inner].flat()) if (typeof name === 'string') names.add(name)
       }
       if (typeof inner === 'object') waiting.push(inner)

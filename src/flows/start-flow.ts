@@ -4,6 +4,7 @@ import type { FlowNode } from '../kernel/flow.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { expectedDuration } from './expected-duration.ts'
+import { ownFunctions } from './own-functions.ts'
 import { plannedLeaves } from './planned-leaves.ts'
 import { withLearntTopologies } from './topology-results.ts'
 
@@ -24,8 +25,8 @@ export async function startFlow(db: Db, run: NewFlowRun, actor: Actor): Promise<
   const total = plannedLeaves(run.root)
   const progress = { total, pending: total, running: 0, completed: 0, failed: 0, skipped: 0 }
   await changeAudited(db, {
-    sql: `insert into flow_runs (id, project_id, flow_id, root, input, timeout, workers, progress, expected)
-          values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning id`,
+    sql: `insert into flow_runs (id, project_id, flow_id, root, input, timeout, workers, progress, expected, needs)
+          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning id`,
     values: [
       id,
       run.projectId,
@@ -36,6 +37,7 @@ export async function startFlow(db: Db, run: NewFlowRun, actor: Actor): Promise<
       run.workers,
       JSON.stringify(progress),
       expectedDuration(run),
+      ownFunctions(run.root),
     ],
     note: {
       action: 'flow.start',

@@ -8,6 +8,9 @@ import type { RunWorker } from '../runs/worker.ts'
 import { claimFlows, freeOrphanedFlows, freeStrayFlows } from './claim-flows.ts'
 import { executeFlow } from './execute-flow.ts'
 import type { FlowDeps, FlowMessage } from './flow-session.ts'
+import { createHandoutWorker } from './handout-worker.ts'
+import { forgetHandouts, freeOrphanedHandouts, HANDOUT_NOTICE, WITHDRAWN_NOTICE } from './handouts.ts'
+import { createLeafSlots } from './leaf-slots.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
 
 export interface FlowWorker {
@@ -19,30 +22,38 @@ export interface FlowWorker {
 
 export interface FlowWorkerOptions {
   pool: Pool
-  runs: Pick<RunWorker, 'ownerId' | 'join'>
-  deps: FlowDeps
+  runs: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join'>
+  deps: Omit<FlowDeps, 'slots' | 'hasOthers'>
   log: Log
 }
 
 const MOST_AT_ONCE = 500
 const SWEEP_EVERY_MS = 1_000
 
-export function startFlowWorker({ pool, runs, deps, log }: FlowWorkerOptions): FlowWorker {
+export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptions): FlowWorker {
+  const { functions, leafLimit } = options.deps
+  const slots = createLeafSlots(leafLimit, () => handouts.onRoom())
+  const handouts = createHandoutWorker({ pool, ownerId: () => runs.ownerId(), functions, slots, log })
+  const deps: FlowDeps = { ...options.deps, slots, hasOthers: () => runs.hasOthers() }
   const active = new Map<string, { mailbox: Mailbox<FlowMessage>; done: Promise<void> }>()
   let isStopped = false
   let claiming: Promise<void> | null = null
   let isPokedAgain = false
   let mayHaveStrays = false
+  let publishedAs: string | null = null
 
   runs.join({
     onNotification: (channel, payload) => {
       if (channel !== FLOW_CHANNEL) return
+      if (payload === HANDOUT_NOTICE) return handouts.poke()
+      if (payload === WITHDRAWN_NOTICE) return withdraw()
       const known = active.get(payload)
       if (known) known.mailbox.put({ type: 'news' })
       else poke()
     },
     onLapse: () => {
       for (const { mailbox } of active.values()) mailbox.put({ type: 'lapse' })
+      handouts.lapse()
     },
   })
   const stopSweeping = repeat({
@@ -61,7 +72,12 @@ export function startFlowWorker({ pool, runs, deps, log }: FlowWorkerOptions): F
       await claiming
       for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back' })
       await Promise.all([...active.values()].map(({ done }) => done))
+      await handouts.stop()
     },
+  }
+
+  function withdraw(): void {
+    handouts.withdraw().catch((error: unknown) => log.debug({ err: error }, 'withdrawn leaves go on to their end'))
   }
 
   function poke(): void {
@@ -82,7 +98,7 @@ export function startFlowWorker({ pool, runs, deps, log }: FlowWorkerOptions): F
       isPokedAgain = false
       const room = MOST_AT_ONCE - active.size
       if (room <= 0) return
-      const claimed = await claimFlows(pool, runs.ownerId(), room)
+      const claimed = await claimFlows(pool, { owner: runs.ownerId(), limit: room, functions: [...functions.keys()] })
       for (const flow of claimed) {
         const mailbox = createMailbox<FlowMessage>()
         const done = executeFlow(deps, flow, mailbox).then((isSettled) => {
@@ -96,8 +112,24 @@ export function startFlowWorker({ pool, runs, deps, log }: FlowWorkerOptions): F
     }
   }
 
+  /** Under each name that this process has had. */
+  async function publishFunctions(): Promise<void> {
+    const ownerId = runs.ownerId()
+    if (ownerId === publishedAs) return
+    await pool.query(
+      `insert into process_functions (worker_id, names) select id, $2 from workers where id = $1
+       on conflict (worker_id) do update set names = excluded.names`,
+      [ownerId, [...functions.keys()]],
+    )
+    publishedAs = ownerId
+  }
+
   async function sweep(): Promise<void> {
+    await publishFunctions()
     await freeOrphanedFlows(pool)
+    await freeOrphanedHandouts(pool)
+    await forgetHandouts(pool)
+    await handouts.sweep()
     if (mayHaveStrays && !claiming) {
       mayHaveStrays = false
       await freeStrayFlows(pool, runs.ownerId(), [...active.keys()])

@@ -38,6 +38,8 @@ export interface RunWorker {
   isHalted(projectId: string): boolean
   /** Under which this process owns what it works on. */
   ownerId(): string
+  /** Other processes live over the same database, as far as this one has seen. */
+  hasOthers(): boolean
   /** Whoever else works in this process's name hears what concerns it. */
   join(companion: Companion): void
   /** How many runs are under way here. */
@@ -130,6 +132,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     texts,
     isHalted: (projectId) => halted.has(projectId),
     ownerId: () => presence.ownerId(),
+    hasOthers: () => presence.hasOthers(),
     join: (companion) => void companions.push(companion),
     active: () => dispatcher.active(),
     yield: yieldAll,

@@ -71,7 +71,13 @@ export async function createTestServices(
     role: worker ? 'all' : 'api',
     concurrency: 50,
     pool,
-    worker: worker ?? { ownerId: () => '', join: () => {}, onReady: () => {}, isHalted: () => false },
+    worker: worker ?? {
+      hasOthers: () => false,
+      ownerId: () => '',
+      join: () => {},
+      onReady: () => {},
+      isHalted: () => false,
+    },
     runs: { journal, hub },
     functions: new Map([
       ...createBuiltInFunctions({ ask: async (_, prompt) => `Asked: ${prompt}` }),

@@ -1,0 +1,115 @@
+// Function leaves that another process does: one that knows the function, or has room where the owner has none.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestFlows } from '../../test/kit/flows.ts'
+import type { FlowNode } from '../kernel/flow.ts'
+
+const one = await createTestFlows({ leafLimit: 2, leaseMs: 1_000 })
+const other = await createTestFlows({ leafLimit: 2, leaseMs: 1_000, database: one })
+const f = (name: string, more: object = {}): FlowNode => ({ type: 'task', function: name, ...more })
+const until = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await condition())) await new Promise(setImmediate)
+}
+const handouts = async (): Promise<number> => (await one.pool.query('select from flow_handouts')).rowCount ?? 0
+
+test('a function that the owner does not know is left to a process that does', async () => {
+  one.functions.set('ours', (given: unknown) => `one had ${JSON.stringify(given)}`)
+  other.functions.set('theirs', (given: unknown) => `other had ${JSON.stringify(given)}`)
+  const root: FlowNode = { type: 'sequential', steps: [f('ours'), f('theirs', { id: 'x' })] }
+  const { status, output } = await one.play(root, { input: 1 })
+  assert.deepEqual([status, output], ['completed', 'other had "one had 1"'])
+})
+
+test('a function that nobody knows yet waits for somebody who does', async () => {
+  const id = await one.startFlow(f('late'))
+  await until(async () => (await handouts()) > 0)
+  other.functions.set('late', () => 'here at last')
+  other.flowWorker.poke()
+  assert.equal((await one.ended(id)).output, 'here at last')
+})
+
+test('a pipeline goes to a process that knows its functions', async () => {
+  other.functions.set('stage', (given: number) => given + 1)
+  const root: FlowNode = {
+    type: 'pipeline',
+    source: [1, 2],
+    stages: [{ type: 'task', function: 'stage' }],
+    on_error: 'stop',
+  }
+  assert.deepEqual((await one.play(root)).output, [2, 3])
+})
+
+test('leaves for which the owner has no room are done by another process, and as many as the run has workers', async () => {
+  const doing = { one: 0, other: 0 }
+  let open = 0
+  let most = 0
+  const work = (who: 'one' | 'other') => async () => {
+    most = Math.max(most, ++open)
+    doing[who]++
+    // Until both have their hands full: two each.
+    await until(() => doing.one + doing.other >= 4)
+    open--
+    return who
+  }
+  one.functions.set('work', work('one'))
+  other.functions.set('work', work('other'))
+  const branches = Array.from({ length: 12 }, () => f('work'))
+  const { status, output } = await one.play({ type: 'parallel', branches }, { workers: 4 })
+  assert.equal(status, 'completed')
+  assert.equal(most, 4)
+  assert.ok(doing.one > 0 && doing.other > 0, JSON.stringify(doing))
+  assert.equal((output as string[]).length, 12)
+})
+
+test('a leaf that fails elsewhere fails, is tried again as it says, and tells its error', async () => {
+  let tries = 0
+  other.functions.set('fragile', () => {
+    if (++tries < 3) throw new Error('broken there')
+    return 'mended'
+  })
+  const failed = await one.play(f('fragile'))
+  assert.match(failed.error ?? '', /broken there/)
+  const mended = await one.play(f('fragile', { retry: { max_retries: 1, backoff: 1 } }))
+  assert.equal(mended.output, 'mended')
+})
+
+test('a cancel reaches the function in the other process', async () => {
+  let isAborted = false
+  other.functions.set('deaf', async (_: unknown, { signal }: { signal: AbortSignal }) => {
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    isAborted = true
+  })
+  const id = await one.startFlow(f('deaf'), { timeout: 300 })
+  assert.equal((await one.ended(id)).status, 'timed_out')
+  await until(() => isAborted)
+})
+
+test('a worker that is silent past its lease loses its leaf to another', async () => {
+  const silent = await createTestFlows({ leafLimit: 2, leaseMs: 1_000, database: one })
+  let calls = 0
+  const hang = async (): Promise<string> => {
+    calls++
+    await new Promise(() => {})
+    return 'never'
+  }
+  silent.functions.set('relay', hang)
+  // Only one process can own it: the leaf is handed out.
+  one.functions.set('own stage', (given: unknown) => given)
+  const owned: FlowNode = {
+    type: 'pipeline',
+    source: [1],
+    stages: [{ type: 'task', function: 'own stage' }],
+    on_error: 'stop',
+  }
+  const id = await one.startFlow({ type: 'sequential', steps: [owned, f('relay', { id: 'x' })] })
+  await until(() => calls === 1)
+  // As if its process had died: nobody renews, and others see that.
+  await one.pool.query('delete from workers where id = (select owner from flow_handouts where run_id = $1)', [id])
+  other.functions.set('relay', () => 'done by another')
+  const { status, output } = await one.ended(id)
+  assert.deepEqual([status, output, calls], ['completed', 'done by another', 1])
+})
+
+test('what is over leaves nothing behind', async () => {
+  await until(async () => (await handouts()) === 0)
+})

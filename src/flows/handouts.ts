@@ -1,0 +1,150 @@
+// Function leaves in the database: left there by the owner of their flow run, for whoever knows the function.
+import type { Db } from '../db/pool.ts'
+import { FLOW_CHANNEL } from '../journal/wake.ts'
+import type { FunctionLeaf } from '../kernel/flow.ts'
+import type { LeafOutcome, LeafTask } from './machine.ts'
+
+export interface Handout {
+  run_id: string
+  task_id: string
+  attempt: number
+  project_id: string
+  function: string
+  call: { leaf: FunctionLeaf; argument: unknown; isEach: boolean }
+  fence: number
+}
+
+/** What processes are told, on the channel of flows, where no flow run is meant. */
+export const HANDOUT_NOTICE = 'handout'
+export const WITHDRAWN_NOTICE = 'withdrawn'
+
+const MOST_CRASHES = 5
+
+/** Those that are there already stay as they are. */
+export async function handOut(
+  db: Db,
+  of: { flowRunId: string; projectId: string },
+  tasks: readonly LeafTask[],
+): Promise<void> {
+  if (tasks.length === 0) return
+  await db.query(
+    `with added as (
+       insert into flow_handouts (run_id, project_id, task_id, attempt, function, call)
+       select $1, $2, t.task_id, t.attempt, t.call->'leaf'->>'function', t.call
+       from rows from (unnest($3::text[]), unnest($4::int[]), jsonb_array_elements($5::jsonb)) as t (task_id, attempt, call)
+       on conflict do nothing returning 1
+     ) select pg_notify($6, $7) from (select count(*) from added) as counted`,
+    [
+      of.flowRunId,
+      of.projectId,
+      tasks.map((task) => task.id),
+      tasks.map((task) => task.attempt),
+      JSON.stringify(tasks.map(({ leaf, argument, isEach }) => ({ leaf, argument: argument ?? null, isEach }))),
+      FLOW_CHANNEL,
+      HANDOUT_NOTICE,
+    ],
+  )
+}
+
+/** The leaves of a flow run that are handed out, by id, with what became of those that have ended. */
+export async function readHandouts(
+  db: Db,
+  flowRunId: string,
+  taskIds: readonly string[],
+): Promise<Map<string, { attempt: number; outcome: (LeafOutcome & { worker: string }) | null }>> {
+  if (taskIds.length === 0) return new Map()
+  const { rows } = await db.query<{
+    task_id: string
+    attempt: number
+    outcome: (LeafOutcome & { worker: string }) | null
+  }>('select task_id, attempt, outcome from flow_handouts where run_id = $1 and task_id = any($2)', [
+    flowRunId,
+    taskIds,
+  ])
+  return new Map(rows.map(({ task_id, attempt, outcome }) => [`${attempt} ${task_id}`, { attempt, outcome }]))
+}
+
+/** Nobody waits for them any more; whoever works on one is told. */
+export async function withdraw(db: Db, flowRunId: string, taskIds?: readonly string[]): Promise<void> {
+  await db.query(
+    `with gone as (
+       delete from flow_handouts where run_id = $1 and ($2::text[] is null or task_id = any($2)) returning outcome
+     ) select pg_notify($3, $4) from gone where outcome is null limit 1`,
+    [flowRunId, taskIds ?? null, FLOW_CHANNEL, WITHDRAWN_NOTICE],
+  )
+}
+
+export async function claimHandouts(
+  db: Db,
+  { owner, functions, limit }: { owner: string; functions: readonly string[]; limit: number },
+): Promise<Handout[]> {
+  const { rows } = await db.query<Handout>(
+    `with picked as (
+       select run_id, task_id, attempt from flow_handouts
+       where owner is null and outcome is null and function = any($2) and exists (select from workers where id = $1)
+       order by created_at limit $3 for update skip locked
+     )
+     update flow_handouts h set owner = $1, fence = h.fence + 1
+     from picked p where (h.run_id, h.task_id, h.attempt) = (p.run_id, p.task_id, p.attempt)
+     returning h.run_id, h.task_id, h.attempt, h.project_id, h.function, h.call, h.fence`,
+    [owner, functions, limit],
+  )
+  return rows
+}
+
+/** False: it is another's by now, or nobody waits for it. */
+export async function settleHandout(db: Db, handout: Handout, outcome: LeafOutcome, worker: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update flow_handouts set outcome = $5
+     where run_id = $1 and task_id = $2 and attempt = $3 and fence = $4 and outcome is null`,
+    [handout.run_id, handout.task_id, handout.attempt, handout.fence, JSON.stringify({ ...outcome, worker })],
+  )
+  return rowCount === 1
+}
+
+/** Which of these are still wanted of this owner. */
+export async function stillWanted(db: Db, handouts: readonly Handout[]): Promise<Set<Handout>> {
+  const { rows } = await db.query<{ place: number }>(
+    `select t.place::int from unnest($1::uuid[], $2::text[], $3::int[], $4::bigint[]) with ordinality
+       as t (run_id, task_id, attempt, fence, place)
+     join flow_handouts h using (run_id, task_id, attempt, fence)`,
+    [
+      handouts.map((each) => each.run_id),
+      handouts.map((each) => each.task_id),
+      handouts.map((each) => each.attempt),
+      handouts.map((each) => each.fence),
+    ],
+  )
+  return new Set(rows.flatMap(({ place }) => handouts[place - 1] ?? []))
+}
+
+/** A process that is gone loses its handouts to others. One that brought down five fails, with its leaf. */
+export async function freeOrphanedHandouts(db: Db): Promise<void> {
+  await db.query(
+    `with orphans as (
+       update flow_handouts h set owner = null, fence = h.fence + 1, crashes = h.crashes + 1,
+         outcome = case when h.crashes + 1 >= ${MOST_CRASHES} then jsonb_build_object('status', 'failed', 'worker', h.owner,
+           'error', format('CRASH_LOOP: the process that worked on this leaf died %s times; it is not tried again.', h.crashes + 1))
+         end
+       where h.owner is not null and h.outcome is null and not exists (select from workers w where w.id = h.owner)
+       returning 1
+     ) select pg_notify($1, $2) from (select count(*) as freed from orphans) as counted where freed > 0`,
+    [FLOW_CHANNEL, HANDOUT_NOTICE],
+  )
+}
+
+/** Those of flow runs that are over. */
+export async function forgetHandouts(db: Db): Promise<void> {
+  await db.query('delete from flow_handouts h using flow_runs r where r.id = h.run_id and r.completed_at is not null')
+}
+
+/** Those of this owner that are in nobody's hands here: a claim or an end that was cut off. */
+export async function freeStrayHandouts(db: Db, owner: string, inHand: readonly Handout[]): Promise<void> {
+  await db.query(
+    `update flow_handouts h set owner = null, fence = h.fence + 1
+     where owner = $1 and outcome is null and not exists (
+       select from unnest($2::uuid[], $3::text[], $4::int[]) as t (run_id, task_id, attempt)
+       where (t.run_id, t.task_id, t.attempt) = (h.run_id, h.task_id, h.attempt))`,
+    [owner, inHand.map((each) => each.run_id), inHand.map((each) => each.task_id), inHand.map((each) => each.attempt)],
+  )
+}

@@ -1,0 +1,43 @@
+import type { FlowNode, Work } from '../kernel/flow.ts'
+import { sourceLeaf } from './patterns/map-reduce.ts'
+
+/** Functions that whoever works on the flow calls itself: stages and sources. All others may be called elsewhere. */
+export function ownFunctions(root: FlowNode): string[] {
+  const names = new Set<string>()
+  visit(root)
+  return [...names].toSorted()
+
+  function visit(node: FlowNode): void {
+    for (const within of childrenOf(node)) visit(within)
+    if (node.type === 'map_reduce') addSource(node.items)
+    if (node.type === 'fork_join') addSource(node.problem)
+    if (node.type !== 'pipeline') return
+    addSource(node.source)
+    for (const stage of node.stages) add(stage)
+  }
+
+  function addSource(source: unknown): void {
+    const leaf = sourceLeaf(source)
+    if (leaf) add(leaf)
+  }
+
+  function add(work: Work): void {
+    if (typeof work === 'string') names.add(work)
+    else if ('function' in work) names.add(work.function)
+  }
+}
+
+function childrenOf(node: FlowNode): readonly FlowNode[] {
+  switch (node.type) {
+    case 'sequential':
+      return node.steps
+    case 'parallel':
+      return node.branches
+    case 'loop':
+      return [node.body]
+    case 'adaptive':
+      return node.tasks
+    default:
+      return []
+  }
+}
