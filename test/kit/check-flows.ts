@@ -105,14 +105,13 @@ export async function findWrongQuestions({ query, model, kills }: FlowWorld, { i
   return runs.flatMap((run) => {
     const asked = model.asked(run.input)
     const seen = [...kills.values()].flatMap((kill) => kill.runs.get(run.id) ?? [])
-    // Who asks again says so first.
-    const restarts = run.kinds.filter((kind) => kind === 'step.restarted').length
+    const interruptions = seen.filter(({ hasEnded }) => !hasEnded).length
     const wrong: string[] = []
     if (run.status !== 'completed') wrong.push(`"${run.input}" is ${run.status}`)
     if (seen.some(({ hasEnded, asked: before }) => hasEnded && before !== asked)) {
       wrong.push(`"${run.input}" was asked again, though its run had ended`)
     }
-    if (asked < 1 || asked > 1 + restarts)
+    if (asked < 1 || asked > 1 + interruptions)
       wrong.push(`"${run.input}" was asked ${asked} times: ${run.kinds.join(', ')}`)
     return wrong
   })

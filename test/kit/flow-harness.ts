@@ -68,12 +68,17 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
       ? { MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers', MUSTER_SECRET_KEY: 'one-key-for-all-servers' }
       : {}),
   }
-  const start: FlowWorld['start'] = ({ faults, env = {} } = {}) =>
-    startMuster(t, {
+  let latest: Muster | null = null
+  const start: FlowWorld['start'] = async ({ faults, env = {} } = {}) => {
+    // A data folder is for one server. One that is left is that of a test that failed.
+    if (dataDir !== null && latest?.isRunning()) await latest.kill('SIGKILL')
+    latest = await startMuster(t, {
       ...(dataDir === null ? {} : { dataDir }),
       ...external,
       env: { ...base, ...env, ...(faults === undefined ? {} : { MUSTER_FAULTS: faults }) },
     })
+    return latest
+  }
 
   const server = await start()
   const projectId = await made(server, 'POST /api/projects', { name: 'flows' })

