@@ -6,6 +6,7 @@ import { progressOf } from './flow-standing.ts'
 import { handOut } from './handouts.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { PipelineEvent } from './pipeline/pipeline-event.ts'
+import { readItems, readPages } from './read-items.ts'
 import { runStream } from './run-stream.ts'
 
 /** Starts leaves that are told to have begun; what becomes of them comes by the mailbox. */
@@ -25,6 +26,7 @@ export async function beginAll(session: Session, tasks: readonly LeafTask[]): Pr
   await handOut(deps.pool, of, left)
   for (const task of tasks) {
     if (isStream(task)) await beginStream(session, task, (outcome) => settled(task, outcome))
+    else if (task.isSource) beginSource(session, task, (outcome) => settled(task, outcome))
     else if (local.has(task.id)) callHere(session, task, (outcome) => settled(task, outcome))
   }
 }
@@ -75,8 +77,39 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
   })
 }
 
+/** It may give more than one commit should hold, and one by one. */
+function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOutcome) => void): void {
+  const { deps, flow, mailbox } = session
+  const name = 'function' in task.leaf ? task.leaf.function : ''
+  const run = deps.functions.get(name)
+  if (!run) {
+    settled({ status: 'failed', error: `There is no function called ${name}.` })
+    return
+  }
+  const { signal } = signalFor(session, task.id)
+  const context = {
+    ...{ signal, key: `${flow.id}:${task.id}`, attempt: task.attempt, run_id: flow.id, project_id: flow.project_id },
+    ...{ log: deps.log, emit: () => {} },
+  }
+  const read = async (): Promise<LeafOutcome> =>
+    readItems({
+      taskId: task.id,
+      open: () => run(task.argument as never, context), // its author's word
+      known: await readPages(deps.pool, flow.id, task.id),
+      signal,
+      write: async ({ from, items, isLast }) => {
+        const data = { task_id: task.id, from, items, is_last: isLast }
+        await append(session, [{ kind: 'source.page', data }], {})
+      },
+    })
+  read().then(settled, (error: unknown) => {
+    deps.log.debug({ flow_run_id: flow.id, err: error }, 'a source could not be written')
+    mailbox.put({ type: 'lapse' })
+  })
+}
+
 export const isAgentTask = (task: LeafTask): task is LeafTask & { leaf: AgentLeaf } => 'agent' in task.leaf
 
 /** A function that is called as it is, here or elsewhere. */
 export const isFunctionTask = (task: LeafTask): task is LeafTask & { leaf: FunctionLeaf } =>
-  'function' in task.leaf && task.stream === null
+  'function' in task.leaf && task.stream === null && !task.isSource

@@ -7,7 +7,15 @@ import type { LeafTask } from './machine.ts'
 const node: Adaptive = { type: 'adaptive', topology: 'hierarchical', workers: 2, tasks: [], switch: false }
 const part = (id: string, fields: Partial<Adaptive> = {}): PoolOf => ({ id, node: { ...node, ...fields } })
 const task = (id: string, pool: PoolOf): LeafTask => ({
-  ...{ id, nodeId: null, leaf: { type: 'task', function: 'f' }, argument: null, isEach: false, answer: null },
+  ...{
+    id,
+    nodeId: null,
+    leaf: { type: 'task', function: 'f' },
+    argument: null,
+    isEach: false,
+    isSource: false,
+    answer: null,
+  },
   ...{ attempt: 1, afterMs: 0, parentId: pool.id, after: [], stream: null, pool },
 })
 function fill(pools: FlowPools, pool: PoolOf, count = 4): void {

@@ -93,9 +93,11 @@ export async function append(
 const isDone = ({ kind }: { kind: string }): boolean => kind === 'task.completed' || kind === 'items.completed'
 
 export async function readEvents(pool: Pool, flowRunId: string): Promise<RecordedEvent[]> {
-  // What a pipeline has on record it reads by itself, page by page.
+  // What a pipeline has on record it reads by itself, page by page; so do sources that are not at their end.
   const { rows } = await pool.query<RecordedEvent>(
-    'select kind, data, at from flow_events where run_id = $1 and not (kind = any($2)) order by seq',
+    `select kind, data, at from flow_events e where run_id = $1 and (not (kind = any($2)) or kind = 'source.page' and exists (
+       select from flow_events c where c.run_id = $1 and c.kind = 'task.completed' and c.data ? 'is_paged'
+         and c.data->>'task_id' = e.data->>'task_id')) order by seq`,
     [flowRunId, pipelineEventKinds],
   )
   return rows

@@ -53,6 +53,7 @@ export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]):
 /** What is on record happens again, in the order in which it happened. */
 function replay(standing: FlowStanding, events: readonly RecordedEvent[]): void {
   const open = new Map<string, LeafTask>()
+  const pages = new Map<string, unknown[]>()
   const add = (tasks: readonly LeafTask[]): void => {
     for (const task of tasks) open.set(task.id, task)
     for (const { task } of standing.dropped) open.delete(task.id)
@@ -69,7 +70,15 @@ function replay(standing: FlowStanding, events: readonly RecordedEvent[]): void 
         if (!task) noteTold(standing, data.task_id)
         if (task?.attempt !== data.attempt) break
         open.delete(data.task_id)
-        add(settle(standing, task, outcomeOf(kind, data)))
+        const isPaged = kind === 'task.completed' && data.is_paged
+        const told = isPaged ? { ...data, result: pages.get(task.id) ?? [] } : data
+        add(settle(standing, task, outcomeOf(kind, told)))
+        break
+      }
+      case 'source.page': {
+        const items = pages.get(data.task_id) ?? []
+        for (const item of data.items) items.push(item)
+        pages.set(data.task_id, items)
         break
       }
       case 'task.skipped':

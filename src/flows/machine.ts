@@ -22,6 +22,8 @@ export interface LeafTask {
   /** What it is given; one of these for each call where it is called for several. */
   argument: unknown
   isEach: boolean
+  /** A function that gives the things a pattern works on, and may give them one by one. */
+  isSource: boolean
   answer: Decision | null
   /** The leaves whose results it was given, where the shape of the flow does not say. */
   after: readonly string[]
@@ -54,7 +56,8 @@ export interface Machine {
 }
 
 export type LeafOutcome =
-  | { status: 'completed'; value: unknown; tookMs?: number }
+  /** Paged: the value is on record already, in pages. */
+  | { status: 'completed'; value: unknown; tookMs?: number; isPaged?: true }
   | { status: 'failed'; error: string; tookMs?: number }
 
 interface Frame {
@@ -65,6 +68,7 @@ interface Frame {
   previous: unknown
   item: unknown
   each: readonly unknown[] | undefined
+  isSource: boolean
   answer: Decision | null
   after: readonly string[]
   /** Which iteration of each loop around it, and which attempt of each pattern that is tried again, from the outside. */
@@ -109,7 +113,9 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       if (!frame || outcome) return []
       leaves.delete(taskId)
       watched.delete(taskId)
-      return end(frame, settled.status === 'failed' ? failed(settled.error) : { ...settled, error: null })
+      if (settled.status === 'failed') return end(frame, failed(settled.error))
+      const { status, value, tookMs } = settled
+      return end(frame, { status, value, error: null, ...(tookMs === undefined ? {} : { tookMs }) })
     },
     armed: () => {
       const taken = armed
@@ -239,6 +245,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       leaf,
       argument: frame.each ? frame.each.map(argumentFor) : argumentFor(frame.item),
       isEach: frame.each !== undefined,
+      isSource: frame.isSource,
       answer: frame.answer,
       after: frame.after.map((key) => `${frame.parent?.id}/${key}`),
       attempt: frame.attempt,
@@ -258,15 +265,8 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     return {
       ...{ id: frame.id, nodeId: node.id ?? null, leaf: { type: 'task', function: 'pipeline' } },
       argument: sourceLeaf(node.source) ? null : render(node.source, scopeOf(frame)),
-      ...{
-        isEach: false,
-        answer: null,
-        after: [],
-        attempt: frame.attempt,
-        afterMs,
-        parentId: frame.parent?.id ?? null,
-      },
-      ...{ pool: null, stream: { node, argumentOf } },
+      ...{ isEach: false, isSource: false, answer: null, after: [], attempt: frame.attempt, afterMs },
+      ...{ parentId: frame.parent?.id ?? null, pool: null, stream: { node, argumentOf } },
     }
   }
 }
@@ -286,7 +286,7 @@ function isWithin(frame: Frame, outer: Frame): boolean {
 }
 
 function frameOf(child: Child, parent: Frame | null, lives: readonly string[]): Frame {
-  const { key, node, previous, item, each, answer = null, after = [] } = child
+  const { key, node, previous, item, each, isSource = false, answer = null, after = [] } = child
   const name = parent === null || isOwn(parent.node, key) ? nameIn(node) : undefined
   return {
     // Where nobody gave it a name, or the name stands for many, the way to it is one.
@@ -297,6 +297,7 @@ function frameOf(child: Child, parent: Frame | null, lives: readonly string[]): 
     previous,
     item,
     each,
+    isSource,
     answer,
     after,
     lives,

@@ -1,4 +1,5 @@
-import type { FlowNode, Work } from '../kernel/flow.ts'
+import type { FlowNode, Leaf, Work } from '../kernel/flow.ts'
+import { problemSource } from './patterns/fork-join.ts'
 import { sourceLeaf } from './patterns/map-reduce.ts'
 
 /** Functions that whoever works on the flow calls itself: stages and sources. All others may be called elsewhere. */
@@ -9,15 +10,14 @@ export function ownFunctions(root: FlowNode): string[] {
 
   function visit(node: FlowNode): void {
     for (const within of childrenOf(node)) visit(within)
-    if (node.type === 'map_reduce') addSource(node.items)
-    if (node.type === 'fork_join') addSource(node.problem)
+    if (node.type === 'map_reduce') addSource(sourceLeaf(node.items))
+    if (node.type === 'fork_join') addSource(problemSource(node.problem))
     if (node.type !== 'pipeline') return
-    addSource(node.source)
+    addSource(sourceLeaf(node.source))
     for (const stage of node.stages) add(stage)
   }
 
-  function addSource(source: unknown): void {
-    const leaf = sourceLeaf(source)
+  function addSource(leaf: Leaf | null): void {
     if (leaf) add(leaf)
   }
 

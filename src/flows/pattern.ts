@@ -27,6 +27,8 @@ export interface Child {
   item?: unknown
   /** A leaf that is called for each of these and gives a list; its own `item` is each of them in turn. */
   each?: readonly unknown[]
+  /** The leaf gives the things this node works on. */
+  isSource?: true
   /** An agent is asked for a decision: its answer is JSON of this shape, under this name. */
   answer?: Decision
   /** The siblings whose results it was given, where the shape of the node does not say. */

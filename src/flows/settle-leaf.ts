@@ -18,7 +18,7 @@ export function take(
   const shared = recordOf(task, startedAtMs)
   events.push(
     outcome.status === 'completed'
-      ? { kind: 'task.completed', data: { ...shared, result: outcome.value } }
+      ? { kind: 'task.completed', data: { ...shared, ...resultOf(outcome) } }
       : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
   )
   standing.pools.done(task, shared.duration, outcome.status === 'completed')
@@ -26,6 +26,9 @@ export function take(
   standing.fresh.push(...next)
   events.push(...untold(standing))
 }
+
+const resultOf = ({ value, isPaged }: Extract<LeafOutcome, { status: 'completed' }>) =>
+  isPaged ? { result: null, is_paged: true as const } : { result: value }
 
 const recordOf = (task: LeafTask, startedAtMs: number) => ({
   task_id: task.id,

@@ -101,8 +101,10 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
       const claimed = await claimFlows(pool, { owner: runs.ownerId(), limit: room, functions: [...functions.keys()] })
       for (const flow of claimed) {
         const mailbox = createMailbox<FlowMessage>()
+        // Whoever had it here before has lost it, and may not know yet.
+        active.get(flow.id)?.mailbox.put({ type: 'lapse' })
         const done = executeFlow(deps, flow, mailbox).then((isSettled) => {
-          active.delete(flow.id)
+          if (active.get(flow.id)?.mailbox === mailbox) active.delete(flow.id)
           if (!isSettled) mayHaveStrays = true
           poke()
         })

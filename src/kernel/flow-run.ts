@@ -84,6 +84,8 @@ export type FlowEvent =
         node_id: string | null
         attempt: number
         result: unknown
+        /** The result is what the pages of this source hold. */
+        is_paged?: true
         started_at: string
         duration: number
       }
@@ -99,6 +101,8 @@ export type FlowEvent =
         duration: number
       }
     }
+  /** What a function gave of the things a pattern works on. */
+  | { kind: 'source.page'; data: { task_id: string; from: number; items: unknown[]; is_last: boolean } }
   | { kind: 'task.skipped'; data: { task_id: string } }
   /** Under way far longer than was expected of it. */
   | { kind: 'task.slow'; data: { task_id: string; running_for: number } }

@@ -1,4 +1,4 @@
-import { DEEPEST_FORK, type ForkJoin } from '../../kernel/flow.ts'
+import { DEEPEST_FORK, type ForkJoin, type FunctionLeaf } from '../../kernel/flow.ts'
 import { endOf, failed, leafOf, type Move, type Outcome, type Pattern, type Piece, type Standing } from '../pattern.ts'
 
 /**
@@ -9,8 +9,32 @@ export const forkJoin: Pattern<ForkJoin> = ({ node, previous, children, open, re
   if (open > 0) return 'wait'
   const whole = children.get('whole')
   if (whole) return { end: whole }
-  const piece: Piece = { type: 'piece', of: node, problem: render(node.problem), depth: 0 }
+  const problem = readProblem(node.problem, children.get('problem'), render)
+  if ('source' in problem) return { start: [{ key: 'problem', node: problem.source, previous, isSource: true }] }
+  if ('error' in problem) return { end: failed(problem.error) }
+  const piece: Piece = { type: 'piece', of: node, problem: problem.value, depth: 0 }
   return { start: [{ key: 'whole', node: piece, previous }] }
+}
+
+/** Given as it stands, by a template, or by a function, which is then the first child. */
+function readProblem(
+  problem: unknown,
+  given: Outcome | null | undefined,
+  render: (value: unknown) => unknown,
+): { value: unknown } | { source: FunctionLeaf } | { error: string } {
+  const source = problemSource(problem)
+  if (!source) return { value: render(problem) }
+  if (!given) return { source }
+  return given.status === 'failed' ? { error: given.error } : { value: given.value }
+}
+
+/** Only the whole form is a function: a text is a problem in words. */
+export function problemSource(problem: unknown): FunctionLeaf | null {
+  if (problem === null || typeof problem !== 'object' || !('function' in problem)) return null
+  const keys = Object.keys(problem)
+  if (typeof problem.function !== 'string' || keys.some((key) => !['type', 'function', 'args'].includes(key)))
+    return null
+  return { type: 'task', function: problem.function, ...('args' in problem ? { args: problem.args } : {}) }
 }
 
 /** Asks, then either solves, or splits, waits for the parts and joins what they give, in their order. */

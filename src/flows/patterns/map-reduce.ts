@@ -38,7 +38,7 @@ function readItems({ node, previous, children, render }: Standing<MapReduce>): u
     return Array.isArray(items) ? items : { end: failed('items is no list.') }
   }
   const read = children.get('items')
-  if (!read) return { start: [{ key: 'items', node: source, previous }] }
+  if (!read) return { start: [{ key: 'items', node: source, previous, isSource: true }] }
   return Array.isArray(read.value) ? read.value : { end: failed('The function that gives the items gave no list.') }
 }
 

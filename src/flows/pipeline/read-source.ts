@@ -66,7 +66,7 @@ function note(run: UnderWay, index: number, given: unknown): void {
 }
 
 /** A list is entered at the place; of anything else what is known has to be passed over. */
-function iteratorFrom(given: unknown, from: number): { values: AnyIterator; known: number } {
+export function iteratorFrom(given: unknown, from: number): { values: AnyIterator; known: number } {
   if (Array.isArray(given)) return { values: rest(given, from), known: 0 }
   if (given !== null && typeof given === 'object') {
     const iterable = given as Partial<AsyncIterable<unknown> & Iterable<unknown>> // asked below for what it is
