@@ -1,9 +1,10 @@
 // Runs the tests: `check` (types, lint and what is quick of the tests beside the source: under a minute), `all` (those,
 // the slow ones, and the tests of the whole system), `external` (no more than what needs a database, on the server that
-// MUSTER_TEST_SERVER_URL names), or the files named after `files`. One PostgreSQL serves all files; each has databases of
-// its own.
+// MUSTER_TEST_SERVER_URL names), `long` (what takes hours: files called so, and random tests with many more cases; of
+// these the ones named after it, where some are), or the files named after `files`. One PostgreSQL serves all files; each
+// has databases of its own.
 import { spawn } from 'node:child_process'
-import { glob } from 'node:fs/promises'
+import { glob, readFile } from 'node:fs/promises'
 import { usesTestServer } from './kit/on-test-server.ts'
 import { startTestServer } from './kit/test-server.ts'
 
@@ -15,6 +16,7 @@ const [mode = 'all', ...patterns] = process.argv.slice(2)
 process.exitCode = await main()
 
 async function main(): Promise<number> {
+  if (mode === 'long') return runLong()
   if (patterns.length > 0) return runTests(patterns)
   if (mode === 'external') return runExternal()
   for (const [command, ...args] of [
@@ -33,18 +35,32 @@ async function runExternal(): Promise<number> {
   return runTests([...BESIDE_SOURCE, ...SYSTEM])
 }
 
+async function runLong(): Promise<number> {
+  process.stdout.write(
+    'Random tests name their seeds. To go on from one: MUSTER_TEST_SEED=<seed> npm run test:long -- <file>\n',
+  )
+  return runTests(patterns.length > 0 ? patterns : [...BESIDE_SOURCE, ...SYSTEM], { MUSTER_TEST_LONG: '1' })
+}
+
 async function isLeftOut(file: string): Promise<boolean> {
+  if (mode === 'files') return false
+  if (mode === 'long') return !file.endsWith('.long.test.ts') && !(await canBeLong(file))
+  if (file.endsWith('.long.test.ts')) return true
   if (mode === 'check') return file.endsWith('.slow.test.ts')
   return mode === 'external' && !(await usesTestServer(file))
 }
 
-async function runTests(globs: readonly string[]): Promise<number> {
+async function canBeLong(file: string): Promise<boolean> {
+  return (await readFile(file, 'utf8')).includes("/kit/how-many.ts'")
+}
+
+async function runTests(globs: readonly string[], given: Record<string, string> = {}): Promise<number> {
   const files: string[] = []
   for await (const file of glob(globs)) if (!(await isLeftOut(file))) files.push(file)
   if (files.length === 0) throw new Error(`No test file matches ${globs.join(' ')}`)
   const server = process.env.MUSTER_TEST_SERVER_URL ? null : await startTestServer()
   try {
-    const environment = server ? { MUSTER_TEST_SERVER_URL: server.url } : {}
+    const environment = { ...given, ...(server ? { MUSTER_TEST_SERVER_URL: server.url } : {}) }
     return await run(process.execPath, ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...files.sort()], environment)
   } finally {
     await server?.stop()

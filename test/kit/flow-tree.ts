@@ -1,0 +1,219 @@
+// Random flow trees, the functions that are their leaves, and a plain recursive reading of what such a tree means.
+import fc from 'fast-check'
+import type { FlowNode, FunctionLeaf } from '../../src/kernel/flow.ts'
+
+/** The first so many attempts of the leaf fail, in each of its lives. The names of functions end with it. */
+const MOST_FAILS = 3
+const SPLIT_OVER = 2
+
+const kinds: Record<string, (given: never) => unknown> = {
+  wrap: (given: unknown) => [given],
+  pairs: ({ items }: { items: number[] }) => items.map((item) => [item % 3, item]),
+  total: ({ key, values }: { key: number; values: number[] }) => ({ key, total: sum(values) }),
+  is_large: (problem: number[]) => problem.length > SPLIT_OVER,
+  halves: (problem: number[]) => [problem.slice(0, problem.length / 2), problem.slice(problem.length / 2)],
+  sum: (parts: number[]) => sum(parts),
+}
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0)
+
+export const treeFunctions: readonly string[] = Object.keys(kinds).flatMap((kind) =>
+  Array.from({ length: MOST_FAILS + 1 }, (_, fails) => `${kind} ${fails}`),
+)
+
+/** What a leaf does. Throws where it is to fail. */
+export function callTreeFunction(name: string, given: unknown, attempt: number): unknown {
+  if (attempt <= failsOf(name)) throw new Error('broken')
+  const work = kinds[name.split(' ')[0] ?? '']
+  if (!work) throw new Error(`there is no ${name}`)
+  return work(given as never) // the trees give each what it takes
+}
+const failsOf = (name: string): number => Number(name.split(' ')[1])
+
+const fails = fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: MOST_FAILS }))
+const retry = fc.option(
+  fc.record({ max_retries: fc.integer({ min: 0, max: 2 }), backoff: fc.constantFrom(0, 0, 0, 2) }),
+  { nil: undefined },
+)
+const optional = <Value>(name: string, value: Value | undefined): Record<string, Value> =>
+  value === undefined ? {} : { [name]: value }
+const leafOf = (kind: string) =>
+  fc.record({ fails, retry }).map(
+    ({ fails, retry }): FunctionLeaf => ({
+      ...{ type: 'task', function: `${kind} ${fails}` },
+      ...optional('retry', retry),
+    }),
+  )
+const numbers = fc.array(fc.nat(99), { maxLength: 9 })
+const workers = fc.integer({ min: 1, max: 3 })
+/** Half of them have a name, which stands for a place in the tree and is given once that is known. */
+const namedLeaf = fc
+  .tuple(leafOf('wrap'), fc.boolean())
+  .map(([leaf, isNamed]): FunctionLeaf => (isNamed ? { ...leaf, id: 'named' } : leaf))
+
+const mapReduce = fc.record({ items: numbers, workers, map: leafOf('pairs'), retry }).map(
+  ({ retry, ...given }): FlowNode => ({
+    ...{ type: 'map_reduce', reduce: 'total 0', partition: 'range', ...given },
+    ...optional('retry', retry),
+  }),
+)
+const forkJoin = fc.record({ problem: numbers, workers, solve: leafOf('sum'), stealing: fc.boolean(), retry }).map(
+  ({ retry, ...given }): FlowNode => ({
+    ...{ type: 'fork_join', should_split: 'is_large 0', split: 'halves 0', join: 'sum 0', ...given },
+    ...optional('retry', retry),
+  }),
+)
+const adaptive = fc
+  .record({
+    ...{ workers, tasks: fc.array(namedLeaf, { minLength: 1, maxLength: 6 }), switch: fc.boolean(), retry },
+    topology: fc.constantFrom('hierarchical' as const, 'mesh' as const, 'star' as const),
+  })
+  .map(
+    ({ retry, ...given }): FlowNode => ({
+      ...{ type: 'adaptive', overload: { queue_length: 1 }, ...given },
+      ...optional('retry', retry),
+    }),
+  )
+
+const { tree } = fc.letrec<{ tree: FlowNode; inner: FlowNode }>((tie) => ({
+  tree: fc.oneof({ maxDepth: 4, withCrossShrink: true }, namedLeaf, tie('inner'), mapReduce, forkJoin, adaptive),
+  inner: fc.oneof(
+    fc
+      .record({ steps: fc.array(tie('tree'), { minLength: 1, maxLength: 3 }), retry })
+      .map(({ steps, retry }): FlowNode => ({ type: 'sequential', steps, ...optional('retry', retry) })),
+    fc
+      .record({ branches: fc.array(tie('tree'), { minLength: 1, maxLength: 3 }), retry })
+      .map(({ branches, retry }): FlowNode => ({ type: 'parallel', branches, ...optional('retry', retry) })),
+    fc
+      .record({ body: tie('tree'), max_iterations: fc.integer({ min: 1, max: 3 }) })
+      .map(({ body, max_iterations }): FlowNode => ({ type: 'loop', body, max_iterations })),
+  ),
+}))
+
+export const flowTrees: fc.Arbitrary<FlowNode> = tree.map((root) => {
+  let count = 0
+  // Ids stand nowhere else in these trees.
+  const written = JSON.stringify(root, (key, value: unknown) => (key === 'id' ? `leaf_${++count}` : value))
+  return JSON.parse(written) as FlowNode // as it was
+})
+
+export interface Meaning {
+  status: 'completed' | 'partial' | 'failed'
+  value: unknown
+  /** What the leaves with a name gave last. */
+  results: Record<string, unknown>
+  /** Leaves, by what became of them in the end. */
+  completed: number
+  failed: number
+  /** Of functions, each attempt counted. */
+  calls: number
+}
+
+type Ended = Pick<Meaning, 'status' | 'value'>
+const FAILED: Ended = { status: 'failed', value: null }
+const whole = (value: unknown): Ended => ({ status: 'completed', value })
+
+/** What the tree means, read straight: one thing after the other, whatever may be done at once. */
+export function meaningOf(root: FlowNode, input: unknown): Meaning {
+  const tally = { results: {} as Record<string, unknown>, completed: 0, failed: 0, calls: 0 }
+  return { ...read(root, input), ...tally }
+
+  function read(node: FlowNode, previous: unknown): Ended {
+    if (node.type === 'task') return leaf(node, previous)
+    const attempts = 1 + (node.retry?.max_retries ?? 0)
+    let ended = once(node, previous)
+    for (let attempt = 2; attempt <= attempts && ended.status === 'failed'; attempt++) ended = once(node, previous)
+    return ended
+  }
+
+  /** `each`: called for so many things, one after the other. */
+  function leaf(node: FlowNode, given: unknown, each?: readonly unknown[]): Ended {
+    if (!('function' in node)) throw new Error('there are no agents here')
+    const fails = failsOf(node.function)
+    const attempts = 1 + (node.retry?.max_retries ?? 0)
+    tally.calls += Math.min(attempts, fails)
+    if (fails >= attempts) {
+      tally.failed++
+      return FAILED
+    }
+    tally.completed++
+    tally.calls += each?.length ?? 1
+    const call = (one: unknown): unknown => callTreeFunction(node.function, one, fails + 1)
+    const value = each ? each.map(call) : call(given)
+    if (node.id !== undefined) tally.results[node.id] = value
+    return whole(value)
+  }
+
+  function once(node: FlowNode, previous: unknown): Ended {
+    switch (node.type) {
+      case 'sequential':
+        return inTurn(node.steps, previous)
+      case 'loop':
+        return inTurn(
+          Array.from({ length: node.max_iterations }, () => node.body),
+          previous,
+        )
+      case 'parallel':
+        return together(node.branches.map((branch) => read(branch, previous)))
+      case 'adaptive':
+        return together(node.tasks.map((task) => leaf(task, previous)))
+      case 'map_reduce':
+        return mapped(node.items as number[], node.workers, asLeaf(node.map), asLeaf(node.reduce)) // as made above
+      case 'fork_join':
+        return solved(node.problem as number[], node) // as made above
+      default:
+        throw new Error(`there are no ${node.type} here`)
+    }
+  }
+
+  function inTurn(steps: readonly FlowNode[], previous: unknown): Ended {
+    let value = previous
+    let isPartial = false
+    for (const step of steps) {
+      const ended = read(step, value)
+      if (ended.status === 'failed') return FAILED
+      value = ended.value
+      isPartial ||= ended.status === 'partial'
+    }
+    return { status: isPartial ? 'partial' : 'completed', value }
+  }
+
+  function together(all: readonly Ended[]): Ended {
+    if (all.every(({ status }) => status === 'failed')) return FAILED
+    const isWhole = all.every(({ status }) => status === 'completed')
+    return { status: isWhole ? 'completed' : 'partial', value: all.map(({ value }) => value) }
+  }
+
+  function mapped(items: readonly number[], workers: number, map: FlowNode, reduce: FlowNode): Ended {
+    if (items.length === 0) return whole([])
+    const count = Math.min(workers, items.length)
+    const at = (place: number): number => Math.floor((place * items.length) / count)
+    const parts = Array.from({ length: count }, (_, place) => ({ items: items.slice(at(place), at(place + 1)) }))
+    if (parts.map((part) => leaf(map, part)).some(({ status }) => status === 'failed')) return FAILED
+    const keys = [0, 1, 2].filter((key) => items.some((item) => item % 3 === key))
+    const groups = keys.map((key) => ({ key, values: items.filter((item) => item % 3 === key) }))
+    const reducers = Math.min(workers, keys.length)
+    const reduced = Array.from({ length: reducers }, (_, place) =>
+      leaf(
+        reduce,
+        null,
+        groups.filter((_, index) => Math.floor((index * reducers) / groups.length) === place),
+      ),
+    )
+    return whole(reduced.flatMap(({ value }) => value))
+  }
+
+  function solved(problem: readonly number[], node: Extract<FlowNode, { type: 'fork_join' }>): Ended {
+    const isLarge = leaf(asLeaf(node.should_split), problem).value
+    if (!isLarge) return leaf(asLeaf(node.solve), problem)
+    const parts = leaf(asLeaf(node.split), problem).value as number[][] // halves
+    const solutions = parts.map((part) => solved(part, node))
+    if (solutions.some(({ status }) => status === 'failed')) return FAILED
+    return leaf(
+      asLeaf(node.join),
+      solutions.map(({ value }) => value),
+    )
+  }
+}
+
+const asLeaf = (work: string | FlowNode): FlowNode =>
+  typeof work === 'string' ? { type: 'task', function: work } : work

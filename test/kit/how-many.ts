@@ -1,0 +1,13 @@
+// How much of a random test is tried: a little with all tests, far more in `npm run test:long`.
+
+export const isLong = process.env.MUSTER_TEST_LONG === '1'
+
+export const howMany = (usual: number, long: number): number => (isLong ? long : usual)
+
+/** So many in a row. Each is its test's own, and named in it: whoever sets MUSTER_TEST_SEED to one goes on from there. */
+export function seeds(count: number): number[] {
+  const given = process.env.MUSTER_TEST_SEED
+  const first = given === undefined ? Math.floor(Math.random() * 1_000_000_000) : Number(given)
+  if (!Number.isSafeInteger(first)) throw new Error(`MUSTER_TEST_SEED is no whole number: ${given}`)
+  return Array.from({ length: count }, (_, index) => first + index)
+}
