@@ -4,7 +4,9 @@
 // these the ones named after it, where some are), or the files named after `files`. One PostgreSQL serves all files; each
 // has databases of its own.
 import { spawn } from 'node:child_process'
-import { glob, readFile } from 'node:fs/promises'
+import { chmod, glob, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { usesTestServer } from './kit/on-test-server.ts'
 import { startTestServer } from './kit/test-server.ts'
 
@@ -59,11 +61,19 @@ async function runTests(globs: readonly string[], given: Record<string, string> 
   for await (const file of glob(globs)) if (!(await isLeftOut(file))) files.push(file)
   if (files.length === 0) throw new Error(`No test file matches ${globs.join(' ')}`)
   const server = process.env.MUSTER_TEST_SERVER_URL ? null : await startTestServer()
+  // Hundreds of processes read the same source: the first of them compiles it for all. Servers of other users read it too.
+  const compiled = await mkdtemp(join(tmpdir(), 'muster-test-compiled-'))
+  await chmod(compiled, 0o755)
   try {
-    const environment = { ...given, ...(server ? { MUSTER_TEST_SERVER_URL: server.url } : {}) }
+    const environment = {
+      ...given,
+      ...(server ? { MUSTER_TEST_SERVER_URL: server.url } : {}),
+      NODE_COMPILE_CACHE: compiled,
+    }
     return await run(process.execPath, ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...files.sort()], environment)
   } finally {
     await server?.stop()
+    await rm(compiled, { recursive: true, force: true })
   }
 }
 

@@ -1,7 +1,6 @@
 // A worker of flows as `muster start` wires it (bin/flow-services.ts), over the worker of runs that the benches of runs
 // have. The end of a flow is learnt from what its journal publishes: nothing is asked of the database for it.
 import { startFlows } from '../../src/bin/flow-services.ts'
-import { startFlow } from '../../src/flows/start-flow.ts'
 import type { StoredEvent } from '../../src/journal/entries.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'
 import type { FlowNode } from '../../src/kernel/flow.ts'
@@ -42,9 +41,7 @@ export async function startFlowBenchWorker(
     runs,
     start: async (root, { input = null, workers } = {}) => {
       const run = { projectId: agent.project_id, flowId: null, root, input, timeoutMs: TIMEOUT_MS }
-      const id = await startFlow(pool, { ...run, workers: workers ?? null }, systemActor)
-      services.onReady()
-      return id
+      return services.start({ ...run, workers: workers ?? null }, systemActor)
     },
     finished: ends.of,
   }

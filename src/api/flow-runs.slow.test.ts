@@ -52,11 +52,9 @@ const tasksOf = async (id: string): Promise<FlowTask[]> =>
 
 test('a flow is accepted at once and read until it has ended', async () => {
   const begun = await start(sequence(f('add', { id: 'a' }), f('add')), { input: 1, workers: 3 })
-  assert.deepEqual(
-    [begun.status, begun.flow_id, begun.input, begun.output, begun.results, begun.eta, begun.workers],
-    ['queued', null, 1, null, {}, null, 3],
-  )
-  assert.deepEqual(begun.progress, { total: 2, pending: 2, running: 0, completed: 0, failed: 0, skipped: 0 })
+  // Whoever accepts it may be at work on it before the answer is read.
+  assert.ok(['queued', 'running', 'completed'].includes(begun.status))
+  assert.deepEqual([begun.flow_id, begun.input, begun.progress.total, begun.workers], [null, 1, 2, 3])
   const run = await ended(begun.id)
   assert.deepEqual([run.status, run.output, run.results, run.error], ['completed', 3, { a: 2 }, null])
   assert.ok(run.started_at && run.completed_at && run.duration !== null)

@@ -1,5 +1,6 @@
 import type { AgentWrite } from '../agents/agents.ts'
 import type { Decide } from '../flows/recommend-with-model.ts'
+import type { FlowStarter } from '../flows/start-together.ts'
 import type { Journal } from '../journal/append.ts'
 import type { Hub, LiveText } from '../journal/hub.ts'
 import type { AppFunction } from '../kernel/app.ts'
@@ -16,6 +17,8 @@ export interface FlowServices {
   isAnnounced: boolean
   /** Flow runs became ready in the database. */
   onReady: () => void
+  /** Starts one by itself, together with others of the moment. */
+  start: FlowStarter['start']
   decide: Decide
 }
 

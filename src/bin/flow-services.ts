@@ -4,8 +4,10 @@ import type { Pool } from '../db/pool.ts'
 import { checkAlerts } from '../flows/check-alerts.ts'
 import { createFlowJournal } from '../flows/flow-journal.ts'
 import type { Decide } from '../flows/recommend-with-model.ts'
+import { createFlowStarter } from '../flows/start-together.ts'
 import { startFlowWorker } from '../flows/worker.ts'
 import { getSettings } from '../identity/settings.ts'
+import { FLOW_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
@@ -39,7 +41,12 @@ export function startFlows(parts: FlowParts): StartedFlows {
   const { role, concurrency, pool, worker, runs, functions, log, checkAlertsEveryMs = CHECK_ALERTS_EVERY_MS } = parts
   const shared = { functions, leafLimit: concurrency, decide: parts.decide ?? (async () => null) }
   if (role === 'api') {
-    return { services: { ...shared, isAnnounced: true, onReady: () => {} }, stop: async () => {} }
+    const onReady = ([first = '']: readonly string[]): void => {
+      tellProcesses(pool, FLOW_CHANNEL, first).catch((error: unknown) => log.debug({ err: error }, 'the next sweep finds it'))
+    }
+    const starter = createFlowStarter({ pool, ownerFor: () => null, onOwned: () => {}, onReady })
+    const services = { ...shared, isAnnounced: true, onReady: () => {}, start: starter.start }
+    return { services, stop: async () => {} }
   }
   const journal = createFlowJournal({ db: pool, log, onWritten: (events) => runs.hub.publish(events) })
   const flowWorker = startFlowWorker({
@@ -68,7 +75,7 @@ export function startFlows(parts: FlowParts): StartedFlows {
           log,
         })
   return {
-    services: { ...shared, isAnnounced: false, onReady: () => flowWorker.poke() },
+    services: { ...shared, isAnnounced: false, onReady: () => flowWorker.poke(), start: flowWorker.start },
     stop: async () => {
       await stopChecking()
       await flowWorker.stop()

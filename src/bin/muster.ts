@@ -1,6 +1,6 @@
 // The `muster` command. Each subcommand is a file of its own; here is only what they are called and how they fail.
 import { existsSync } from 'node:fs'
-import { enableCompileCache } from 'node:module'
+import { enableCompileCache, flushCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
 import { type Config, ConfigError, readConfig, settings } from './config.ts'
@@ -25,6 +25,8 @@ command('start', 'start the server (this is what npm start does)').action(
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0))
     keepCompiled(config)
     await (await import('./start.ts')).start(config, terminal)
+    // A server that is killed keeps nothing at its end.
+    flushCompileCache()
   }),
 )
 command('migrate', 'bring the database to this release, without starting the server').action(

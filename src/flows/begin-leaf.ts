@@ -50,10 +50,10 @@ export function releaseSlot({ deps, local }: Pick<Session, 'deps' | 'local'>, ta
 }
 
 /** Fires when the flow run is stopped, or this leaf alone. */
-function signalFor({ stop, signals }: Session, taskId: string): { signal: AbortSignal; own: AbortController } {
+function signalFor({ signals }: Session, taskId: string): { signal: AbortSignal; own: AbortController } {
   const own = new AbortController()
   signals.set(taskId, own)
-  return { signal: AbortSignal.any([stop.signal, own.signal]), own }
+  return { signal: own.signal, own }
 }
 
 type StreamTask = LeafTask & { stream: NonNullable<LeafTask['stream']> }

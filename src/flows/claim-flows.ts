@@ -22,6 +22,11 @@ export interface ClaimedFlow {
   age: number
 }
 
+export const CLAIMED_COLUMNS = `
+  r.id, r.project_id, r.root, r.input, r.fence, r.workers, r.timeout, r.crashes, r.last_seq, r.ended_leaves,
+  r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
+  (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age`
+
 const CLAIM: PreparedSql = {
   name: 'flow_claim',
   text: `
@@ -33,9 +38,7 @@ const CLAIM: PreparedSql = {
     update flow_runs r set owner = $1, fence = r.fence + 1, ready_at = null, status = 'running',
       started_at = coalesce(r.started_at, muster.now())
     from picked p where r.id = p.id
-    returning r.id, r.project_id, r.root, r.input, r.fence, r.workers, r.timeout, r.crashes, r.last_seq, r.ended_leaves,
-      r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
-      (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age`,
+    returning ${CLAIMED_COLUMNS}`,
 }
 
 /** Those whose own functions the owner knows; and any that is only to be ended. */

@@ -23,7 +23,7 @@ const HALTED_FOR_MS = 1_000
 
 /** Never throws. False: nothing could be written, and the flow run is this process's in the database alone. */
 export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Mailbox<FlowMessage>): Promise<boolean> {
-  const stop = new AbortController()
+  const signals = new Map<string, AbortController>()
   const timers = new Set<NodeJS.Timeout>()
   const local = new Set<string>()
   const after = (ms: number, message: FlowMessage): void => {
@@ -38,8 +38,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       flow,
       mailbox,
       after,
-      stop,
-      signals: new Map<string, AbortController>(),
+      signals,
       watching: new Map<string, number>(),
       local,
       handedOut: new Set<string>(),
@@ -60,7 +59,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
     else deps.log.error({ flow_run_id: flow.id, err: error }, 'a flow run will be taken again')
     return false
   } finally {
-    stop.abort()
+    for (const own of signals.values()) own.abort()
     for (const timer of timers) clearTimeout(timer)
     for (const taskId of local) releaseSlot({ deps, local }, taskId)
   }
@@ -74,6 +73,7 @@ async function conduct(session: Session): Promise<void> {
     return end(session, events, { status: 'failed', error })
   }
   let stopping: 'cancelled' | 'timed_out' | null = null
+  let isFirst = flow.last_seq === 0
   await takeUp(session, events)
   for (;;) {
     // Who stops a flow has stopped it, also where the last leaf ended meanwhile.
@@ -88,20 +88,16 @@ async function conduct(session: Session): Promise<void> {
     for (const start of starts) if (!standing.begun.has(nameOf(start.task))) events.push(begunEvent(standing, start))
     events.push(...untold(standing))
     for (const data of standing.pools.rebalance()) events.push({ kind: 'topology.switched', data })
-    const isCancelled = await write(session, events.splice(0))
-    if (isCancelled && !stopping) {
-      // It was asked for before these began.
-      for (const { task } of starts) {
-        standing.running.delete(task.id)
-        releaseSlot(session, task.id)
-      }
-      standing.ready.unshift(...starts.map(({ task }) => task))
-      mailbox.put({ type: 'stop', as: 'cancelled' })
-    } else {
-      await beginAll(
-        session,
-        starts.map(({ task }) => task),
-      )
+    const haveBegun = isFirst && !stopping && (await beginEarly(session, starts))
+    isFirst = false
+    // What is done at once is told together with its beginning.
+    if (!haveBegun || mailbox.isEmpty()) {
+      const isCancelled = await write(session, events.splice(0))
+      if (isCancelled && !stopping) {
+        // It was asked for before these began.
+        if (!haveBegun) giveBack(session, starts)
+        mailbox.put({ type: 'stop', as: 'cancelled' })
+      } else if (!haveBegun) await beginAll(session, starts.map(taskOf))
     }
     await stopDropped(session)
     setWatches(session)
@@ -155,6 +151,28 @@ async function write(session: Session, events: readonly FlowEvent[]): Promise<bo
     progress: progressOf(standing, false),
     ...(newTopology === null ? {} : { topology_in_force: newTopology }),
   })
+}
+
+const taskOf = ({ task }: Start): LeafTask => task
+
+/**
+ * Whoever has just been given a new flow knows that nobody has asked for its end: functions that this process calls
+ * itself may begin before the journal says so. Answers whether they have.
+ */
+async function beginEarly(session: Session, starts: readonly Start[]): Promise<boolean> {
+  if (starts.length === 0 || !starts.every(({ task }) => session.local.has(task.id))) return false
+  await beginAll(session, starts.map(taskOf))
+  await new Promise(setImmediate)
+  return true
+}
+
+function giveBack(session: Session, starts: readonly Start[]): void {
+  const { standing } = session
+  for (const { task } of starts) {
+    standing.running.delete(task.id)
+    releaseSlot(session, task.id)
+  }
+  standing.ready.unshift(...starts.map(taskOf))
 }
 
 interface Start {
@@ -229,8 +247,8 @@ async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise
 }
 
 /** Signals have fired or will not be heeded: what has not ended now is left behind. */
-async function abandon({ standing, flow, deps, stop, mailbox, handedOut }: Session): Promise<void> {
-  stop.abort()
+async function abandon({ standing, flow, deps, signals, mailbox, handedOut }: Session): Promise<void> {
+  for (const own of signals.values()) own.abort()
   const left = [...standing.running.values()]
   const runIds = left.filter(isAgentTask).flatMap((task) => runIdsOf(flow.id, task))
   if (runIds.length > 0) await deps.cancelRuns(flow.project_id, runIds)

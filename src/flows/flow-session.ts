@@ -60,7 +60,6 @@ export interface Session {
   flow: ClaimedFlow
   mailbox: Mailbox<FlowMessage>
   after: (ms: number, message: FlowMessage) => void
-  stop: AbortController
   /** Of the functions under way, by leaf. */
   signals: Map<string, AbortController>
   standing: FlowStanding

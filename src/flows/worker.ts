@@ -5,15 +5,17 @@ import { FLOW_CHANNEL } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import type { RunWorker } from '../runs/worker.ts'
-import { claimFlows, freeOrphanedFlows, freeStrayFlows } from './claim-flows.ts'
+import { type ClaimedFlow, claimFlows, freeOrphanedFlows, freeStrayFlows } from './claim-flows.ts'
 import { executeFlow } from './execute-flow.ts'
 import type { FlowDeps, FlowMessage } from './flow-session.ts'
 import { createHandoutWorker } from './handout-worker.ts'
 import { forgetHandouts, freeOrphanedHandouts, HANDOUT_NOTICE, WITHDRAWN_NOTICE } from './handouts.ts'
 import { createLeafSlots } from './leaf-slots.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
+import { ownFunctions } from './own-functions.ts'
+import { createFlowStarter, type FlowStarter } from './start-together.ts'
 
-export interface FlowWorker {
+export interface FlowWorker extends Pick<FlowStarter, 'start'> {
   /** Flow runs became ready. */
   poke(): void
   active(): number
@@ -41,6 +43,9 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   let isPokedAgain = false
   let mayHaveStrays = false
   let publishedAs: string | null = null
+  /** There may be more than this process had room for. */
+  let isFull = false
+  let isFreeing = false
 
   runs.join({
     onNotification: (channel, payload) => {
@@ -63,7 +68,18 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     log,
   })
 
+  const starter = createFlowStarter({
+    pool,
+    ownerFor: ({ root }) => {
+      const isOurs = !isStopped && !isFreeing && active.size < MOST_AT_ONCE && ownFunctions(root).every((name) => functions.has(name))
+      return isOurs ? runs.ownerId() : null
+    },
+    onOwned: work,
+    onReady: poke,
+  })
+
   return {
+    start: starter.start,
     poke,
     active: () => active.size,
     stop: async () => {
@@ -82,7 +98,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
 
   function poke(): void {
     isPokedAgain = true
-    if (isStopped || claiming) return
+    if (isStopped || claiming || isFreeing) return
     claiming = claimWhilePoked()
       .catch((error: unknown) => {
         mayHaveStrays = true
@@ -97,21 +113,25 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     while (isPokedAgain && !isStopped) {
       isPokedAgain = false
       const room = MOST_AT_ONCE - active.size
-      if (room <= 0) return
+      isFull = room <= 0
+      if (isFull) return
       const claimed = await claimFlows(pool, { owner: runs.ownerId(), limit: room, functions: [...functions.keys()] })
-      for (const flow of claimed) {
-        const mailbox = createMailbox<FlowMessage>()
-        // Whoever had it here before has lost it, and may not know yet.
-        active.get(flow.id)?.mailbox.put({ type: 'lapse' })
-        const done = executeFlow(deps, flow, mailbox).then((isSettled) => {
-          if (active.get(flow.id)?.mailbox === mailbox) active.delete(flow.id)
-          if (!isSettled) mayHaveStrays = true
-          poke()
-        })
-        active.set(flow.id, { mailbox, done })
-        if (isStopped) mailbox.put({ type: 'hand_back' })
-      }
+      isFull = claimed.length === room
+      claimed.forEach(work)
     }
+  }
+
+  function work(flow: ClaimedFlow): void {
+    const mailbox = createMailbox<FlowMessage>()
+    // Whoever had it here before has lost it, and may not know yet.
+    active.get(flow.id)?.mailbox.put({ type: 'lapse' })
+    const done = executeFlow(deps, flow, mailbox).then((isSettled) => {
+      if (active.get(flow.id)?.mailbox === mailbox) active.delete(flow.id)
+      if (!isSettled) mayHaveStrays = true
+      if (isFull) poke()
+    })
+    active.set(flow.id, { mailbox, done })
+    if (isStopped) mailbox.put({ type: 'hand_back' })
   }
 
   /** Under each name that this process has had. */
@@ -132,9 +152,13 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     await freeOrphanedHandouts(pool)
     await forgetHandouts(pool)
     await handouts.sweep()
-    if (mayHaveStrays && !claiming) {
+    // What is claimed or started meanwhile would be taken for one.
+    if (mayHaveStrays && !claiming && !starter.isInserting()) {
       mayHaveStrays = false
-      await freeStrayFlows(pool, runs.ownerId(), [...active.keys()])
+      isFreeing = true
+      await freeStrayFlows(pool, runs.ownerId(), [...active.keys()]).finally(() => {
+        isFreeing = false
+      })
     }
     poke()
   }

@@ -289,6 +289,8 @@ async function within<Value>(promise: Promise<Value>, ms: number, complaint: () 
 let cacheFolder: string | null = null
 
 function compileCache(): string {
+  // That of all test files, where there is one.
+  if (process.env.NODE_COMPILE_CACHE) return process.env.NODE_COMPILE_CACHE
   if (cacheFolder === null) {
     cacheFolder = mkdtempSync(join(tmpdir(), 'muster-system-cache-'))
     chmodSync(cacheFolder, 0o755)

@@ -6,7 +6,7 @@ import { addWorkers } from '../../flows/add-workers.ts'
 import { cancelFlow } from '../../flows/cancel-flow.ts'
 import { getFlowRun, listFlowRuns, readFlowRow } from '../../flows/flow-runs.ts'
 import { getFlow, requireFlow } from '../../flows/flows.ts'
-import { startFlow } from '../../flows/start-flow.ts'
+import { type NewFlowRun, startFlow } from '../../flows/start-flow.ts'
 import { findFlowTemplate } from '../../flows/templates/templates.ts'
 import { writeOutput, writeResults } from '../../flows/whole-output.ts'
 import { getSettings } from '../../identity/settings.ts'
@@ -15,7 +15,6 @@ import { conflict, invalidRequest } from '../../kernel/errors.ts'
 import { durationField, idField, pageOf } from '../../kernel/fields.ts'
 import { MOST_LEAVES } from '../../kernel/flow.ts'
 import { type FlowRun, flowRunSchema, flowRunStatuses } from '../../kernel/flow-run.ts'
-import type { Actor } from '../../kernel/principal.ts'
 import { actorOf } from '../auth.ts'
 import { errorSchema } from '../errors.ts'
 import type { Once } from '../idempotency.ts'
@@ -61,13 +60,20 @@ export function addFlowRunRoutes(app: App, { pool, once, flows }: FlowRunRoutes)
     },
     async (request, reply) => {
       const { id } = request.params
+      reply.code(202)
+      // Without a key to keep, starts of many requests share one commit.
+      if (request.headers['idempotency-key'] === undefined) {
+        const run = await toStart(pool, { projectId: id, input: request.body, flows })
+        return read(pool, id, await flows.start(run, actorOf(request)))
+      }
       const { kept, replayed } = await once(request, async (tx) => {
-        const runId = await start(tx, { projectId: id, input: request.body, actor: actorOf(request), flows })
+        const run = await toStart(tx, { projectId: id, input: request.body, flows })
+        const runId = await startFlow(tx, run, actorOf(request))
+        if (flows.isAnnounced) await tellProcesses(tx, FLOW_CHANNEL, runId)
         return read(tx, id, runId)
       })
       if (replayed) reply.header('idempotency-replayed', 'true')
       else flows.onReady()
-      reply.code(202)
       return kept
     },
   )
@@ -164,11 +170,10 @@ export function addFlowRunRoutes(app: App, { pool, once, flows }: FlowRunRoutes)
   )
 }
 
-async function start(
+async function toStart(
   tx: Db,
-  given: { projectId: string; input: StartInput; actor: Actor; flows: FlowServices },
-): Promise<string> {
-  const { projectId, input, actor, flows } = given
+  { projectId, input, flows }: { projectId: string; input: StartInput; flows: FlowServices },
+): Promise<NewFlowRun> {
   const { flow_id: flowId } = input
   const ways = [flowId, input.root, input.template].filter((way) => way !== undefined)
   if (ways.length !== 1) {
@@ -180,7 +185,5 @@ async function start(
   const root = await requireFlow(tx, projectId, flow?.root ?? template?.root ?? input.root, flows.functions)
   const timeoutMs = input.timeout ?? (await getSettings(tx, projectId)).flow_timeout
   const run = { projectId, flowId: flow?.id ?? null, root, input: input.input ?? null, timeoutMs }
-  const id = await startFlow(tx, { ...run, workers: input.workers ?? null }, actor)
-  if (flows.isAnnounced) await tellProcesses(tx, FLOW_CHANNEL, id)
-  return id
+  return { ...run, workers: input.workers ?? null }
 }

@@ -1,0 +1,70 @@
+import { explainFailure } from '../db/failures.ts'
+import type { Pool } from '../db/pool.ts'
+import { newId } from '../kernel/id.ts'
+import type { Actor } from '../kernel/principal.ts'
+import type { ClaimedFlow } from './claim-flows.ts'
+import { type FlowStart, insertFlowRuns, type NewFlowRun, prepareFlow } from './start-flow.ts'
+
+const MOST_AT_ONCE = 200
+
+export interface FlowStarter {
+  /** Resolves when the flow run is accepted: committed, and never lost from then on. Answers its id. */
+  start(run: NewFlowRun, actor: Actor): Promise<string>
+  /** Some are being committed. */
+  isInserting(): boolean
+}
+
+export interface FlowStarterOptions {
+  pool: Pool
+  /** Who works on it at once, without a claim; null where nobody here has room. */
+  ownerFor: (run: NewFlowRun) => string | null
+  /** It is this process's from the start. */
+  onOwned: (flow: ClaimedFlow) => void
+  /** Somebody else may claim these. */
+  onReady: (flowRunIds: readonly string[]) => void
+}
+
+interface Waiting extends FlowStart {
+  accept: (id: string) => void
+  refuse: (error: unknown) => void
+}
+
+/** Starts that come while others are being committed go out together, as one statement and one commit. */
+export function createFlowStarter({ pool, ownerFor, onOwned, onReady }: FlowStarterOptions): FlowStarter {
+  const waiting: Waiting[] = []
+  let isInserting = false
+  return {
+    isInserting: () => isInserting,
+    start: async (given, actor) => {
+      const run = await prepareFlow(pool, given)
+      return new Promise((accept, refuse) => {
+        waiting.push({ id: newId(), run, actor, accept, refuse })
+        if (!isInserting) void insertAll()
+      })
+    },
+  }
+
+  async function insertAll(): Promise<void> {
+    isInserting = true
+    while (waiting.length > 0) {
+      await new Promise(setImmediate)
+      const batch = waiting.splice(0, MOST_AT_ONCE)
+      for (const [owner, starts] of Map.groupBy(batch, ({ run }) => ownerFor(run))) await insert(starts, owner)
+    }
+    isInserting = false
+  }
+
+  async function insert(batch: readonly Waiting[], owner: string | null): Promise<void> {
+    try {
+      const owned = await insertFlowRuns(pool, batch, owner)
+      for (const { id, accept } of batch) accept(id)
+      for (const flow of owned) onOwned(flow)
+      if (owned.length === 0) onReady(batch.map(({ id }) => id))
+    } catch (error) {
+      const isAlone = batch.length === 1
+      if (isAlone || explainFailure(error)?.code === 'UNAVAILABLE') for (const { refuse } of batch) refuse(error)
+      // One that cannot be stored must not take its neighbours with it.
+      else for (const one of batch) await insert([one], owner)
+    }
+  }
+}
