@@ -70,10 +70,12 @@ function barrier(count: number, value: (given: never) => unknown): AppFunction {
 
 test('Execute flow', async () => {
   const add = (n: number): number => n + 1
-  given({ a: add, b: add, c: add, d: add, e: add })
+  const first = gated(1)
+  given({ a: first.work, b: add, c: add, d: add, e: add })
   const context = await start(sequence(f('a'), f('b'), f('c'), f('d'), f('e')), { input: 0 })
   assert.ok(['queued', 'running'].includes(context.status))
-  assert.deepEqual([context.input, context.output, context.progress.total], [0, null, 5])
+  assert.deepEqual([context.input, context.output, context.results, context.progress.total], [0, null, {}, 5])
+  first.open()
   const events = await eventsOf(context.id)
   assert.deepEqual(
     events.map(({ event, data }) => [event, data.task_id]),
@@ -472,5 +474,73 @@ test('Flow execution trace', async () => {
     assert.equal(exported.status, 200)
     assert.ok(String(exported.headers['content-type']).startsWith(type ?? ''))
     assert.ok(exported.text.includes('review'))
+  }
+})
+
+test('Flow performance metrics', async () => {
+  const slow = gated('slow')
+  given({ a: () => 'A', b: slow.work, c: () => 'C', e: () => 'E' })
+  const { id } = await start(sequence(f('a'), parallel(f('b'), f('c')), f('e')), { workers: 2 })
+  await until(id, ({ progress }) => progress.completed === 2 && progress.running === 1)
+  // So long that all else is nothing beside it, by the clock that also says how long the flow took.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  slow.open()
+  const { duration } = await ended(id)
+  const { body, status } = await kit.call<FlowMetrics>(`GET ${runs}/${id}/metrics`)
+  assert.equal(status, 200)
+  assert.equal(body.total_duration, duration)
+  assert.ok(body.total_duration >= 300)
+  assert.ok(body.parallelism_factor > 0.5 && body.parallelism_factor < 1.5, `${body.parallelism_factor}`)
+  assert.ok(body.worker_utilization > 0.25 && body.worker_utilization < 0.75, `${body.worker_utilization}`)
+  assert.equal(body.bottlenecks[0]?.task_id, 'b')
+  assert.deepEqual(body.bottlenecks[0]?.blocks, ['e'])
+  assert.ok(
+    body.recommendations.some((said) => /^b takes \d+ % of the time .*: split it, or make it faster/.test(said)),
+  )
+})
+
+test('Pattern recommendation', async () => {
+  const { body } = await kit.call<{
+    pattern: string
+    definition: { type: string }
+    estimate: { workers: number; model_calls: number; tokens: number; duration: number }
+    reasoning: string
+  }>(`POST /api/projects/${project.id}/flows/recommend`, {
+    body: { workload: 'Process 10,000 documents independently then summarize' },
+  })
+  assert.deepEqual([body.pattern, body.definition.type], ['map_reduce', 'map_reduce'])
+  const checked = await kit.call(`POST /api/projects/${project.id}/flows/validate`, { body: { root: body.definition } })
+  assert.equal(checked.body.valid, true)
+  assert.ok(body.estimate.workers > 1 && body.estimate.model_calls >= 10_000)
+  assert.ok(body.estimate.tokens > 10_000 && body.estimate.duration > 0)
+  assert.match(body.reasoning, /10,?000/)
+})
+
+interface Shown {
+  name: string
+  pattern: string
+  usage: string
+  example: { input: object }
+  root: { type: string; steps?: { id: string }[]; stages?: { id: string }[]; branches?: object[] }
+}
+
+test('Flow templates library', async () => {
+  const { body } = await kit.call<{ items: Shown[] }>(`GET /api/projects/${project.id}/flow-templates`)
+  const templates = new Map(body.items.map((template) => [template.name, template]))
+  const patternOf = (name: string): string | undefined => templates.get(name)?.pattern
+  assert.deepEqual(['code_review', 'data_pipeline', 'research', 'swarm_test'].map(patternOf), [
+    ...['sequential', 'pipeline', 'fork_join', 'parallel'],
+  ])
+  const idsOf = (nodes: readonly { id: string }[] = []): string[] => nodes.map(({ id }) => id)
+  assert.deepEqual(idsOf(templates.get('code_review')?.root.steps), ['fetch', 'review', 'aggregate'])
+  assert.deepEqual(idsOf(templates.get('data_pipeline')?.root.stages), ['extract', 'transform', 'load'])
+  assert.ok((templates.get('swarm_test')?.root.branches ?? []).length > 1)
+  for (const { name, usage, example, pattern, root } of body.items) {
+    assert.equal(root.type, pattern)
+    assert.match(usage, /^Input: /, name)
+    // What the example gives is what the documentation tells of.
+    for (const key of Object.keys(example.input)) assert.match(usage, new RegExp(`\\b${key}\\b`), name)
+    const run = await kit.call<{ id: string }>(`POST ${runs}`, { body: { template: name, ...example } })
+    assert.equal((await ended(run.body.id)).status, 'completed', name)
   }
 })
