@@ -17,6 +17,11 @@ export const remove = (path) => call('DELETE', path)
 /** The session ended meanwhile: whoever shows the page asks to sign in again. */
 export const onSignedOut = (listener) => window.addEventListener('muster:signed-out', listener)
 
+let offsetMs = 0
+
+/** Now, by the clock of Muster: this machine's may be wrong. */
+export const serverTime = () => Date.now() + offsetMs
+
 async function call(method, path, body) {
   const answer = await send(method, path, body)
   if (answer.status === 204) return null
@@ -30,14 +35,22 @@ async function call(method, path, body) {
 
 async function send(method, path, body) {
   try {
-    return await fetch(path, {
+    const answer = await fetch(path, {
       method,
       headers: body === undefined ? {} : { 'content-type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body),
       cache: 'no-store',
       signal: AbortSignal.timeout(PATIENCE_MS),
     })
+    noteTime(answer.headers.get('date'))
+    return answer
   } catch {
     throw new ApiError(0, 'Muster does not answer. Is it running?')
   }
+}
+
+/** The header tells whole seconds: less than two are no difference. */
+function noteTime(date) {
+  const differsBy = date === null ? 0 : Date.parse(date) - Date.now()
+  offsetMs = Math.abs(differsBy) < 2_000 ? 0 : differsBy
 }

@@ -16,6 +16,11 @@ export function el(tag, { on = {}, ...attributes } = {}, ...children) {
 export const button = (label, onClick, attributes = {}) =>
   el('button', { type: 'button', ...attributes, on: { click: onClick } }, label)
 
+/** Words that are the same stay untouched: no selection is lost, and nothing is drawn anew. */
+export function setText(element, words) {
+  if (element.textContent !== words) element.textContent = words
+}
+
 /** Said to whoever listens to the page instead of looking at it. */
 export function announce(sentence) {
   document.getElementById('announcer').textContent = sentence

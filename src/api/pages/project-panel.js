@@ -3,6 +3,7 @@ import { get, post } from './api.js'
 import { auditPanel } from './audit-panel.js'
 import { confirm } from './dialogs.js'
 import { announce, button, el, failure, focusOn, showInstant, skeleton } from './dom.js'
+import { flowsPanel } from './flows-panel.js'
 import { inboxPanel } from './inbox-panel.js'
 import { keysPanel } from './keys-panel.js'
 import { membersPanel } from './members-panel.js'
@@ -12,6 +13,7 @@ import { haltedBadge, projectAddress } from './projects.js'
 // Which panels there are, and who sees them: the API would refuse the rest.
 const PANELS = {
   agents: { label: 'Agents', isForAdmins: false, make: agentsPanel },
+  flows: { label: 'Flows', isForAdmins: false, make: flowsPanel },
   inbox: { label: 'Inbox', isForAdmins: false, make: inboxPanel },
   objects: { label: 'Objects', isForAdmins: false, make: objectsPanel },
   keys: { label: 'Keys', isForAdmins: true, make: keysPanel },

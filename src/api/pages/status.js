@@ -1,4 +1,4 @@
-// The one map from a status to its tone and icon: of runs, of entries in a processing log, of tasks.
+// The one map from a status to its tone and icon: of runs, flow runs, entries in a processing log, tasks.
 import { el } from './dom.js'
 
 const SHOWN = {
@@ -7,7 +7,9 @@ const SHOWN = {
   running: { tone: 'live', icon: '●' },
   processing: { tone: 'live', icon: '●' },
   completed: { tone: 'good', icon: '✓' },
+  partial: { tone: 'wait', icon: '◐' },
   failed: { tone: 'bad', icon: '✕' },
+  timed_out: { tone: 'bad', icon: '✕' },
   rejected: { tone: 'bad', icon: '✕' },
   abandoned: { tone: 'wait', icon: '▲' },
   paused: { tone: 'wait', icon: '○' },
@@ -18,7 +20,11 @@ const SHOWN = {
   disabled: { tone: '', icon: '○' },
 }
 
+const UNKNOWN = { tone: '', icon: '◌' }
+
+export const statusIcon = (status) => (SHOWN[status] ?? UNKNOWN).icon
+
 export function statusBadge(status, words = status) {
-  const { tone, icon } = SHOWN[status] ?? { tone: '', icon: '◌' }
+  const { tone, icon } = SHOWN[status] ?? UNKNOWN
   return el('span', { class: `badge ${tone}` }, el('span', { 'aria-hidden': 'true' }, icon), ` ${words}`)
 }

@@ -10,7 +10,7 @@ const PAGES = [
 ] as const
 
 const ASSETS = [
-  ...['page.css', 'controls.css', 'layout.css', 'panels.css', 'home.js', 'invitation.js'],
+  ...['page.css', 'controls.css', 'layout.css', 'panels.css', 'flows.css', 'home.js', 'invitation.js'],
   ...['api.js', 'dialogs.js', 'dom.js', 'form.js', 'list.js', 'loaded.js', 'names.js', 'status.js', 'diff.js'],
   ...['account.js', 'readiness.js', 'sign-in.js'],
   ...['projects.js', 'project-panel.js', 'keys-panel.js', 'members-panel.js', 'audit-panel.js'],
@@ -25,6 +25,9 @@ const ASSETS = [
   ...['agent-detail.js', 'agent-runs.js', 'processing-log.js', 'hooks-section.js'],
   ...['inbox-panel.js', 'question-card.js', 'suggestions-section.js', 'suggestion-card.js'],
   ...['objects-panel.js', 'object-detail.js'],
+  ...['flows-panel.js', 'flow-card.js', 'flow-start.js', 'flow-alerts.js', 'flow-buttons.js', 'flow-names.js'],
+  ...['flow-detail.js', 'flow-figures.js', 'flow-progress.js', 'flow-time.js', 'flow-tasks.js', 'task-book.js'],
+  ...['flow-metrics.js', 'flow-topology.js', 'flow-outcome.js', 'keep-fresh.js'],
 ] as const
 
 const TYPES: Record<string, string> = {
