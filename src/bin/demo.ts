@@ -1,8 +1,13 @@
 import { createAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
+import { builtInDescriptions } from '../flows/built-in-functions.ts'
+import { createFlow } from '../flows/flows.ts'
+import { startFlow } from '../flows/start-flow.ts'
+import { swarmTest } from '../flows/templates/swarm-test.ts'
 import { createProject } from '../identity/projects.ts'
 import type { AgentInput } from '../kernel/agent.ts'
 import { systemActor } from '../kernel/principal.ts'
+import { defaultSettings } from '../kernel/project.ts'
 import { byPerson } from '../objects/author.ts'
 import { relate } from '../objects/relationships.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
@@ -53,6 +58,7 @@ export async function createDemo(db: Db, writer: ObjectWriter): Promise<void> {
   )
   await createAgent(db, id, triage, by)
   await createTicket(db, writer, id)
+  await createFirstFlow(db, id)
 }
 
 /** Wakes when a ticket arrives, may only suggest, and leaves everything but tickets alone. */
@@ -94,4 +100,13 @@ async function createTicket(db: Db, writer: ObjectWriter, projectId: string): Pr
   const ticket = { title: 'The monthly export is empty', status: 'new', priority: 'normal' }
   const fromId = await create('Ticket', 'T-1', ticket)
   await relate(db, { projectId, change: { op: 'relate', type: 'reported_by', fromId, toId, properties: {} }, author })
+}
+
+/** A flow with one run of it, on the project's default model, so that there is something to look at among the flows. */
+async function createFirstFlow(db: Db, projectId: string): Promise<void> {
+  const { title: name, root, example } = swarmTest
+  const functions = { has: (called: string): boolean => Object.hasOwn(builtInDescriptions, called) }
+  const { id: flowId } = await createFlow(db, projectId, { name, root }, { actor: systemActor, functions })
+  const limits = { timeoutMs: defaultSettings.flow_timeout, workers: null }
+  await startFlow(db, { projectId, flowId, root, input: example.input, ...limits }, systemActor)
 }
