@@ -103,7 +103,8 @@ test('a worker that is silent past its lease loses its leaf to another', async (
   }
   const id = await one.startFlow({ type: 'sequential', steps: [owned, f('relay', { id: 'x' })] })
   await until(() => calls === 1)
-  // As if its process had died: nobody renews, and others see that.
+  // As if its process had died: nobody renews, others see that, and it does not come back.
+  silent.functions.delete('relay')
   await one.pool.query('delete from workers where id = (select owner from flow_handouts where run_id = $1)', [id])
   other.functions.set('relay', () => 'done by another')
   const { status, output } = await one.ended(id)
