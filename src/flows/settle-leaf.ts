@@ -34,7 +34,6 @@ const recordOf = (task: LeafTask, startedAtMs: number) => ({
   task_id: task.id,
   node_id: task.nodeId,
   attempt: task.attempt,
-  started_at: new Date(startedAtMs).toISOString(),
   duration: Math.max(0, Date.now() - startedAtMs),
 })
 

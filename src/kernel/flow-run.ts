@@ -86,7 +86,6 @@ export type FlowEvent =
         result: unknown
         /** The result is what the pages of this source hold. */
         is_paged?: true
-        started_at: string
         duration: number
       }
     }
@@ -97,7 +96,6 @@ export type FlowEvent =
         node_id: string | null
         attempt: number
         error: string
-        started_at: string
         duration: number
       }
     }
