@@ -32,5 +32,11 @@ const bottleneckRow = ({ task_id, duration, share, blocks }) =>
     { class: 'entry' },
     el('span', { class: 'name' }, task_id),
     el('span', { class: 'dim' }, `${durationText(duration)} · ${percent.format(share)} of the time`),
-    blocks.length > 0 ? el('span', { class: 'dim' }, `${blocks.length} tasks wait for it or did`) : null,
+    blocks.length > 0
+      ? el(
+          'span',
+          { class: 'dim' },
+          blocks.length === 1 ? '1 task comes after it' : `${blocks.length} tasks come after it`,
+        )
+      : null,
   )
