@@ -65,11 +65,12 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
   const buffer = await deps.bufferOf(flow.project_id)
   const { signal } = signalFor(session, task.id)
   const write = async (events: PipelineEvent[]): Promise<void> => {
-    await append(session, events, { progress: progressOf(standing, false) })
+    const isCancelled = await append(session, events, { progress: progressOf(standing, false) })
+    if (isCancelled) mailbox.put({ type: 'stop', as: 'cancelled' })
   }
   runStream({
     ...{ task, flowRunId: flow.id, projectId: flow.project_id, pool, log, functions, buffer, waits, signal },
-    ...{ append: write, onReady },
+    ...{ append: write, onReady, draining: session.draining.signal },
     onProgress: ({ items }) => void standing.items.set(task.id, items),
   }).then(settled, (error: unknown) => {
     log.debug({ flow_run_id: flow.id, err: error }, 'a pipeline could not be written')
@@ -96,7 +97,7 @@ function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOu
       taskId: task.id,
       open: () => run(task.argument as never, context), // its author's word
       known: await readPages(deps.pool, flow.id, task.id),
-      signal,
+      signal: AbortSignal.any([signal, session.draining.signal]),
       write: async ({ from, items, isLast }) => {
         const data = { task_id: task.id, from, items, is_last: isLast }
         await append(session, [{ kind: 'source.page', data }], {})

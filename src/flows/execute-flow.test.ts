@@ -276,3 +276,28 @@ test('a pipeline is a leaf of a flow: items go through its stages, functions and
   assert.equal(spoken.status, 'completed')
   assert.match(JSON.stringify(spoken.output), /Say a\..*Say b\..*Say c\./)
 })
+
+test('a cancel lets the items under way end and begins no other', async () => {
+  const begun: number[] = []
+  const ended: number[] = []
+  const opened = Promise.withResolvers<void>()
+  flows.functions.set('slowly', async (item: number, { signal }: { signal: AbortSignal }) => {
+    begun.push(item)
+    await opened.promise
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    if (!signal.aborted) ended.push(item)
+    return item
+  })
+  const line: FlowNode = {
+    ...{ type: 'pipeline', source: Array.from({ length: 50 }, (_, index) => index), on_error: 'stop' },
+    stages: [{ type: 'task', function: 'slowly' }],
+  }
+  const id = await flows.startFlow(line)
+  while (begun.length === 0) await new Promise(setImmediate)
+  await cancelFlow(id)
+  opened.resolve()
+  assert.equal((await flows.ended(id)).status, 'cancelled')
+  assert.deepEqual(ended, begun)
+  // The owner hears of it a moment after it was asked for.
+  assert.ok(begun.length < 25, `${begun.length} items were begun`)
+})

@@ -39,6 +39,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       mailbox,
       after,
       signals,
+      draining: new AbortController(),
       watching: new Map<string, number>(),
       local,
       handedOut: new Set<string>(),
@@ -131,6 +132,7 @@ async function conduct(session: Session): Promise<void> {
         case 'stop':
           if (stopping) break
           stopping = message.as
+          session.draining.abort()
           session.after(message.as === 'timed_out' ? 0 : await deps.drainMs(flow.project_id), { type: 'drained' })
           break
         case 'drained':

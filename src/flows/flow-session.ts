@@ -60,6 +60,8 @@ export interface Session {
   flow: ClaimedFlow
   mailbox: Mailbox<FlowMessage>
   after: (ms: number, message: FlowMessage) => void
+  /** Fires when the flow run is stopped: nothing new is to be begun. */
+  draining: AbortController
   /** Of the functions under way, by leaf. */
   signals: Map<string, AbortController>
   standing: FlowStanding

@@ -24,6 +24,8 @@ export interface StreamParts {
   buffer: number
   waits: AgentWaits
   signal: AbortSignal
+  /** Nothing new is to be begun. */
+  draining: AbortSignal
   append: (events: PipelineEvent[]) => Promise<void>
   onProgress: (progress: PipelineProgress) => void
   /** A run was queued. */
@@ -39,6 +41,7 @@ export async function runStream(parts: StreamParts): Promise<LeafOutcome> {
   return runPipeline({
     ...{ flowRunId, taskId: task.id, node, buffer: node.buffer ?? parts.buffer, source, argumentOf },
     ...{ append, read: createRecordReader(pool, flowRunId, task.id), signal, onProgress },
+    draining: parts.draining,
     call: (stage, argument, context) => callStage(parts, stage, argument, context),
   })
 }

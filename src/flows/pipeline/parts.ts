@@ -55,6 +55,8 @@ export interface PipelineParts {
   append: (events: PipelineEvent[]) => Promise<void>
   read: ReadRecord
   signal: AbortSignal
+  /** Fires when nothing new is to be begun: what is under way may end, and the pipeline with it. */
+  draining?: AbortSignal
   /** Told of what is committed, once per append. */
   onProgress?: (progress: PipelineProgress) => void
 }
@@ -69,6 +71,9 @@ export interface UnderWay {
   /** What must be stopped when the pipeline is over. */
   stops: Set<() => void>
   isOver: () => boolean
+  isDraining: () => boolean
+  /** A call is under way until what it answers is called. */
+  begin: () => () => void
   /** Ends the pipeline with this, once what is noted is committed. Only the first counts. */
   end: (outcome: LeafOutcome) => void
 }

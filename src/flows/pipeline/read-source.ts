@@ -11,14 +11,14 @@ export async function readSource(run: UnderWay): Promise<void> {
   if (run.isOver()) return
   if ('items' in source) await readList(run, source.items)
   else if (!run.standing.source.isAllRead) await readFunction(run, source.open)
-  if (!run.isOver()) bufferAt(run, 0).end()
+  if (!run.isOver() && !run.isDraining()) bufferAt(run, 0).end()
 }
 
 async function readList(run: UnderWay, items: readonly unknown[]): Promise<void> {
   const buffer = bufferAt(run, 0)
   for (let index = run.standing.stages[0]?.next ?? 0; index < items.length; index++) {
     await buffer.hold()
-    if (run.isOver()) return
+    if (run.isOver() || run.isDraining()) return
     buffer.put({ index, value: items[index] })
   }
 }
@@ -40,10 +40,10 @@ async function readFunction(run: UnderWay, open: Open): Promise<void> {
     const mayHaveMore = await passOver(run, iterator)
     while (mayHaveMore) {
       await buffer.hold()
-      if (run.isOver()) return
+      if (run.isOver() || run.isDraining()) return
       const step = await iterator.values.next()
       const value = step.done ? null : await step.value
-      if (run.isOver()) return
+      if (run.isOver() || run.isDraining()) return
       if (step.done) break
       note(run, index, value)
       index++

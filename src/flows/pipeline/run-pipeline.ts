@@ -36,6 +36,8 @@ async function work(parts: PipelineParts, standing: PipelineStanding): Promise<L
   const { node, signal, append, taskId } = parts
   const ended = Promise.withResolvers<LeafOutcome | null>()
   let isOver = false
+  let isDraining = false
+  let calls = 0
   const halt = (): void => {
     isOver = true
     for (const stop of run.stops) stop()
@@ -64,25 +66,43 @@ async function work(parts: PipelineParts, standing: PipelineStanding): Promise<L
     ],
     stops: new Set(),
     isOver: () => isOver,
+    isDraining: () => isDraining,
+    begin: () => {
+      calls++
+      return () => {
+        calls--
+        endWhenDrained()
+      }
+    },
     end: (outcome) => {
       if (isOver) return
       halt()
       recorder.committed().then(() => ended.resolve(outcome), ended.reject)
     },
   }
+  const endWhenDrained = (): void => {
+    if (isDraining && calls === 0) run.end(ABORTED)
+  }
   const onAbort = (): void => run.end(ABORTED)
+  const onDrain = (): void => {
+    isDraining = true
+    endWhenDrained()
+  }
   signal.addEventListener('abort', onAbort, { once: true })
+  parts.draining?.addEventListener('abort', onDrain, { once: true })
   if (signal.aborted) onAbort()
+  if (parts.draining?.aborted) onDrain()
   // Those that wait when the pipeline is over wait for nothing any more, and go with it.
   const moving = [readSource(run), ...node.stages.map((_, stage) => workStage(run, stage))]
   Promise.all(moving).then(() => {
-    if (!isOver) ended.resolve(null)
+    if (!isOver && !isDraining) ended.resolve(null)
   }, lose)
   try {
     return await ended.promise
   } finally {
     isOver = true
     signal.removeEventListener('abort', onAbort)
+    parts.draining?.removeEventListener('abort', onDrain)
   }
 }
 

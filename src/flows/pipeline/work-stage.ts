@@ -16,8 +16,9 @@ export async function workStage(run: UnderWay, stage: number): Promise<void> {
     const item = await before.next()
     if (item === null || run.isOver()) break
     await after.hold()
-    if (run.isOver()) break
+    if (run.isOver() || run.isDraining()) break
     before.take()
+    const done = run.begin()
     const result = await attempt(run, stage, item)
     if (run.isOver()) break
     const { index } = item
@@ -33,8 +34,9 @@ export async function workStage(run: UnderWay, stage: number): Promise<void> {
       recorder.note({ kind: 'failed', stage, index, attempt, error, isRetried: false }, error.length)
       run.end(failureOf(parts.node.stages, { stage, index, error }))
     }
+    done()
   }
-  if (run.isOver()) return
+  if (run.isOver() || run.isDraining()) return
   await recorder.committed()
   after.end()
 }
@@ -56,7 +58,8 @@ async function attempt(run: UnderWay, stage: number, item: Item): Promise<Result
   for (let failures = failuresOf(standing, stage, index); ; failures++) {
     const attempt = 1 + failures + earlierCalls(standing, stage, index)
     const result = await callOnce(run, stage, item, { attempt, failures })
-    if (result.status === 'completed' || run.isOver() || failures >= (retry?.max_retries ?? 0)) return result
+    const mayRetry = failures < (retry?.max_retries ?? 0) && !run.isDraining()
+    if (result.status === 'completed' || run.isOver() || !mayRetry) return result
     const { error } = result
     recorder.note({ kind: 'failed', stage, index, attempt, error, isRetried: true }, error.length)
     await recorder.committed()
