@@ -101,6 +101,8 @@ export interface Meaning {
   value: unknown
   /** What the leaves with a name gave last. */
   results: Record<string, unknown>
+  /** All that they gave, in this order: in each iteration of a loop, in each attempt of what is around them. */
+  gave: Record<string, unknown[]>
   /** Leaves, by what became of them in the end. */
   completed: number
   failed: number
@@ -114,8 +116,10 @@ const whole = (value: unknown): Ended => ({ status: 'completed', value })
 
 /** What the tree means, read straight: one thing after the other, whatever may be done at once. */
 export function meaningOf(root: FlowNode, input: unknown): Meaning {
-  const tally = { results: {} as Record<string, unknown>, completed: 0, failed: 0, calls: 0 }
-  return { ...read(root, input), ...tally }
+  const results: Meaning['results'] = {}
+  const gave: Meaning['gave'] = {}
+  const tally = { completed: 0, failed: 0, calls: 0 }
+  return { ...read(root, input), results, gave, ...tally }
 
   function read(node: FlowNode, previous: unknown): Ended {
     if (node.type === 'task') return leaf(node, previous)
@@ -139,7 +143,10 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
     tally.calls += each?.length ?? 1
     const call = (one: unknown): unknown => callTreeFunction(node.function, one, fails + 1)
     const value = each ? each.map(call) : call(given)
-    if (node.id !== undefined) tally.results[node.id] = value
+    if (node.id !== undefined) {
+      results[node.id] = value
+      gave[node.id] = [...(gave[node.id] ?? []), value]
+    }
     return whole(value)
   }
 

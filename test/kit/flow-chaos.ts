@@ -1,0 +1,263 @@
+// Random flow trees in the hands of two workers over one database, with crashes and cancels in the middle of calls. What
+// was called is compared with what stood in the journal at each crash, and what came of it with what the tree means.
+import type { Db } from '../../src/db/pool.ts'
+import { inTransaction } from '../../src/db/transaction.ts'
+import { cancelFlow } from '../../src/flows/cancel-flow.ts'
+import { freeOrphanedFlows } from '../../src/flows/claim-flows.ts'
+import { getFlowRun } from '../../src/flows/flow-runs.ts'
+import { freeOrphanedHandouts } from '../../src/flows/handouts.ts'
+import type { FlowNode } from '../../src/kernel/flow.ts'
+import type { FlowRun } from '../../src/kernel/flow-run.ts'
+import { systemActor } from '../../src/kernel/principal.ts'
+import type { ToolContext } from '../../src/kernel/tool.ts'
+import { forgetWorker } from '../../src/queue/workers.ts'
+import { callTreeFunction, meaningOf, treeFunctions } from './flow-tree.ts'
+import { createTestFlows, type TestFlows } from './flows.ts'
+
+/** Lost: the owner finds that the flow is not its own any more. Dead: the whole process is declared so. */
+export interface Crash {
+  /** During this call of a function of the flow, from 1. */
+  at: number
+  kind: 'lost' | 'dead'
+}
+
+export interface ChaosCase {
+  root: FlowNode
+  crashes: readonly Crash[]
+  cancelAt: number | null
+  workers: number | null
+  /** How long each leaf takes, in turns of the event loop. */
+  turns: number
+  startedBy: 0 | 1
+}
+
+export interface Chaos {
+  flows: readonly [TestFlows, TestFlows]
+  /** Answers everything that is not as it should be. */
+  play(given: ChaosCase): Promise<string[]>
+  /** What has happened so far, to show that something did: ends by status, crashes by kind, calls that were repeated. */
+  happened: ReadonlyMap<string, number>
+}
+
+/** What one flow run has been through. */
+interface Life {
+  given: ChaosCase
+  called: number
+  /** How often each leaf was called, by attempt and key. */
+  calls: Map<string, number>
+  /** How often it may have been, because it was under way at a crash. */
+  excused: Map<string, number>
+  /** Leaves whose function has given a value. */
+  gave: Set<string>
+  /** After a cancel: the leaves that had begun by then. */
+  begunBefore: Set<string> | null
+  late: string[]
+}
+
+const turn = (): Promise<void> => new Promise(setImmediate)
+const input = 0
+
+export async function createChaos(): Promise<Chaos> {
+  const options = { leafLimit: 3, leaseMs: 1_000 }
+  const one = await createTestFlows(options)
+  const other = await createTestFlows({ ...options, database: one })
+  const { pool, projectId } = one
+  const lives = new Map<string, Life>()
+  const happened = new Map<string, number>()
+  const count = (what: string, times = 1): void => void happened.set(what, (happened.get(what) ?? 0) + times)
+  for (const { functions } of [one, other]) {
+    for (const name of treeFunctions) {
+      functions.set(name, async (argument: never, context) => {
+        const life = await lifeOf(context.run_id)
+        const leaf = leafOf(context)
+        note(life, leaf, context.key)
+        await befall(life, context.run_id, ++life.called)
+        for (let turns = 0; turns < life.given.turns; turns++) await turn()
+        const value = callTreeFunction(name, argument, context.attempt)
+        life.gave.add(leaf)
+        return value
+      })
+    }
+  }
+
+  /** The first leaf may be called before its flow is known here. */
+  async function lifeOf(runId: string): Promise<Life> {
+    for (;;) {
+      const life = lives.get(runId)
+      if (life) return life
+      await turn()
+    }
+  }
+
+  async function befall(life: Life, runId: string, call: number): Promise<void> {
+    for (const { at, kind } of life.given.crashes) {
+      if (at === call) await (kind === 'lost' ? lose(runId) : killOwner(runId))
+    }
+    if (life.given.cancelAt !== call || !(await cancelFlow(pool, projectId, runId, systemActor))) return
+    life.begunBefore = new Set([...(await readStanding(pool, runId)).keys(), ...leavesOf(life)])
+  }
+
+  async function lose(runId: string): Promise<void> {
+    const life = lives.get(runId)
+    if (!life) return
+    const standing = await inTransaction(pool, async (tx) => {
+      await tx.query(
+        `update flow_runs set fence = fence + 1, owner = null, ready_at = muster.now()
+         where id = $1 and completed_at is null`,
+        [runId],
+      )
+      return readStanding(tx, runId)
+    })
+    excuse(life, standing)
+    count('lost')
+    pokeAll()
+  }
+
+  /** Everything that it had in hand is another's at once. Nobody is to be given up because this is crueller than life. */
+  async function killOwner(runId: string): Promise<void> {
+    const standings = await inTransaction(pool, async (tx) => {
+      const { rows } = await tx.query<{ owner: string | null }>('select owner from flow_runs where id = $1', [runId])
+      const owner = rows[0]?.owner
+      if (!owner) return []
+      await forgetWorker(tx, owner)
+      await freeOrphanedFlows(tx)
+      await freeOrphanedHandouts(tx)
+      await tx.query('update flow_runs set crashes = 0 where crashes > 0')
+      await tx.query('update flow_handouts set crashes = 0 where crashes > 0')
+      const all: [Life, Standing][] = []
+      for (const [id, life] of lives) all.push([life, await readStanding(tx, id)])
+      return all
+    })
+    for (const [life, standing] of standings) excuse(life, standing)
+    if (standings.length > 0) count('dead')
+    pokeAll()
+  }
+
+  function pokeAll(): void {
+    for (const { flowWorker } of [other, one]) flowWorker.poke()
+  }
+
+  return {
+    flows: [one, other],
+    happened,
+    play: async (given) => {
+      const starter = given.startedBy === 0 ? one : other
+      const { root, workers } = given
+      const id = await starter.startFlow(root, { input, ...(workers === null ? {} : { workers }) })
+      const life: Life = {
+        ...{ given, called: 0, calls: new Map(), excused: new Map(), gave: new Set(), begunBefore: null, late: [] },
+      }
+      lives.set(id, life)
+      // Whoever started it may be dead.
+      pokeAll()
+      const isStuck = await Promise.race([one.ended(id).then(() => false), longWait()])
+      lives.delete(id)
+      if (isStuck) return [`has not ended: ${write(await one.read(id))} ${write(await one.flowKinds(id))}`]
+      const run = await getFlowRun(pool, projectId, id, 50)
+      count(run.status)
+      count('repeated', [...life.calls.values()].filter((times) => times > 1).length)
+      const { rows: events } = await pool.query<JournalRow>(
+        'select seq::int, kind, data from flow_events where run_id = $1 order by seq',
+        [id],
+      )
+      return [...complaintsAbout(life, run), ...complaintsAboutJournal(run, events)]
+    },
+  }
+}
+
+/** Leaves that are on record, and whether their ends are. */
+type Standing = ReadonlyMap<string, 'begun' | 'ended'>
+
+async function readStanding(db: Db, runId: string): Promise<Standing> {
+  const { rows } = await db.query<{ kind: string; leaf: string }>(
+    `select kind, data->>'attempt' || ' ' || (data->>'task_id') as leaf from flow_events
+     where run_id = $1 and kind in ('task.started', 'task.completed', 'task.failed') order by seq`,
+    [runId],
+  )
+  return new Map(rows.map(({ kind, leaf }) => [leaf, kind === 'task.started' ? 'begun' : 'ended']))
+}
+
+/** What was under way, by the journal or by the ledger, and had not ended by the journal may be called once more. */
+function excuse(life: Life, standing: Standing): void {
+  // The first leaves may be called before anything is on record; of others the journal knows before they are.
+  const known = standing.size === 0 ? leavesOf(life) : standing.keys()
+  for (const leaf of new Set(known)) {
+    if (standing.get(leaf) !== 'ended') life.excused.set(leaf, (life.excused.get(leaf) ?? 0) + 1)
+  }
+}
+
+/** True after as long as no flow of these takes, by far: one that hangs is to be told of, not waited for. */
+async function longWait(): Promise<true> {
+  await new Promise((resolve) => setTimeout(resolve, 20_000).unref())
+  return true
+}
+
+const leafOf = ({ key, attempt }: ToolContext): string => `${attempt} ${key.split(':')[1]}`
+const leavesOf = ({ calls }: Life): string[] => [...calls.keys()].map((call) => call.split(':')[0] ?? '')
+
+function note(life: Life, leaf: string, key: string): void {
+  // One that is called for several things has a key for each.
+  const [, , place] = key.split(':')
+  const call = place === undefined ? leaf : `${leaf}:${place}`
+  life.calls.set(call, (life.calls.get(call) ?? 0) + 1)
+  if (life.begunBefore && !life.begunBefore.has(leaf)) life.late.push(leaf)
+}
+
+function complaintsAbout(life: Life, run: FlowRun): string[] {
+  const { root, crashes } = life.given
+  const expected = meaningOf(root, input)
+  const { total, pending, running, completed, failed, skipped } = run.progress
+  const complaints: string[] = []
+  const check = (isRight: boolean, complaint: () => string): void => void (isRight || complaints.push(complaint()))
+  const same = (what: string, is: unknown, shouldBe: unknown): void =>
+    check(JSON.stringify(is) === JSON.stringify(shouldBe), () => `${what}: ${write(is)}, expected ${write(shouldBe)}`)
+
+  check(completed + failed + skipped === total, () => `the progress does not add up: ${write(run.progress)}`)
+  same('under way after the end', [pending, running], [0, 0])
+  for (const [call, times] of life.calls) {
+    const most = 1 + (life.excused.get(call.split(':')[0] ?? '') ?? 0)
+    check(times <= most, () => `${call} was called ${times} times, ${most} at most`)
+  }
+  if (life.begunBefore) same('begun after the cancel', life.late, [])
+  // Where nothing was left to begin, the end may come before the owner has heard of the cancel.
+  if (life.begunBefore && run.status === 'cancelled') {
+    for (const [id, value] of Object.entries(run.results)) {
+      const isKnown = expected.gave[id]?.some((given) => JSON.stringify(given) === JSON.stringify(value))
+      check(isKnown === true, () => `${id} never gave ${write(value)}`)
+    }
+    // What was given after the cancel is kept as well. After a crash it may have been given to nobody.
+    if (crashes.length === 0) same('the completed leaves', completed, life.gave.size)
+    return complaints
+  }
+  same('the status', run.status, expected.status)
+  same('the output', run.output, expected.value)
+  same('the results', sorted(run.results), sorted(expected.results))
+  same('completed and failed', [completed, failed], [expected.completed, expected.failed])
+  same('different calls', life.calls.size, expected.calls)
+  return complaints
+}
+
+interface JournalRow {
+  seq: number
+  kind: string
+  data: { task_id?: string; attempt?: number }
+}
+
+/** Nothing is missing, nothing comes after the end, and no leaf ends twice. */
+function complaintsAboutJournal({ status }: FlowRun, events: readonly JournalRow[]): string[] {
+  const complaints: string[] = []
+  if (events.some(({ seq }, index) => seq !== index + 1)) complaints.push('the journal has gaps')
+  const last = events.findIndex(({ kind }) => kind === `flow.${status}`)
+  if (last !== events.length - 1) complaints.push(`the journal does not end with flow.${status}`)
+  const ends = new Set<string>()
+  for (const { kind, data } of events) {
+    if (kind !== 'task.completed' && kind !== 'task.failed') continue
+    const leaf = `${data.attempt} ${data.task_id}`
+    if (ends.has(leaf)) complaints.push(`${leaf} ended twice`)
+    ends.add(leaf)
+  }
+  return complaints
+}
+
+const sorted = (values: Record<string, unknown>) => Object.entries(values).toSorted(([a], [b]) => (a < b ? -1 : 1))
+const write = (value: unknown): string => JSON.stringify(value)
