@@ -19,6 +19,7 @@ export interface FlowRunRow {
   id: string
   project_id: string
   flow_id: string | null
+  pattern: string
   status: FlowRunStatus
   input: unknown
   /** Null where it is too large to be shown. */
@@ -38,7 +39,9 @@ export interface FlowRunRow {
 
 // Stored values are compressed: one that is large even so need not be written out to be measured. Written out by the
 // database they have spaces that ours have not, hence twice the limit; the exact measure is taken of what passes.
-const columns = (mostBytes: number): string => `id, project_id, flow_id, status, input, error, progress, workers,
+const columns = (
+  mostBytes: number,
+): string => `id, project_id, flow_id, root->>'type' as pattern, status, input, error, progress, workers,
   created_at, started_at, completed_at, duration, last_seq, muster.now() as read_at,
   ${isLarge('output', mostBytes)} as is_large, case when not ${isLarge('output', mostBytes)} then output end as output`
 const isLarge = (value: string, mostBytes: number): string =>
@@ -128,12 +131,12 @@ async function readResults(db: Db, runIds: readonly string[], mostBytes: number)
 }
 
 function toFlowRun(row: FlowRunRow, results: Results | null, usualWorkers: number, mostBytes: number): FlowRun {
-  const { id, flow_id, status, input, error, progress, duration } = row
+  const { id, flow_id, pattern, status, input, error, progress, duration } = row
   const url = `/api/projects/${row.project_id}/flow-runs/${id}/output`
   const isTooMuch = (value: unknown): boolean => Buffer.byteLength(JSON.stringify(value ?? null)) > mostBytes
   const isOutputCut = row.is_large || isTooMuch(row.output)
   return {
-    ...{ id, flow_id, status, input },
+    ...{ id, flow_id, pattern, status, input },
     output: isOutputCut ? { truncated: true, url } : row.output,
     results: results === null || isTooMuch(results) ? { truncated: true, url: `${url}?part=results` } : results,
     ...{ error, progress, eta: etaOf(row)?.toISOString() ?? null, workers: row.workers ?? usualWorkers },

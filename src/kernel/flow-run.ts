@@ -31,6 +31,7 @@ export type Progress = z.infer<typeof progressSchema>
 export const flowRunSchema = z.strictObject({
   id: idField,
   flow_id: idField.nullable(),
+  pattern: z.string().describe('The type of the root.'),
   status: z.enum(flowRunStatuses),
   input: z.unknown(),
   output: z.unknown(),

@@ -1,6 +1,6 @@
 import { el, setText, showInstant } from './dom.js'
 import { flowAlerts } from './flow-alerts.js'
-import { aboutText } from './flow-names.js'
+import { aboutText, patternText } from './flow-names.js'
 import { flowProgress } from './flow-progress.js'
 import { elapsedText, etaText, isActive } from './flow-time.js'
 import { projectAddress } from './projects.js'
@@ -8,8 +8,8 @@ import { statusBadge } from './status.js'
 
 /** A flow run among others. It is made once; from then on only what has changed in it changes. */
 export function flowCard({ project, run, names, isMember, onChange }) {
-  const pattern = el('span', { class: 'badge', title: 'Pattern', hidden: true })
-  const link = el('a', { class: 'name', href: projectAddress(project.id, 'flows', run.id) }, names.nameOf(run, pattern))
+  const pattern = el('span', { class: 'badge', title: 'Pattern' }, patternText(run))
+  const link = el('a', { class: 'name', href: projectAddress(project.id, 'flows', run.id) }, names.nameOf(run))
   const status = el('span', { class: 'flow-status' })
   const about = el('span', { class: 'dim about' })
   const [elapsed, eta] = [el('strong', { class: 'value' }), el('strong', { class: 'value' })]

@@ -4,7 +4,7 @@ import { flowAlerts } from './flow-alerts.js'
 import { addWorkersButton, cancelFlow } from './flow-buttons.js'
 import { flowFigures } from './flow-figures.js'
 import { flowMetrics } from './flow-metrics.js'
-import { createFlowNames } from './flow-names.js'
+import { createFlowNames, patternText } from './flow-names.js'
 import { flowOutcome } from './flow-outcome.js'
 import { flowProgress } from './flow-progress.js'
 import { flowTasks } from './flow-tasks.js'
@@ -106,8 +106,8 @@ function flowPage({ project, isMember, path, run: first }) {
 }
 
 function flowHeader({ project, isMember, run: first, onChange }) {
-  const pattern = el('span', { class: 'badge', title: 'Pattern', hidden: true })
-  const name = el('h2', { class: 'heading' }, createFlowNames({ project }).nameOf(first, pattern))
+  const pattern = el('span', { class: 'badge', title: 'Pattern' }, patternText(first))
+  const name = el('h2', { class: 'heading' }, createFlowNames({ project }).nameOf(first))
   const status = el('span', { class: 'flow-status' })
   const buttons = el('span', { class: 'buttons' })
   const said = el('p', { class: 'dim' }, 'started ', showInstant(first.created_at), ' · ', el('code', {}, first.id))

@@ -9,24 +9,20 @@ export function createFlowNames({ project }) {
   const flows = new Map()
   return { nameOf }
 
-  /** The name of its flow is put in its place when it is known, and its pattern in `pattern`. */
-  function nameOf(run, pattern) {
+  /** The name of its flow is put in its place when it is known. */
+  function nameOf(run) {
     const place = el('span', { class: 'flow-name' }, 'Flow run ', shortId(run.id))
     if (run.flow_id === null) return place
     if (!flows.has(run.flow_id)) flows.set(run.flow_id, get(`/api/projects/${project.id}/flows/${run.flow_id}`))
     flows.get(run.flow_id).then(
-      (flow) => {
-        place.replaceChildren(flow.name)
-        // A flow that was changed since may have another pattern than this run of it.
-        if (flow.updated_at > run.created_at) return
-        pattern.textContent = String(flow.root.type).replaceAll('_', '-')
-        pattern.hidden = false
-      },
+      (flow) => place.replaceChildren(flow.name),
       () => flows.delete(run.flow_id),
     )
     return place
   }
 }
+
+export const patternText = ({ pattern }) => pattern.replaceAll('_', '-')
 
 /** The first tasks that gave something. */
 export function aboutText({ results }) {
