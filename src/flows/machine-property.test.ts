@@ -19,8 +19,11 @@ function play(
   const machine = createMachine(root, 0)
   const open: LeafTask[] = []
   const nameOf = ({ id, attempt }: LeafTask): string => `${id} ${attempt}`
+  const begun = new Set<string>()
   const take = (started: readonly LeafTask[]): void => {
     for (const task of started) {
+      assert.ok(!begun.has(nameOf(task)), `${nameOf(task)} stands for two leaves`)
+      begun.add(nameOf(task))
       const known = record.get(nameOf(task))
       if (known) take(machine.settle(task.id, known))
       else open.push(task)

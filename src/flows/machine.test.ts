@@ -114,6 +114,17 @@ test('a pattern that is retried lives anew, under other ids', () => {
   assert.equal(played.tasks[2]?.afterMs, 7)
 })
 
+test('where what is tried again stands within what is tried again, every life has ids of its own', () => {
+  const again = { max_retries: 1, backoff: 0 }
+  const inner: FlowNode = { type: 'sequential', id: 'inner', steps: [f('one', { id: 'a' }), f('fail')], retry: again }
+  const loop: FlowNode = { type: 'loop', body: f('one', { id: 'b' }), max_iterations: 2 }
+  const played = play({ type: 'sequential', id: 'outer', steps: [loop, inner], retry: again }, basics)
+  assert.deepEqual(ids(played), [
+    ...['b', 'b~1#2', 'a', 'inner/1', 'a~1~2', 'inner~1~2/1'],
+    ...['b~2#1', 'b~2#2', 'a~2~1', 'inner~2~1/1', 'a~2~2', 'inner~2~2/1'],
+  ])
+})
+
 test('Execute parallel tasks: all at once, the results in the order of the branches', () => {
   const root: FlowNode = { type: 'parallel', branches: [f('one'), f('two'), f('echo')] }
   for (const pick of [() => 0, (count: number) => count - 1]) {

@@ -71,7 +71,7 @@ interface Frame {
   isSource: boolean
   answer: Decision | null
   after: readonly string[]
-  /** Which iteration of each loop around it, and which attempt of each pattern that is tried again, from the outside. */
+  /** Which iteration of each loop around it, and which attempt of each pattern that may be tried again, from the outside. */
   lives: readonly string[]
   attempt: number
   children: Map<string, Outcome | null>
@@ -285,12 +285,11 @@ function isWithin(frame: Frame, outer: Frame): boolean {
   return false
 }
 
-function frameOf(child: Child, parent: Frame | null, lives: readonly string[]): Frame {
+function frameOf(child: Child, parent: Frame | null, around: readonly string[]): Frame {
   const { key, node, previous, item, each, isSource = false, answer = null, after = [] } = child
-  const name = parent === null || isOwn(parent.node, key) ? nameIn(node) : undefined
+  const lives = canLiveAgain(node) ? [...around, '~1'] : around
   return {
-    // Where nobody gave it a name, or the name stands for many, the way to it is one.
-    id: name !== undefined ? `${name}${markOf(lives)}` : parent ? `${parent.id}/${key}` : key,
+    id: idOf({ node, key, parent, lives, attempt: 1 }),
     node,
     parent,
     key,
@@ -306,12 +305,23 @@ function frameOf(child: Child, parent: Frame | null, lives: readonly string[]): 
   }
 }
 
+/** Where nobody gave it a name, or the name stands for many, the way to it is one. */
+function idOf({ node, key, parent, lives, attempt }: Pick<Frame, 'node' | 'key' | 'parent' | 'lives' | 'attempt'>) {
+  const name = parent === null || isOwn(parent.node, key) ? nameIn(node) : undefined
+  if (name !== undefined) return `${name}${markOf(lives)}`
+  const way = parent ? `${parent.id}/${key}` : key
+  return attempt === 1 || !canLiveAgain(node) ? way : `${way}~${attempt}`
+}
+
 const unbegun = (): Pick<Frame, 'children' | 'nodes' | 'slow' | 'open'> => ({
   children: new Map(),
   nodes: new Map(),
   slow: new Set(),
   open: 0,
 })
+
+/** A leaf that is tried again stays what it is. */
+const canLiveAgain = (node: MachineNode): boolean => node.type !== 'task' && 'retry' in node && node.retry !== undefined
 
 const nameIn = (node: MachineNode): string | undefined => ('id' in node ? node.id : undefined)
 
@@ -323,16 +333,14 @@ const isOwn = (node: MachineNode, key: string): boolean =>
 const livesOf = (parent: Frame, key: string): readonly string[] =>
   parent.node.type === 'loop' && /^\d+$/.test(key) ? [...parent.lives, `#${key}`] : parent.lives
 
-/** The first life of all needs no mark. */
-const markOf = (lives: readonly string[]): string => (lives.every((life) => life === '#1') ? '' : lives.join(''))
+/** The first life of all needs no mark. Any other is told with all lives around it: each stands in its place. */
+const markOf = (lives: readonly string[]): string =>
+  lives.every((life) => life === '#1' || life === '~1') ? '' : lives.join('')
 
 /** The same node once more. A leaf keeps its id; what a pattern had started is another life. */
 function again(frame: Frame): Frame {
   const attempt = frame.attempt + 1
-  if (frame.node.type === 'task') return { ...frame, attempt }
-  const isFirst = frame.attempt === 1
-  const id = isFirst ? frame.id : frame.id.slice(0, -`~${frame.attempt}`.length)
-  const lives = isFirst ? frame.lives : frame.lives.slice(0, -1)
-  const life = `~${attempt}`
-  return { ...frame, attempt, id: `${id}${life}`, lives: [...lives, life], ...unbegun() }
+  if (!canLiveAgain(frame.node)) return { ...frame, attempt }
+  const next = { ...frame, attempt, lives: [...frame.lives.slice(0, -1), `~${attempt}`] }
+  return { ...next, id: idOf(next), ...unbegun() }
 }

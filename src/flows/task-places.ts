@@ -65,7 +65,7 @@ export function createPlaces(root: FlowNode): Places {
       kind: work !== null && typeof work === 'object' && 'agent' in work ? 'agent' : 'function',
       parentId: keys.length > 0 ? [head, ...keys.slice(0, -1)].join('/') : trail.parentId,
       way,
-      life: (taskId.match(/~\d+/g) ?? []).join(''),
+      life: (taskId.match(/~\d+/g) ?? []).join('').replace(/(?:~1)+$/, ''),
     }
   }
 }
@@ -73,13 +73,15 @@ export function createPlaces(root: FlowNode): Places {
 /** The marks behind a name say which iteration and which attempt of what is around it, the outermost first. */
 function trailOf({ node, key, parent }: Spot, marks: string): { id: string; parentId: string | null; keys: string[] } {
   const life = node.type !== 'task' && node.retry ? (/~\d+$/.exec(marks)?.[0] ?? '') : ''
-  if (!parent) return { id: `${node.id ?? 'root'}${marks}`, parentId: null, keys: [] }
+  const own = /^(?:[#~]1(?!\d))*$/.test(marks) ? '' : marks
+  const inWay = life === '~1' ? '' : life
+  if (!parent) return { id: node.id === undefined ? `root${inWay}` : `${node.id}${own}`, parentId: null, keys: [] }
   const outer = marks.slice(0, marks.length - life.length)
   const isBody = parent.node.type === 'loop' && key === '1'
   const round = isBody ? (/#(\d+)$/.exec(outer) ?? null) : null
   const up = trailOf(parent, round ? outer.slice(0, -round[0].length) : outer)
   const place = round?.[1] ?? key
-  const id = node.id === undefined ? `${up.id}/${place}${life}` : `${node.id}${marks}`
+  const id = node.id === undefined ? `${up.id}/${place}${inWay}` : `${node.id}${own}`
   return { id, parentId: up.id, keys: [...up.keys, place] }
 }
 

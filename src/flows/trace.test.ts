@@ -164,6 +164,14 @@ const shapes: Record<string, FlowNode> = {
     ...{ type: 'loop', max_iterations: 2 },
     body: { ...sequence(f('x'), f('boom')), retry: { max_retries: 1, backoff: 0 } },
   },
+  'what is tried again around what may be': {
+    ...sequence({ ...sequence(f('x'), f('boom')), id: 'inner', retry: { max_retries: 0, backoff: 0 } }, f()),
+    retry: { max_retries: 1, backoff: 0 },
+  },
+  'what is tried again within what may be': {
+    ...sequence({ ...parallel(sequence(f('x'), f('boom'))), retry: { max_retries: 1, backoff: 0 } }, f('y')),
+    ...{ id: 'outer', retry: { max_retries: 1, backoff: 0 } },
+  },
 }
 
 for (const [name, root] of Object.entries(shapes)) {
