@@ -165,7 +165,7 @@ const shapes: Record<string, FlowNode> = {
     body: { ...sequence(f('x'), f('boom')), retry: { max_retries: 1, backoff: 0 } },
   },
   'what is tried again around what may be': {
-    ...sequence({ ...sequence(f('x'), f('boom')), id: 'inner', retry: { max_retries: 0, backoff: 0 } }, f()),
+    ...sequence({ ...sequence(f('x'), f('boom')), id: 'inner', retry: { max_retries: 0, backoff: 0 } }),
     retry: { max_retries: 1, backoff: 0 },
   },
   'what is tried again within what may be': {
