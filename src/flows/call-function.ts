@@ -17,13 +17,15 @@ interface Called {
 }
 
 export interface FunctionCall extends Called {
+  /** Calls of this attempt that a crash cut off. */
+  cutOff: number
   task: Pick<LeafTask, 'id' | 'leaf' | 'attempt' | 'argument' | 'isEach'>
 }
 
 /** Never throws. One that is called for several things is called one after the other and gives a list. */
-export async function callFunction({ task, ...called }: FunctionCall): Promise<LeafOutcome> {
+export async function callFunction({ task, cutOff, ...called }: FunctionCall): Promise<LeafOutcome> {
   const name = 'function' in task.leaf ? task.leaf.function : ''
-  const { attempt } = task
+  const attempt = task.attempt + cutOff
   const key = `${called.flowRunId}:${task.id}`
   const timeoutMs = task.leaf.timeout ?? LONGEST_MS
   if (!task.isEach) return callOnce({ ...called, name, key, attempt, timeoutMs }, task.argument)

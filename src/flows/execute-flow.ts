@@ -33,6 +33,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
   }
   try {
     const events = flow.last_seq === 0 ? [] : await readEvents(deps.pool, flow.id)
+    const standing = standingOf(flow, events)
     const session: Session = {
       deps,
       flow,
@@ -43,7 +44,8 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       watching: new Map<string, number>(),
       local,
       handedOut: new Set<string>(),
-      standing: standingOf(flow, events),
+      standing,
+      begunBefore: new Set(standing.begun.keys()),
       seenLeaves: flow.ended_leaves,
       newTopology: null,
       waits: createAgentWaits(deps.pool),

@@ -65,6 +65,8 @@ export interface Session {
   /** Of the functions under way, by leaf. */
   signals: Map<string, AbortController>
   standing: FlowStanding
+  /** Leaves that an owner before this one had begun, by id and attempt. */
+  begunBefore: ReadonlySet<string>
   /** Functions that this process has room for and calls itself, by leaf. */
   local: Set<string>
   /** Functions that are left to whoever takes them, by leaf. */

@@ -59,13 +59,21 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
   }
 
   function work(handout: Handout): void {
-    const { run_id: flowRunId, project_id: projectId, task_id: id, attempt, call } = handout
+    const { run_id: flowRunId, project_id: projectId, task_id: id, attempt, call, crashes: cutOff } = handout
     const run = functions.get(handout.function)
     if (!run) return
     slots.take()
     const stop = new AbortController()
     const worker = ownerId()
-    const done = callFunction({ task: { id, attempt, ...call }, run, signal: stop.signal, flowRunId, projectId, log })
+    const done = callFunction({
+      task: { id, attempt, ...call },
+      cutOff,
+      run,
+      signal: stop.signal,
+      flowRunId,
+      projectId,
+      log,
+    })
       .then(async (outcome) => {
         if (!stop.signal.aborted) await settleHandout(pool, handout, outcome, worker)
       })
