@@ -40,6 +40,8 @@ test('flows of every end were among them, some of them cancelled and some taken 
   }
 })
 
+test('none of their leaves was called after the end', () => assert.deepEqual(chaos.calledAfterwards, []))
+
 const step: FlowNode = { type: 'task', function: 'wrap 0' }
 const usual: ChaosCase = {
   ...{ root: { type: 'sequential', steps: [step, step, step, step] }, crashes: [{ at: 3, kind: 'lost' }] },
