@@ -14,6 +14,7 @@ import { checkElsewhere, takeUp, want } from './leaves-elsewhere.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 import { expireNode, stopDropped, take, untold } from './settle-leaf.ts'
+import { createPlaces } from './task-places.ts'
 import { measuredTopologies } from './topology.ts'
 import { checkWatched, nextWatchMs, setWatches } from './watch-leaves.ts'
 
@@ -65,6 +66,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
     for (const own of signals.values()) own.abort()
     for (const timer of timers) clearTimeout(timer)
     for (const taskId of local) releaseSlot({ deps, local }, taskId)
+    deps.slots.leave(mailbox)
   }
 }
 
@@ -218,7 +220,7 @@ function takeStartable(session: Session): Start[] {
   for (const start of standing.pools.take(Math.min(room - count, roomHere()))) take(start)
   if (slots.free() > 0) slots.passOn()
   else if (standing.ready.length + standing.pools.waitingCount() > 0) {
-    slots.wait(flow.id, () => mailbox.put({ type: 'room' }))
+    slots.wait(mailbox, () => mailbox.put({ type: 'room' }))
   }
   return starts
 }
@@ -261,6 +263,29 @@ async function abandon({ standing, flow, deps, signals, mailbox, handedOut }: Se
   for (const task of left) mailbox.put({ type: 'settled', task, outcome, startedAtMs: Date.now() })
 }
 
+/** Leaves that wait, and those of the tree that nothing led to. */
+function skippedEvents({ standing, flow }: Session): FlowEvent[] {
+  const known = new Set([...standing.begun.keys()].map((name) => name.slice(name.indexOf(' ') + 1)))
+  const ids = new Set(unbegun(standing).map((task) => task.id))
+  for (const { id } of createPlaces(flow.root).planned()) if (!known.has(id)) ids.add(id)
+  for (const { task, isTold } of standing.dropped) if (isTold) ids.delete(task.id)
+  return [...ids].map((id): FlowEvent => ({ kind: 'task.skipped', data: { task_id: id } }))
+}
+
+/** Says which leaf it was, where one has failed. */
+function errorOf({ failures, counts }: FlowStanding, ended: End): string | null {
+  if (ended.status === 'timed_out') return 'The time of the flow was up.'
+  const problems = 'problems' in ended ? ended.problems : undefined
+  if (problems) return problems.join(' ') || 'The queen did not accept the result.'
+  const named = failures.map(({ name, error }) => `${name}: ${error}`)
+  if (ended.status === 'partial') {
+    const rest = counts.failed > named.length ? ' …' : ''
+    return named.length === 0 ? null : `${counts.failed} failed. ${named.join(' ')}${rest}`
+  }
+  const known = failures.findIndex(({ error }) => ended.error === error)
+  return known === -1 ? ended.error : (named[known] ?? ended.error)
+}
+
 type End =
   | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[] }
   | { status: 'failed' | 'cancelled' | 'timed_out'; error: string | null }
@@ -268,9 +293,9 @@ type End =
 async function end(session: Session, events: readonly FlowEvent[], ended: End): Promise<void> {
   const { standing } = session
   const isDone = ended.status === 'completed' || ended.status === 'partial'
-  const skipped = unbegun(standing).map((task): FlowEvent => ({ kind: 'task.skipped', data: { task_id: task.id } }))
-  const problems = 'problems' in ended ? ended.problems : undefined
-  const error = ended.status === 'timed_out' ? 'The time of the flow was up.' : (problems?.join(' ') ?? ended.error)
+  const progress = progressOf(standing, true)
+  const skipped = progress.skipped === 0 ? [] : skippedEvents(session)
+  const error = errorOf(standing, ended)
   const last: FlowEvent = isDone
     ? { kind: `flow.${ended.status}` as 'flow.completed', data: { output: 'value' in ended ? ended.value : null } } // one of two
     : { kind: `flow.${ended.status}` as 'flow.failed', data: { error } }
@@ -280,7 +305,7 @@ async function end(session: Session, events: readonly FlowEvent[], ended: End): 
     status: ended.status,
     error,
     ...('value' in ended ? { output: ended.value } : {}),
-    progress: progressOf(standing, true),
+    progress,
     ended: true,
   })
 }

@@ -4,14 +4,16 @@ export interface LeafSlots {
   take(): void
   release(): void
   /** Called once, when there is room again and it is this one's turn. */
-  wait(whose: string, onRoom: () => void): void
+  wait(whose: unknown, onRoom: () => void): void
+  /** Waits no longer. If it was called, it was the last who could pass the room on. */
+  leave(whose: unknown): void
   /** Whoever was called and has no use for the room lets the next one have it. */
   passOn(): void
 }
 
 export function createLeafSlots(count: number, onIdle: () => void = () => {}): LeafSlots {
   let used = 0
-  const waiting = new Map<string, () => void>()
+  const waiting = new Map<unknown, () => void>()
   const passOn = (): void => {
     const [next] = waiting
     if (used >= count) return
@@ -28,6 +30,10 @@ export function createLeafSlots(count: number, onIdle: () => void = () => {}): L
       passOn()
     },
     wait: (whose, onRoom) => void waiting.set(whose, onRoom),
+    leave: (whose) => {
+      waiting.delete(whose)
+      passOn()
+    },
     passOn,
   }
 }

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestFlows } from '../../test/kit/flows.ts'
+import type { FlowNode } from '../kernel/flow.ts'
+import { systemActor } from '../kernel/principal.ts'
+import { cancelFlow } from './cancel-flow.ts'
+import { createLeafSlots } from './leaf-slots.ts'
+
+test('room goes to those who wait, in turn; where nobody does, it is told', () => {
+  const told: string[] = []
+  const slots = createLeafSlots(1, () => told.push('nobody waits'))
+  slots.take()
+  assert.equal(slots.free(), 0)
+  for (const name of ['first', 'second']) slots.wait(name, () => told.push(name))
+  slots.release()
+  assert.deepEqual(told, ['first'])
+  slots.passOn()
+  slots.passOn()
+  assert.deepEqual(told, ['first', 'second', 'nobody waits'])
+})
+
+test('who does not wait any more lets the next one have the room, called or not', () => {
+  const told: string[] = []
+  const slots = createLeafSlots(1)
+  slots.take()
+  for (const name of ['first', 'second', 'third']) slots.wait(name, () => told.push(name))
+  slots.leave('first')
+  assert.deepEqual(told, [], 'there is no room yet')
+  slots.release()
+  assert.deepEqual(told, ['second'])
+  slots.leave('second')
+  assert.deepEqual(told, ['second', 'third'])
+})
+
+test('a flow that is cancelled while it waits for room does not keep it from the next', async () => {
+  const gate = Promise.withResolvers<string>()
+  const flows = await createTestFlows({ leafLimit: 1, functions: { hold: () => gate.promise, go: () => 'went' } })
+  const leaf = (name: string): FlowNode => ({ type: 'task', function: name })
+  const begun = async (root: FlowNode): Promise<string> => {
+    const id = await flows.startFlow(root)
+    while (!(await flows.flowKinds(id)).includes('flow.started')) await new Promise(setImmediate)
+    return id
+  }
+  const holding = await begun(leaf('hold'))
+  const cancelled = await begun(leaf('go'))
+  const next = await begun(leaf('go'))
+  await cancelFlow(flows.pool, flows.projectId, cancelled, systemActor)
+  assert.equal((await flows.ended(cancelled)).status, 'cancelled')
+  gate.resolve('held')
+  assert.equal((await flows.ended(holding)).output, 'held')
+  assert.equal((await flows.ended(next)).output, 'went')
+})
