@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { z } from 'zod'
 import { type ExportedFlow, exportTrace } from './export-trace.ts'
-import type { FlowTask } from './trace.ts'
+import { type FlowTask, taskStatuses } from './trace.ts'
 
 const at = (ms: number): string => new Date(1_700_000_000_000 + ms).toISOString()
 const task = (id: string, from: number | null, to: number | null, more: Partial<FlowTask> = {}): FlowTask => ({
@@ -22,15 +23,18 @@ const flow: ExportedFlow = {
   ],
 }
 
-const hex = (length: number) => z.string().regex(new RegExp(`^[0-9a-f]{${length}}$`))
-const nano = z.string().regex(/^\d{19}$/)
+// The JSON mapping of OTLP: bytes of ids are hexadecimal and not all zero, 64-bit integers are decimal texts, enums are
+// numbers, names are in lower camel case, and an attribute has one value of one kind.
+const hex = (length: number) => z.string().regex(new RegExp(`^(?!0+$)[0-9a-f]{${length}}$`))
+const nano = z.string().regex(/^[1-9]\d{18}$/)
 const attribute = z.strictObject({
-  key: z.string(),
+  key: z.string().regex(/^[a-z_]+(\.[a-z_]+)*$/),
   value: z.union([
     z.strictObject({ stringValue: z.string() }),
-    z.strictObject({ intValue: z.string().regex(/^\d+$/) }),
+    z.strictObject({ intValue: z.string().regex(/^(0|[1-9]\d*)$/) }),
   ]),
 })
+const attributes = z.array(attribute).refine((all) => new Set(all.map(({ key }) => key)).size === all.length)
 const span = z.strictObject({
   traceId: hex(32),
   spanId: hex(16),
@@ -39,14 +43,14 @@ const span = z.strictObject({
   kind: z.literal(1),
   startTimeUnixNano: nano,
   endTimeUnixNano: nano,
-  attributes: z.array(attribute),
-  links: z.array(z.strictObject({ traceId: hex(32), spanId: hex(16), attributes: z.array(attribute) })).optional(),
+  attributes,
+  links: z.array(z.strictObject({ traceId: hex(32), spanId: hex(16), attributes })).optional(),
   status: z.strictObject({ code: z.union([z.literal(0), z.literal(1), z.literal(2)]), message: z.string().optional() }),
 })
 const otlp = z.strictObject({
   resourceSpans: z.array(
     z.strictObject({
-      resource: z.strictObject({ attributes: z.array(attribute) }),
+      resource: z.strictObject({ attributes }),
       scopeSpans: z.array(z.strictObject({ scope: z.strictObject({ name: z.string() }), spans: z.array(span) })),
     }),
   ),
@@ -79,19 +83,19 @@ test('OTLP/JSON: one trace, a span for the flow and one below it for every task 
   assert.equal(c?.endTimeUnixNano, '1700000000100000000', 'what goes on is shown up to now')
 })
 
-const chromeEvent = z.looseObject({
-  name: z.string(),
-  pid: z.int(),
-  tid: z.int(),
-  ts: z.number(),
-  args: z.looseObject({}),
-})
+// The Trace Event Format, as the JSON Object Format: what each phase must have, and nothing that none has. Times are whole
+// microseconds.
+const micros = z.int().min(0)
+const shared = { name: z.string(), cat: z.string().min(1), pid: z.int(), tid: z.int().min(0), ts: micros }
 const chrome = z.strictObject({
   displayTimeUnit: z.enum(['ms', 'ns']),
   traceEvents: z.array(
     z.discriminatedUnion('ph', [
-      chromeEvent.extend({ ph: z.literal('X'), dur: z.number().min(0) }),
-      chromeEvent.extend({ ph: z.literal('M') }),
+      z.strictObject({ ...shared, ph: z.literal('X'), dur: micros, args: z.record(z.string(), z.unknown()) }),
+      z.strictObject({
+        ...{ ...shared, ph: z.literal('M'), name: z.enum(['process_name', 'thread_name']) },
+        args: z.strictObject({ name: z.string().min(1) }),
+      }),
     ]),
   ),
 })
@@ -110,16 +114,20 @@ test('Chrome trace events: complete events in microseconds, and none that overla
   )
 })
 
-/** RFC 4180, as strict as a test needs it. */
+/** RFC 4180 to the letter: each record ends with CRLF, and what has quotes, commas or line breaks is within quotes. */
 function parseCsv(text: string): string[][] {
   const rows: string[][] = []
   let row: string[] = []
-  for (const [, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/gy)) {
+  let read = 0
+  for (const [all, quoted, plain, end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n)/gy)) {
+    read += all.length
     row.push(quoted === undefined ? (plain ?? '') : quoted.replaceAll('""', '"'))
     if (end === ',') continue
     rows.push(row)
     row = []
   }
+  assert.equal(read, text.length, `this is no CSV: ${text.slice(read, read + 100)}`)
+  assert.deepEqual(row, [], 'the last record has no end')
   return rows
 }
 
@@ -134,4 +142,93 @@ test('CSV: a row for every task, quotes and line breaks kept, and no formula', (
   assert.equal(cells[1]?.error, 'a "quoted", long\nerror')
   assert.equal(cells[2]?.depends_on, 'a;d')
   assert.deepEqual([cells[3]?.name, cells[3]?.start_at], [`'=HYPERLINK("x")`, ''])
+})
+
+const kind = fc.constantFrom<FlowTask['kind']>('agent', 'function')
+const text = fc.oneof(
+  fc.string({ unit: 'binary', minLength: 1 }),
+  fc.constantFrom('=1+1', '-x', '@a', '+b', '\ttab', '\rreturn', 'a,b', '"', 'two\r\nlines', "'", ' ', '__proto__'),
+)
+const anyTask = fc.record({
+  ...{ id: text, name: text, kind, worker: fc.option(text), parent: fc.option(text), error: fc.option(text) },
+  ...{ from: fc.option(fc.nat(200), { freq: 8 }), took: fc.option(fc.nat(100), { freq: 8 }), attempts: fc.nat(5) },
+  ...{
+    status: fc.constantFrom(...taskStatuses),
+    waitsFor: fc.array(fc.nat(19), { maxLength: 3 }),
+    tokens: fc.option(fc.nat()),
+  },
+})
+const anyFlow = fc
+  .record({
+    tasks: fc.uniqueArray(anyTask, { selector: ({ id }) => id, maxLength: 20 }),
+    ...{ status: fc.constantFrom('running', 'completed', 'partial', 'failed', 'cancelled', 'timed_out') },
+    ...{ name: text, error: fc.option(text), id: fc.uuid() },
+  })
+  .map(({ tasks, ...given }): ExportedFlow => {
+    const idAt = (place: number): string => tasks[place % tasks.length]?.id ?? ''
+    const usage = (tokens: number) => ({
+      ...{ input_tokens: tokens, output_tokens: tokens, total_tokens: 2 * tokens, estimated: false, cost_usd: null },
+    })
+    return {
+      ...given,
+      ...{ startedAt: flow.startedAt, until: new Date(1_700_000_000_300) },
+      tasks: tasks.map(({ id, from, took, parent, waitsFor, tokens, ...rest }) =>
+        task(id, from, from === null || took === null ? null : from + took, {
+          ...rest,
+          ...{ parent_id: parent, depends_on: waitsFor.map(idAt), usage: tokens === null ? null : usage(tokens) },
+        }),
+      ),
+    }
+  })
+
+/** What overlaps on one lane must lie within the other; lanes here never have even that. */
+function overlapsOnLane(events: readonly { tid: number; ts: number; dur: number }[]): boolean {
+  const byLane = Map.groupBy(events, ({ tid }) => tid)
+  return [...byLane.values()].some((lane) => {
+    const inTurn = lane.toSorted((a, b) => a.ts - b.ts || a.dur - b.dur)
+    return inTurn.some(({ ts, dur }, index) => {
+      const next = inTurn[index + 1]
+      return next !== undefined && next.ts < ts + dur
+    })
+  })
+}
+
+test('whatever is in a flow, its exports keep to their formats and tell all of it', () => {
+  const property = fc.property(anyFlow, (given) => {
+    const begun = given.tasks.filter(({ start_at }) => start_at !== null)
+
+    const [head = [], ...rows] = parseCsv(exportTrace(given, 'csv').text)
+    assert.equal(rows.length, given.tasks.length)
+    for (const row of rows) assert.equal(row.length, head.length)
+    const plain = (cell: string | null): string => (cell === null ? '' : /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell)
+    for (const name of ['id', 'name', 'worker', 'error'] as const) {
+      const column = rows.map((row) => row[head.indexOf(name)])
+      assert.deepEqual(
+        column,
+        given.tasks.map((each) => plain(each[name])),
+      )
+    }
+
+    const { traceEvents } = chrome.parse(JSON.parse(exportTrace(given, 'chrome').text))
+    const complete = traceEvents.filter((event) => event.ph === 'X')
+    assert.equal(complete.length, 1 + begun.length)
+    assert.ok(!overlapsOnLane(complete))
+    const lanes = new Set(
+      traceEvents.flatMap(({ ph, name, tid }) => (ph === 'M' && name === 'thread_name' ? [tid] : [])),
+    )
+    assert.deepEqual(lanes, new Set(complete.map(({ tid }) => tid)), 'each lane has a name, and each name a lane')
+
+    const spans = otlp.parse(JSON.parse(exportTrace(given, 'otlp').text)).resourceSpans[0]?.scopeSpans[0]?.spans ?? []
+    assert.equal(spans.length, 1 + begun.length)
+    const ids = new Set(spans.map(({ spanId }) => spanId))
+    assert.equal(ids.size, spans.length)
+    assert.deepEqual(spans.filter(({ parentSpanId }) => parentSpanId === undefined).length, 1)
+    for (const { traceId, spanId, parentSpanId, links = [], startTimeUnixNano, endTimeUnixNano } of spans) {
+      assert.equal(traceId, spans[0]?.traceId)
+      assert.ok(BigInt(startTimeUnixNano) <= BigInt(endTimeUnixNano))
+      assert.ok(parentSpanId === undefined || (ids.has(parentSpanId) && parentSpanId !== spanId))
+      assert.ok(links.every((link) => ids.has(link.spanId) && link.traceId === traceId))
+    }
+  })
+  fc.assert(property, { numRuns: 200 })
 })
