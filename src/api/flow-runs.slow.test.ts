@@ -80,7 +80,7 @@ test('results are what finished leaves gave, after failure too, in a loop the la
   const failed = await play(sequence(f('add', { id: 'a' }), f('fail', { id: 'b' }), f('add', { id: 'c' })), {
     input: 1,
   })
-  assert.deepEqual([failed.status, failed.error, failed.results], ['failed', 'broken', { a: 2 }])
+  assert.deepEqual([failed.status, failed.error, failed.results], ['failed', 'b: broken', { a: 2 }])
   const loop = await play({ type: 'loop', body: f('add', { id: 'x' }), max_iterations: 3 }, { input: 0 })
   assert.deepEqual(loop.results, { x: 3 })
   const nothing = await play(f('echo', { id: 'n', args: null }))

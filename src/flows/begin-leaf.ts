@@ -2,7 +2,7 @@ import type { AgentLeaf, FunctionLeaf } from '../kernel/flow.ts'
 import { startAgentLeaves } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
 import { append, type Session } from './flow-session.ts'
-import { nameOf, progressOf } from './flow-standing.ts'
+import { progressOf } from './flow-standing.ts'
 import { handOut } from './handouts.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { PipelineEvent } from './pipeline/pipeline-event.ts'
@@ -37,8 +37,7 @@ function callHere(session: Session, task: LeafTask, settled: (outcome: LeafOutco
   if (!run) return
   const { signal, own } = signalFor(session, task.id)
   const of = { flowRunId: flow.id, projectId: flow.project_id, log: deps.log }
-  const cutOff = session.begunBefore.has(nameOf(task)) ? flow.crashes : 0
-  void callFunction({ task, cutOff, run, signal, ...of }).then((outcome) => {
+  void callFunction({ task, run, signal, ...of }).then((outcome) => {
     if (signals.get(task.id) === own) signals.delete(task.id)
     releaseSlot(session, task.id)
     settled(outcome)

@@ -17,15 +17,13 @@ interface Called {
 }
 
 export interface FunctionCall extends Called {
-  /** Calls of this attempt that a crash cut off. */
-  cutOff: number
   task: Pick<LeafTask, 'id' | 'leaf' | 'attempt' | 'argument' | 'isEach'>
 }
 
 /** Never throws. One that is called for several things is called one after the other and gives a list. */
-export async function callFunction({ task, cutOff, ...called }: FunctionCall): Promise<LeafOutcome> {
+export async function callFunction({ task, ...called }: FunctionCall): Promise<LeafOutcome> {
   const name = 'function' in task.leaf ? task.leaf.function : ''
-  const attempt = task.attempt + cutOff
+  const { attempt } = task
   const key = `${called.flowRunId}:${task.id}`
   const timeoutMs = task.leaf.timeout ?? LONGEST_MS
   if (!task.isEach) return callOnce({ ...called, name, key, attempt, timeoutMs }, task.argument)
@@ -59,5 +57,11 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
   if (!outcome.isError && (outcome.rawBytes ?? 0) <= MOST_BYTES) return { status: 'completed', value: outcome.result }
   if (!outcome.isError) return { status: 'failed', error: `The function ${name} gave more than ${MOST_BYTES} bytes.` }
   const { error } = outcome.result as { error: string } // executeTool's word for what went wrong
-  return { status: 'failed', error: error.replace(`the tool "${name}"`, `the function ${name}`) }
+  return { status: 'failed', error: inTermsOfFunctions(error, name) }
 }
+
+/** What is said to a model about its tool, said to people about their function. */
+const inTermsOfFunctions = (error: string, name: string): string =>
+  error
+    .replace(/\b([Tt])he tool(?: "[^"]*")?/, (_, the: string) => `${the}he function ${name}`)
+    .replace(/[;,.] check before you call it again\.?/i, '.')

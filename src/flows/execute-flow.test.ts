@@ -49,7 +49,7 @@ test('Execute flow: five tasks, each told and counted, and the result at the end
 
 test('a failure ends a sequence: what was done is kept, what was not begun is skipped', async () => {
   const { id, status, error, progress } = await flows.play(sequence(f('add'), f('fail'), f('add')), { input: 0 })
-  assert.deepEqual([status, error], ['failed', 'broken'])
+  assert.deepEqual([status, error], ['failed', 'root/1: broken'])
   assert.deepEqual(progress, { total: 3, pending: 0, running: 0, completed: 1, failed: 1, skipped: 1 })
   assert.equal((await flows.flowKinds(id)).at(-1), 'flow.failed')
 })
@@ -300,4 +300,65 @@ test('a cancel lets the items under way end and begins no other', async () => {
   assert.deepEqual(ended, begun)
   // The owner hears of it a moment after it was asked for.
   assert.ok(begun.length < 25, `${begun.length} items were begun`)
+})
+
+test('what a pipeline gives is whole for the next step, however large, after a takeover too', async () => {
+  flows.functions.set('large', (item: number) => `${item}${'x'.repeat(600_000)}`)
+  flows.functions.set('lengths', (items: string[]) => items.map((item) => item.length))
+  let isHeld = true
+  flows.functions.set('held', async (items: unknown, { signal }: { signal: AbortSignal }) => {
+    while (isHeld && !signal.aborted) await new Promise(setImmediate)
+    return items
+  })
+  const line: FlowNode = {
+    ...{ type: 'pipeline', id: 'line', source: [1, 2, 3], on_error: 'stop' },
+    stages: [{ type: 'task', function: 'large' }],
+  }
+  const id = await flows.startFlow(sequence(line, f('lengths'), f('held')))
+  while (!(await flows.flowKinds(id)).includes('task.completed')) await new Promise(setImmediate)
+  await flows.pool.query(
+    'update flow_runs set fence = fence + 1, owner = null, ready_at = muster.now() where id = $1',
+    [id],
+  )
+  isHeld = false
+  flows.flowWorker.poke()
+  assert.deepEqual((await flows.ended(id)).output, [600_001, 600_001, 600_001])
+})
+
+test('a problem that is split without end, or into nothing, fails and says so', async () => {
+  flows.functions.set('always', () => true)
+  flows.functions.set('same', (problem: unknown) => [problem])
+  flows.functions.set('nothing', () => [])
+  const parts = {
+    type: 'fork_join',
+    problem: 1,
+    should_split: 'always',
+    solve: 'add',
+    join: 'add',
+    workers: 2,
+    stealing: true,
+  } as const
+  assert.match((await flows.play({ ...parts, split: 'same' })).error ?? '', /split 25 times over/)
+  assert.match((await flows.play({ ...parts, split: 'nothing' })).error ?? '', /split gave no list/)
+})
+
+test('leaves that never began are skipped, and told so: those that waited, and those that nothing led to', async () => {
+  const { id, progress } = await flows.play(
+    sequence(f('add', { id: 'a' }), f('bad', { id: 'b' }), f('add', { id: 'c' })),
+    {
+      input: 1,
+    },
+  )
+  assert.deepEqual(progress, { total: 3, pending: 0, running: 0, completed: 1, failed: 1, skipped: 1 })
+  const { rows } = await flows.pool.query(
+    `select data->>'task_id' as id from flow_events where run_id = $1 and kind = 'task.skipped'`,
+    [id],
+  )
+  assert.deepEqual(rows, [{ id: 'c' }])
+})
+
+test('a run that is partial says what has failed', async () => {
+  const { status, error } = await flows.play(parallel(f('add'), f('bad', { id: 'b' })), { input: 1 })
+  assert.equal(status, 'partial')
+  assert.match(error ?? '', /^1 failed\. b: /)
 })

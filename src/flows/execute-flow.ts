@@ -46,12 +46,11 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       local,
       handedOut: new Set<string>(),
       standing,
-      begunBefore: new Set(standing.begun.keys()),
       seenLeaves: flow.ended_leaves,
       newTopology: null,
       waits: createAgentWaits(deps.pool),
     }
-    session.standing.pools.recall(events)
+    session.standing.pools.recall(events.filter((event) => event.kind !== 'items.completed'))
     want(session, flow)
     after(Math.max(0, flow.timeout - flow.age), { type: 'stop', as: 'timed_out' })
     if (flow.cancel_requested_at !== null) mailbox.put({ type: 'stop', as: 'cancelled' })
@@ -268,7 +267,7 @@ function skippedEvents({ standing, flow }: Session): FlowEvent[] {
   const known = new Set([...standing.begun.keys()].map((name) => name.slice(name.indexOf(' ') + 1)))
   const ids = new Set(unbegun(standing).map((task) => task.id))
   for (const { id } of createPlaces(flow.root).planned()) if (!known.has(id)) ids.add(id)
-  for (const { task, isTold } of standing.dropped) if (isTold) ids.delete(task.id)
+  for (const id of standing.toldSkipped) ids.delete(id)
   return [...ids].map((id): FlowEvent => ({ kind: 'task.skipped', data: { task_id: id } }))
 }
 

@@ -108,11 +108,13 @@ async function readResults(db: Db, runIds: readonly string[], mostBytes: number)
   if (runIds.length === 0) return () => ({})
   const { rows } = await db.query<{ run_id: string; node_id: string; result: unknown; is_large: boolean }>(
     `with last as (
-       select distinct on (run_id, data->>'node_id') run_id, data->>'node_id' as node_id, data->'result' as result
+       select distinct on (run_id, data->>'node_id') run_id, data->>'node_id' as node_id, data->'result' as result,
+         data ? 'on_record' as is_elsewhere
        from flow_events where run_id = any($1::uuid[]) and kind = 'task.completed' and data->>'node_id' is not null
        order by run_id, data->>'node_id', seq desc
      ), measured as (
-       select *, sum(octet_length(result::text)) over (partition by run_id) > $2 as is_large from last
+       select *, sum(octet_length(result::text)) over (partition by run_id) > $2
+         or bool_or(is_elsewhere) over (partition by run_id) as is_large from last
      )
      select run_id, node_id, is_large, case when not is_large then result end as result from measured`,
     [runIds, 2 * mostBytes],

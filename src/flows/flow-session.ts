@@ -65,8 +65,6 @@ export interface Session {
   /** Of the functions under way, by leaf. */
   signals: Map<string, AbortController>
   standing: FlowStanding
-  /** Leaves that an owner before this one had begun, by id and attempt. */
-  begunBefore: ReadonlySet<string>
   /** Functions that this process has room for and calls itself, by leaf. */
   local: Set<string>
   /** Functions that are left to whoever takes them, by leaf. */
@@ -96,11 +94,19 @@ export async function append(
 const isDone = ({ kind }: { kind: string }): boolean => kind === 'task.completed' || kind === 'items.completed'
 
 export async function readEvents(pool: Pool, flowRunId: string): Promise<RecordedEvent[]> {
-  // What a pipeline has on record it reads by itself, page by page; so do sources that are not at their end.
+  // What a pipeline has on record it reads by itself, page by page; so do sources that are not at their end. Of those
+  // that are, and of pipelines that gave much, the value is read here.
   const { rows } = await pool.query<RecordedEvent>(
-    `select kind, data, at from flow_events e where run_id = $1 and (not (kind = any($2)) or kind = 'source.page' and exists (
-       select from flow_events c where c.run_id = $1 and c.kind = 'task.completed' and c.data ? 'is_paged'
-         and c.data->>'task_id' = e.data->>'task_id')) order by seq`,
+    `with elsewhere as (
+       select data->>'task_id' as task_id, data->>'on_record' as kind, coalesce((
+         select max((i.data->>'stage')::int) from flow_events i
+         where i.run_id = $1 and i.kind = 'items.completed' and i.data->>'task_id' = e.data->>'task_id'), 0) as stage
+       from flow_events e where run_id = $1 and kind = 'task.completed' and data ? 'on_record'
+     )
+     select kind, data, at from flow_events e where run_id = $1 and (not (kind = any($2)) or exists (
+       select from elsewhere w where w.task_id = e.data->>'task_id' and (w.kind = 'pages' and e.kind = 'source.page'
+         or w.kind = 'items' and e.kind = 'items.completed' and (e.data->>'stage')::int = w.stage)))
+     order by seq`,
     [flowRunId, pipelineEventKinds],
   )
   return rows

@@ -3,6 +3,7 @@ import type { FlowEvent, Progress } from '../kernel/flow-run.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import { createFlowPools, type FlowPools } from './flow-pools.ts'
 import { createMachine, type LeafOutcome, type LeafTask } from './machine.ts'
+import type { PipelineEvent } from './pipeline/pipeline-event.ts'
 import { plannedLeaves } from './planned-leaves.ts'
 
 export interface FlowStanding {
@@ -20,14 +21,21 @@ export interface FlowStanding {
   /** When the journal was told that it began, by id and attempt. */
   begun: Map<string, number>
   counts: { completed: number; failed: number; skipped: number }
+  /** The first leaves that failed for good. */
+  failures: { name: string; error: string }[]
   planned: number
   /** What goes through each pipeline, by its leaf. */
   items: Map<string, NonNullable<Progress['items']>>
   /** Nobody waits for them any more: they are to be told of, and stopped where they are under way. */
   dropped: { task: LeafTask; as: 'failed' | 'skipped'; isTold: boolean }[]
+  /** The journal says already that these are skipped. */
+  toldSkipped: Set<string>
 }
 
-export type RecordedEvent = FlowEvent & { at: Date }
+/** So many say enough. */
+const MOST_FAILURES = 3
+
+export type RecordedEvent = (FlowEvent | Extract<PipelineEvent, { kind: 'items.completed' }>) & { at: Date }
 
 export const nameOf = ({ id, attempt }: Pick<LeafTask, 'id' | 'attempt'>): string => `${attempt} ${id}`
 
@@ -42,9 +50,11 @@ export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]):
     running: new Map(),
     begun: new Map(),
     counts: { completed: 0, failed: 0, skipped: 0 },
+    failures: [],
     planned: plannedLeaves(flow.root),
     items: new Map(),
     dropped: [],
+    toldSkipped: new Set(),
   }
   replay(standing, events)
   return standing
@@ -70,18 +80,24 @@ function replay(standing: FlowStanding, events: readonly RecordedEvent[]): void 
         if (!task) noteTold(standing, data.task_id)
         if (task?.attempt !== data.attempt) break
         open.delete(data.task_id)
-        const isPaged = kind === 'task.completed' && data.is_paged
-        const told = isPaged ? { ...data, result: pages.get(task.id) ?? [] } : data
+        const isElsewhere = kind === 'task.completed' && data.on_record
+        const told = isElsewhere ? { ...data, result: pages.get(task.id) ?? [] } : data
         add(settle(standing, task, outcomeOf(kind, told)))
         break
       }
-      case 'source.page': {
-        const items = pages.get(data.task_id) ?? []
-        for (const item of data.items) items.push(item)
-        pages.set(data.task_id, items)
+      case 'source.page':
+        addTo(pages, data.task_id, data.items)
         break
-      }
+      case 'items.completed':
+        // Only those of last stages are read.
+        addTo(
+          pages,
+          data.task_id,
+          data.results.map(([, value]) => value),
+        )
+        break
       case 'task.skipped':
+        standing.toldSkipped.add(data.task_id)
         noteTold(standing, data.task_id)
         break
       case 'task.slow':
@@ -96,6 +112,12 @@ function replay(standing: FlowStanding, events: readonly RecordedEvent[]): void 
     }
   }
   standing.fresh = [...open.values()]
+}
+
+function addTo(lists: Map<string, unknown[]>, key: string, items: readonly unknown[]): void {
+  const list = lists.get(key) ?? []
+  for (const item of items) list.push(item)
+  lists.set(key, list)
 }
 
 function noteTold({ dropped }: FlowStanding, taskId: string): void {
@@ -119,9 +141,16 @@ export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutc
   // One that is tried again has not failed yet.
   const isRetried = next.some((each) => each.id === task.id)
   if (outcome.status === 'completed') standing.counts.completed += weightOf(task)
-  else if (!isRetried) standing.counts.failed += weightOf(task)
+  else if (!isRetried) noteFailed(standing, task, outcome.error)
   noteDropped(standing, 'skipped')
   return next
+}
+
+/** Of a pipeline one stage fails, and the others are not gone through. */
+function noteFailed({ counts, failures }: FlowStanding, task: LeafTask, error: string): void {
+  counts.failed++
+  counts.skipped += weightOf(task) - 1
+  if (failures.length < MOST_FAILURES) failures.push({ name: task.nodeId ?? task.id, error })
 }
 
 /** The same for one that is under way still, although it was expected to be done. */
@@ -148,8 +177,10 @@ function noteDropped(standing: FlowStanding, as: 'failed' | 'skipped'): void {
   for (const [id, task] of dropped) {
     standing.delayed.delete(id)
     standing.running.delete(id)
-    standing.counts[as] += weightOf(task)
-    standing.dropped.push({ task, as, isTold: false })
+    // What never began has not failed.
+    const kind = standing.begun.has(nameOf(task)) ? as : 'skipped'
+    standing.counts[kind] += weightOf(task)
+    standing.dropped.push({ task, as: kind, isTold: false })
   }
 }
 

@@ -59,7 +59,7 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
   }
 
   function work(handout: Handout): void {
-    const { run_id: flowRunId, project_id: projectId, task_id: id, attempt, call, crashes: cutOff } = handout
+    const { run_id: flowRunId, project_id: projectId, task_id: id, attempt, call } = handout
     const run = functions.get(handout.function)
     if (!run) return
     slots.take()
@@ -67,7 +67,6 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
     const worker = ownerId()
     const done = callFunction({
       task: { id, attempt, ...call },
-      cutOff,
       run,
       signal: stop.signal,
       flowRunId,

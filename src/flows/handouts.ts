@@ -12,7 +12,6 @@ export interface Handout {
   function: string
   call: { leaf: FunctionLeaf; argument: unknown; isEach: boolean }
   fence: number
-  crashes: number
 }
 
 /** What processes are told, on the channel of flows, where no flow run is meant. */
@@ -87,8 +86,7 @@ export async function claimHandouts(
      )
      update flow_handouts h set owner = $1, fence = h.fence + 1
      from picked p where (h.run_id, h.task_id, h.attempt) = (p.run_id, p.task_id, p.attempt)
-     returning h.run_id, h.task_id, h.attempt, h.project_id, h.function, h.call, h.fence,
-       h.crashes`,
+     returning h.run_id, h.task_id, h.attempt, h.project_id, h.function, h.call, h.fence`,
     [owner, functions, limit],
   )
   return rows

@@ -343,3 +343,21 @@ test('ids are unique and the same in every replay: named work that is done for m
   const names = ids(play(nested ?? assert.fail(), basics)).filter((id) => id.startsWith('x'))
   assert.deepEqual(names, ['x', 'x#1#2', 'x#1#3', 'x#2#1', 'x#2#2', 'x#2#3', 'x#3#1', 'x#3#2', 'x#3#3'])
 })
+
+test('a problem that is split into more than 100,000 pieces fails at once, with all that is under way', () => {
+  const root: FlowNode = {
+    ...{ type: 'fork_join', problem: 1, should_split: 'large', split: 'split', solve: 'solve', join: 'join' },
+    ...{ workers: 2, stealing: true },
+  }
+  const machine = createMachine(root, null)
+  const open = machine.begin()
+  let asked = 0
+  for (let task = open.shift(); task && !machine.outcome(); task = open.shift()) {
+    asked++
+    const name = 'function' in task.leaf ? task.leaf.function : ''
+    const value = name === 'split' ? Array.from({ length: 60_000 }, () => 1) : true
+    open.push(...machine.settle(task.id, { status: 'completed', value }))
+  }
+  assert.match(machine.outcome()?.error ?? '', /more than 100000 pieces/)
+  assert.ok(asked < 60_010, `${asked} leaves were begun`)
+})

@@ -1,7 +1,15 @@
 // A flow run as a pure machine: told what became of its leaves, it answers which leaves are to be started, and in the end
 // how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
 // leaves gets the same machine: that is how a flow goes on after a crash.
-import type { Adaptive, FlowNode, ForkJoin, Leaf, MapReduce, Pipeline } from '../kernel/flow.ts'
+import {
+  type Adaptive,
+  type FlowNode,
+  type ForkJoin,
+  type Leaf,
+  type MapReduce,
+  MOST_PIECES,
+  type Pipeline,
+} from '../kernel/flow.ts'
 import { type Child, type Decision, failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
 import { adaptive } from './patterns/adaptive.ts'
 import { forkJoin, piece } from './patterns/fork-join.ts'
@@ -56,8 +64,8 @@ export interface Machine {
 }
 
 export type LeafOutcome =
-  /** Paged: the value is on record already, in pages. */
-  | { status: 'completed'; value: unknown; tookMs?: number; isPaged?: true }
+  /** The value is on record already: in the pages of a source, or in the items that the last stage gave. */
+  | { status: 'completed'; value: unknown; tookMs?: number; onRecord?: 'pages' | 'items' }
   | { status: 'failed'; error: string; tookMs?: number }
 
 interface Frame {
@@ -101,6 +109,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   let dropped: LeafTask[] = []
   const watched = new Map<string, number>()
   const results: Record<string, unknown> = {}
+  let pieces = 0
   let outcome: Outcome | null = null
 
   return {
@@ -182,6 +191,8 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     if (move === 'wait') return []
     if ('end' in move) return end(frame, move.end)
     for (const key of move.drop ?? []) giveUp(frame, key)
+    pieces += move.start.filter((child) => child.node.type === 'piece').length
+    if (pieces > MOST_PIECES && frame.node.type === 'piece') return endFork(frame)
     const started = move.start.map((child) => frameOf(child, frame, livesOf(frame, child.key)))
     for (const child of started) {
       frame.children.set(child.key, null)
@@ -191,6 +202,14 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     const tasks = started.flatMap((child) => start(child, afterMs))
     for (const { key, ms } of move.watch ?? []) watch(frame, key, ms)
     return tasks
+  }
+
+  /** The whole of it, with all that is under way: pieces beside this one would go on and on. */
+  function endFork(within: Frame): LeafTask[] {
+    let fork = within
+    while (fork.node.type === 'piece' && fork.parent) fork = fork.parent
+    drop(fork)
+    return end(fork, failed(`The problem was split into more than ${MOST_PIECES} pieces.`))
   }
 
   function leafUnder(parent: Frame, key: string): Frame | undefined {

@@ -23,7 +23,7 @@ export interface ItemsRead {
   write: (page: { from: number; items: unknown[]; isLast: boolean }) => Promise<void>
 }
 
-/** What has one page is given whole; of more, the pages are on record and `pages` says so. Rejects where none can be written. */
+/** What has one page is given whole; of more, the pages are on record and the outcome says so. Rejects where none can be written. */
 export async function readItems({ open, known, signal, write }: ItemsRead): Promise<LeafOutcome> {
   const items = [...known]
   let page: unknown[] = []
@@ -46,7 +46,7 @@ export async function readItems({ open, known, signal, write }: ItemsRead): Prom
   }
   if (items.length === page.length) return { status: 'completed', value: items }
   await flush(true)
-  return { status: 'completed', value: items, isPaged: true }
+  return { status: 'completed', value: items, onRecord: 'pages' }
 }
 
 type Read = { item: unknown } | { whole: unknown } | { error: string }

@@ -27,8 +27,8 @@ export function take(
   events.push(...untold(standing))
 }
 
-const resultOf = ({ value, isPaged }: Extract<LeafOutcome, { status: 'completed' }>) =>
-  isPaged ? { result: null, is_paged: true as const } : { result: value }
+const resultOf = ({ value, onRecord }: Extract<LeafOutcome, { status: 'completed' }>) =>
+  onRecord ? { result: null, on_record: onRecord } : { result: value }
 
 const recordOf = (task: LeafTask, startedAtMs: number) => ({
   task_id: task.id,
@@ -53,7 +53,10 @@ export function untold(standing: FlowStanding): FlowEvent[] {
       entry.isTold = true
       const { task, as } = entry
       const begunAtMs = standing.begun.get(nameOf(task))
-      if (as === 'skipped' || begunAtMs === undefined) return { kind: 'task.skipped', data: { task_id: task.id } }
+      if (as === 'skipped' || begunAtMs === undefined) {
+        standing.toldSkipped.add(task.id)
+        return { kind: 'task.skipped', data: { task_id: task.id } }
+      }
       return { kind: 'task.failed', data: { ...recordOf(task, begunAtMs), error: 'The time of its part was up.' } }
     })
 }

@@ -6,6 +6,7 @@ import {
   agentLeaf,
   DEEPEST_NESTING,
   type FlowNode,
+  type ForkJoin,
   functionLeaf,
   type Leaf,
   MOST_LEAVES,
@@ -13,6 +14,7 @@ import {
   patternSchemas,
   type Work,
 } from '../kernel/flow.ts'
+import { problemSource } from './patterns/fork-join.ts'
 import { isTemplate } from './render.ts'
 
 export interface FlowProblem {
@@ -109,10 +111,11 @@ function readPattern(node: Pattern, path: string, depth: number, check: Check): 
       return node
     case 'fork_join':
       if (node.problem === undefined) check.say(`${path}.problem`, 'is required')
+      checkProblem(node.problem, path, check)
       for (const part of ['should_split', 'split', 'solve', 'join'] as const) {
         checkWork(node[part], `${path}.${part}`, check)
       }
-      return node
+      return withSource(node, check)
     case 'hierarchical':
       requireAgent(node.queen, `${path}.queen`, check)
       for (const [index, worker] of node.workers.entries()) requireAgent(worker, `${path}.workers[${index}]`, check)
@@ -179,6 +182,17 @@ function requireFunction(name: string, path: string, { known, say }: Check): voi
   if (!known.isFunction(name)) say(path, `there is no function called ${name}`)
 }
 
+/** A function's name stands for what it gives, as with items; any other text is a problem in words. */
+function withSource(node: ForkJoin, { known }: Check): ForkJoin {
+  const { problem } = node
+  return typeof problem === 'string' && known.isFunction(problem) ? { ...node, problem: { function: problem } } : node
+}
+
+function checkProblem(problem: unknown, path: string, check: Check): void {
+  const source = problemSource(problem)
+  if (source) requireFunction(source.function, `${path}.problem.function`, check)
+}
+
 function parse<Schema extends z.ZodType>(
   schema: Schema,
   value: object,
@@ -187,9 +201,15 @@ function parse<Schema extends z.ZodType>(
 ): z.infer<Schema> | null {
   const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
-  for (const issue of parsed.error.issues) check.say(pathTo(path, issue.path), issue.message)
+  for (const issue of parsed.error.issues) check.say(pathTo(path, issue.path), wordsOf(issue))
   return null
 }
+
+/** Where one of several shapes is wanted, it is always work: "Invalid input" helps nobody. */
+const wordsOf = (issue: z.core.$ZodIssue): string =>
+  issue.code === 'invalid_union'
+    ? 'must be a leaf, {"type": "task", …}, or the name of a function where one may stand; patterns nest in steps, branches and body'
+    : issue.message
 
 const pathTo = (path: string, inner: readonly PropertyKey[]): string =>
   inner.reduce<string>((all, part) => (typeof part === 'number' ? `${all}[${part}]` : `${all}.${String(part)}`), path)

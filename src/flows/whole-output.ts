@@ -13,15 +13,22 @@ export async function* writeOutput(db: Db, runId: string): AsyncGenerator<string
 
 /** What each leaf with an id gave last. */
 export async function* writeResults(db: Db, runId: string): AsyncGenerator<string> {
-  const { rows } = await db.query<{ node_id: string; seq: number; bytes: number }>(
-    `select distinct on (data->>'node_id') data->>'node_id' as node_id, seq, octet_length((data->'result')::text) as bytes
+  const { rows } = await db.query<ResultRow>(
+    `select distinct on (data->>'node_id') data->>'node_id' as node_id, seq, data->>'task_id' as task_id,
+       data->>'on_record' as on_record, octet_length((data->'result')::text) as bytes
      from flow_events where run_id = $1 and kind = 'task.completed' and data->>'node_id' is not null
      order by data->>'node_id', seq desc`,
     [runId],
   )
   yield '{'
   let separator = ''
-  for (const together of inParts(rows)) {
+  for (const { node_id, task_id, on_record } of rows) {
+    if (on_record !== 'items') continue
+    yield `${separator}${JSON.stringify(node_id)}:`
+    yield* writeItems(db, runId, task_id)
+    separator = ','
+  }
+  for (const together of inParts(rows.filter((row) => row.on_record !== 'items'))) {
     const { rows: values } = await db.query<{ node_id: string; text: string | null }>(
       `select data->>'node_id' as node_id, (data->'result')::text as text from flow_events
        where run_id = $1 and seq = any($2::bigint[]) order by seq`,
@@ -33,6 +40,40 @@ export async function* writeResults(db: Db, runId: string): AsyncGenerator<strin
     }
   }
   yield '}'
+}
+
+interface ResultRow {
+  node_id: string
+  task_id: string
+  seq: number
+  bytes: number
+  on_record: 'pages' | 'items' | null
+}
+
+/** What the last stage of a pipeline gave, page by page. */
+async function* writeItems(db: Db, runId: string, taskId: string): AsyncGenerator<string> {
+  const { rows } = await db.query<{ seq: number }>(
+    `with given as (
+       select seq, (data->>'stage')::int as stage from flow_events
+       where run_id = $1 and kind = 'items.completed' and data->>'task_id' = $2
+     ) select seq from given where stage = (select max(stage) from given) order by seq`,
+    [runId, taskId],
+  )
+  yield '['
+  let separator = ''
+  for (const { seq } of rows) {
+    const { rows: items } = await db.query<{ text: string }>(
+      `select (item->1)::text as text from flow_events,
+         jsonb_array_elements(data->'results') with ordinality as given (item, place)
+       where run_id = $1 and seq = $2 order by place`,
+      [runId, seq],
+    )
+    for (const { text } of items) {
+      yield `${separator}${text}`
+      separator = ','
+    }
+  }
+  yield ']'
 }
 
 function inParts<Row extends { bytes: number }>(rows: readonly Row[]): Row[][] {

@@ -53,8 +53,24 @@ export type Decided<Name extends DecisionName> =
   | { ok: true; decision: z.infer<(typeof decisions)[Name]> }
   | { ok: false; problem: string }
 
+/** The same answers are read again and again while a flow goes on; the last ones are kept as they were read. */
+const MOST_KEPT = 100
+const kept = new Map<string, unknown>()
+
 /** What a model answered, as text or as the value it stands for. Words around the JSON are passed over. */
 export function readDecision<Name extends DecisionName>(name: Name, answer: unknown): Decided<Name> {
+  if (typeof answer !== 'string') return decisionIn(name, answer)
+  const key = `${name} ${answer}`
+  const known = kept.get(key) as Decided<Name> | undefined // kept under its name below
+  if (known) return known
+  const read = decisionIn(name, answer)
+  const [oldest] = kept.keys()
+  if (kept.size >= MOST_KEPT && oldest !== undefined) kept.delete(oldest)
+  kept.set(key, read)
+  return read
+}
+
+function decisionIn<Name extends DecisionName>(name: Name, answer: unknown): Decided<Name> {
   const value = typeof answer === 'string' ? jsonIn(answer) : answer
   if (value === undefined) return { ok: false, problem: 'The answer is no JSON.' }
   const parsed = decisions[name].safeParse(value)

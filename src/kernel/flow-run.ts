@@ -85,8 +85,8 @@ export type FlowEvent =
         node_id: string | null
         attempt: number
         result: unknown
-        /** The result is what the pages of this source hold. */
-        is_paged?: true
+        /** The result is what the pages of this source hold, or the items that the last stage gave. */
+        on_record?: 'pages' | 'items'
         duration: number
       }
     }

@@ -33,8 +33,10 @@ export function carryOut(
   const balancer = createBalancer(standing)
   const work: Work = { done: [], failures: [] }
   const states = new Map<string, State>()
+  const titles = new Map(subtasks.map(({ id, title }) => [id, title]))
   /** The runs that gave what a subtask gave. */
   const sources = new Map<string, string[]>()
+  let usual: { isKnown: boolean; ms: number } | null = null
 
   for (const subtask of inOrder(subtasks)) {
     const state = stateOf(subtask)
@@ -51,7 +53,7 @@ export function carryOut(
     const needs = subtask.depends_on.map((id) => ({ id, state: states.get(id) ?? 'open' }))
     if (needs.some(({ state }) => state === 'open')) return 'open'
     if (needs.some(({ state }) => state !== 'open' && 'error' in state)) return { error: 'What it depends on failed.' }
-    const titleOf = (id: string): string => subtasks.find((each) => each.id === id)?.title ?? id
+    const titleOf = (id: string): string => titles.get(id) ?? id
     const brief = `${subtask.title}\n\n${subtask.description}`
     const context = needs.map(({ id, state }) => `\n\n${titleOf(id)}:\n${asText(valueIn(state))}`).join('')
     const after = subtask.depends_on.flatMap((id) => sources.get(id) ?? [])
@@ -142,14 +144,10 @@ export function carryOut(
     })
   }
 
-  /** By those of this round that are done; where too few are, by what the plan expects. */
+  /** By those that are done; where too few are, by what the plan expects. */
   function slowAfter(subtask: Subtask): number | null {
-    const took = [...children].flatMap(([key, outcome]) =>
-      /^(do|part) /.test(key) && outcome?.status === 'completed' && outcome.tookMs !== undefined
-        ? [outcome.tookMs]
-        : [],
-    )
-    if (took.length >= FEWEST_PEERS) return Math.max(1, SLOW * medianOf(took))
+    usual ??= usualMs(standing)
+    if (usual.isKnown) return Math.max(1, SLOW * usual.ms)
     return subtask.expected === undefined ? null : SLOW * subtask.expected
   }
 
@@ -196,8 +194,13 @@ const valueIn = (state: State | undefined): unknown =>
 
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
+/** Asked whenever something has become of a plan, and always the same for it. */
+const orders = new WeakMap<readonly Subtask[], readonly Subtask[]>()
+
 /** Those that others depend on come first; a plan has no cycles. */
-function inOrder(subtasks: readonly Subtask[]): Subtask[] {
+function inOrder(subtasks: readonly Subtask[]): readonly Subtask[] {
+  const known = orders.get(subtasks)
+  if (known) return known
   const ordered: Subtask[] = []
   const placed = new Set<string>()
   while (ordered.length < subtasks.length) {
@@ -207,7 +210,18 @@ function inOrder(subtasks: readonly Subtask[]): Subtask[] {
       ordered.push(subtask)
     }
   }
+  orders.set(subtasks, ordered)
   return ordered
+}
+
+/** How long a run takes: the median of those that are done, where there are enough. */
+function usualMs({ children }: Standing<Hierarchical>): { isKnown: boolean; ms: number } {
+  const took: number[] = []
+  for (const [key, outcome] of children) {
+    if (outcome?.status !== 'completed' || outcome.tookMs === undefined) continue
+    if (key.startsWith('do ') || key.startsWith('part ')) took.push(outcome.tookMs)
+  }
+  return { isKnown: took.length >= FEWEST_PEERS, ms: medianOf(took) }
 }
 
 function medianOf(values: readonly number[]): number {

@@ -45,13 +45,19 @@ export const piece: Pattern<Piece> = (standing) => {
   if (failure) return { end: failed(failure.error ?? 'A piece failed.') }
   const isLarge = children.get('should_split')
   if (!isLarge) return ask(standing, 'should_split', node.problem)
-  if (!isTrue(isLarge.value) || node.depth >= DEEPEST_FORK) {
+  if (isTrue(isLarge.value) && node.depth >= DEEPEST_FORK) {
+    return { end: failed(`The problem was split ${DEEPEST_FORK} times over and is still too large.`) }
+  }
+  if (!isTrue(isLarge.value)) {
     const solved = children.get('solve')
     return solved ? { end: endOf(solved.value, [solved]) } : ask(standing, 'solve', node.problem)
   }
   const parts = children.get('split')
   if (!parts) return ask(standing, 'split', node.problem)
-  return join(standing, Array.isArray(parts.value) ? parts.value : [parts.value])
+  if (!Array.isArray(parts.value) || parts.value.length === 0) {
+    return { end: failed('split gave no list of parts.') }
+  }
+  return join(standing, parts.value)
 }
 
 function join(standing: Standing<Piece>, problems: readonly unknown[]): Move {

@@ -233,3 +233,9 @@ for (const decision of [
     assert.equal(machine.outcome()?.status, 'completed')
   })
 }
+
+test('a plan of a thousand subtasks is carried out', () => {
+  const many = Array.from({ length: 1_000 }, (_, place) => subtask(`s${place}`, place < 500 ? [] : [`s${place - 500}`]))
+  const { outcome, made } = play({ queen: [plan(...many), accept] })
+  assert.deepEqual([outcome.status, made.length], ['completed', 1_000])
+})

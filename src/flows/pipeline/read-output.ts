@@ -1,6 +1,6 @@
 import type { ReadRecord } from './parts.ts'
 
-/** Above this the output is told elsewhere than in what the pipeline gave. */
+/** Above this the journal does not tell the output a second time. */
 export const MOST_OUTPUT_BYTES = 1_048_576
 
 /** What the last stage gave, in the order of the source, straight from the record. */
@@ -11,14 +11,16 @@ export async function* readOutputs(read: ReadRecord, lastStage: number): AsyncGe
   }
 }
 
-/** The list of them, or `{truncated: true}` where its JSON is over a mebibyte. */
-export async function readOutput(read: ReadRecord, lastStage: number): Promise<unknown[] | { truncated: true }> {
+/** The list of them, and whether its JSON is over a mebibyte. */
+export async function readOutput(
+  read: ReadRecord,
+  lastStage: number,
+): Promise<{ values: unknown[]; isLarge: boolean }> {
   const values: unknown[] = []
   let bytes = 1
   for await (const value of readOutputs(read, lastStage)) {
     bytes += Buffer.byteLength(JSON.stringify(value)) + 1
-    if (bytes > MOST_OUTPUT_BYTES) return { truncated: true }
     values.push(value)
   }
-  return values
+  return { values, isLarge: bytes > MOST_OUTPUT_BYTES }
 }

@@ -15,8 +15,7 @@ import { failureOf, workStage } from './work-stage.ts'
 const ABORTED: LeafOutcome = { status: 'failed', error: 'aborted' }
 
 /**
- * Completed with what the last stage gave in source order, without what was skipped, or `{truncated: true}` where that
- * is over a mebibyte. Rejects only where the record cannot be read or written; the pipeline can be taken up again then.
+ * Completed with what the last stage gave in source order, without what was skipped. Rejects only where the record cannot be read or written; the pipeline can be taken up again then.
  */
 export async function runPipeline(parts: PipelineParts): Promise<LeafOutcome> {
   const { node, signal, append, read, taskId } = parts
@@ -28,7 +27,8 @@ export async function runPipeline(parts: PipelineParts): Promise<LeafOutcome> {
 
   const failure = await work(parts, standing)
   if (failure) return failure
-  return { status: 'completed', value: await readOutput(read, node.stages.length - 1) }
+  const { values, isLarge } = await readOutput(read, node.stages.length - 1)
+  return { status: 'completed', value: values, ...(isLarge ? { onRecord: 'items' as const } : {}) }
 }
 
 /** Answers why it ended before all items were through, or null. */
