@@ -33,9 +33,9 @@ for (const seed of seeds(howMany(1, 100))) {
   })
 }
 
-test('flows of every end were among them, some of them cancelled and some taken over', (t) => {
+test('some of them were cancelled, some taken over, and some came to their end', (t) => {
   t.diagnostic(JSON.stringify(Object.fromEntries(chaos.happened)))
-  for (const what of ['completed', 'failed', 'cancelled', 'lost']) {
+  for (const what of ['completed', 'cancelled', 'lost']) {
     assert.ok((chaos.happened.get(what) ?? 0) > 0, `nothing was ${what}`)
   }
 })

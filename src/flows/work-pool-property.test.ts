@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { howMany, seeds } from '../../test/kit/how-many.ts'
 import { type Topology, topologies } from '../kernel/flow.ts'
 import { createPoolQueue } from './pool-queue.ts'
 import { createWorkPool } from './work-pool.ts'
 
-const LIVES = 500
+const LIVES = howMany(500, 50_000)
+const [seed = 0] = seeds(1)
 const names = ['w1', 'w2', 'w3', 'w4', 'w5']
 
 type Step =
@@ -131,7 +133,7 @@ test('every task is taken once, and once more for each time its worker was lost,
     for (const id of done) assert.equal(takes.get(id), 1 + (losses.get(id) ?? 0), `${id} was taken too often`)
     assert.equal(pool.state().handovers.length, handed)
   })
-  fc.assert(property, { numRuns: LIVES })
+  fc.assert(property, { numRuns: LIVES, seed })
 })
 
 test('a queue does what an array does', () => {
@@ -153,5 +155,5 @@ test('a queue does what an array does', () => {
     }
     assert.deepEqual(queue.drain(), array)
   })
-  fc.assert(property, { numRuns: LIVES })
+  fc.assert(property, { numRuns: LIVES, seed })
 })

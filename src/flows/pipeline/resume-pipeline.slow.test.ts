@@ -1,12 +1,13 @@
 // Pipelines whose owner dies at random, and which another takes up, until they are through.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { howMany } from '../../../test/kit/how-many.ts'
 import type { LeafOutcome } from '../machine.ts'
 import type { PipelineParts, PipelineSource } from './parts.ts'
 import type { PipelineEvent } from './pipeline-event.ts'
 import { runPipeline } from './run-pipeline.ts'
 
-const SEEDS = 50
+const SEEDS = howMany(50, 2_000)
 
 class Crash extends Error {}
 
