@@ -22,6 +22,8 @@ const kit = await createTestApp({
     },
     large: (megabytes: number) => 'x'.repeat(megabytes * 1_048_576),
     echo: (value: unknown) => value,
+    letters: ({ items }: { items: string[] }) => items.map((item) => [item, 1]),
+    count: ({ values }: { values: number[] }) => values.length,
   },
 })
 const project = await kit.createProject()
@@ -247,4 +249,14 @@ test('what is just below 1 MiB is shown, however the database would write it', a
   const small = await play(f('echo', { args: 1 }))
   assert.equal((await kit.call(`GET ${runs}/${small.id}/output`)).text, '1')
   assert.deepEqual((await kit.call(`GET ${runs}/${small.id}/output?part=results`)).body, {})
+})
+
+test('what the parts of a map and of a reduce gave is a list in their order', async () => {
+  const map = { type: 'task', id: 'm', function: 'letters' }
+  const reduce = { type: 'task', id: 'r', function: 'count' }
+  const run = await play({ type: 'map_reduce', items: ['a', 'b', 'a'], workers: 3, reducers: 1, map, reduce })
+  assert.deepEqual([run.status, run.output], ['completed', [2, 1]])
+  assert.deepEqual(run.results, { m: [[['a', 1]], [['b', 1]], [['a', 1]]], r: [[2, 1]] })
+  const whole = await kit.call(`GET ${runs}/${run.id}/output?part=results`)
+  assert.deepEqual(whole.body, run.results)
 })

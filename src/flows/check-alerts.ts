@@ -128,10 +128,18 @@ async function readAgent(db: Db, flowRunId: string, taskId: string): Promise<str
   return `Its run ${run.id} is ${run.status}${run.pause_reason === null ? '' : ` (${run.pause_reason})`}.`
 }
 
+async function isPipeline(db: Db, flowRunId: string, taskId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from flow_events where run_id = $1 and kind = 'pipeline.started' and data->>'task_id' = $2 limit 1`,
+    [flowRunId, taskId],
+  )
+  return rowCount === 1
+}
+
 /** Of a pipeline, the stage that the others wait for. */
 async function readStage(db: Db, { root, run }: FlowRecord, taskId: string): Promise<string> {
   const stages = stagesOf(root, taskId)
-  if (!stages) return ''
+  if (!stages || !(await isPipeline(db, run.id, taskId))) return ''
   const { rows } = await db.query<{ stage: number; done: number }>(
     `select (data->>'stage')::int as stage,
        sum(jsonb_array_length(coalesce(data->'results', data->'errors')))::float8 as done

@@ -99,6 +99,14 @@ export async function listFlowRuns(
   return { ...page, items: page.items.map(toItem) }
 }
 
+/** What leaves with an id gave, in the runs $1. Parts of a map or a reduce belong together, in the order of places. */
+export const TOLD_RESULTS = `
+  select run_id, seq, data->>'node_id' as node_id, data->>'task_id' as task_id, data->'result' as result,
+    data->>'on_record' as on_record, data ? 'on_record' as is_elsewhere,
+    substring(data->>'task_id' from '^(.*/(?:map|reduce)) [0-9]+$') as part_of,
+    substring(data->>'task_id' from '/(?:map|reduce) ([0-9]{1,9})$')::int as place
+  from flow_events where run_id = any($1::uuid[]) and kind = 'task.completed' and data->>'node_id' is not null`
+
 type Results = Record<string, unknown>
 
 /** What each leaf with an id gave last. Null where that is too large. */
@@ -107,14 +115,16 @@ type ResultsOf = (run: { id: string }) => Results | null
 async function readResults(db: Db, runIds: readonly string[], mostBytes: number): Promise<ResultsOf> {
   if (runIds.length === 0) return () => ({})
   const { rows } = await db.query<{ run_id: string; node_id: string; result: unknown; is_large: boolean }>(
-    `with last as (
-       select distinct on (run_id, data->>'node_id') run_id, data->>'node_id' as node_id, data->'result' as result,
-         data ? 'on_record' as is_elsewhere
-       from flow_events where run_id = any($1::uuid[]) and kind = 'task.completed' and data->>'node_id' is not null
-       order by run_id, data->>'node_id', seq desc
+    `with told as (${TOLD_RESULTS}), last as (
+       select distinct on (run_id, node_id) * from told order by run_id, node_id, seq desc
+     ), whole as (
+       select run_id, node_id, is_elsewhere, case when part_of is null then result else (
+         select jsonb_agg(t.result order by t.place) from told t
+         where (t.run_id, t.node_id, t.part_of) = (last.run_id, last.node_id, last.part_of)) end as result
+       from last
      ), measured as (
        select *, sum(octet_length(result::text)) over (partition by run_id) > $2
-         or bool_or(is_elsewhere) over (partition by run_id) as is_large from last
+         or bool_or(is_elsewhere) over (partition by run_id) as is_large from whole
      )
      select run_id, node_id, is_large, case when not is_large then result end as result from measured`,
     [runIds, 2 * mostBytes],

@@ -109,6 +109,8 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   let dropped: LeafTask[] = []
   const watched = new Map<string, number>()
   const results: Record<string, unknown> = {}
+  /** What the parts of a map or a reduce gave, by the id of the leaf. */
+  const parts = new Map<string, { of: Frame | null; list: unknown[] }>()
   let pieces = 0
   let outcome: Outcome | null = null
 
@@ -236,8 +238,8 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       return start(again(frame), retry.backoff)
     }
     const { id } = frame.node as FlowNode // a piece has none
-    if (id !== undefined && ended.status !== 'failed') results[id] = ended.value
     const { parent } = frame
+    if (id !== undefined && ended.status !== 'failed') keep(id, frame, ended.value)
     if (!parent) {
       outcome = ended
       return []
@@ -245,6 +247,21 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     parent.children.set(frame.key, ended)
     parent.open--
     return advance(parent)
+  }
+
+  /** Parts of one thing are kept as a list, in their order; anything else as it came last. */
+  function keep(id: string, { parent, key }: Frame, value: unknown): void {
+    const place =
+      parent?.node.type === 'map_reduce' ? Number(/^(?:map|reduce) (\d+)$/.exec(key)?.[1] ?? Number.NaN) : Number.NaN
+    if (Number.isNaN(place)) {
+      results[id] = value
+      return
+    }
+    const known = parts.get(id)
+    const list = known && known.of === parent ? known.list : []
+    list[place] = value
+    parts.set(id, { of: parent, list })
+    results[id] = list
   }
 
   function scopeOf({ previous, item }: Frame): Scope {

@@ -1,7 +1,5 @@
 import type { Db } from '../db/pool.ts'
-
-/** Read together at most, so that a run that gave gigabytes is never held at once. */
-const MOST_BYTES_AT_ONCE = 4_194_304
+import { TOLD_RESULTS } from './flow-runs.ts'
 
 /** What a flow run gave, however large, as JSON in pieces. */
 export async function* writeOutput(db: Db, runId: string): AsyncGenerator<string> {
@@ -11,43 +9,47 @@ export async function* writeOutput(db: Db, runId: string): AsyncGenerator<string
   yield rows[0]?.text ?? 'null'
 }
 
-/** What each leaf with an id gave last. */
+/** What each leaf with an id gave last; what parts of a map or a reduce gave is a list. */
 export async function* writeResults(db: Db, runId: string): AsyncGenerator<string> {
   const { rows } = await db.query<ResultRow>(
-    `select distinct on (data->>'node_id') data->>'node_id' as node_id, seq, data->>'task_id' as task_id,
-       data->>'on_record' as on_record, octet_length((data->'result')::text) as bytes
-     from flow_events where run_id = $1 and kind = 'task.completed' and data->>'node_id' is not null
-     order by data->>'node_id', seq desc`,
-    [runId],
+    `with told as (${TOLD_RESULTS}), last as (
+       select distinct on (node_id) * from told order by node_id, seq desc
+     )
+     select l.node_id, l.task_id, l.on_record, l.part_of is not null as is_list, array(
+       select t.seq::int from told t where t.node_id = l.node_id
+         and (t.seq = l.seq or t.part_of = l.part_of) order by t.place) as seqs
+     from last l`,
+    [[runId]],
   )
   yield '{'
   let separator = ''
-  for (const { node_id, task_id, on_record } of rows) {
-    if (on_record !== 'items') continue
-    yield `${separator}${JSON.stringify(node_id)}:`
-    yield* writeItems(db, runId, task_id)
+  for (const { node_id, task_id, on_record, is_list, seqs } of rows) {
+    yield `${separator}${JSON.stringify(node_id)}:${is_list ? '[' : ''}`
+    if (on_record === 'items') yield* writeItems(db, runId, task_id)
+    else yield* writeEach(db, runId, seqs)
+    yield is_list ? ']' : ''
     separator = ','
   }
-  for (const together of inParts(rows.filter((row) => row.on_record !== 'items'))) {
-    const { rows: values } = await db.query<{ node_id: string; text: string | null }>(
-      `select data->>'node_id' as node_id, (data->'result')::text as text from flow_events
-       where run_id = $1 and seq = any($2::bigint[]) order by seq`,
-      [runId, together.map((row) => row.seq)],
-    )
-    for (const { node_id, text } of values) {
-      yield `${separator}${JSON.stringify(node_id)}:${text ?? 'null'}`
-      separator = ','
-    }
-  }
   yield '}'
+}
+
+/** One at a time, so that a run that gave gigabytes is never held at once. */
+async function* writeEach(db: Db, runId: string, seqs: readonly number[]): AsyncGenerator<string> {
+  for (const [place, seq] of seqs.entries()) {
+    const { rows } = await db.query<{ text: string | null }>(
+      `select (data->'result')::text as text from flow_events where run_id = $1 and seq = $2`,
+      [runId, seq],
+    )
+    yield `${place === 0 ? '' : ','}${rows[0]?.text ?? 'null'}`
+  }
 }
 
 interface ResultRow {
   node_id: string
   task_id: string
-  seq: number
-  bytes: number
   on_record: 'pages' | 'items' | null
+  is_list: boolean
+  seqs: number[]
 }
 
 /** What the last stage of a pipeline gave, page by page. */
@@ -74,18 +76,4 @@ async function* writeItems(db: Db, runId: string, taskId: string): AsyncGenerato
     }
   }
   yield ']'
-}
-
-function inParts<Row extends { bytes: number }>(rows: readonly Row[]): Row[][] {
-  const parts: Row[][] = []
-  let left = 0
-  for (const row of rows) {
-    if (row.bytes > left || parts.length === 0) {
-      parts.push([])
-      left = MOST_BYTES_AT_ONCE
-    }
-    parts.at(-1)?.push(row)
-    left -= row.bytes
-  }
-  return parts
 }
