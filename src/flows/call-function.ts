@@ -1,5 +1,6 @@
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
+import { MAX_DEPTH } from '../kernel/strict-json.ts'
 import { executeTool } from '../tools/execute-tool.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 
@@ -50,7 +51,11 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
   const tool = {
     ...({ kind: 'call', effect: 'keyed', isPoller: false, timeoutMs: null } as const),
     ...{ name, description: '', inputSchema: {}, parse: (args: unknown) => ({ ok: true as const, args }) },
-    execute: async (args: unknown, context: Parameters<AppFunction>[1]) => run(args as never, context), // its author's word
+    execute: async (args: unknown, context: Parameters<AppFunction>[1]) => {
+      const value = await run(args as never, context) // its author's word
+      requireStorable(value)
+      return value
+    },
   }
   const context = { signal, key, attempt, run_id: flowRunId, project_id: projectId, log, emit: () => {} }
   const outcome = await executeTool(tool, argument, context, { timeoutMs, outputLimitBytes: MOST_BYTES })
@@ -64,4 +69,16 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
 const inTermsOfFunctions = (error: string, name: string): string =>
   error
     .replace(/\b([Tt])he tool(?: "[^"]*")?/, (_, the: string) => `${the}he function ${name}`)
-    .replace(/[;,.] check before you call it again\.?/i, '.')
+    .replace(/ It may have taken effect all the same:.*$/, '')
+
+/** Later steps compute with it: what the database cannot hold as it is must not be changed unseen. */
+function requireStorable(value: unknown, depth = 1): void {
+  if (typeof value === 'string') {
+    if (value.includes('\0') || !value.isWellFormed())
+      throw new Error('its result holds a text that is no Unicode, or NUL')
+    return
+  }
+  if (value === null || typeof value !== 'object') return
+  if (depth > MAX_DEPTH) throw new Error(`its result is nested deeper than ${MAX_DEPTH} levels`)
+  for (const inner of Array.isArray(value) ? value : Object.values(value)) requireStorable(inner, depth + 1)
+}

@@ -362,3 +362,20 @@ test('a run that is partial says what has failed', async () => {
   assert.equal(status, 'partial')
   assert.match(error ?? '', /^1 failed\. b: /)
 })
+
+test('what cannot be stored as it is fails its leaf, in words about functions', async () => {
+  let nested: unknown = 1
+  for (let depth = 0; depth < 70; depth++) nested = [nested]
+  const hung = f('hang', { timeout: 20 })
+  flows.functions.set('nul', () => 'a\0b')
+  flows.functions.set('half', () => ({ text: 'a\ud800' }))
+  flows.functions.set('deep', () => nested)
+  flows.functions.set('hang', () => new Promise(() => {}))
+  assert.match((await flows.play(f('nul'))).error ?? '', /no Unicode, or NUL/)
+  assert.match((await flows.play(f('half'))).error ?? '', /no Unicode, or NUL/)
+  assert.match((await flows.play(f('deep'))).error ?? '', /nested deeper than 64 levels/)
+  assert.match(
+    (await flows.play(hung)).error ?? '',
+    /^root: The function hang did not answer within 20 ms and was given up\.$/,
+  )
+})

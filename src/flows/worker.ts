@@ -71,7 +71,11 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   const starter = createFlowStarter({
     pool,
     ownerFor: ({ root }) => {
-      const isOurs = !isStopped && !isFreeing && active.size < MOST_AT_ONCE && ownFunctions(root).every((name) => functions.has(name))
+      const isOurs =
+        !isStopped &&
+        !isFreeing &&
+        active.size < MOST_AT_ONCE &&
+        ownFunctions(root).every((name) => functions.has(name))
       return isOurs ? runs.ownerId() : null
     },
     onOwned: work,
