@@ -132,7 +132,8 @@ test('after all that the server serves, and nothing was written', async () => {
 
 test('what was accepted is answered before the garbage behind it ends the connection', async () => {
   const body = '{"name":"told","role":"viewer"}'
-  const answer = await exchange(head(body).replace('Connection: close\r\n', '') + body + '\x01garbage\r\n\r\n')
+  const keptOpen = head(body).replace('Connection: close\r\n', '')
+  const answer = await exchange(`${keptOpen}${body}\x01garbage\r\n\r\n`)
   assert.match(answer, /^HTTP\/1.1 201 /)
   assert.match(answer, /"name":"told"/)
   assert.match(answer, /HTTP\/1.1 400 INVALID_REQUEST/)

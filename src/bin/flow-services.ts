@@ -42,7 +42,9 @@ export function startFlows(parts: FlowParts): StartedFlows {
   const shared = { functions, leafLimit: concurrency, decide: parts.decide ?? (async () => null) }
   if (role === 'api') {
     const onReady = ([first = '']: readonly string[]): void => {
-      tellProcesses(pool, FLOW_CHANNEL, first).catch((error: unknown) => log.debug({ err: error }, 'the next sweep finds it'))
+      tellProcesses(pool, FLOW_CHANNEL, first).catch((error: unknown) =>
+        log.debug({ err: error }, 'the next sweep finds it'),
+      )
     }
     const starter = createFlowStarter({ pool, ownerFor: () => null, onOwned: () => {}, onReady })
     const services = { ...shared, isAnnounced: true, onReady: () => {}, start: starter.start }

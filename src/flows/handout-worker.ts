@@ -34,10 +34,12 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
   let mayHaveMore = true
   let mayHaveStrays = true
   let claiming: Promise<void> | null = null
+  /** What is claimed meanwhile would be taken for a stray. */
+  let isFreeing = false
 
   const poke = (): void => {
     mayHaveMore = true
-    if (isStopped || claiming || slots.free() === 0) return
+    if (isStopped || claiming || isFreeing || slots.free() === 0) return
     claiming = claimAll()
       .catch((error: unknown) => {
         mayHaveStrays = true
@@ -106,7 +108,10 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
     sweep: async () => {
       if (mayHaveStrays && !claiming) {
         mayHaveStrays = false
-        await freeStrayHandouts(pool, ownerId(), [...inHand.keys()])
+        isFreeing = true
+        await freeStrayHandouts(pool, ownerId(), [...inHand.keys()]).finally(() => {
+          isFreeing = false
+        })
       }
       poke()
     },
