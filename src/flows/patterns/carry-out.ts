@@ -15,9 +15,11 @@ type State = 'open' | { value: unknown } | { error: string }
 
 /** What a subtask is given of others, and by which runs. */
 interface Given {
-  context: string
-  after: readonly string[]
+  context: () => string
+  after: () => readonly string[]
 }
+
+const briefOf = ({ title, description }: Subtask): string => `${title}\n\n${description}`
 
 /** So many times what was expected is slow. */
 const SLOW = 10
@@ -54,17 +56,18 @@ export function carryOut(
     if (needs.some(({ state }) => state === 'open')) return 'open'
     if (needs.some(({ state }) => state !== 'open' && 'error' in state)) return { error: 'What it depends on failed.' }
     const titleOf = (id: string): string => titles.get(id) ?? id
-    const brief = `${subtask.title}\n\n${subtask.description}`
-    const context = needs.map(({ id, state }) => `\n\n${titleOf(id)}:\n${asText(valueIn(state))}`).join('')
-    const after = subtask.depends_on.flatMap((id) => sources.get(id) ?? [])
+    // Written only for those that are started: this is asked of all, again and again.
+    const context = (): string =>
+      needs.map(({ id, state }) => `\n\n${titleOf(id)}:\n${asText(valueIn(state))}`).join('')
+    const after = (): string[] => subtask.depends_on.flatMap((id) => sources.get(id) ?? [])
     const parts = splitOf(subtask)
     const isSplit = parts?.some((_, place) => children.has(partKey(subtask, place)))
     const given = { context, after }
-    return parts && isSplit ? partsOf(subtask, parts, given) : runsOf(subtask, brief, given)
+    return parts && isSplit ? partsOf(subtask, parts, given) : runsOf(subtask, given)
   }
 
   /** All runs with the same brief. */
-  function runsOf(subtask: Subtask, brief: string, given: Given): State {
+  function runsOf(subtask: Subtask, given: Given): State {
     const adjusted = adjustmentOf(subtask)
     const planned = Array.from({ length: subtask.workers }, (_, place) => runKey(subtask.id, place))
     const open = planned.flatMap((key) => [key, `${key} again`]).filter((key) => children.get(key) === null)
@@ -79,10 +82,13 @@ export function carryOut(
     const workers = subtask.workers + joining
     const results = Array.from({ length: workers }, (_, place) => {
       const share = workers > 1 ? `\n\nYou are worker ${place + 1} of ${workers} with this brief.` : ''
-      return resultOf(subtask, runKey(subtask.id, place), `${brief}${share}${given.context}`, given.after)
+      return resultOf(subtask, runKey(subtask.id, place), () => ({
+        item: `${briefOf(subtask)}${share}${given.context()}`,
+        after: given.after(),
+      }))
     })
     if (results.some((result) => result === null)) {
-      if (adjusted === null) oversee(subtask, open, planned, brief)
+      if (adjusted === null) oversee(subtask, open, planned)
       return 'open'
     }
     // She is still thinking about it.
@@ -99,8 +105,12 @@ export function carryOut(
       else if (needs.some((need) => need !== 'open' && 'error' in need)) {
         known.set(part.id, { error: 'What it depends on failed.' })
       } else {
-        const given = part.depends_on.map((id) => `\n\n${id}:\n${asText(valueIn(known.get(id)))}`).join('')
-        const result = resultOf(subtask, key, `${part.title}\n\n${part.description}${given}${context}`, after)
+        const given = (): string =>
+          part.depends_on.map((id) => `\n\n${id}:\n${asText(valueIn(known.get(id)))}`).join('')
+        const result = resultOf(subtask, key, () => ({
+          item: `${briefOf(part)}${given()}${context()}`,
+          after: after(),
+        }))
         known.set(part.id, result === null ? 'open' : stateFrom(result))
       }
     }
@@ -111,13 +121,17 @@ export function carryOut(
   }
 
   /** What became of a run; one that fails is given to another, once. Null while one is under way. */
-  function resultOf(subtask: Subtask, key: string, item: string, after: readonly string[]): Outcome | null {
+  function resultOf(
+    subtask: Subtask,
+    key: string,
+    write: () => { item: string; after: readonly string[] },
+  ): Outcome | null {
     for (const attempt of [key, `${key} again`]) {
       const known = children.get(attempt)
       if (known === undefined) {
         const agent = balancer.choose(attempt === key ? null : balancer.agentOf(key))
         const node = { type: 'task', agent, input: '{{item}}' } as const
-        move.start.push({ key: attempt, node, previous: standing.previous, item, after })
+        move.start.push({ key: attempt, node, previous: standing.previous, ...write() })
         return null
       }
       if (known?.status === 'failed' && attempt === key) continue
@@ -128,15 +142,16 @@ export function carryOut(
   }
 
   /** Watches runs under way, and asks the queen about the first of a subtask that is slow. */
-  function oversee(subtask: Subtask, open: readonly string[], planned: readonly string[], brief: string): void {
+  function oversee(subtask: Subtask, open: readonly string[], planned: readonly string[]): void {
     const limit = slowAfter(subtask)
     if (!open.some((key) => standing.slow.has(key))) {
       if (limit === null) return
-      const started = move.start.map((child) => child.key).filter((key) => planned.includes(key.replace(/ again$/, '')))
+      const isOurs = (key: string): boolean => planned.includes(key.replace(/ again$/, ''))
+      const started = move.start.map((child) => child.key).filter(isOurs)
       move.watch.push(...[...open, ...started].map((key) => ({ key, ms: limit })))
       return
     }
-    const item = `A subtask of your plan takes far longer than the others${limit === null ? '' : `: more than ${limit} ms`}. Say whether to wait, to split it into smaller subtasks that replace it, or to give it more workers.\n\n${brief}`
+    const item = `A subtask of your plan takes far longer than the others${limit === null ? '' : `: more than ${limit} ms`}. Say whether to wait, to split it into smaller subtasks that replace it, or to give it more workers.\n\n${briefOf(subtask)}`
     const node = { type: 'task', agent: standing.node.queen, input: '{{item}}' } as const
     move.start.push({
       ...{ key: adjustKey(subtask), node, previous: standing.previous, item },

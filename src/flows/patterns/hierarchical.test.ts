@@ -234,8 +234,8 @@ for (const decision of [
   })
 }
 
-test('a plan of a thousand subtasks is carried out', () => {
-  const many = Array.from({ length: 1_000 }, (_, place) => subtask(`s${place}`, place < 500 ? [] : [`s${place - 500}`]))
+test('a plan of three hundred subtasks is carried out', () => {
+  const many = Array.from({ length: 300 }, (_, place) => subtask(`s${place}`, place < 150 ? [] : [`s${place - 150}`]))
   const { outcome, made } = play({ queen: [plan(...many), accept] })
-  assert.deepEqual([outcome.status, made.length], ['completed', 1_000])
+  assert.deepEqual([outcome.status, made.length], ['completed', 300])
 })
