@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { howMany } from '../../test/kit/how-many.ts'
 import { newestTicks, nextTick } from './cron.ts'
 import { cronProblem } from './cron-fields.ts'
 
 const MINUTE_MS = 60_000
 const SPAN_MINUTES = 60 * 24 * 3
-const RUNS = 300
+const RUNS = howMany(150, 4_000)
 
 /** An instant shortly before the clocks of the zone are changed, or an ordinary one. */
 const places: readonly [zone: string, at: string][] = [

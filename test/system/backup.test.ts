@@ -10,6 +10,7 @@ import { atEnd } from '../kit/at-end.ts'
 import { run } from '../kit/backups.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
+import { isLong } from '../kit/how-many.ts'
 import { type Muster, makeFolder, repository, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 
 const wholeFile = { after: atEnd }
@@ -47,6 +48,9 @@ before(async () => {
   assert.equal(afterwards.code, 0, afterwards.stderr)
 })
 
+/** Servers and databases come and go here for a quarter of a minute each. */
+const inLong = isLong ? test : (): void => {}
+
 test('a backup restored into an empty data folder is the same instance with the same secrets', async (t) => {
   const dataDir = join(await makeFolder(t), 'restored')
   const restored = await runMuster(t, ['restore', stopped], { dataDir })
@@ -71,7 +75,7 @@ test('a backup restored into an empty data folder is the same instance with the 
   assert.match(refused.stderr, /Another Muster server \(pid \d+\) is using the data folder/)
 })
 
-test('what was backed up while the server ran is restored into an external database, and back', async (t) => {
+inLong('what was backed up while the server ran is restored into an external database, and back', async (t) => {
   const databaseUrl = await createEmptyDatabase()
   const there = join(await makeFolder(t), 'external')
   const restored = await runMuster(t, ['restore', running], { dataDir: there, databaseUrl })
@@ -88,7 +92,7 @@ test('what was backed up while the server ran is restored into an external datab
   assert.equal(back.code, 0, back.stderr)
 })
 
-test('without its secrets a backup needs the key that it was made with', async (t) => {
+inLong('without its secrets a backup needs the key that it was made with', async (t) => {
   const file = join(folder, 'without.tar.gz')
   const written = await runMuster(t, ['backup', file, '--without-secrets'], { dataDir: source.dataDir })
   assert.match(written.stdout, /holds no secrets: to restore it, MUSTER_SECRET_KEY must be given/)
@@ -194,7 +198,7 @@ test('a backup that finds no room says so and leaves nothing', async (t) => {
   assert.deepEqual(await readdir(target), [])
 })
 
-test('a restore that is killed half way can be tried again', async (t) => {
+inLong('a restore that is killed half way can be tried again', async (t) => {
   const dataDir = join(await makeFolder(t), 'data')
   const first = await spawnMuster(t, ['restore', stopped], { dataDir })
   await until(() => first.stdout().includes('Loading'), 'rows are being loaded', 60_000)

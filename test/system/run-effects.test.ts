@@ -5,6 +5,7 @@ import { describe, test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
+import { isLong } from '../kit/how-many.ts'
 import { isReady } from '../kit/process.ts'
 import {
   accept,
@@ -91,7 +92,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
     await server.kill('SIGKILL')
   })
 
-  for (const tool of ['die', 'throw_later']) {
+  for (const tool of isLong ? ['die', 'throw_later'] : ['die']) {
     test(`a run that brings its process down every time (${tool}) fails after five, and its neighbours complete`, (t) =>
       inWorld(async (world) => {
         const poison = planned({ say: 'This is the end. ', calls: [effect(world, tool)] }, done)

@@ -9,6 +9,7 @@ import { before, test } from 'node:test'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
+import { insertAlert } from '../kit/alerts.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { dumpRows } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
@@ -422,7 +423,14 @@ async function useFlows(project: string): Promise<void> {
   await muster.call(`POST ${path}/halt`)
   const run = (await ask<Made>(`POST ${path}/flow-runs`, { body: { flow_id: flow, input: control } })).body.id
   await ask(`POST ${path}/flow-runs/${run}/workers`, { body: { add: 1 } })
+  const dealt = { type: 'adaptive', topology: 'hierarchical', workers: 1, tasks: [root], switch: false }
+  const dealtRun = (await ask<Made>(`POST ${path}/flow-runs`, { body: { root: dealt } })).body.id
   await muster.call(`POST ${path}/unhalt`)
+  await ask(`POST ${path}/flow-runs/${dealtRun}/topology`, { body: { topology: 'mesh' } })
+  await ask(`GET ${path}/flow-runs/${dealtRun}/topology`)
+  const alert = await withClient(databaseUrl, (db) => insertAlert(db, project, dealtRun))
+  await ask(`GET ${path}/alerts`)
+  await ask(`POST ${path}/alerts/${alert}/ack`)
   // Its stream ends when it does.
   await ask(`GET ${path}/flow-runs/${run}/events`)
   await ask(`GET ${path}/flow-runs`)

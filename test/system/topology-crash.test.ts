@@ -16,6 +16,7 @@ import { withClient } from '../kit/test-server.ts'
 const wholeFile = { after: atEnd }
 const TASKS = 200
 const WORKERS = 4
+const newest = 'select id from flow_runs order by created_at desc limit 1'
 
 for (const [why, isAsked] of [
   ['because of an overload', false],
@@ -41,9 +42,12 @@ for (const [why, isAsked] of [
     }))
     const root = { type: 'adaptive', topology: 'hierarchical', workers: WORKERS, tasks, switch: !isAsked }
     const path = `/api/projects/${project}/flow-runs`
-    const begun = await first.call<FlowRun>(`POST ${path}`, { body: { root } })
-    assert.equal(begun.status, 202, begun.text)
-    const run = `${path}/${begun.body.id}`
+    // Whoever accepts it is at work on it at once, and may be dead before it answers.
+    const begun = await first.call<FlowRun>(`POST ${path}`, { body: { root } }).catch(() => null)
+    if (isAsked) assert.equal(begun?.status, 202, begun?.text)
+    const [made] = await withClient(databaseUrl, async (db) => (await db.query<{ id: string }>(newest)).rows)
+    const id = made?.id ?? assert.fail('there is no flow run')
+    const run = `${path}/${id}`
     if (isAsked) {
       await until(async () => (await first.call<FlowRun>(`GET ${run}`)).body.progress.completed >= 20, 'some are done')
       // It dies before it answers.
@@ -51,7 +55,7 @@ for (const [why, isAsked] of [
     }
     await untilKilled(first)
     const query = <Row extends object>(sql: string): Promise<Row[]> =>
-      withClient(databaseUrl, async (db) => (await db.query<Row>(sql, [begun.body.id])).rows)
+      withClient(databaseUrl, async (db) => (await db.query<Row>(sql, [id])).rows)
     const recorded = await query<{ place: number }>(
       `select (data->>'result')::int as place from flow_events where run_id = $1 and kind = 'task.completed'`,
     )
