@@ -26,6 +26,7 @@ export type FlowJournal = Journal<FlowChange>
 
 export function createFlowJournal(options: JournalOptions): FlowJournal {
   return createGroupCommit<FlowChange>(options, {
+    worthAnother: 24,
     entriesOf: (batch) =>
       batch.map(({ runId, fence, events, change }) => ({
         ...{ runId, fence, events, change },

@@ -44,5 +44,5 @@ export interface JournalOptions {
 }
 
 export function createJournal(options: JournalOptions): Journal {
-  return createGroupCommit(options, { entriesOf, append: appendBatch, find: findWritten })
+  return createGroupCommit(options, { worthAnother: 16, entriesOf, append: appendBatch, find: findWritten })
 }

@@ -9,6 +9,8 @@ import { addEvents, type NewEvent, type Prepared, prepare, storedEvents } from '
 
 /** How appends become rows. */
 export interface Statements<Change> {
+  /** From how many entries on a second statement beside the first is worth it. Measured. */
+  worthAnother: number
   /** One entry per row that is written. */
   entriesOf(batch: readonly Prepared<Change>[]): Entry<Change>[]
   /** One statement. Absent from the answer is what was not written. */
@@ -31,11 +33,10 @@ const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 8_000_000
 const RETRY_FOR_MS = 20_000
 const MOST_UNDER_WAY = 2
-const WORTH_ANOTHER = 16
 
 export function createGroupCommit<Change>(
   { db, log, onWritten, now = Date.now }: JournalOptions,
-  { entriesOf, append: appendBatch, find: findWritten }: Statements<Change>,
+  { worthAnother, entriesOf, append: appendBatch, find: findWritten }: Statements<Change>,
 ): Journal<Change> {
   let waiting: Waiting<Change>[] = []
   let isScheduled = false
@@ -104,7 +105,7 @@ export function createGroupCommit<Change>(
   /** A second statement beside the first keeps both processors busy, where it is worth one. */
   function isEnough(): boolean {
     if (underWay.size === 0) return waiting.length > 0
-    return underWay.size < MOST_UNDER_WAY && waiting.length >= WORTH_ANOTHER
+    return underWay.size < MOST_UNDER_WAY && waiting.length >= worthAnother
   }
 
   /** False: what waits is about runs that are being written already. */
@@ -153,7 +154,7 @@ export function createGroupCommit<Change>(
    * two halves, one is written while the other works.
    */
   function settleInTurns(batch: readonly Waiting<Change>[], written: Map<string, Written>): void {
-    const first = batch.length < 2 * WORTH_ANOTHER ? batch : batch.slice(0, batch.length / 2)
+    const first = batch.length < 2 * worthAnother ? batch : batch.slice(0, batch.length / 2)
     const settle = (part: readonly Waiting<Change>[]): void => {
       for (const { prepared, settle } of part) settle(answerFor(prepared.runId, written))
     }
