@@ -7,6 +7,7 @@ import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import type { ChangePoint } from '../kit/fault-lists.ts'
+import { isLong } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
 import { accept, createWorld, offer, planned, times, untilEnded, untilKilled, type World } from '../kit/run-harness.ts'
 
@@ -161,7 +162,9 @@ async function count(world: World, table: 'objects' | 'object_versions'): Promis
 }
 
 describe('changes that agents make', { concurrency: 2 }, () => {
-  for (const point of ['tool.before', 'tool.after_effect_before_commit'] as const) {
+  for (const point of isLong
+    ? ['tool.before', 'tool.after_effect_before_commit']
+    : ['tool.after_effect_before_commit']) {
     test(`kill -9 at ${point}, with one run and with 20: each change is made once, and sets off once what it should`, async () => {
       const world = await createWorld(wholeFile)
       const make = () => {

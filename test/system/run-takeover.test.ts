@@ -10,6 +10,7 @@ import { createEmptyDatabase } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
 import { makeFolder, until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
+import { isLong } from '../kit/how-many.ts'
 import { freePort, type Muster, postmasterPid } from '../kit/process.ts'
 import {
   accept,
@@ -116,10 +117,9 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     for (const server of [sleeper, other]) await server.stop()
   })
 
-  for (const [where, point] of [
-    ['right before a call', 'tool.before'],
-    ['between an answer and its commit', 'llm.after_reply_before_commit'],
-  ] as const) {
+  const beforeCall = ['right before a call', 'tool.before'] as const
+  const beforeCommit = ['between an answer and its commit', 'llm.after_reply_before_commit'] as const
+  for (const [where, point] of isLong ? [beforeCall, beforeCommit] : [beforeCall]) {
     test(`a server that falls asleep ${where} wakes long after another did the work: it happened once`, async () => {
       const world = await createSharedWorld()
       const env = { MUSTER_LEASE: '2000' }
