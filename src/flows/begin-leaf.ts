@@ -94,7 +94,6 @@ function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOu
   }
   const read = async (): Promise<LeafOutcome> =>
     readItems({
-      taskId: task.id,
       open: () => run(task.argument as never, context), // its author's word
       known: await readPages(deps.pool, flow.id, task.id),
       signal: AbortSignal.any([signal, session.draining.signal]),

@@ -1,4 +1,5 @@
 import type { FlowNode, Leaf, Work } from '../kernel/flow.ts'
+import { nodesWithin } from './nodes-within.ts'
 import { problemSource } from './patterns/fork-join.ts'
 import { sourceLeaf } from './patterns/map-reduce.ts'
 
@@ -9,7 +10,7 @@ export function ownFunctions(root: FlowNode): string[] {
   return [...names].toSorted()
 
   function visit(node: FlowNode): void {
-    for (const within of childrenOf(node)) visit(within)
+    for (const within of nodesWithin(node)) visit(within)
     if (node.type === 'map_reduce') addSource(sourceLeaf(node.items))
     if (node.type === 'fork_join') addSource(problemSource(node.problem))
     if (node.type !== 'pipeline') return
@@ -24,20 +25,5 @@ export function ownFunctions(root: FlowNode): string[] {
   function add(work: Work): void {
     if (typeof work === 'string') names.add(work)
     else if ('function' in work) names.add(work.function)
-  }
-}
-
-function childrenOf(node: FlowNode): readonly FlowNode[] {
-  switch (node.type) {
-    case 'sequential':
-      return node.steps
-    case 'parallel':
-      return node.branches
-    case 'loop':
-      return [node.body]
-    case 'adaptive':
-      return node.tasks
-    default:
-      return []
   }
 }

@@ -13,7 +13,6 @@ const MOST_BYTES = 16 * 1_048_576
 const MOST_ITEMS = 1_000_000
 
 export interface ItemsRead {
-  taskId: string
   /** What the function gives; it is asked once in each life. */
   open: () => unknown
   /** On record already. */

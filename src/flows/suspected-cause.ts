@@ -1,6 +1,7 @@
 // What probably holds a flow run up, told from its tasks: the leaf that is under way longest; where none is, the one that
 // was tried most often, then the slowest, then the first that has not begun.
 import type { FlowNode, Leaf, Pipeline } from '../kernel/flow.ts'
+import { nodesWithin } from './nodes-within.ts'
 import type { TaskRecord } from './trace.ts'
 
 export type Suspect =
@@ -86,17 +87,3 @@ function pipelinesIn(node: FlowNode): Pipeline[] {
 }
 
 export const hasAdaptive = (node: FlowNode): boolean => node.type === 'adaptive' || nodesWithin(node).some(hasAdaptive)
-
-/** Only these hold patterns. */
-function nodesWithin(node: FlowNode): readonly FlowNode[] {
-  switch (node.type) {
-    case 'sequential':
-      return node.steps
-    case 'parallel':
-      return node.branches
-    case 'loop':
-      return [node.body]
-    default:
-      return []
-  }
-}

@@ -1,10 +1,10 @@
 // A provider on loopback that says what the run's own input tells it to, and remembers every request. It keeps no state
 // between requests: the history that it is sent says which step comes next, whichever process sends it.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import { createGates, type Gates } from './gates.ts'
+import { serveLocally } from './local-server.ts'
 import type { Cleanup } from './process.ts'
 
 const stepShape = z.strictObject({
@@ -84,17 +84,9 @@ export async function startFakeModel(t: Cleanup): Promise<FakeModel> {
     response.end('data: [DONE]\n\n')
   }
 
-  const server = createServer((request, response) => {
-    answer(request, response).catch(() => response.destroy())
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  const origin = await serveLocally(t, answer)
   return {
-    // A server that listens on TCP has an address and a port.
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    url: `${origin}/v1`,
     requests,
     requestsOf: (tag) => requests.filter((request) => request.tag === tag),
     ...gates.forTests,

@@ -1,8 +1,8 @@
 // The world outside, for flows: which calls of functions began and ended, told from within the servers as it happens.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
+import { serveLocally } from './local-server.ts'
 import type { Cleanup } from './process.ts'
 
 const wordShape = z.strictObject({
@@ -44,18 +44,10 @@ export async function startFlowLedger(t: Cleanup): Promise<FlowLedger> {
     response.end()
   }
 
-  const server = createServer((request, response) => {
-    take(request, response).catch(() => response.destroy())
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  const origin = await serveLocally(t, take)
   const callsOf: FlowLedger['callsOf'] = (flowRunId) => calls.get(flowRunId) ?? []
   return {
-    // A server that listens on TCP has an address and a port.
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `${origin}/`,
     callsOf,
     wordsOf: (flowRunId) => callsOf(flowRunId).reduce((all, { hasEnded }) => all + (hasEnded ? 2 : 1), 0),
   }

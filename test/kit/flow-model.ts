@@ -1,11 +1,11 @@
 // A provider on loopback for the agents of flows: what it says follows from what it is asked alone, and it remembers what
 // it was asked. Tags in angle brackets tell the prompts of flow runs apart and do not count for the answer.
 import { createHash } from 'node:crypto'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
+import { serveLocally } from './local-server.ts'
 import type { Cleanup } from './process.ts'
 
 export interface FlowModel {
@@ -42,17 +42,9 @@ export async function startFlowModel(t: Cleanup): Promise<FlowModel> {
     response.end('data: [DONE]\n\n')
   }
 
-  const server = createServer((request, response) => {
-    answer(request, response).catch(() => response.destroy())
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  const origin = await serveLocally(t, answer)
   return {
-    // A server that listens on TCP has an address and a port.
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    url: `${origin}/v1`,
     asked: (prompt) => counts.get(prompt) ?? 0,
   }
 }

@@ -1,9 +1,9 @@
 // The world outside: what tools did is counted here, whatever becomes of the server that called them.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import { createGates, type Gates } from './gates.ts'
+import { serveLocally } from './local-server.ts'
 import type { Cleanup } from './process.ts'
 
 const callShape = z.strictObject({
@@ -40,18 +40,10 @@ export async function startLedger(t: Cleanup): Promise<Ledger> {
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ done: call.label }))
   }
 
-  const server = createServer((request, response) => {
-    take(request, response).catch(() => response.destroy())
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.after(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  const origin = await serveLocally(t, take)
   const callsOf = (label: string): LedgerCall[] => byLabel.get(label) ?? []
   return {
-    // A server that listens on TCP has an address and a port.
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    url: `${origin}/`,
     calls,
     callsOf,
     effects: (label) => {

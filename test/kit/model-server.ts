@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
 import type { ProviderInput } from '../../src/kernel/provider.ts'
 import { atEnd } from './at-end.ts'
+import { serveLocally } from './local-server.ts'
 
 export interface ModelServer {
   url: string
@@ -18,22 +19,13 @@ export async function startModelServer(): Promise<ModelServer> {
 }
 
 /** Answers whatever the listener does, silence included. */
-export async function startBareServer(listener: RequestListener): Promise<string> {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  atEnd(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
-  // A server that listens on TCP has an address and a port.
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-}
+export const startBareServer = (listener: RequestListener): Promise<string> => serveLocally({ after: atEnd }, listener)
 
 /** A place on loopback where nobody listens. */
 export async function findClosedUrl(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  // As above.
+  // A server that listens on TCP has an address and a port.
   const { port } = server.address() as AddressInfo
   await new Promise((resolve) => server.close(resolve))
   return `http://127.0.0.1:${port}`

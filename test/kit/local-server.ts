@@ -1,0 +1,22 @@
+// A server of a test's own, on a port that is free, gone after the test.
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Cleanup } from './process.ts'
+
+/** Answers its address. A request whose answer fails is cut. */
+export async function serveLocally(
+  t: Cleanup,
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+): Promise<string> {
+  const server = createServer((request, response) => {
+    const answered = (async () => answer(request, response))()
+    answered.catch(() => response.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  // A server that listens on TCP has an address and a port.
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
