@@ -143,6 +143,23 @@ test('Flow cancellation: nothing new is begun, what is under way may end, and wh
   assert.deepEqual(progress, { total: 3, pending: 0, running: 0, completed: 2, failed: 0, skipped: 1 })
 })
 
+for (const how of ['ends well', 'fails']) {
+  test(`a cancel that is committed before the end has its way, also where the last leaf ${how} meanwhile`, async () => {
+    flows.functions.set('last', async (_: unknown, { run_id: runId }: { run_id: string }) => {
+      // The owner does not hear of it: it learns it from the journal.
+      await flows.pool.query('update flow_runs set cancel_requested_at = muster.now() where id = $1', [runId])
+      if (how === 'fails') throw new Error('no')
+      return 'done'
+    })
+    const id = await flows.startFlow(sequence(f('add'), f('last')), { input: 1 })
+    const { status, progress } = await flows.ended(id)
+    assert.equal(status, 'cancelled')
+    assert.equal(progress.completed, how === 'fails' ? 1 : 2)
+    const ends = `select kind from flow_events where run_id = $1 and kind like 'flow.%' and kind <> 'flow.started'`
+    assert.deepEqual((await flows.pool.query(ends, [id])).rows, [{ kind: 'flow.cancelled' }])
+  })
+}
+
 test('a leaf that is deaf to the cancel is left behind when its time is over', async () => {
   const id = await flows.startFlow(parallel(f('deaf'), f('add')), { input: 1 })
   while ((await flows.read(id)).progress.completed < 1) await new Promise(setImmediate)

@@ -7,15 +7,14 @@ import { runIdsOf } from './agent-leaves.ts'
 import { createAgentWaits } from './agent-waits.ts'
 import { beginAll, isAgentTask, isFunctionTask, releaseSlot } from './begin-leaf.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
+import { end } from './end-flow.ts'
 import { append, type FlowDeps, FlowLost, type FlowMessage, readEvents, type Session } from './flow-session.ts'
-import { type FlowStanding, nameOf, progressOf, standingOf, unbegun } from './flow-standing.ts'
+import { type FlowStanding, nameOf, progressOf, standingOf } from './flow-standing.ts'
 import { withdraw } from './handouts.ts'
 import { checkElsewhere, takeUp, want } from './leaves-elsewhere.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 import { expireNode, stopDropped, take, untold } from './settle-leaf.ts'
-import { createPlaces } from './task-places.ts'
-import { measuredTopologies } from './topology.ts'
 import { checkWatched, nextWatchMs, setWatches } from './watch-leaves.ts'
 
 const MOST_CRASHES = 5
@@ -260,51 +259,4 @@ async function abandon({ standing, flow, deps, signals, mailbox, handedOut }: Se
   if (handedOut.size > 0) await withdraw(deps.pool, flow.id, [...handedOut])
   const outcome: LeafOutcome = { status: 'failed', error: 'It was given up when the flow was stopped.' }
   for (const task of left) mailbox.put({ type: 'settled', task, outcome, startedAtMs: Date.now() })
-}
-
-/** Leaves that wait, and those of the tree that nothing led to. */
-function skippedEvents({ standing, flow }: Session): FlowEvent[] {
-  const known = new Set([...standing.begun.keys()].map((name) => name.slice(name.indexOf(' ') + 1)))
-  const ids = new Set(unbegun(standing).map((task) => task.id))
-  for (const { id } of createPlaces(flow.root).planned()) if (!known.has(id)) ids.add(id)
-  for (const id of standing.toldSkipped) ids.delete(id)
-  return [...ids].map((id): FlowEvent => ({ kind: 'task.skipped', data: { task_id: id } }))
-}
-
-/** Says which leaf it was, where one has failed. */
-function errorOf({ failures, counts }: FlowStanding, ended: End): string | null {
-  if (ended.status === 'timed_out') return 'The time of the flow was up.'
-  const problems = 'problems' in ended ? ended.problems : undefined
-  if (problems) return problems.join(' ') || 'The queen did not accept the result.'
-  const named = failures.map(({ name, error }) => `${name}: ${error}`)
-  if (ended.status === 'partial') {
-    const rest = counts.failed > named.length ? ' …' : ''
-    return named.length === 0 ? null : `${counts.failed} failed. ${named.join(' ')}${rest}`
-  }
-  const known = failures.findIndex(({ error }) => ended.error === error)
-  return known === -1 ? ended.error : (named[known] ?? ended.error)
-}
-
-type End =
-  | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[] }
-  | { status: 'failed' | 'cancelled' | 'timed_out'; error: string | null }
-
-async function end(session: Session, events: readonly FlowEvent[], ended: End): Promise<void> {
-  const { standing } = session
-  const isDone = ended.status === 'completed' || ended.status === 'partial'
-  const progress = progressOf(standing, true)
-  const skipped = progress.skipped === 0 ? [] : skippedEvents(session)
-  const error = errorOf(standing, ended)
-  const last: FlowEvent = isDone
-    ? { kind: `flow.${ended.status}` as 'flow.completed', data: { output: 'value' in ended ? ended.value : null } } // one of two
-    : { kind: `flow.${ended.status}` as 'flow.failed', data: { error } }
-  const told = [...events, ...skipped]
-  const measured = await measuredTopologies(session.deps.pool, session.flow, told)
-  await append(session, [...told, ...measured, last], {
-    status: ended.status,
-    error,
-    ...('value' in ended ? { output: ended.value } : {}),
-    progress,
-    ended: true,
-  })
 }

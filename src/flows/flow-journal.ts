@@ -18,6 +18,8 @@ export interface FlowChange {
   seen_leaves?: number
   ready_in_ms?: number
   ended?: true
+  /** Nothing is written where somebody has asked for the end before. */
+  unless_cancelled?: true
   /** It was wanted, and the events of this append put it in force wherever it can be. */
   topology_in_force?: Topology
 }
@@ -65,6 +67,7 @@ const APPEND: PreparedSql = {
           then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
       from entries e
       where r.id = e.run_id and r.id = any($1::uuid[]) and (e.fence is null or e.fence = r.fence)
+        and (r.cancel_requested_at is null or not e.change ? 'unless_cancelled')
       returning r.id, r.last_seq - e.events as before_first, e.entry, r.cancel_requested_at is not null as is_cancelled
     ), written as (
       insert into flow_events (run_id, seq, id, kind, data)
