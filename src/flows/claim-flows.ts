@@ -54,7 +54,7 @@ export async function claimFlows(
 export async function freeOrphanedFlows(db: Db): Promise<number> {
   const { rowCount } = await db.query(
     `update flow_runs r set owner = null, fence = r.fence + 1, ready_at = muster.now(), crashes = r.crashes + 1
-     where r.owner is not null and not exists (select from workers w where w.id = r.owner)`,
+     where r.status = 'running' and r.owner is not null and not exists (select from workers w where w.id = r.owner)`,
   )
   return rowCount ?? 0
 }
@@ -63,7 +63,7 @@ export async function freeOrphanedFlows(db: Db): Promise<number> {
 export async function freeStrayFlows(db: Db, owner: string, except: readonly string[]): Promise<number> {
   const { rowCount } = await db.query(
     `update flow_runs set owner = null, fence = fence + 1, ready_at = muster.now()
-     where owner = $1 and not (id = any($2::uuid[]))`,
+     where status = 'running' and owner = $1 and not (id = any($2::uuid[]))`,
     [owner, except],
   )
   return rowCount ?? 0
