@@ -13,6 +13,7 @@ import { z } from 'zod'
 import type { Fetch } from '../egress/egress.ts'
 import type { McpToolEntry } from '../kernel/mcp-server.ts'
 import type { ToolContext } from '../kernel/tool.ts'
+import { McpBroken } from './mcp-broken.ts'
 import { createMcpFetch } from './mcp-fetch.ts'
 import { readMcpResult } from './mcp-result.ts'
 import { readToolList } from './mcp-tool-list.ts'
@@ -41,28 +42,6 @@ export interface McpClientOptions {
   pingTimeoutMs: number
   maxMessageBytes: number
   onTools(tools: readonly McpToolEntry[]): void
-}
-
-/** The connection failed, not the tool. `reason` completes "The MCP server failed: …". */
-export class McpBroken extends Error {
-  readonly reason: string
-  /** The request cannot have been carried out: the server does not know the session. */
-  readonly isSessionLost: boolean
-  /** The last a command wrote to its error output; for whoever set it up, never for a model. */
-  readonly output: string
-
-  constructor(reason: string, { cause, isSessionLost, output }: BrokenFacts) {
-    super(`The MCP server failed: ${reason}.`, { cause })
-    this.reason = reason
-    this.isSessionLost = isSessionLost
-    this.output = output
-  }
-}
-
-interface BrokenFacts {
-  cause: unknown
-  isSessionLost: boolean
-  output: string
 }
 
 // Calls end by the signal of their tool; the SDK's own timer must not be earlier.

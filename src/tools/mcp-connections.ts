@@ -1,6 +1,7 @@
 // Connections to MCP servers, one per server, kept while they are used. A server that fails is tried again, later each
 // time; the others do not notice.
-import { McpBroken, type McpConnection } from './mcp-client.ts'
+import { McpBroken } from './mcp-broken.ts'
+import type { McpConnection } from './mcp-client.ts'
 import { untilAborted } from './until-aborted.ts'
 
 export interface McpConnections<Server extends { id: string; name: string }> {

@@ -29,12 +29,6 @@ export async function readToolList(
   return entries
 }
 
-/** The live list where it is not the approved one, else null. */
-export function pendingTools(approved: readonly McpToolEntry[], live: readonly McpToolEntry[]): McpToolEntry[] | null {
-  const known = new Set(approved.map(({ hash }) => hash))
-  return live.length === approved.length && live.every(({ hash }) => known.has(hash)) ? null : [...live]
-}
-
 function toEntry(tool: Tool): McpToolEntry {
   const entry = {
     name: tool.name,

@@ -12,7 +12,8 @@ import type { Actor } from '../kernel/principal.ts'
 import type { CallTool, ToolContext } from '../kernel/tool.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { remoteArguments } from './arguments.ts'
-import { connectMcp, McpBroken, type McpConnection, type McpPlace } from './mcp-client.ts'
+import { McpBroken } from './mcp-broken.ts'
+import type { connectMcp, McpConnection, McpPlace } from './mcp-client.ts'
 import { createMcpConnections } from './mcp-connections.ts'
 import {
   approvedMcpToolNames,
@@ -24,7 +25,6 @@ import {
   openHeaders,
   type StoredMcpServer,
 } from './mcp-servers.ts'
-import { pendingTools } from './mcp-tool-list.ts'
 import type { McpTools } from './registry.ts'
 
 export interface Mcp extends McpTools {
@@ -59,6 +59,12 @@ export interface McpOptions {
   now?: () => number
 }
 
+/** The client is loaded with the first connection: a start needs none. */
+const connect: typeof connectMcp = async (place, options) => {
+  const client = await import('./mcp-client.ts')
+  return client.connectMcp(place, options)
+}
+
 export function createMcp(options: McpOptions): Mcp {
   const { pool, cipher, egress, log, commandPath } = options
   const settings = {
@@ -72,7 +78,7 @@ export function createMcp(options: McpOptions): Mcp {
     idleMs: options.idleMs ?? 300_000,
     now: options.now ?? Date.now,
     open: (server, signal) =>
-      connectMcp(placeOf(server), { ...settings, signal, onTools: (live) => noteLive(server, live) }),
+      connect(placeOf(server), { ...settings, signal, onTools: (live) => noteLive(server, live) }),
     onLost: ({ project_id, name }, reason) => log.warn({ project_id, server: name, reason }, 'an MCP server failed'),
   })
 
@@ -104,7 +110,7 @@ export function createMcp(options: McpOptions): Mcp {
   /** The list of a server, by a connection made for that alone. */
   async function readTools(place: McpPlace): Promise<readonly McpToolEntry[]> {
     const signal = stopping.signal
-    const connection = await connectMcp(place, { ...settings, signal, onTools: () => {} }).catch((error: unknown) => {
+    const connection = await connect(place, { ...settings, signal, onTools: () => {} }).catch((error: unknown) => {
       throw error instanceof McpBroken
         ? invalidRequest(
             `The MCP server cannot be reached: ${error.reason}.`,
@@ -216,4 +222,10 @@ async function requireApproved(server: StoredMcpServer, tool: string, connection
       `${whose} was changed by the server after it was approved. It is disabled until a person approves it again.`,
     )
   }
+}
+
+/** The live list where it is not the approved one, else null. */
+function pendingTools(approved: readonly McpToolEntry[], live: readonly McpToolEntry[]): McpToolEntry[] | null {
+  const known = new Set(approved.map(({ hash }) => hash))
+  return live.length === approved.length && live.every(({ hash }) => known.has(hash)) ? null : [...live]
 }
