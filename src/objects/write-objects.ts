@@ -49,8 +49,11 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
   return {
     async write(request) {
       if (request.change.op === 'create') return createTogether(request as ObjectWrite<Creation>) // narrowed by its change
-      // Mostly nobody else writes the same object: one read, and one statement that finds it as it was read.
-      const outcome = await changeKnown(pool, request as ObjectWrite<Alteration>, false)
+      // Mostly nobody else writes the same object: one read, and one statement that finds it as it was read. A deletion is
+      // locked from the start: it takes the edges with it that were committed while it waited, and only a statement that
+      // begins after the wait sees those.
+      const isUpdate = request.change.op === 'update'
+      const outcome = isUpdate ? await changeKnown(pool, request as ObjectWrite<Alteration>, false) : null
       return outcome ?? inTransaction(pool, (tx) => changeLocked(tx, request as ObjectWrite<Alteration>))
     },
     async writeIn(tx, request) {

@@ -33,7 +33,7 @@ export function writeStatements(setsOff: SetsOff): WriteStatements {
     }),
     remove: changeStatement('delete', 'deleted', setsOff, {
       set: 'deleted_at = muster.now()',
-      // Its edges lead nowhere from now on. (The places nobody else reads here must have a type all the same.)
+      // Its edges lead nowhere from now on: all of them, where the object was locked by an earlier statement. (The places nobody else reads here must have a type all the same.)
       more: `unlinked as (
         update relationships r set deleted_at = muster.now() from changed c
         where (r.from_id = c.id or r.to_id = c.id) and r.deleted_at is null
