@@ -11,7 +11,7 @@ import { getObject, listObjects } from './objects.ts'
 import { createObjectWriter, type ObjectChange, type WriteOutcome } from './write-objects.ts'
 import { nothingSetOff } from './write-statements.ts'
 
-const { pool } = await createTestDatabase()
+const { pool, clock } = await createTestDatabase()
 const projectId = await insertProject(pool)
 const writer = createObjectWriter({ pool, setsOff: nothingSetOff })
 const person: Actor = { type: 'user', id: newId(), requestId: 'r-1', address: '127.0.0.1' }
@@ -130,6 +130,37 @@ test('30 changes of one object at once: each is applied to what the one before l
   assert.deepEqual(
     items.map((item) => Object.keys(item.properties).length),
     Array.from({ length: 31 }, (_, index) => 30 - index),
+  )
+})
+
+test('30 changes of one object at once, and its deletion: no version is older than the one before', async () => {
+  const { id } = await create('Busy', {})
+  await Promise.all(Array.from({ length: 30 }, (_, index) => update(id, { [`field${index}`]: index })))
+  const last = await getObject(pool, projectId, id)
+  assert.equal((await listVersions(pool, id, { limit: 1 })).items[0]?.at, last.updated_at)
+  const gone = objectOf(await remove(id))
+  const { rows } = await pool.query<{ version: number }>(
+    `select version from object_versions where object_id = $1 order by at, version`,
+    [id],
+  )
+  assert.deepEqual(
+    rows.map((row) => row.version),
+    Array.from({ length: 32 }, (_, index) => index + 1),
+  )
+  assert.equal((await listVersions(pool, id, { limit: 1 })).items[0]?.at, gone.deleted_at)
+  assert.equal(gone.updated_at, gone.deleted_at)
+})
+
+test('a version that is written by a clock that was set back is as old as the one before', async () => {
+  const { id } = await create('Clock', {})
+  await clock.advance(60_000)
+  const later = objectOf(await update(id, { a: 1 }))
+  await clock.advance(-60_000)
+  assert.equal(objectOf(await update(id, { a: 2 })).updated_at, later.updated_at)
+  const { items } = await listVersions(pool, id, { limit: 2 })
+  assert.deepEqual(
+    items.map((item) => item.at),
+    [later.updated_at, later.updated_at],
   )
 })
 

@@ -25,6 +25,9 @@ export interface WriteStatements {
 const FIRST_NOTE = 11
 export const FIRST_OWN = FIRST_NOTE + NOTE_TYPES.length
 
+/** Now is when a transaction began, which may be before the version it waited for was written: none is older than that. */
+const CHANGED_AT = 'greatest(updated_at, muster.now())'
+
 export function writeStatements(setsOff: SetsOff): WriteStatements {
   return {
     create: createStatement(setsOff),
@@ -32,8 +35,9 @@ export function writeStatements(setsOff: SetsOff): WriteStatements {
       set: 'properties = $3::jsonb, words = $4::tsvector',
     }),
     remove: changeStatement('delete', 'deleted', setsOff, {
-      set: 'deleted_at = muster.now()',
-      // Its edges lead nowhere from now on: all of them, where the object was locked by an earlier statement. (The places nobody else reads here must have a type all the same.)
+      set: `deleted_at = ${CHANGED_AT}`,
+      // Its edges lead nowhere from now on: all of them, where the object was locked by an earlier statement. (The places
+      // nobody else reads here must have a type all the same.)
       more: `unlinked as (
         update relationships r set deleted_at = muster.now() from changed c
         where (r.from_id = c.id or r.to_id = c.id) and r.deleted_at is null
@@ -100,8 +104,8 @@ function changeStatement(
       with changed as (${changeSql(set)} returning project_id, ${OBJECT_COLUMNS}),
       ${more}
       kept as (
-        insert into object_versions (object_id, version, op, properties, actor_type, actor_id, run_id, approved_by)
-        select id, version, '${op}', properties, actor_type, actor_id, $7::uuid, $8::uuid from changed
+        insert into object_versions (object_id, version, op, properties, actor_type, actor_id, run_id, approved_by, at)
+        select id, version, '${op}', properties, actor_type, actor_id, $7::uuid, $8::uuid, updated_at from changed
       ), noted as (
         insert into audit_log (${NOTE_COLUMNS}) select ${notePlaces()} from changed
       ), change as (
@@ -113,7 +117,8 @@ function changeStatement(
 
 /** Only where the object still stands at the version that was looked at. */
 const changeSql = (set: string): string => `
-  update objects set ${set}, version = version + 1, actor_type = $5::text, actor_id = $6::uuid, updated_at = muster.now()
+  update objects set ${set}, version = version + 1, actor_type = $5::text, actor_id = $6::uuid,
+    updated_at = ${CHANGED_AT}
   where id = $1::uuid and project_id = $2::uuid and version = $${FIRST_OWN}::int and deleted_at is null`
 
 const notePlaces = (): string => NOTE_TYPES.map((type, index) => `$${FIRST_NOTE + index}::${type}`).join(', ')
