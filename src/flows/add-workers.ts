@@ -19,7 +19,8 @@ export async function addWorkers(
   { add, usual, actor }: MoreWorkers,
 ): Promise<boolean> {
   const rows = await changeAudited<{ id: string }>(db, {
-    sql: `update flow_runs set workers = least(coalesce(workers, $3::int) + $4::int, $5::int)
+    sql: `update flow_runs set workers = least(coalesce(workers, $3::int) + $4::int, $5::int),
+            ready_at = case when owner is null then least(ready_at, muster.now()) else ready_at end
           where id = $1 and project_id = $2 and completed_at is null returning id`,
     values: [flowRunId, projectId, usual, add, MOST_LEAVES],
     note: {

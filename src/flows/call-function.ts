@@ -53,7 +53,7 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
     ...{ name, description: '', inputSchema: {}, parse: (args: unknown) => ({ ok: true as const, args }) },
     execute: async (args: unknown, context: Parameters<AppFunction>[1]) => {
       const value = await run(args as never, context) // its author's word
-      requireStorable(value)
+      requireStorable(value, name)
       return value
     },
   }
@@ -72,13 +72,14 @@ const inTermsOfFunctions = (error: string, name: string): string =>
     .replace(/ It may have taken effect all the same:.*$/, '')
 
 /** Later steps compute with it: what the database cannot hold as it is must not be changed unseen. */
-function requireStorable(value: unknown, depth = 1): void {
+function requireStorable(value: unknown, name: string, depth = 1): void {
   if (typeof value === 'string') {
     if (value.includes('\0') || !value.isWellFormed())
-      throw new Error('its result holds a text that is no Unicode, or NUL')
+      throw new Error(`The result of the function ${name} holds a text that is no Unicode, or NUL.`)
     return
   }
   if (value === null || typeof value !== 'object') return
-  if (depth > MAX_DEPTH) throw new Error(`its result is nested deeper than ${MAX_DEPTH} levels`)
-  for (const inner of Array.isArray(value) ? value : Object.values(value)) requireStorable(inner, depth + 1)
+  if (depth > MAX_DEPTH)
+    throw new Error(`The result of the function ${name} is nested deeper than ${MAX_DEPTH} levels.`)
+  for (const inner of Array.isArray(value) ? value : Object.values(value)) requireStorable(inner, name, depth + 1)
 }

@@ -20,12 +20,14 @@ export interface ClaimedFlow {
   is_topology_new: boolean
   /** Milliseconds since it was started, by the database's clock. */
   age: number
+  /** By the database's clock too. */
+  claimed_at: Date
 }
 
 export const CLAIMED_COLUMNS = `
   r.id, r.project_id, r.root, r.input, r.fence, r.workers, r.timeout, r.crashes, r.last_seq, r.ended_leaves,
   r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
-  (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age`
+  (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age, muster.now() as claimed_at`
 
 const CLAIM: PreparedSql = {
   name: 'flow_claim',

@@ -15,11 +15,13 @@ import { checkElsewhere, takeUp, want } from './leaves-elsewhere.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
 import { expireNode, stopDropped, take, untold } from './settle-leaf.ts'
-import { checkWatched, nextWatchMs, setWatches } from './watch-leaves.ts'
+import { checkWatched, nextInMs, setDeadlines, setWatches } from './watch-leaves.ts'
 
 const MOST_CRASHES = 5
 /** A flow of a halted project looks again whether it may go on. */
 const HALTED_FOR_MS = 1_000
+/** What is due sooner is waited for here. */
+const WORTH_PARKING_MS = 200
 
 /** Never throws. False: nothing could be written, and the flow run is this process's in the database alone. */
 export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Mailbox<FlowMessage>): Promise<boolean> {
@@ -42,6 +44,8 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       signals,
       draining: new AbortController(),
       watching: new Map<string, number>(),
+      timed: new Set<string>(),
+      endsAtMs: Date.now() + flow.timeout - flow.age,
       local,
       handedOut: new Set<string>(),
       standing,
@@ -51,7 +55,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
     }
     session.standing.pools.recall(events.filter((event) => event.kind !== 'items.completed'))
     want(session, flow)
-    after(Math.max(0, flow.timeout - flow.age), { type: 'stop', as: 'timed_out' })
+    after(Math.max(0, session.endsAtMs - Date.now()), { type: 'stop', as: 'timed_out' })
     if (flow.cancel_requested_at !== null) mailbox.put({ type: 'stop', as: 'cancelled' })
     await conduct(session)
     return true
@@ -83,7 +87,7 @@ async function conduct(session: Session): Promise<void> {
     if (stopping && standing.running.size === 0) return end(session, events, { status: stopping, error: null })
     const outcome = stopping ? null : standing.machine.outcome()
     if (outcome) return end(session, events, outcome)
-    for (const { id, ms } of standing.machine.armed()) session.after(ms, { type: 'expired', node: id })
+    setDeadlines(session)
     const isHalted = deps.isHalted(flow.project_id)
     const starts = stopping || isHalted ? [] : takeStartable(session)
     // Before those that are started under it.
@@ -105,8 +109,8 @@ async function conduct(session: Session): Promise<void> {
     await stopDropped(session)
     setWatches(session)
     if (isHalted && !stopping && isIdle(session)) return park(session, HALTED_FOR_MS)
-    const watchMs = nextWatchMs(session)
-    if (isParkable(session) && !stopping && watchMs > 0) return park(session, watchMs)
+    const nextMs = nextInMs(session)
+    if (isParkable(session) && !stopping && nextMs > WORTH_PARKING_MS) return park(session, nextMs)
     for (const message of await mailbox.take()) {
       switch (message.type) {
         case 'lapse':
@@ -117,8 +121,8 @@ async function conduct(session: Session): Promise<void> {
           take(session, events, message.task, message.outcome, message.startedAtMs)
           break
         case 'due':
-          standing.delayed.delete(message.task.id)
-          standing.fresh.push({ ...message.task, afterMs: 0 })
+          // Nobody waits any more for one that is not there.
+          if (standing.delayed.delete(message.task.id)) standing.fresh.push({ ...message.task, afterMs: 0 })
           break
         case 'expired':
           expireNode(session, events, message.node)
@@ -132,6 +136,8 @@ async function conduct(session: Session): Promise<void> {
         case 'room':
           break
         case 'stop':
+          // Who drains has no longer than the flow.
+          if (stopping && message.as === 'timed_out') session.after(0, { type: 'drained' })
           if (stopping) break
           stopping = message.as
           session.draining.abort()
@@ -191,7 +197,9 @@ function takeStartable(session: Session): Start[] {
   for (const task of standing.fresh.splice(0)) {
     if (task.afterMs > 0) {
       standing.delayed.set(task.id, task)
-      after(task.afterMs, { type: 'due', task })
+      const dueAtMs = standing.dueAt.get(nameOf(task)) ?? Date.now() + task.afterMs
+      standing.dueAt.set(nameOf(task), dueAtMs)
+      after(Math.max(0, dueAtMs - Date.now()), { type: 'due', task })
     } else if (task.pool) standing.pools.add(task.pool, task)
     else standing.ready.push(task)
   }
@@ -246,8 +254,9 @@ function isIdle({ standing, mailbox, handedOut }: Session): boolean {
 }
 
 async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise<void> {
-  const leftMs = Math.min(forMs, session.flow.timeout - session.flow.age)
-  await append(session, [], { release: true, seen_leaves: session.seenLeaves, ready_in_ms: Math.max(0, leftMs) })
+  const leftMs = Math.max(0, Math.min(forMs, session.endsAtMs - Date.now()))
+  await append(session, [], { release: true, seen_leaves: session.seenLeaves, ready_in_ms: leftMs })
+  session.deps.onParked(session.flow.id, leftMs)
 }
 
 /** Signals have fired or will not be heeded: what has not ended now is left behind. */

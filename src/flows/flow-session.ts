@@ -34,6 +34,8 @@ export interface FlowDeps {
   cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
   /** Runs became ready: somebody may take them. */
   onReady: () => void
+  /** The flow run is nobody's until something happens, or until then. */
+  onParked: (flowRunId: string, forMs: number) => void
 }
 
 export type FlowMessage =
@@ -71,6 +73,10 @@ export interface Session {
   handedOut: Set<string>
   /** When to look at leaves that may be slow then. */
   watching: Map<string, number>
+  /** Parts whose time is being watched. */
+  timed: Set<string>
+  /** When the time of the flow run is up. */
+  endsAtMs: number
   seenLeaves: number
   /** Is in force with what is written next. */
   newTopology: Topology | null

@@ -16,6 +16,10 @@ export interface FlowStanding {
   pools: FlowPools
   /** Are tried again after a while. */
   delayed: Map<string, LeafTask>
+  /** When, by id and attempt. */
+  dueAt: Map<string, number>
+  /** When the time of parts is up that have one of their own. */
+  deadlines: Map<string, number>
   /** Under way, by id. */
   running: Map<string, LeafTask>
   /** When the journal was told that it began, by id and attempt. */
@@ -47,6 +51,8 @@ export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]):
     ready: [],
     pools: createFlowPools(),
     delayed: new Map(),
+    dueAt: new Map(),
+    deadlines: new Map(),
     running: new Map(),
     begun: new Map(),
     counts: { completed: 0, failed: 0, skipped: 0 },
@@ -56,23 +62,40 @@ export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]):
     dropped: [],
     toldSkipped: new Set(),
   }
-  replay(standing, events)
+  const nowMs = Date.now()
+  // The journal has the database's clock, timers have ours.
+  const aheadMs = nowMs - flow.claimed_at.getTime()
+  const ours = events.map((event) => ({ ...event, atMs: event.at.getTime() + aheadMs }))
+  replay(standing, ours, nowMs - flow.age)
   return standing
 }
 
+/** What may start, and what has a time of its own since then. */
+export function noteTimes({ machine, deadlines, dueAt }: FlowStanding, tasks: readonly LeafTask[], atMs: number): void {
+  for (const { id, ms } of machine.armed()) deadlines.set(id, atMs + ms)
+  for (const task of tasks) if (task.afterMs > 0) dueAt.set(nameOf(task), atMs + task.afterMs)
+}
+
 /** What is on record happens again, in the order in which it happened. */
-function replay(standing: FlowStanding, events: readonly RecordedEvent[]): void {
+function replay(
+  standing: FlowStanding,
+  events: readonly (RecordedEvent & { atMs: number })[],
+  startedAtMs: number,
+): void {
+  let nowMs = startedAtMs
   const open = new Map<string, LeafTask>()
   const pages = new Map<string, unknown[]>()
   const add = (tasks: readonly LeafTask[]): void => {
     for (const task of tasks) open.set(task.id, task)
     for (const { task } of standing.dropped) open.delete(task.id)
+    noteTimes(standing, tasks, nowMs)
   }
   add(standing.machine.begin())
-  for (const { kind, data, at } of events) {
+  for (const { kind, data, atMs } of events) {
+    nowMs = atMs
     switch (kind) {
       case 'task.started':
-        standing.begun.set(nameOf({ id: data.task_id, attempt: data.attempt }), at.getTime())
+        standing.begun.set(nameOf({ id: data.task_id, attempt: data.attempt }), atMs)
         break
       case 'task.completed':
       case 'task.failed': {

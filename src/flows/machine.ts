@@ -51,6 +51,8 @@ export interface Machine {
   settle(taskId: string, outcome: LeafOutcome): LeafTask[]
   /** Patterns that have a time of their own and began since this was asked last. */
   armed(): { id: string; ms: number }[]
+  /** It has a time of its own, and is under way. */
+  isTimed(id: string): boolean
   /** The time of a pattern is up: it has failed, with everything in it. Ignored where it has ended. */
   expire(id: string): LeafTask[]
   /** Leaves that nobody waits for any more, since this was asked last. */
@@ -133,11 +135,12 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       armed = []
       return taken
     },
+    isTimed: (id) => timed.has(id),
     expire: (id) => {
       const frame = timed.get(id)
       if (!frame || outcome) return []
       drop(frame)
-      return end(frame, failed('The time of this part of the flow was up.'))
+      return end(frame, failed(`${partOf(frame)}: The time of this part of the flow was up.`))
     },
     dropped: () => {
       const taken = dropped
@@ -191,7 +194,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     const rendering = (value: unknown): unknown => render(value, scopeOf(frame))
     const move = pattern({ node, previous, children, nodes, open, slow, render: rendering })
     if (move === 'wait') return []
-    if ('end' in move) return end(frame, move.end)
+    if ('end' in move) return end(frame, named(frame, move.end))
     for (const key of move.drop ?? []) giveUp(frame, key)
     pieces += move.start.filter((child) => child.node.type === 'piece').length
     if (pieces > MOST_PIECES && frame.node.type === 'piece') return endFork(frame)
@@ -211,7 +214,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     let fork = within
     while (fork.node.type === 'piece' && fork.parent) fork = fork.parent
     drop(fork)
-    return end(fork, failed(`The problem was split into more than ${MOST_PIECES} pieces.`))
+    return end(fork, failed(`${partOf(fork)}: The problem was split into more than ${MOST_PIECES} pieces.`))
   }
 
   function leafUnder(parent: Frame, key: string): Frame | undefined {
@@ -298,9 +301,12 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
       const given = leaf && 'agent' in leaf ? leaf.input : leaf?.args
       return given === undefined ? item : render(given, { ...scopeOf(frame), item })
     }
+    const source = sourceLeaf(node.source)
+    const given = source ? ('args' in source ? source.args : undefined) : node.source
     return {
       ...{ id: frame.id, nodeId: node.id ?? null, leaf: { type: 'task', function: 'pipeline' } },
-      argument: sourceLeaf(node.source) ? null : render(node.source, scopeOf(frame)),
+      // What the source is, or what the function that gives it is called with.
+      argument: given === undefined ? frame.previous : render(given, scopeOf(frame)),
       ...{ isEach: false, isSource: false, answer: null, after: [], attempt: frame.attempt, afterMs },
       ...{ parentId: frame.parent?.id ?? null, pool: null, stream: { node, argumentOf } },
     }
@@ -314,6 +320,20 @@ function poolAround(frame: Frame): LeafTask['pool'] {
     if (node.type === 'adaptive' || node.type === 'fork_join' || node.type === 'map_reduce') return { id, node }
   }
   return null
+}
+
+/** What went wrong with the part itself, and not with one within it, says which part that is. */
+function named(frame: Frame, ended: Outcome): Outcome {
+  if (ended.status !== 'failed') return ended
+  for (const child of frame.children.values()) if (child?.error === ended.error) return ended
+  return { ...ended, error: `${partOf(frame)}: ${ended.error}` }
+}
+
+/** By the name that people gave it, else by the way to it. Pieces are told as the fork that they are of. */
+function partOf(frame: Frame): string {
+  let at = frame
+  while (at.node.type === 'piece' && at.parent) at = at.parent
+  return (at.node as FlowNode).id ?? at.id // no piece
 }
 
 function isWithin(frame: Frame, outer: Frame): boolean {

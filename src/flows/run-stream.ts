@@ -53,8 +53,7 @@ function sourceOf({ task, functions, flowRunId, projectId, log }: StreamParts): 
   const run = functions.get(name)
   if (!run) return { problem: `There is no function called ${name}.` }
   const shared = { key: `${flowRunId}:${task.id}:source`, attempt: 1, run_id: flowRunId, project_id: projectId }
-  const args = 'args' in leaf ? leaf.args : null
-  return { open: ({ signal }) => run(args as never, { ...shared, signal, log, emit: () => {} }) } // its author's word
+  return { open: ({ signal }) => run(task.argument as never, { ...shared, signal, log, emit: () => {} }) } // its author's word
 }
 
 async function callStage(

@@ -1,7 +1,7 @@
-// Leaves that a pattern wants to hear of when they are slow.
+// What happens at a time of its own: leaves that are slow by then, parts whose time is up, leaves that are tried again.
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import type { Session } from './flow-session.ts'
-import { nameOf, slow } from './flow-standing.ts'
+import { nameOf, noteTimes, slow } from './flow-standing.ts'
 
 /** When the leaves that are watched will be slow. */
 function watchesOf({ standing }: Session): { taskId: string; inMs: number }[] {
@@ -22,7 +22,25 @@ export function setWatches(session: Session): void {
   }
 }
 
-export const nextWatchMs = (session: Session): number => Math.min(...watchesOf(session).map(({ inMs }) => inMs))
+/** One timer for each part that has a time of its own. */
+export function setDeadlines({ standing, timed, after }: Session): void {
+  noteTimes(standing, [], Date.now())
+  for (const [node, atMs] of standing.deadlines) {
+    if (!standing.machine.isTimed(node)) standing.deadlines.delete(node)
+    else if (!timed.has(node)) {
+      timed.add(node)
+      after(Math.max(0, atMs - Date.now()), { type: 'expired', node })
+    }
+  }
+}
+
+/** Until the first of all that has a time of its own. */
+export function nextInMs(session: Session): number {
+  const { deadlines, delayed, dueAt } = session.standing
+  const dues = [...delayed.values()].map((task) => dueAt.get(nameOf(task)) ?? 0)
+  const firstAtMs = Math.min(...deadlines.values(), ...dues)
+  return Math.min(firstAtMs - Date.now(), ...watchesOf(session).map(({ inMs }) => inMs))
+}
 
 export function checkWatched(session: Session, events: FlowEvent[], taskId: string): void {
   const { standing } = session

@@ -25,19 +25,22 @@ export interface FlowWorker extends Pick<FlowStarter, 'start'> {
 export interface FlowWorkerOptions {
   pool: Pool
   runs: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join'>
-  deps: Omit<FlowDeps, 'slots' | 'hasOthers'>
+  deps: Omit<FlowDeps, 'slots' | 'hasOthers' | 'onParked'>
   log: Log
 }
 
 const MOST_AT_ONCE = 500
 const SWEEP_EVERY_MS = 1_000
+const LONGEST_TIMER_MS = 2_147_483_646
 
 export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptions): FlowWorker {
   const { functions, leafLimit } = options.deps
   const slots = createLeafSlots(leafLimit, () => handouts.onRoom())
   const handouts = createHandoutWorker({ pool, ownerId: () => runs.ownerId(), functions, slots, log })
-  const deps: FlowDeps = { ...options.deps, slots, hasOthers: () => runs.hasOthers() }
+  const deps: FlowDeps = { ...options.deps, slots, hasOthers: () => runs.hasOthers(), onParked: wakeLater }
   const active = new Map<string, { mailbox: Mailbox<FlowMessage>; done: Promise<void> }>()
+  /** Flow runs that this process has parked: it looks at them when they are due, and need not wait for the sweep. */
+  const parked = new Map<string, NodeJS.Timeout>()
   let isStopped = false
   let claiming: Promise<void> | null = null
   let isPokedAgain = false
@@ -88,6 +91,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     active: () => active.size,
     stop: async () => {
       isStopped = true
+      for (const timer of parked.values()) clearTimeout(timer)
       await stopSweeping()
       await claiming
       for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back' })
@@ -125,7 +129,23 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     }
   }
 
+  function wakeLater(flowRunId: string, forMs: number): void {
+    forget(flowRunId)
+    if (isStopped || forMs > LONGEST_TIMER_MS) return
+    const timer = setTimeout(() => {
+      parked.delete(flowRunId)
+      poke()
+    }, forMs + 1)
+    parked.set(flowRunId, timer)
+  }
+
+  function forget(flowRunId: string): void {
+    clearTimeout(parked.get(flowRunId))
+    parked.delete(flowRunId)
+  }
+
   function work(flow: ClaimedFlow): void {
+    forget(flow.id)
     const mailbox = createMailbox<FlowMessage>()
     // Whoever had it here before has lost it, and may not know yet.
     active.get(flow.id)?.mailbox.put({ type: 'lapse' })
