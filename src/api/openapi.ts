@@ -1,9 +1,10 @@
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
+import type { FastifySchema } from 'fastify'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import type { Access } from './auth.ts'
 import type { App } from './server.ts'
-import { emptyBody } from './shapes.ts'
+import { emptyBody, emptyQuery } from './shapes.ts'
 
 /** /openapi.json is generated from the schemas that validate; /docs shows it. Both need no credentials. */
 export async function serveOpenApi(app: App, version: string): Promise<void> {
@@ -25,8 +26,7 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
       },
     },
     transform: (input) => {
-      const schema = input.schema?.body === emptyBody ? { ...input.schema, body: undefined } : input.schema
-      const shown = jsonSchemaTransform({ ...input, schema } as never) // typed for a bare schema; ours are zod schemas
+      const shown = jsonSchemaTransform({ ...input, schema: withoutEmpty(input.schema) } as never) // typed for a bare schema; ours are zod schemas
       const security = credentialsFor(input.route.config?.access ?? 'public')
       const operationId = nameOperation(input.route.method, input.url)
       return { ...shown, schema: { ...shown.schema, operationId, security, ...idempotencyHeader(input.schema) } }
@@ -53,6 +53,16 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
 function nameOperation(method: string | string[], url: string): string {
   const path = url.replace(/^\/(api\/)?/, '').replace(/[^A-Za-z0-9]+/g, '_')
   return `${[method].flat().join('_').toLowerCase()}_${path}`.replace(/_+$/, '')
+}
+
+/** What must be empty is checked, and not worth a word. */
+function withoutEmpty(schema: FastifySchema | undefined): FastifySchema {
+  const { body, querystring, ...shown } = schema ?? {}
+  return {
+    ...shown,
+    ...(body === undefined || body === emptyBody ? {} : { body }),
+    ...(querystring === undefined || querystring === emptyQuery ? {} : { querystring }),
+  }
 }
 
 /** Taken by every route that creates something. */

@@ -22,6 +22,7 @@ import { watchRequests } from './observe-requests.ts'
 import { serveOpenApi } from './openapi.ts'
 import { createRateLimits, type RateLimits } from './rate-limits.ts'
 import { createRawAnswers } from './raw-http.ts'
+import { refuseUndeclared } from './refuse-undeclared.ts'
 import { addAgentRoutes } from './routes/agents.ts'
 import { addAlertRoutes } from './routes/alerts.ts'
 import { addAuditRoutes } from './routes/audit.ts'
@@ -123,6 +124,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   app.setSerializerCompiler(createSerializer(options.checkAnswers ?? false))
   app.setErrorHandler(createErrorHandler(log))
   acceptJsonOnly(app)
+  refuseUndeclared(app)
   app.addHook('onRoute', ({ method, url }) => {
     for (const one of [method].flat()) options.onRoute?.(`${one} ${url}`)
   })

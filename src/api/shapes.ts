@@ -21,8 +21,9 @@ export const listQuery = z.strictObject({
   cursor: z.string().min(1).max(200).optional(),
 })
 
-/** For POSTs that take nothing: no body, or an empty object. */
+/** For routes that take nothing: no body, or an empty object. */
 export const emptyBody = z.strictObject({}).nullish()
+export const emptyQuery = z.strictObject({})
 
 export const nothing = z.null().meta({ description: 'Done; there is nothing to say.' })
 

@@ -1,0 +1,172 @@
+// What no route asked for is refused by every route of the API, and by nothing else.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestApp } from '../../test/kit/app.ts'
+import { createGraph } from '../../test/kit/graph.ts'
+import { createHook, signDelivery } from '../../test/kit/hooks.ts'
+import { signInByLink } from '../../test/kit/people.ts'
+import { insertRuns } from '../../test/kit/runs.ts'
+import { createSignInLink } from '../identity/sign-in-links.ts'
+import { newId } from '../kernel/id.ts'
+
+const root = { type: 'task', function: 'f' }
+const project = '/api/projects/:id'
+
+/** A sound body for each route that takes one; a route that is not here takes none. */
+const bodies: Readonly<Record<string, object>> = {
+  'POST /api/providers': { name: 'new', kind: 'offline' },
+  'PATCH /api/providers/:name': { prices: {} },
+  'POST /api/projects': { name: 'new' },
+  [`PATCH ${project}`]: { name: 'changed' },
+  [`PATCH ${project}/settings`]: { poll_interval: 1_000 },
+  [`POST ${project}/keys`]: { name: 'new', role: 'viewer' },
+  [`POST ${project}/members`]: { email: 'new@example.com', role: 'viewer' },
+  [`PATCH ${project}/members/:memberId`]: { role: 'member' },
+  'POST /api/invitations/:token/accept': { name: 'New Person', password: 'long enough' },
+  'POST /api/auth/sign-in': { email: 'nobody@example.com', password: 'wrong' },
+  'POST /api/auth/password': { new_password: 'another long one' },
+  [`POST ${project}/agents`]: { name: 'new' },
+  [`PATCH ${project}/agents/:agentId`]: { role: 'changed' },
+  [`POST ${project}/agents/:agentId/trigger`]: { input: 'x' },
+  [`POST ${project}/agents/:agentId/hooks`]: { name: 'new' },
+  [`POST ${project}/runs/:runId/resume`]: { input: 'x' },
+  [`POST ${project}/runs/:runId/fork`]: { after_step: 0 },
+  [`POST ${project}/flows`]: { name: 'new', root },
+  [`POST ${project}/flows/recommend`]: { workload: 'Sum up 100 documents.' },
+  [`POST ${project}/flows/validate`]: { root },
+  [`PATCH ${project}/flows/:flowId`]: { name: 'changed' },
+  [`POST ${project}/flow-runs`]: { flow_id: newId() },
+  [`POST ${project}/flow-runs/:runId/workers`]: { add: 1 },
+  [`POST ${project}/flow-runs/:runId/topology`]: { topology: 'mesh' },
+  [`POST ${project}/tasks`]: { title: 'new' },
+  [`PATCH ${project}/tasks/:taskId`]: { status: 'completed' },
+  [`POST ${project}/tasks/approve`]: { ids: [newId()] },
+  [`POST ${project}/tasks/:taskId/reject`]: { reason: 'No.' },
+  [`POST ${project}/objects`]: { type: 'Thing', properties: {} },
+  [`PATCH ${project}/objects/:objectId`]: { properties: { touched: true } },
+  [`POST ${project}/relationships`]: { type: 'likes', from_id: newId(), to_id: newId() },
+  [`POST ${project}/mcp-servers`]: { name: 'new', url: 'http://127.0.0.1:1/mcp' },
+  [`POST ${project}/mcp-servers/:name/approve`]: {},
+}
+
+const served: string[] = []
+const kit = await createTestApp({ signInLimit: 0, functions: { f: () => 1 }, onRoute: (route) => served.push(route) })
+// HEAD is made of GET, and answers without a message.
+const routes = served.filter((route) => /^(?!HEAD)\w+ \/api\//.test(route))
+const writes = routes.filter((route) => !route.startsWith('GET '))
+const bodiless = writes.filter((route) => bodies[route] === undefined)
+const { id: projectId } = await kit.createProject()
+const { cookie } = await signInByLink(kit, { instanceAdmin: true })
+
+interface Failure {
+  error?: { code: string; message: string }
+}
+
+/** As a person who may do everything, with ids that nothing has. */
+const call = (route: string, query: string, body: unknown) =>
+  kit.call<Failure>(`${route.replace(':id', projectId).replaceAll(/:\w+/g, newId())}${query}`, {
+    cookie,
+    body,
+  })
+
+const assertRefused = (answer: Awaited<ReturnType<typeof call>>, route: string, message: RegExp): void => {
+  assert.equal(answer.status, 400, `${route}: ${answer.text}`)
+  assert.equal(answer.body.error?.code, 'INVALID_REQUEST', route)
+  assert.match(answer.body.error?.message ?? '', message, route)
+}
+
+test('every route refuses a query parameter that it does not know, and names it', async () => {
+  assert.ok(routes.length > 80, `only ${routes.length} routes were found`)
+  for (const route of routes) {
+    const answer = await call(route, '?not_a_parameter=1', bodies[route])
+    assertRefused(answer, route, /^querystring: .*"not_a_parameter"/)
+  }
+})
+
+test('every route that writes refuses a property that it does not know, and names it', async () => {
+  for (const route of writes) {
+    const answer = await call(route, '', { ...bodies[route], not_a_property: 1 })
+    assertRefused(answer, route, /^body: .*"not_a_property"/)
+  }
+})
+
+test('a route that takes no body refuses whatever is not empty', async () => {
+  assert.ok(bodiless.length > 15, `only ${bodiless.length} routes were found`)
+  for (const route of bodiless) {
+    for (const body of [[], 'x', 1, false]) assertRefused(await call(route, '', body), route, /^body: /)
+  }
+})
+
+test('a route that takes no body takes an empty one and an empty object', async () => {
+  for (const route of bodiless) {
+    const answered: number[] = []
+    for (const sent of [{}, { headers: { 'content-type': 'application/json' } }, { body: {} }]) {
+      // Each on a ground of its own: a project is deleted and a session ended but once.
+      const path = route.replace(':id', (await kit.createProject()).id).replaceAll(/:\w+/g, newId())
+      const { cookie } = await signInByLink(kit, { instanceAdmin: true })
+      answered.push((await kit.call(path, { cookie, ...sent })).status)
+    }
+    const [plain = 0] = answered
+    assert.ok(plain < 300 || plain === 404, `${route}: ${plain}`)
+    assert.deepEqual(answered, [plain, plain, plain], route)
+  }
+})
+
+test('what was refused has changed nothing', async () => {
+  const { id } = await kit.createProject()
+  const base = `/api/projects/${id}`
+  const { objectId, relationshipId, suggestionId } = await createGraph(kit, id)
+  const [runId = ''] = await insertRuns(kit.pool, id, 1)
+  const object = `${base}/objects/${objectId}`
+  const changed = await kit.call(`PATCH ${object}`, { body: { properties: { name: 'changed' } } })
+  assert.equal(changed.status, 200, changed.text)
+  const shown = [object, `${base}/objects`, `${base}/tasks`, base, `${base}/runs/${runId}`, `${object}/relationships`]
+  const read = () => Promise.all(shown.map(async (path) => (await kit.call(`GET ${path}`)).body))
+  const before = await read()
+
+  const patch = { properties: { name: 'again' } }
+  const refused: [route: string, body?: unknown][] = [
+    [`DELETE ${object}`, { expected_version: 1 }],
+    [`DELETE ${object}?expected_version=9`],
+    [`PATCH ${object}?expected_version=1`, patch],
+    [`POST ${base}/objects?dry_run=true`, { type: 'Thing', properties: {} }],
+    [`POST ${base}/tasks/${suggestionId}/approve?dry_run=true`],
+    [`POST ${base}/tasks/${suggestionId}/approve`, { dry_run: true }],
+    [`POST ${base}/tasks/${suggestionId}/reject?reason=no`],
+    [`POST ${base}/tasks/approve?dry_run=true`, { ids: [suggestionId] }],
+    [`DELETE ${base}/relationships/${relationshipId}?dry_run=true`],
+    [`POST ${base}/runs/${runId}/cancel?force=true`, {}],
+    [`POST ${base}/halt?until=tomorrow`],
+    [`DELETE ${base}?confirm=false`],
+  ]
+  for (const [route, body] of refused) assert.equal((await kit.call(route, { body })).status, 400, route)
+  assert.deepEqual(await read(), before)
+})
+
+test('who may not ask hears that first', async () => {
+  const path = `GET ${project}/agents/${newId()}?not_a_parameter=1`.replace(':id', projectId)
+  assert.equal((await kit.call(path, { token: null })).status, 401)
+  const stranger = await kit.createKey((await kit.createProject()).id, 'admin')
+  assert.equal((await kit.call(path, { token: stranger.key })).status, 404)
+})
+
+test('pages, files, probes and the document pass over parameters', async () => {
+  const paths = ['/', '/assets/page.css', '/docs', '/openapi.json', '/healthz', '/readyz', '/metrics']
+  for (const path of [...paths, '/invitations/a-token']) {
+    assert.equal((await kit.call(`GET ${path}?not_a_parameter=1`)).status, 200, path)
+  }
+})
+
+test('a sign-in link still opens with what a mail program added to it', async () => {
+  const { userId } = await signInByLink(kit)
+  const link = `/sign-in/${await createSignInLink(kit.pool, userId)}?utm_source=mail`
+  assert.equal((await kit.call(`GET ${link}`, { token: null })).status, 303)
+})
+
+test('a hook takes what its sender sends, query and all', async () => {
+  const { id, secret } = await createHook(kit, projectId)
+  const body = { anything: { at: ['all'] } }
+  const headers = signDelivery(secret, JSON.stringify(body))
+  const answer = await kit.call(`POST /hooks/${id}?source=shop&not_a_parameter=1`, { token: null, headers, body })
+  assert.equal(answer.status, 202, answer.text)
+})
