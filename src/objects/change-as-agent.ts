@@ -7,7 +7,7 @@ import { type Author, byAgent } from './author.ts'
 import { findObject } from './objects.ts'
 import { endTypes, relate } from './relationships.ts'
 import { suggestionFor } from './suggested-change.ts'
-import type { ObjectWriter } from './write-objects.ts'
+import { type ObjectWriter, TOO_LARGE_PROBLEM } from './write-objects.ts'
 
 export interface AgentRequest {
   projectId: string
@@ -116,7 +116,7 @@ async function carryOut(tx: Db, writer: ObjectWriter, request: AgentRequest): Pr
     case 'moved':
       return failed(`The object is at version ${outcome.version} by now. Read it again before you change it.`)
     case 'too_large':
-      return failed('The properties of an object may take 1 MiB in all.')
+      return failed(TOO_LARGE_PROBLEM)
     case 'taken':
       return failed('There is an object of this type and key already. Update that one, or use another key.')
   }

@@ -3,6 +3,7 @@ import { canonicalJson } from '../kernel/canonical-json.ts'
 import { type GraphChange, type GraphObject, relationshipInput } from '../kernel/object.ts'
 import type { SuggestedChange } from '../kernel/task.ts'
 import { findObject } from './objects.ts'
+import { isTooLarge, TOO_LARGE_PROBLEM } from './write-objects.ts'
 
 /** A change as people see it before they decide: what stands now, and what would stand then. */
 export async function suggestionFor(
@@ -12,6 +13,7 @@ export async function suggestionFor(
 ): Promise<SuggestedChange | { problem: string }> {
   if (change.op === 'create') {
     const { type, key, properties } = change
+    if (isTooLarge(properties)) return { problem: TOO_LARGE_PROBLEM }
     if (key !== null && (await isTaken(tx, projectId, type, key))) {
       return { problem: 'There is an object of this type and key already. Suggest a change of that one.' }
     }
@@ -37,6 +39,7 @@ export async function suggestionFor(
   if (canonicalJson(after) === canonicalJson(object.properties)) {
     return { problem: 'The object has these properties already: there is nothing to suggest.' }
   }
+  if (isTooLarge(after)) return { problem: TOO_LARGE_PROBLEM }
   return { op: 'update', ...standing, before: object.properties, after }
 }
 

@@ -119,8 +119,9 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
 
 /** In bytes of JSON: as much as a request may hold. */
 export const MOST_PROPERTIES = 1_048_576
+export const TOO_LARGE_PROBLEM = 'The properties of an object may take 1 MiB in all.'
 
-const isTooLarge = (properties: Record<string, unknown>): boolean =>
+export const isTooLarge = (properties: Record<string, unknown>): boolean =>
   Buffer.byteLength(JSON.stringify(properties)) > MOST_PROPERTIES
 
 const TAKEN: WriteOutcome = { kind: 'taken' }

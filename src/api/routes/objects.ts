@@ -13,7 +13,7 @@ import {
 import { byPerson } from '../../objects/author.ts'
 import { listVersions } from '../../objects/history.ts'
 import { getObject, listObjects } from '../../objects/objects.ts'
-import type { ObjectWriter, WriteOutcome } from '../../objects/write-objects.ts'
+import { type ObjectWriter, TOO_LARGE_PROBLEM, type WriteOutcome } from '../../objects/write-objects.ts'
 import { actorOf } from '../auth.ts'
 import type { Create } from '../idempotency.ts'
 import type { App } from '../server.ts'
@@ -163,7 +163,7 @@ function writtenOf(outcome: WriteOutcome): { object: GraphObject; started: numbe
         version: outcome.version,
       })
     case 'too_large':
-      throw invalidRequest('The properties of an object may take 1 MiB in all.')
+      throw invalidRequest(TOO_LARGE_PROBLEM)
     case 'taken':
       throw conflict('There is a live object of this type and key already.')
   }
