@@ -80,6 +80,7 @@ async function conduct(session: Session): Promise<void> {
     return end(session, events, { status: 'failed', error })
   }
   let stopping: 'cancelled' | 'timed_out' | null = null
+  let isLeaving = false
   let isFirst = flow.last_seq === 0
   await takeUp(session, events)
   for (;;) {
@@ -87,9 +88,10 @@ async function conduct(session: Session): Promise<void> {
     if (stopping && standing.running.size === 0) return end(session, events, { status: stopping, error: null })
     const outcome = stopping ? null : standing.machine.outcome()
     if (outcome) return end(session, events, outcome)
+    if (isLeaving && session.local.size === 0) return handBack(session, events)
     setDeadlines(session)
     const isHalted = deps.isHalted(flow.project_id)
-    const starts = stopping || isHalted ? [] : takeStartable(session)
+    const starts = stopping || isHalted || isLeaving ? [] : takeStartable(session)
     // Before those that are started under it.
     for (const data of standing.pools.switched()) events.push({ kind: 'topology.switched', data })
     for (const start of starts) if (!standing.begun.has(nameOf(start.task))) events.push(begunEvent(standing, start))
@@ -116,7 +118,9 @@ async function conduct(session: Session): Promise<void> {
         case 'lapse':
           throw new FlowLost()
         case 'hand_back':
-          return void (await append(session, events, { release: true, ready_in_ms: 0 }))
+          if (message.isUrgent) return handBack(session, events)
+          isLeaving = true
+          break
         case 'settled':
           take(session, events, message.task, message.outcome, message.startedAtMs)
           break
@@ -149,6 +153,10 @@ async function conduct(session: Session): Promise<void> {
       }
     }
   }
+}
+
+async function handBack(session: Session, events: readonly FlowEvent[]): Promise<void> {
+  await append(session, events, { release: true, ready_in_ms: 0, progress: progressOf(session.standing, false) })
 }
 
 /** Answers whether somebody has asked for the end. */

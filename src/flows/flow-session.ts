@@ -51,7 +51,8 @@ export type FlowMessage =
   | { type: 'stop'; as: 'cancelled' | 'timed_out' }
   /** Leaves had their time to end by themselves. */
   | { type: 'drained' }
-  | { type: 'hand_back' }
+  /** This process stops. Functions that it calls may end; where it is urgent, they are cut off. */
+  | { type: 'hand_back'; isUrgent: boolean }
   | { type: 'lapse' }
 
 /** Somebody else owns the flow run now. */

@@ -17,7 +17,8 @@ export interface HandoutWorker {
   /** What this process works on may be another's. */
   lapse(): void
   sweep(): Promise<void>
-  stop(): Promise<void>
+  /** Functions under way may take so long to end. */
+  stop(patienceMs: number): Promise<void>
 }
 
 export interface HandoutWorkerOptions {
@@ -115,11 +116,14 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
       }
       poke()
     },
-    stop: async () => {
+    stop: async (patienceMs) => {
       isStopped = true
       await claiming
-      for (const { stop } of inHand.values()) stop.abort()
+      const hurry = setTimeout(() => {
+        for (const { stop } of inHand.values()) stop.abort()
+      }, patienceMs)
       await Promise.all([...inHand.values()].map(({ done }) => done))
+      clearTimeout(hurry)
       // Others need not wait for the lease.
       await freeStrayHandouts(pool, ownerId(), []).catch(() => undefined)
     },

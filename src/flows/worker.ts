@@ -27,13 +27,18 @@ export interface FlowWorkerOptions {
   runs: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join'>
   deps: Omit<FlowDeps, 'slots' | 'hasOthers' | 'onParked'>
   log: Log
+  /** How long functions under way may take to end when the process stops. */
+  patienceMs?: number
 }
 
 const MOST_AT_ONCE = 500
 const SWEEP_EVERY_MS = 1_000
+/** Others have their part of the time that a stop may take. */
+const PATIENCE_MS = 8_000
 const LONGEST_TIMER_MS = 2_147_483_646
 
 export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptions): FlowWorker {
+  const { patienceMs = PATIENCE_MS } = options
   const { functions, leafLimit } = options.deps
   const slots = createLeafSlots(leafLimit, () => handouts.onRoom())
   const handouts = createHandoutWorker({ pool, ownerId: () => runs.ownerId(), functions, slots, log })
@@ -94,9 +99,14 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
       for (const timer of parked.values()) clearTimeout(timer)
       await stopSweeping()
       await claiming
-      for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back' })
-      await Promise.all([...active.values()].map(({ done }) => done))
-      await handouts.stop()
+      const tell = (isUrgent: boolean): void => {
+        for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back', isUrgent })
+      }
+      tell(false)
+      const hurry = setTimeout(tell, patienceMs, true)
+      const flowsDone = Promise.all([...active.values()].map(({ done }) => done))
+      await Promise.all([flowsDone, handouts.stop(patienceMs)])
+      clearTimeout(hurry)
     },
   }
 
@@ -155,7 +165,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
       if (isFull) poke()
     })
     active.set(flow.id, { mailbox, done })
-    if (isStopped) mailbox.put({ type: 'hand_back' })
+    if (isStopped) mailbox.put({ type: 'hand_back', isUrgent: true })
   }
 
   /** Under each name that this process has had. */

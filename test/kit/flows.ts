@@ -34,7 +34,12 @@ export interface TestFlows extends TestRuns {
 }
 
 export async function createTestFlows(
-  options: TestRunsOptions & { functions?: Record<string, AppFunction>; leafLimit?: number; drainMs?: number } = {},
+  options: TestRunsOptions & {
+    functions?: Record<string, AppFunction>
+    leafLimit?: number
+    drainMs?: number
+    patienceMs?: number
+  } = {},
 ): Promise<TestFlows> {
   const runs = await createTestRuns(options)
   const { pool, worker } = runs
@@ -43,6 +48,7 @@ export async function createTestFlows(
     pool,
     runs: worker,
     log: silentLog,
+    ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
     deps: {
       pool,
       journal: createFlowJournal({ db: pool, log: silentLog }),
