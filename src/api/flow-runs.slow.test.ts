@@ -60,6 +60,7 @@ test('a flow is accepted at once and read until it has ended', async () => {
   const run = await ended(begun.id)
   assert.deepEqual([run.status, run.output, run.results, run.error], ['completed', 3, { a: 2 }, null])
   assert.ok(run.started_at && run.completed_at && run.duration !== null)
+  assert.equal(run.cancel_requested_at, null)
 })
 
 test('a stored flow is started by its id, with the time of the settings unless it is given one', async () => {
@@ -175,15 +176,14 @@ test('Flow cancellation: what is under way may end, what it gave is kept, and a 
   await until(id, (run) => run.progress.running === 1)
   const cancel = () => kit.call<FlowRun>(`POST ${runs}/${id}/cancel`)
   const first = await cancel()
-  assert.deepEqual([first.status, first.body.status], [200, 'running'])
-  const askedAt = async (): Promise<unknown> =>
-    (await kit.pool.query('select cancel_requested_at from flow_runs where id = $1', [id])).rows[0]
-  const asked = await askedAt()
-  assert.equal((await cancel()).status, 200)
-  assert.deepEqual(await askedAt(), asked)
+  const { cancel_requested_at: askedAt, ...rest } = first.body
+  assert.deepEqual([first.status, rest.status, rest.eta], [200, 'running', null])
+  assert.ok(askedAt !== null)
+  assert.equal((await cancel()).body.cancel_requested_at, askedAt)
   gate.resolve()
   const run = await ended(id)
   assert.deepEqual([run.status, run.results], ['cancelled', { w: 'waited' }])
+  assert.equal(run.cancel_requested_at, askedAt)
   assert.deepEqual((await cancel()).body, run, 'one that has ended stays as it is')
   const { rows } = await kit.pool.query(`select 1 from audit_log where action = 'flow.cancel' and target_id = $1`, [id])
   assert.equal(rows.length, 1)

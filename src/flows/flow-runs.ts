@@ -32,6 +32,7 @@ export interface FlowRunRow {
   started_at: Date | null
   completed_at: Date | null
   duration: number | null
+  cancel_requested_at: Date | null
   last_seq: number
   /** By the database's clock. */
   read_at: Date
@@ -42,7 +43,7 @@ export interface FlowRunRow {
 const columns = (
   mostBytes: number,
 ): string => `id, project_id, flow_id, root->>'type' as pattern, status, input, error, progress, workers,
-  created_at, started_at, completed_at, duration, last_seq, muster.now() as read_at,
+  created_at, started_at, completed_at, duration, cancel_requested_at, last_seq, muster.now() as read_at,
   ${isLarge('output', mostBytes)} as is_large, case when not ${isLarge('output', mostBytes)} then output end as output`
 const isLarge = (value: string, mostBytes: number): string =>
   `coalesce(case when pg_column_size(${value}) > ${2 * mostBytes} then true
@@ -152,6 +153,7 @@ function toFlowRun(row: FlowRunRow, results: Results | null, usualWorkers: numbe
     output: isOutputCut ? { truncated: true, url } : row.output,
     results: results === null || isTooMuch(results) ? { truncated: true, url: `${url}?part=results` } : results,
     ...{ error, progress, eta: etaOf(row)?.toISOString() ?? null, workers: row.workers ?? usualWorkers },
+    cancel_requested_at: row.cancel_requested_at?.toISOString() ?? null,
     created_at: row.created_at.toISOString(),
     started_at: row.started_at?.toISOString() ?? null,
     completed_at: row.completed_at?.toISOString() ?? null,

@@ -39,6 +39,7 @@ export const flowRunSchema = z.strictObject({
   error: z.string().nullable(),
   progress: progressSchema,
   eta: instantField.nullable(),
+  cancel_requested_at: instantField.nullable().describe('What is under way then may end; nothing new begins.'),
   workers: z.int(),
   created_at: instantField,
   started_at: instantField.nullable(),
