@@ -36,6 +36,7 @@ test('the longest tasks come first, with their share and everything that waited 
   assert.deepEqual(bottlenecks[0], { task_id: 'slow', duration: 80, share: 0.8, blocks: ['b', 'c'] })
   assert.deepEqual(bottlenecks[1]?.task_id, 'a')
   assert.match(recommendations[0] ?? '', /^slow takes 80 % of the time and holds up 2 others/)
+  assert.match(measure(tasks.slice(0, 3), 100).recommendations[0] ?? '', /and holds up 1 other:/)
 })
 
 test('one that is under way counts with the time it has taken so far', () => {

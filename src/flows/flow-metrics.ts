@@ -111,7 +111,8 @@ function recommend(
   const [slowest] = bottlenecks
   const said: string[] = []
   if (slowest && tasks.length > 1 && slowest.share >= 0.5) {
-    const held = slowest.blocks.length === 0 ? '' : ` and holds up ${slowest.blocks.length} others`
+    const { length } = slowest.blocks
+    const held = length === 0 ? '' : ` and holds up ${length} ${length === 1 ? 'other' : 'others'}`
     said.push(
       `${slowest.task_id} takes ${Math.round(slowest.share * 100)} % of the time${held}: split it, or make it faster.`,
     )
