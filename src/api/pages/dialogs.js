@@ -1,8 +1,8 @@
 import { announce, button, el } from './dom.js'
 
-/** Asks before something that hurts. Answers true only where the person said so. */
-export function confirm({ title, text, action, isDanger = true }) {
-  return choose({ title, content: el('p', {}, text), action, isDanger })
+/** Asks before something that hurts. Answers true only where the person said so; `refusal` names the way back. */
+export function confirm({ title, text, action, refusal, isDanger = true }) {
+  return choose({ title, content: el('p', {}, text), action, refusal, isDanger })
 }
 
 /** Asks for a sentence that may be left out. Answers it, or null where the person thought better of it. */
@@ -12,10 +12,10 @@ export async function askSentence({ title, label, action, maxlength }) {
   return (await choose({ title, content, action, isDanger: true, first: input })) ? input.value.trim() : null
 }
 
-function choose({ title, content, action, isDanger, first }) {
+function choose({ title, content, action, refusal = 'Cancel', isDanger, first }) {
   const { promise, resolve } = Promise.withResolvers()
   const yes = button(action, () => close(true), { class: isDanger ? 'danger' : 'primary' })
-  const no = button('Cancel', () => close(false))
+  const no = button(refusal, () => close(false))
   const dialog = el(
     'dialog',
     { 'aria-labelledby': 'confirm-title', on: { cancel: () => close(false) } },

@@ -1,7 +1,7 @@
 import { post } from './api.js'
 import { announce, button, el, failure, showInstant } from './dom.js'
 import { addWorkersButton, cancelFlow } from './flow-buttons.js'
-import { isActive } from './flow-time.js'
+import { isChangeable } from './flow-time.js'
 import { projectAddress } from './projects.js'
 
 /** What people were told about a flow run and nobody has acknowledged, with what can be done about it. */
@@ -11,7 +11,7 @@ export function flowAlerts({ project, isMember, onChange }) {
   return { element, update }
 
   function update(alerts, run) {
-    const key = JSON.stringify([alerts.map(({ id }) => id), isActive(run), run.workers])
+    const key = JSON.stringify([alerts.map(({ id }) => id), isChangeable(run), run.workers])
     // What has the focus stays as long as nothing is new.
     if (key === shown) return
     shown = key
@@ -21,10 +21,10 @@ export function flowAlerts({ project, isMember, onChange }) {
   function alertNote(alert, run) {
     const problem = el('div')
     const fail = (error, again) => problem.replaceChildren(failure(error, again))
-    const buttons = isMember ? [...(isActive(run) ? actionsOf(alert, run, fail) : []), ackButton(alert, fail)] : []
+    const buttons = isMember ? [...(isChangeable(run) ? actionsOf(alert, run, fail) : []), ackButton(alert, fail)] : []
     return el(
       'section',
-      { class: 'note wait alert', 'aria-label': 'Alert' },
+      { class: 'note wait alert', 'aria-label': 'Alert', 'data-alert': alert.id },
       el(
         'p',
         {},

@@ -9,7 +9,8 @@ const pathOf = (project, run) => `/api/projects/${project.id}/flow-runs/${run.id
 /** `fail` is told what went wrong, and how to try again. */
 export async function cancelFlow({ project, run, onChange, fail }) {
   const text = 'Nothing new begins. What is under way may end; what it gave is kept.'
-  if (!(await confirm({ title: 'Cancel this flow run?', text, action: 'Cancel the flow' }))) return
+  const words = { title: 'Cancel this flow run?', text, action: 'Cancel the flow', refusal: 'Keep it running' }
+  if (!(await confirm(words))) return
   const cancel = async () => {
     try {
       await post(`${pathOf(project, run)}/cancel`)

@@ -2,7 +2,7 @@ import { el, setText, showInstant } from './dom.js'
 import { flowAlerts } from './flow-alerts.js'
 import { aboutText, patternText } from './flow-names.js'
 import { flowProgress } from './flow-progress.js'
-import { elapsedText, etaText, isActive } from './flow-time.js'
+import { elapsedText, etaText, isChangeable, statusOf } from './flow-time.js'
 import { projectAddress } from './projects.js'
 import { statusBadge } from './status.js'
 
@@ -35,16 +35,17 @@ export function flowCard({ project, run, names, isMember, onChange }) {
   return { element, update }
 
   function update(now, open) {
-    if (shown !== now.status) {
-      shown = now.status
+    const said = statusOf(now)
+    if (shown !== said) {
+      shown = said
       element.dataset.status = now.status
-      status.replaceChildren(statusBadge(now.status, now.status.replaceAll('_', ' ')))
-      expected.hidden = !isActive(now)
+      status.replaceChildren(statusBadge(said, said.replaceAll('_', ' ')))
+      expected.hidden = !isChangeable(now)
     }
     setText(about, now.flow_id === null ? aboutText(now) : '')
     setText(elapsed, elapsedText(now))
     setText(eta, etaText(now))
-    progress.update(now.progress)
+    progress.update(now)
     alerts.update(open, now)
   }
 }

@@ -8,7 +8,7 @@ import { createFlowNames, patternText } from './flow-names.js'
 import { flowOutcome } from './flow-outcome.js'
 import { flowProgress } from './flow-progress.js'
 import { flowTasks } from './flow-tasks.js'
-import { isActive } from './flow-time.js'
+import { isActive, isChangeable, statusOf } from './flow-time.js'
 import { flowTopology } from './flow-topology.js'
 import { followFlow, keepFresh } from './keep-fresh.js'
 import { loaded } from './loaded.js'
@@ -21,10 +21,15 @@ const MEASURED_EVERY_MS = 2_000
 /** One flow run: how far it is, what its tasks do, how well it uses its time. */
 export function flowDetail({ project, isMember, id }) {
   const path = `/api/projects/${project.id}/flow-runs/${encodeURIComponent(id)}`
-  return loaded(
-    () => get(path),
-    (run) => flowPage({ project, isMember, path, run }),
-    { lines: 8 },
+  return el(
+    'div',
+    { class: 'panel' },
+    el('p', { class: 'crumbs' }, el('a', { href: projectAddress(project.id, 'flows') }, '← Flows')),
+    loaded(
+      () => get(path),
+      (run) => flowPage({ project, isMember, path, run }),
+      { lines: 8 },
+    ),
   )
 }
 
@@ -49,7 +54,7 @@ function flowPage({ project, isMember, path, run: first }) {
   show([])
   const fresh = keepFresh(live, { work: refresh, everyMs: EVERY_MS, onRest: rest })
   keepFresh(live, { work: measure, everyMs: MEASURED_EVERY_MS, leastMs: MEASURED_EVERY_MS })
-  return [el('p', { class: 'crumbs' }, el('a', { href: projectAddress(project.id, 'flows') }, '← Flows')), live]
+  return live
 
   async function refresh() {
     const wasActive = isActive(run)
@@ -79,8 +84,9 @@ function flowPage({ project, isMember, path, run: first }) {
     header.update(run)
     alerts.update(open, run)
     figures.update(run)
-    progress.update(run.progress)
+    progress.update(run)
     tasks.update(run)
+    topology.update(run)
     outcome.update(run)
   }
 
@@ -125,14 +131,15 @@ function flowHeader({ project, isMember, run: first, onChange }) {
   }
 
   function update(run) {
-    const key = `${run.status} ${run.workers}`
+    const said = statusOf(run)
+    const key = `${said} ${run.workers}`
     if (key === shown) return
     shown = key
-    status.replaceChildren(statusBadge(run.status, run.status.replaceAll('_', ' ')))
+    status.replaceChildren(statusBadge(said, said.replaceAll('_', ' ')))
     problem.replaceChildren()
     const can = { project, run, onChange, fail }
     buttons.replaceChildren(
-      ...(isMember && isActive(run)
+      ...(isMember && isChangeable(run)
         ? [addWorkersButton(can), button('Cancel…', () => cancelFlow(can), { class: 'danger' })]
         : []),
     )

@@ -1,5 +1,5 @@
 import { el, setText } from './dom.js'
-import { elapsedText, etaText, isActive } from './flow-time.js'
+import { doneOf, elapsedText, etaText, isActive } from './flow-time.js'
 
 const factor = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 const percent = new Intl.NumberFormat(undefined, { style: 'percent' })
@@ -17,8 +17,8 @@ export function flowFigures() {
   return { element, update, measure }
 
   function update(run) {
-    const { total, completed, failed, skipped, running } = run.progress
-    const done = completed + failed + skipped
+    const { total, running } = run.progress
+    const done = doneOf(run)
     boxes.Elapsed.show(elapsedText(run))
     boxes.ETA.show(etaText(run))
     boxes.Done.show(total === 0 ? '–' : percent.format(Math.floor((100 * done) / total) / 100), `${done} of ${total}`)

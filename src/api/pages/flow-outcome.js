@@ -1,5 +1,6 @@
 import { visible } from './diff.js'
 import { el } from './dom.js'
+import { flowResults } from './flow-results.js'
 import { isActive } from './flow-time.js'
 
 const MOST_CHARACTERS = 20_000
@@ -17,6 +18,7 @@ export function flowOutcome({ path }) {
       ...[
         run.error === null ? null : el('p', { class: 'note bad' }, run.error),
         isActive(run) || run.output === null ? null : fold('Output', run.output, `${path}/output`),
+        isActive(run) ? null : flowResults(run, `${path}/output?part=results`),
         run.input === null ? null : fold('Input', run.input, null),
       ].filter(Boolean),
     )

@@ -1,4 +1,5 @@
 import { el } from './dom.js'
+import { doneOf } from './flow-time.js'
 import { statusIcon } from './status.js'
 
 export const TASK_STATUSES = ['completed', 'running', 'failed', 'skipped', 'pending']
@@ -16,7 +17,8 @@ export function flowProgress({ onChoose } = {}) {
   const element = el('div', { class: 'flow-progress' }, bar, el('div', { class: 'breakdown' }, counts, items))
   return { element, update, choose }
 
-  function update(progress) {
+  function update(run) {
+    const { progress } = run
     for (const [place, status] of TASK_STATUSES.entries()) {
       parts[place].style.flexGrow = String(progress[status])
       const { lastChild } = counts[place]
@@ -24,7 +26,7 @@ export function flowProgress({ onChoose } = {}) {
       if (lastChild.textContent !== words) lastChild.textContent = words
       counts[place].classList.toggle('none', progress[status] === 0)
     }
-    const done = progress.completed + progress.failed + progress.skipped
+    const done = doneOf(run)
     bar.setAttribute('aria-valuemax', String(progress.total))
     bar.setAttribute('aria-valuenow', String(done))
     bar.setAttribute('aria-valuetext', `${done} of ${progress.total} tasks are done`)

@@ -16,6 +16,18 @@ export function durationText(ms) {
 
 export const isActive = ({ status }) => status === 'queued' || status === 'running'
 
+/** One that is being cancelled goes on for a while, and nothing can be done about it any more. */
+export const isChangeable = (run) => isActive(run) && run.cancel_requested_at === null
+
+/** The status as people are told it. */
+export const statusOf = (run) => (isActive(run) && !isChangeable(run) ? 'cancelling' : run.status)
+
+/** What was left out counts as done only where nothing went wrong. */
+export const doneOf = (run) => {
+  const { completed, failed, skipped } = run.progress
+  return isChangeable(run) || run.status === 'completed' ? completed + failed + skipped : completed
+}
+
 /** So far, or in all. */
 export function elapsedMs({ started_at, completed_at, duration }) {
   if (duration !== null) return duration
@@ -32,7 +44,7 @@ export function elapsedText(run) {
 
 /** A guess is not told to the second. */
 export function etaText(run) {
-  if (!isActive(run)) return '–'
+  if (!isChangeable(run)) return '–'
   if (run.eta === null) return 'not known yet'
   const left = Date.parse(run.eta) - serverTime()
   if (left < 2 * SECOND) return 'any moment'

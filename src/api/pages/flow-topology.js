@@ -1,6 +1,6 @@
 import { get, post } from './api.js'
 import { announce, button, el, failure, section, showInstant } from './dom.js'
-import { durationText, isActive } from './flow-time.js'
+import { durationText, isChangeable } from './flow-time.js'
 
 const ALWAYS = ['hierarchical', 'mesh', 'star']
 const rate = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 })
@@ -14,16 +14,23 @@ export function flowTopology({ path, isMember }) {
   const element = section('Topology', current, problem, buttons, facts)
   element.hidden = true
   let shown = ''
-  return { element, reload }
+  let last = null
+  return { element, reload, update }
 
   async function reload(run) {
     const found = await get(`${path}/topology`).catch(() => null)
     if (found && found.current !== null) show(found, run)
   }
 
+  /** What the run allows is known sooner than what is measured of it. */
+  function update(run) {
+    if (last) show(last, run)
+  }
+
   function show(found, run) {
     element.hidden = false
-    const key = JSON.stringify([found, isActive(run)])
+    last = found
+    const key = JSON.stringify([found, isChangeable(run)])
     if (key === shown) return
     shown = key
     current.textContent = found.current
@@ -36,7 +43,7 @@ export function flowTopology({ path, isMember }) {
   }
 
   function showButtons(found, run) {
-    if (!isMember || !isActive(run)) return buttons.replaceChildren()
+    if (!isMember || !isChangeable(run)) return buttons.replaceChildren()
     const isCustomKnown =
       found.current === 'custom' || found.history.some(({ from, to }) => [from, to].includes('custom'))
     const others = [...ALWAYS, ...(isCustomKnown ? ['custom'] : [])].filter((each) => each !== found.current)

@@ -14,6 +14,7 @@ const SHOWN = {
   abandoned: { tone: 'wait', icon: '▲' },
   paused: { tone: 'wait', icon: '○' },
   stale: { tone: 'wait', icon: '▲' },
+  cancelling: { tone: 'wait', icon: '■' },
   cancelled: { tone: '', icon: '■' },
   skipped: { tone: '', icon: '↷' },
   enabled: { tone: 'good', icon: '●' },

@@ -27,7 +27,7 @@ const ASSETS = [
   ...['objects-panel.js', 'object-detail.js'],
   ...['flows-panel.js', 'flow-card.js', 'flow-start.js', 'flow-alerts.js', 'flow-buttons.js', 'flow-names.js'],
   ...['flow-detail.js', 'flow-figures.js', 'flow-progress.js', 'flow-time.js', 'flow-tasks.js', 'task-book.js'],
-  ...['flow-metrics.js', 'flow-topology.js', 'flow-outcome.js', 'keep-fresh.js'],
+  ...['flow-metrics.js', 'flow-topology.js', 'flow-outcome.js', 'flow-results.js', 'keep-fresh.js'],
 ] as const
 
 const TYPES: Record<string, string> = {
