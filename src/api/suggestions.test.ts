@@ -157,6 +157,18 @@ for (const { name, make, says } of gone) {
   })
 }
 
+test('a suggestion that was stale and is applied after all is not stale any more', async () => {
+  const inTheWay = await create({}, 'wanted')
+  const nobody = { object_id: null, base_version: null, before: null }
+  const { id } = await suggested({ op: 'create', object_type: 'Person', key: 'wanted', ...nobody, after: {} })
+  await kit.call(`PATCH ${base}/tasks/${id}`, { body: { metadata: { of: 'us' } } })
+  assert.equal((await approve(id)).status, 409)
+  assert.deepEqual(Object.keys((await task(id)).metadata).toSorted(), ['of', 'stale', 'stale_reason'])
+  await kit.call(`DELETE ${base}/objects/${inTheWay.id}`)
+  assert.deepEqual((await approve(id)).body.metadata, { of: 'us' })
+  assert.deepEqual((await task(id)).metadata, { of: 'us' })
+})
+
 test('several are approved at once, each by itself', async () => {
   const [one, two, three] = [await create({ n: 1 }), await create({ n: 2 }), await create({ n: 3 })]
   const ids = [

@@ -141,8 +141,11 @@ async function resolve(
   { id }: Task,
   { status, result }: { status: 'completed' | 'rejected'; result: unknown },
 ): Promise<Task> {
+  // What was applied is not stale, whatever an earlier approval met.
   const { rows } = await tx.query<TaskRow>(
-    `update tasks set status = $2, result = $3, completed_at = muster.now() where id = $1 returning ${TASK_COLUMNS}`,
+    `update tasks set status = $2, result = $3, completed_at = muster.now(),
+       metadata = case when $2 = 'completed' then metadata - 'stale' - 'stale_reason' else metadata end
+     where id = $1 returning ${TASK_COLUMNS}`,
     [id, status, result === null ? null : JSON.stringify(result)],
   )
   return onlyTask(rows)
