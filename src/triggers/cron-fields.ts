@@ -15,8 +15,8 @@ const FIELDS: readonly CronField[] = [
   { name: 'day of week', least: 0, most: 7 },
 ]
 
-/** The fields, without the blanks around and between them. */
-export const cronFields = (cron: string): string[] => cron.replace(/^[ \t]+|[ \t]+$/g, '').split(/[ \t]+/)
+/** The fields, without the blanks, tabs and ends of lines around and between them. */
+export const cronFields = (cron: string): string[] => cron.split(/[ \t\r\n]+/).filter((field) => field !== '')
 
 /** The first thing that is wrong with it, as a sentence, or null. */
 export function cronProblem(cron: string): string | null {

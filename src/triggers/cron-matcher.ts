@@ -18,7 +18,8 @@ export function createCronMatcher(cron: string): CronMatcher {
   const days = new Set(valuesOf(day, 1, 31))
   const months = new Set(valuesOf(month, 1, 12))
   const weekdays = new Set(valuesOf(weekday, 0, 7).map((value) => value % 7))
-  const isEither = day !== '*' && weekday !== '*'
+  // By what it names, not by how it is written: `*/1`, `1-31` and `0-6` leave no day out and are `*`; `*/2` is restricted.
+  const isEither = days.size < 31 && weekdays.size < 7
   const isNamed = (at: Date): boolean => {
     if (!months.has(at.getUTCMonth() + 1)) return false
     const byDay = days.has(at.getUTCDate())

@@ -38,9 +38,14 @@ const field = (least: number, most: number): fc.Arbitrary<string> => {
   const parts = fc.array(part, { minLength: 1, maxLength: 3 }).map((list) => list.join(','))
   return fc.oneof({ weight: 2, arbitrary: fc.constant('*') }, { weight: 3, arbitrary: parts })
 }
+/** A day field that names every day, however it is written, or any other. */
+const dayField = (least: number, most: number, all: readonly string[]): fc.Arbitrary<string> =>
+  fc.oneof({ weight: 4, arbitrary: field(least, most) }, { weight: 1, arbitrary: fc.constantFrom(...all) })
+const dates = dayField(1, 31, ['*/1', '1-31', '*,5', '1-15,16-31', '1-31/2,2-30/2'])
+const weekdays = dayField(0, 7, ['*/1', '0-6', '1-7', '*,3', '0,1-6', '*/2,1-7/2'])
 /** Mostly the hours in which clocks are changed. */
 const hours = fc.oneof(field(0, 23), field(0, 3), fc.constantFrom('0', '1', '2', '3', '1-3', '*', '*/2'))
-const crons = fc.tuple(field(0, 59), hours, field(1, 31), field(1, 12), field(0, 7)).map((fields) => fields.join(' '))
+const crons = fc.tuple(field(0, 59), hours, dates, field(1, 12), weekdays).map((fields) => fields.join(' '))
 const anywhere = fc.tuple(fc.constantFrom(...places), fc.integer({ min: 0, max: 60 * 24 }), fc.nat(MINUTE_MS - 1))
 
 test('ticks are those that a look at every minute finds', () => {
@@ -108,6 +113,9 @@ function matcher(cron: string): (wall: number) => boolean {
   const days = valuesOf(day, 1, 31)
   const months = valuesOf(month, 1, 12)
   const weekdays = valuesOf(weekday, 0, 7)
+  const everyDate = Array.from({ length: 31 }, (_, index) => index + 1)
+  const isAnyDate = everyDate.every((date) => days.has(date))
+  const isAnyWeekday = [1, 2, 3, 4, 5, 6].every((one) => weekdays.has(one)) && (weekdays.has(0) || weekdays.has(7))
   return (wall) => {
     const at = new Date(wall)
     const inWeek = weekdays.has(at.getUTCDay()) || (at.getUTCDay() === 0 && weekdays.has(7))
@@ -116,7 +124,7 @@ function matcher(cron: string): (wall: number) => boolean {
       minutes.has(at.getUTCMinutes()) &&
       hoursOfDay.has(at.getUTCHours()) &&
       months.has(at.getUTCMonth() + 1) &&
-      (day !== '*' && weekday !== '*' ? inMonth || inWeek : inMonth && inWeek)
+      (isAnyDate ? inWeek : isAnyWeekday ? inMonth : inMonth || inWeek)
     )
   }
 }

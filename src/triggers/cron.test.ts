@@ -77,6 +77,30 @@ const cases: Case[] = [
     after: '2026-01-01T00:00',
     ticks: ['2026-01-05T00:00', '2026-01-11T00:00', '2026-01-12T00:00', '2026-01-19T00:00', '2026-01-21T00:00'],
   },
+  ...['*/1', '1-31', '*,5', '1-15,16-31'].map((day) => ({
+    name: `${day} leaves out no day of the month: the day of the week decides`,
+    cron: `0 0 ${day} * 3`,
+    after: '2026-05-01T00:00',
+    ticks: ['2026-05-06T00:00', '2026-05-13T00:00', '2026-05-20T00:00'],
+  })),
+  ...['*/1', '0-6', '1-7', '*,3', '0,1-6'].map((weekday) => ({
+    name: `${weekday} leaves out no day of the week: the day of the month decides`,
+    cron: `0 0 20 * ${weekday}`,
+    after: '2026-05-01T00:00',
+    ticks: ['2026-05-20T00:00', '2026-06-20T00:00', '2026-07-20T00:00'],
+  })),
+  {
+    name: 'six days of the week are a restriction',
+    cron: '0 0 20 * 1-6',
+    after: '2026-09-18T00:00', // a Friday
+    ticks: ['2026-09-19T00:00', '2026-09-20T00:00', '2026-09-21T00:00'],
+  },
+  {
+    name: 'white space around and between the fields means nothing',
+    cron: ' 0\t0\n20 * *\r\n',
+    after: '2026-05-01T00:00',
+    ticks: ['2026-05-20T00:00'],
+  },
   {
     name: 'Sunday is 0 and 7',
     cron: '0 0 * * 6-7',
