@@ -169,7 +169,7 @@ test('a suggestion that was stale and is applied after all is not stale any more
   assert.deepEqual((await task(id)).metadata, { of: 'us' })
 })
 
-test('several are approved at once, each by itself', async () => {
+test('several are approved at once, each by itself, and one that is named twice is decided once and answered twice', async () => {
   const [one, two, three] = [await create({ n: 1 }), await create({ n: 2 }), await create({ n: 3 })]
   const ids = [
     (await suggested(renaming(one, 'a'))).id,
@@ -180,7 +180,7 @@ test('several are approved at once, each by itself', async () => {
   const unknown = newId()
   const answer = await kit.call<{ results: { id: string; ok: boolean; error?: { code: string } }[] }>(
     `POST ${base}/tasks/approve`,
-    { body: { ids: [...ids, unknown, ids[0]] } },
+    { body: { ids: [...ids, unknown, ids[0], ids[1]?.toUpperCase(), ids[2]?.toUpperCase(), unknown] } },
   )
   assert.equal(answer.status, 200)
   assert.deepEqual(
@@ -190,8 +190,13 @@ test('several are approved at once, each by itself', async () => {
       [ids[1], false, 'CONFLICT'],
       [ids[2], true, undefined],
       [unknown, false, 'NOT_FOUND'],
+      [ids[0], true, undefined],
+      [ids[1]?.toUpperCase(), false, 'CONFLICT'],
+      [ids[2]?.toUpperCase(), true, undefined],
+      [unknown, false, 'NOT_FOUND'],
     ],
   )
+  assert.equal((await history(three.id)).length, 2)
 })
 
 test('what is no suggestion is neither approved nor rejected', async () => {

@@ -49,25 +49,36 @@ export interface Verdict {
   error?: { code: string; message: string }
 }
 
-/** Each by itself: one that cannot be applied holds up no other. An id that is named twice is decided once. */
+/**
+ * Each by itself: one that cannot be applied holds up no other. A verdict for every id, in their order; one that is named
+ * twice is decided once.
+ */
 export async function approveMany(
   pool: Pool,
   writer: ObjectWriter,
   ids: readonly string[],
   { projectId, actor }: { projectId: string; actor: Actor },
 ): Promise<{ results: Verdict[]; started: number }> {
+  const decided = new Map<string, Omit<Verdict, 'id'>>()
   const results: Verdict[] = []
   let started = 0
-  for (const id of new Set(ids)) {
-    try {
-      started += (await approveSuggestion(pool, writer, { projectId, taskId: id, actor })).started
-      results.push({ id, ok: true })
-    } catch (error) {
-      if (!(error instanceof MusterError)) throw error
-      results.push({ id, ok: false, error: { code: error.code, message: error.message } })
-    }
+  for (const id of ids) {
+    const taskId = id.toLowerCase()
+    const verdict = decided.get(taskId) ?? (await decide(taskId))
+    decided.set(taskId, verdict)
+    results.push({ id, ...verdict })
   }
   return { results, started }
+
+  async function decide(taskId: string): Promise<Omit<Verdict, 'id'>> {
+    try {
+      started += (await approveSuggestion(pool, writer, { projectId, taskId, actor })).started
+      return { ok: true }
+    } catch (error) {
+      if (!(error instanceof MusterError)) throw error
+      return { ok: false, error: { code: error.code, message: error.message } }
+    }
+  }
 }
 
 export async function rejectSuggestion(
