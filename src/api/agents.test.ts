@@ -99,6 +99,23 @@ test('a change leaves the other fields alone and replaces nested objects whole',
   assert.deepEqual((await patch(before.id, {})).body, after)
 })
 
+test('"*" is no type that an agent may be held to, and whoever sends it hears how all are allowed', async () => {
+  const capabilities = { allowedObjectTypes: ['Ticket', '*'] }
+  const refused = await create({ name: 'starry', capabilities })
+  assert.equal(refused.status, 400)
+  assert.match(refused.body.error.message, /^body\.capabilities\.allowedObjectTypes\.1: .*leave the list out/)
+  const { id } = (await create({ name: 'starry', capabilities: {} })).body
+  assert.equal((await patch(id, { capabilities })).status, 400)
+  // One from before it was refused can still be disabled, and is mended by a list of types.
+  await kit.pool.query(
+    `update agents set capabilities = capabilities || '{"allowedObjectTypes": ["*"]}' where id = $1`,
+    [id],
+  )
+  assert.equal((await patch(id, { enabled: false })).status, 200)
+  const mended = await patch(id, { capabilities: { allowedObjectTypes: ['Ticket'] } })
+  assert.deepEqual(mended.body.capabilities.allowedObjectTypes, ['Ticket'])
+})
+
 test('agents are listed newest first, a page at a time', async () => {
   const own = await kit.createProject()
   const names = ['one', 'two', 'three']

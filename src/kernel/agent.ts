@@ -95,9 +95,12 @@ export const agentDefaults: Omit<AgentDefinition, 'name'> = {
   enabled: true,
 }
 
-export const agentInput = agentDefinition.partial().required({ name: true })
+const namedType = objectType.refine((type) => type !== '*', 'must not be "*": leave the list out to allow all types')
+/** Only what is sent is held to it: an agent that was stored with "*" can still be read and changed. */
+const sentCapabilities = capabilitiesField.extend({ allowedObjectTypes: z.array(namedType).max(1_000).optional() })
+export const agentPatch = agentDefinition.partial().extend({ capabilities: sentCapabilities.optional() })
+export const agentInput = agentPatch.required({ name: true })
 export type AgentInput = z.infer<typeof agentInput>
-export const agentPatch = agentDefinition.partial()
 export type AgentPatch = z.infer<typeof agentPatch>
 
 export const agentSchema = agentDefinition.extend({
