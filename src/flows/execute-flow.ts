@@ -10,7 +10,7 @@ import type { ClaimedFlow } from './claim-flows.ts'
 import { end } from './end-flow.ts'
 import { append, type FlowDeps, FlowLost, type FlowMessage, readEvents, type Session } from './flow-session.ts'
 import { type FlowStanding, nameOf, progressOf, standingOf } from './flow-standing.ts'
-import { withdraw } from './handouts.ts'
+import { withdraw, withdrawUntaken } from './handouts.ts'
 import { checkElsewhere, takeUp, want } from './leaves-elsewhere.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import type { Mailbox } from './mailbox.ts'
@@ -145,6 +145,7 @@ async function conduct(session: Session): Promise<void> {
           if (stopping) break
           stopping = message.as
           session.draining.abort()
+          await takeBackUntaken(session)
           session.after(message.as === 'timed_out' ? 0 : await deps.drainMs(flow.project_id), { type: 'drained' })
           break
         case 'drained':
@@ -265,6 +266,16 @@ async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise
   const leftMs = Math.max(0, Math.min(forMs, session.endsAtMs - Date.now()))
   await append(session, [], { release: true, seen_leaves: session.seenLeaves, ready_in_ms: leftMs })
   session.deps.onParked(session.flow.id, leftMs)
+}
+
+/** Functions that were left to others and that nobody has begun need not be waited for. */
+async function takeBackUntaken({ standing, flow, deps, handedOut }: Session): Promise<void> {
+  for (const id of await withdrawUntaken(deps.pool, flow.id, [...handedOut])) {
+    const task = standing.running.get(id)
+    handedOut.delete(id)
+    standing.running.delete(id)
+    if (task) standing.ready.push(task)
+  }
 }
 
 /** Signals have fired or will not be heeded: what has not ended now is left behind. */

@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestFlows } from '../../test/kit/flows.ts'
 import type { FlowNode } from '../kernel/flow.ts'
+import { systemActor } from '../kernel/principal.ts'
+import { cancelFlow } from './cancel-flow.ts'
 
 const one = await createTestFlows({ leafLimit: 2, leaseMs: 1_000 })
 const other = await createTestFlows({ leafLimit: 2, leaseMs: 1_000, database: one })
@@ -82,6 +84,15 @@ test('a cancel reaches the function in the other process', async () => {
   const id = await one.startFlow(f('deaf'), { timeout: 300 })
   assert.equal((await one.ended(id)).status, 'timed_out')
   await until(() => isAborted)
+})
+
+test('a cancel does not wait for a function that nobody has begun', async () => {
+  const id = await one.startFlow({ type: 'sequential', steps: [f('unknown_to_all'), f('ours')] })
+  await until(async () => (await one.pool.query('select from flow_handouts where run_id = $1', [id])).rowCount === 1)
+  await cancelFlow(one.pool, one.projectId, id, systemActor)
+  const { status, progress } = await one.ended(id)
+  assert.equal(status, 'cancelled')
+  assert.deepEqual([progress.failed, progress.skipped], [0, 2])
 })
 
 test('a worker that is silent past its lease loses its leaf to another', async () => {

@@ -74,6 +74,17 @@ export async function withdraw(db: Db, flowRunId: string, taskIds?: readonly str
   )
 }
 
+/** Those that nobody has begun. Answers the leaves. */
+export async function withdrawUntaken(db: Db, flowRunId: string, taskIds: readonly string[]): Promise<string[]> {
+  if (taskIds.length === 0) return []
+  const { rows } = await db.query<{ task_id: string }>(
+    `delete from flow_handouts where run_id = $1 and task_id = any($2) and owner is null and outcome is null
+     returning task_id`,
+    [flowRunId, taskIds],
+  )
+  return rows.map((row) => row.task_id)
+}
+
 export async function claimHandouts(
   db: Db,
   { owner, functions, limit }: { owner: string; functions: readonly string[]; limit: number },

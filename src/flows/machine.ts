@@ -117,10 +117,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   let outcome: Outcome | null = null
 
   return {
-    begin: () => {
-      const frame = frameOf({ key: 'root', node: root, previous: input }, null, [])
-      return start(frame)
-    },
+    begin: () => start(frameOf({ key: 'root', node: root, previous: input }, null, [])),
     settle: (taskId, settled) => {
       const frame = leaves.get(taskId)
       if (!frame || outcome) return []
