@@ -111,8 +111,10 @@ async function conduct(session: Session): Promise<void> {
     await stopDropped(session)
     setWatches(session)
     if (isHalted && !stopping && isIdle(session)) return park(session, HALTED_FOR_MS)
-    const nextMs = nextInMs(session)
-    if (isParkable(session) && !stopping && nextMs > WORTH_PARKING_MS) return park(session, nextMs)
+    if (!stopping && isParkable(session)) {
+      const nextMs = nextInMs(session)
+      if (nextMs > WORTH_PARKING_MS) return park(session, nextMs)
+    }
     for (const message of await mailbox.take()) {
       switch (message.type) {
         case 'lapse':

@@ -129,7 +129,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     },
     armed: () => {
       const taken = armed
-      armed = []
+      if (taken.length > 0) armed = []
       return taken
     },
     isTimed: (id) => timed.has(id),

@@ -13,6 +13,7 @@ function watchesOf({ standing }: Session): { taskId: string; inMs: number }[] {
 }
 
 export function setWatches(session: Session): void {
+  if (session.standing.machine.watched().size === 0) return
   for (const { taskId, inMs } of watchesOf(session)) {
     const dueAtMs = Date.now() + inMs
     // One timer is enough unless it must ring earlier; one that rings early is set anew.
