@@ -8,6 +8,10 @@ export class ApiError extends Error {
 }
 
 const PATIENCE_MS = 15_000
+/** Muster has its hands full, or its database is coming back: whoever only reads asks again. */
+const BUSY = 503
+const MOST_TRIES = 4
+const LONGEST_PAUSE_MS = 3_000
 
 export const get = (path) => call('GET', path)
 export const post = (path, body = {}) => call('POST', path, body)
@@ -23,7 +27,7 @@ let offsetMs = 0
 export const serverTime = () => Date.now() + offsetMs
 
 async function call(method, path, body) {
-  const answer = await send(method, path, body)
+  const answer = method === 'GET' ? await sendPatiently(path) : await send(method, path, body)
   if (answer.status === 204) return null
   const content = await answer.json().catch(() => null)
   if (answer.ok) return content
@@ -31,6 +35,15 @@ async function call(method, path, body) {
   const isDoor = path === '/api/me' || path.startsWith('/api/auth/sign-in')
   if (answer.status === 401 && !isDoor) window.dispatchEvent(new Event('muster:signed-out'))
   throw new ApiError(answer.status, content?.error?.message ?? `Muster answered ${answer.status}.`)
+}
+
+async function sendPatiently(path) {
+  for (let tries = 1; ; tries++) {
+    const answer = await send('GET', path)
+    if (answer.status !== BUSY || tries === MOST_TRIES) return answer
+    const pauseMs = Number(answer.headers.get('retry-after') ?? 1) * 1_000
+    await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, LONGEST_PAUSE_MS)))
+  }
 }
 
 async function send(method, path, body) {
