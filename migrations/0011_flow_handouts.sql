@@ -18,23 +18,13 @@ create table flow_handouts (
 create index flow_handouts_waiting on flow_handouts (created_at) where owner is null and outcome is null;
 create index flow_handouts_owned on flow_handouts (owner) where owner is not null and outcome is null;
 
--- Leaves end in two tables now, and are counted in one way.
-create function muster.leaf_has_ended(flow_run uuid) returns void language plpgsql as $$
+create function muster.count_ended_handout() returns trigger language plpgsql as $$
 begin
   update flow_runs set
     ended_leaves = ended_leaves + 1,
     ready_at = case when owner is null and completed_at is null then muster.now() else ready_at end
-  where id = flow_run;
-  perform pg_notify('muster_flow', flow_run::text);
-end $$;
-create or replace function muster.count_ended_leaf() returns trigger language plpgsql as $$
-begin
-  perform muster.leaf_has_ended(new.flow_run_id);
-  return null;
-end $$;
-create function muster.count_ended_handout() returns trigger language plpgsql as $$
-begin
-  perform muster.leaf_has_ended(new.run_id);
+  where id = new.run_id;
+  perform pg_notify('muster_flow', new.run_id::text);
   return null;
 end $$;
 create trigger flow_handouts_flow after update of outcome on flow_handouts for each row

@@ -267,7 +267,7 @@ function isIdle({ standing, mailbox, handedOut }: Session): boolean {
 async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise<void> {
   const leftMs = Math.max(0, Math.min(forMs, session.endsAtMs - Date.now()))
   await append(session, [], { release: true, seen_leaves: session.seenLeaves, ready_in_ms: leftMs })
-  session.deps.onParked(session.flow.id, leftMs)
+  session.deps.onParked(leftMs)
 }
 
 /** Functions that were left to others and that nobody has begun need not be waited for. */

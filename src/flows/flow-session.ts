@@ -34,8 +34,8 @@ export interface FlowDeps {
   cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
   /** Runs became ready: somebody may take them. */
   onReady: () => void
-  /** The flow run is nobody's until something happens, or until then. */
-  onParked: (flowRunId: string, forMs: number) => void
+  /** A flow run is nobody's until something happens, or for so long. */
+  onParked: (forMs: number) => void
 }
 
 export type FlowMessage =

@@ -35,7 +35,7 @@ const MOST_AT_ONCE = 500
 const SWEEP_EVERY_MS = 1_000
 /** Others have their part of the time that a stop may take. */
 const PATIENCE_MS = 8_000
-const LONGEST_TIMER_MS = 2_147_483_646
+const LONGEST_TIMER_MS = 60_000
 
 export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptions): FlowWorker {
   const { patienceMs = PATIENCE_MS } = options
@@ -44,8 +44,6 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   const handouts = createHandoutWorker({ pool, ownerId: () => runs.ownerId(), functions, slots, log })
   const deps: FlowDeps = { ...options.deps, slots, hasOthers: () => runs.hasOthers(), onParked: wakeLater }
   const active = new Map<string, { mailbox: Mailbox<FlowMessage>; done: Promise<void> }>()
-  /** Flow runs that this process has parked: it looks at them when they are due, and need not wait for the sweep. */
-  const parked = new Map<string, NodeJS.Timeout>()
   let isStopped = false
   let claiming: Promise<void> | null = null
   let isPokedAgain = false
@@ -96,7 +94,6 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     active: () => active.size,
     stop: async () => {
       isStopped = true
-      for (const timer of parked.values()) clearTimeout(timer)
       await stopSweeping()
       await claiming
       const tell = (isUrgent: boolean): void => {
@@ -139,23 +136,12 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     }
   }
 
-  function wakeLater(flowRunId: string, forMs: number): void {
-    forget(flowRunId)
-    if (isStopped || forMs > LONGEST_TIMER_MS) return
-    const timer = setTimeout(() => {
-      parked.delete(flowRunId)
-      poke()
-    }, forMs + 1)
-    parked.set(flowRunId, timer)
-  }
-
-  function forget(flowRunId: string): void {
-    clearTimeout(parked.get(flowRunId))
-    parked.delete(flowRunId)
+  /** Without a timer here it would be seen by a sweep, up to a second late. */
+  function wakeLater(forMs: number): void {
+    if (forMs < LONGEST_TIMER_MS) setTimeout(poke, forMs + 1).unref()
   }
 
   function work(flow: ClaimedFlow): void {
-    forget(flow.id)
     const mailbox = createMailbox<FlowMessage>()
     // Whoever had it here before has lost it, and may not know yet.
     active.get(flow.id)?.mailbox.put({ type: 'lapse' })

@@ -1,4 +1,4 @@
-// When scheduled agents run next, as rows: any number of processes look at them, and a restart forgets nothing.
+// When scheduled agents run next, as rows that all processes look at: a restart forgets nothing.
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
