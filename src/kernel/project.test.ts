@@ -27,6 +27,16 @@ const refused: Record<string, unknown>[] = [
   { run_retention_days: 0 },
   { default_model: { provider: 'offline' } },
   { default_model: { provider: 'offline', name: 'x', extra: 1 } },
+  { idempotent_hosts: 'example.com' },
+  { idempotent_hosts: ['Example.com'] },
+  { idempotent_hosts: ['https://example.com'] },
+  { idempotent_hosts: ['example.com/pay'] },
+  { idempotent_hosts: ['example.com:0'] },
+  { idempotent_hosts: ['example.com:70000'] },
+  { idempotent_hosts: ['a:b@example.com'] },
+  { idempotent_hosts: ['127.1'] },
+  { idempotent_hosts: [''] },
+  { idempotent_hosts: Array.from({ length: 101 }, (_, index) => `h${index}.example.com`) },
   { unknown_setting: 1 },
   { poll_interval: null },
 ]
@@ -37,4 +47,9 @@ test('values outside their range, of another type, or unknown are refused', () =
 
 test('stopping a doom loop before warning of it is refused', () => {
   assert.match(settingsProblem({ ...defaultSettings, doom_loop_warn: 6 }) ?? '', /doom_loop_stop/)
+})
+
+test('hosts that heed an idempotency key are named as a URL names them, with a port or without', () => {
+  const hosts = ['example.com', 'pay.example.com:8443', '127.0.0.1:9000', '[::1]:80', 'internal_host']
+  assert.equal(settingsPatch.safeParse({ idempotent_hosts: hosts }).success, true)
 })

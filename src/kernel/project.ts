@@ -17,6 +17,15 @@ const interval = durationField.min(100)
 const count = (minimum: number) => z.int().min(minimum).max(1_000_000)
 const modelField = z.strictObject({ provider: nameField, name: nameField })
 
+/**
+ * As a URL spells it: lower case, no user, no path, addresses in their plain form. Without a port it means every port.
+ */
+const hostField = z
+  .string()
+  .min(1)
+  .max(260)
+  .refine((text) => isPlainHost(text), 'must be host or host:port, in lower case')
+
 /** Every limit and default of a project. Stored are only those that were changed; the rest follow the release. */
 export const settingsSchema = z.strictObject({
   poll_interval: interval,
@@ -41,6 +50,10 @@ export const settingsSchema = z.strictObject({
   supervisor_max_rounds: count(1),
   default_model: modelField,
   run_retention_days: z.int().min(1).max(36_500).nullable(),
+  idempotent_hosts: z
+    .array(hostField)
+    .max(100)
+    .describe('Servers that heed the header Idempotency-Key: a write to them is repeated after a crash.'),
 })
 export type Settings = z.infer<typeof settingsSchema>
 export const settingsPatch = settingsSchema.partial()
@@ -69,6 +82,7 @@ export const defaultSettings: Settings = {
   supervisor_max_rounds: 25,
   default_model: { provider: 'offline', name: 'offline' },
   run_retention_days: null,
+  idempotent_hosts: [],
 }
 
 /** Stored values over the defaults. A field written by a newer or older release that does not fit is the default. */
@@ -83,4 +97,11 @@ export function settingsProblem(settings: Settings): string | null {
     return 'doom_loop_stop must not be below doom_loop_warn'
   }
   return null
+}
+
+/** The URL parser's own spelling is the only one: `127.1` and `EXAMPLE.com` would never be met in a URL. */
+function isPlainHost(text: string): boolean {
+  const { host, port } = /^(?<host>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?<port>[1-9]\d{0,4}))?$/.exec(text)?.groups ?? {}
+  if (host === undefined || Number(port ?? 1) > 65_535) return false
+  return URL.parse(`http://${host}`)?.hostname === host
 }

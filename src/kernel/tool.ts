@@ -1,4 +1,5 @@
 import type { Log } from './log.ts'
+import type { Settings } from './project.ts'
 import type { ExecutionMode, Rights } from './rights.ts'
 import type { BlockedReason } from './run.ts'
 
@@ -36,7 +37,10 @@ export interface ToolContext {
 /** A tool that is called and answers. A thrown error is an error result to the model. */
 export interface CallTool extends ToolFace {
   kind: 'call'
+  /** Of any call; where that depends on the call, of the worst one. */
   effect: ToolEffect
+  /** Of this very call. Asked once, when the call is announced; the answer is journalled with it. */
+  effectOf?(args: unknown, settings: Settings): ToolEffect
   /** Repeating the same call is this tool's purpose; the doom-loop guard lets it. */
   isPoller: boolean
   /** Instead of the project's tool_timeout. */

@@ -128,14 +128,14 @@ function doomLoopEnd(text: string, calls: readonly StepCall[], verdicts: readonl
 }
 
 function announcement(
-  { run }: Session,
+  { run, settings }: Session,
   { id, name }: StepCall,
   args: unknown,
   step: number,
   index: number,
   tool: Tool,
 ): RunEvent {
-  const effect = tool.kind === 'call' ? tool.effect : 'run'
+  const effect = tool.kind === 'call' ? (tool.effectOf?.(args, settings) ?? tool.effect) : 'run'
   const key = `${run.id}:${step}:${index + 1}`
   return { kind: 'tool.started', data: { step, call_id: id, name, args, key, effect } }
 }

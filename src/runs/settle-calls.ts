@@ -149,7 +149,8 @@ function execute(session: Session, tool: CallTool, call: PendingCall, signal: Ca
       )
     },
   }
-  return executeTool(tool, call.args, context, {
+  const effect = call.effect === 'run' ? tool.effect : call.effect
+  return executeTool({ ...tool, effect }, call.args, context, {
     timeoutMs: tool.timeoutMs ?? settings.tool_timeout,
     outputLimitBytes: settings.tool_output_limit,
     // People who cancel get a clean end where the tool allows one; a deadline waits for nobody.

@@ -6,6 +6,7 @@ import { gzipSync } from 'node:zlib'
 import { atEnd } from '../../test/kit/at-end.ts'
 import { createEgress } from '../egress/egress.ts'
 import { silentLog } from '../kernel/log.ts'
+import { defaultSettings } from '../kernel/project.ts'
 import type { ToolContext } from '../kernel/tool.ts'
 import { executeTool, type ToolOutcome } from './execute-tool.ts'
 import { createHttpFetchTool } from './http-fetch.ts'
@@ -41,6 +42,9 @@ const pages: Record<string, (response: ServerResponse) => void> = {
       .writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'text/plain' })
       .end(gzipSync(Buffer.alloc(20_000_000, 'x'))),
   '/silent': () => {},
+  '/moved-here': (response) => response.writeHead(307, { location: '/text' }).end(),
+  '/see': (response) => response.writeHead(303, { location: '/json' }).end(),
+  '/moved-away': (response) => response.writeHead(307, { location: `http://localhost:${port}/text` }).end(),
   '/inside': (response) => response.writeHead(302, { location: 'http://127.0.0.1:81/' }).end(),
 }
 
@@ -199,4 +203,49 @@ test('a server that is not there is an error with its reason', async () => {
     { timeoutMs: 60_000, outputLimitBytes: 10_000 },
   )
   assert.match(JSON.stringify(outcome.result), /ECONNREFUSED/)
+})
+
+test('what reads may be repeated; a write may not, unless the project says that its host heeds the key', () => {
+  const effectOf = (args: Record<string, unknown>, idempotent_hosts: string[] = []) => {
+    const parsed = tool.parse(args)
+    assert.ok(parsed.ok)
+    return tool.effectOf?.(parsed.args, { ...defaultSettings, idempotent_hosts })
+  }
+  assert.equal(tool.effect, 'unsafe')
+  assert.equal(effectOf({ url: 'https://example.com/' }), 'readonly')
+  assert.equal(effectOf({ url: 'https://example.com/', method: 'HEAD' }), 'readonly')
+  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+    const write = { url: 'https://Example.com/pay', method }
+    assert.equal(effectOf(write), 'unsafe')
+    assert.equal(effectOf(write, ['example.com']), 'keyed')
+    assert.equal(effectOf(write, ['example.com:443']), 'keyed')
+    assert.equal(effectOf(write, ['example.com:8443', 'other.com', 'le.com']), 'unsafe')
+  }
+  assert.equal(effectOf({ url: 'http://[::1]:81/', method: 'POST' }, ['[::1]:81']), 'keyed')
+  assert.equal(effectOf({ url: 'http://example.com@evil.com/', method: 'POST' }, ['example.com']), 'unsafe')
+  assert.equal(effectOf({ url: 'no url', method: 'POST' }, ['example.com']), 'unsafe')
+})
+
+test('a write is followed within its origin and to what is only read; sent elsewhere it is answered, not made', async () => {
+  const here = answerOf(await call({ url: `${base}/moved-here`, method: 'PUT', body: 'x' }))
+  assert.deepEqual([here.status, here.body], [200, 'hello'])
+  assert.deepEqual(
+    seen.map(({ method, url, body, headers }) => [method, url, body, headers['idempotency-key']]),
+    [
+      ['PUT', '/moved-here', 'x', 'run-1:call-2'],
+      ['PUT', '/text', 'x', 'run-1:call-2'],
+    ],
+  )
+  const read = answerOf(await call({ url: `${base}/see`, method: 'POST', body: 'x' }))
+  assert.deepEqual([read.status, read.body], [200, { a: [1] }])
+  assert.deepEqual(
+    seen.map(({ method, headers }) => [method, headers['idempotency-key']]),
+    [
+      ['POST', 'run-1:call-2'],
+      ['GET', undefined],
+    ],
+  )
+  const away = answerOf(await call({ url: `${base}/moved-away`, method: 'POST', body: 'x' }))
+  assert.deepEqual([away.status, away.headers.location], [307, `http://localhost:${port}/text`])
+  assert.equal(seen.length, 1)
 })

@@ -1,12 +1,14 @@
 // A request to the public web, made by a model. Where it may go is decided by egress; what comes back is bounded while
 // it is read.
 import { z } from 'zod'
-import type { Egress } from '../egress/egress.ts'
+import type { Egress, Fetch } from '../egress/egress.ts'
 import { readBody } from '../egress/read-body.ts'
-import type { CallTool } from '../kernel/tool.ts'
+import { nextHop, redirectTarget } from '../egress/redirects.ts'
+import type { CallTool, ToolEffect } from '../kernel/tool.ts'
 import { zodArguments } from './arguments.ts'
 
 const MAX_BODY_BYTES = 1_048_576
+const MOST_REDIRECTS = 3
 
 /** What would change who is asked, how the message is framed, or where it goes next. */
 const REFUSED_HEADERS =
@@ -43,10 +45,12 @@ const httpFetchArguments = z.strictObject({
   headers: headerField.optional().describe('Request headers by name.'),
   body: z.string().max(1_048_576).optional().describe('The request body as text; not with GET or HEAD.'),
 })
+type HttpFetchArguments = z.infer<typeof httpFetchArguments>
 
 const DESCRIPTION = `Makes an HTTP request to a public web address and answers {status, headers, body}.
 
-- Only http and https, only public hosts. Up to three redirects are followed.
+- Only http and https, only public hosts. Up to three redirects are followed;
+  a write that is redirected to another host is not: its answer says where.
 - "body" is parsed JSON where the answer is JSON, otherwise text. Binary content is described, not shown. Long answers
   are cut.
 - A status of 400 or more is an answer like any other: read it before you try again.
@@ -59,23 +63,81 @@ export function createHttpFetchTool(egress: Pick<Egress, 'fetch'>): CallTool {
     name: 'http_fetch',
     description: DESCRIPTION,
     ...zodArguments(httpFetchArguments),
-    effect: 'keyed',
+    effect: 'unsafe',
+    effectOf: (args, { idempotent_hosts }) => effectOf(httpFetchArguments.parse(args), idempotent_hosts),
     isPoller: false,
     timeoutMs: null,
     async execute(args, { signal, key }) {
       const { url, method, headers, body } = httpFetchArguments.parse(args)
-      const isRead = method === 'GET' || method === 'HEAD'
+      const isRead = isReading(method)
       if (isRead && body !== undefined) throw new Error(`A ${method} request has no body. Leave it out, or use POST.`)
-      const response = await request(url, {
-        method,
-        headers: { 'user-agent': 'muster', ...headers, ...(isRead ? {} : { 'idempotency-key': key }) },
-        body: body ?? null,
-        signal,
-      }).catch((error: unknown) => {
+      const made = isRead
+        ? request(url, { method, headers: { 'user-agent': 'muster', ...headers }, signal })
+        : write(request, url, {
+            method,
+            headers: { 'user-agent': 'muster', ...headers, 'idempotency-key': key },
+            body: body ?? null,
+            signal,
+          })
+      const response = await made.catch((error: unknown) => {
         throw new Error(explain(error), { cause: error })
       })
       return { status: response.status, headers: shownHeaders(response), body: await bodyOf(response) }
     },
+  }
+}
+
+const isReading = (method: string): boolean => method === 'GET' || method === 'HEAD'
+
+/** Whether a server heeds the key nobody can know; a project may say so of those it knows. */
+function effectOf({ url, method }: HttpFetchArguments, idempotentHosts: readonly string[]): ToolEffect {
+  if (isReading(method)) return 'readonly'
+  const target = URL.parse(url)
+  if (!target) return 'unsafe'
+  const port = target.port || (target.protocol === 'https:' ? '443' : '80')
+  const isKnown = idempotentHosts.some((host) => host === target.hostname || host === `${target.hostname}:${port}`)
+  return isKnown ? 'keyed' : 'unsafe'
+}
+
+interface Write {
+  method: string
+  headers: Record<string, string>
+  body: string | null
+  signal: AbortSignal
+}
+
+/**
+ * Follows redirects that read, and those within the origin that was named. A server that sends a write elsewhere is
+ * answered to the model: the other server may not heed the key, and another call is judged by its own host.
+ */
+async function write(request: Fetch, url: string, { signal, ...made }: Write): Promise<Response> {
+  let from = url
+  for (let redirects = 0; ; redirects++) {
+    const response = await request(from, { ...made, signal, redirect: 'manual' })
+    const target = redirects < MOST_REDIRECTS ? targetOf(from, response) : null
+    if (!target) return response
+    const entries = Object.entries(made.headers).map(([name, value]): [string, string] => [name.toLowerCase(), value])
+    const hop = { url: new URL(from), method: made.method, headers: entries, hasBody: made.body !== null }
+    const next = nextHop(hop, response.status, target)
+    const isRead = isReading(next.method)
+    if (!isRead && target.origin !== hop.url.origin) return response
+    await response.body?.cancel()
+    if (!isRead) {
+      from = target.href
+      continue
+    }
+    const headers = next.headers
+      .filter(([name]) => name !== 'idempotency-key')
+      .map(([name, value]): [string, string] => [name, value])
+    return request(target, { method: next.method, headers, signal })
+  }
+}
+
+function targetOf(from: string, response: Response): URL | null {
+  try {
+    return redirectTarget(new URL(from), response.status, response.headers.get('location'))
+  } catch {
+    return null // no URL: the answer is shown as it is
   }
 }
 

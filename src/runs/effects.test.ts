@@ -1,0 +1,75 @@
+// Effects outside: which calls may be made again when their owner died, and who decides where nobody knows.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
+import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
+import { takeOver } from '../journal/take-over.ts'
+import { forgetWorker } from '../queue/workers.ts'
+
+const made: { tool: string; host: unknown; attempt: number }[] = []
+let holdTools: Promise<void> | null = null
+const write = {
+  ...testTool('write', async (args, { attempt }) => {
+    made.push({ tool: 'write', host: hostOf(args), attempt })
+    await holdTools
+    return { written: true }
+  }),
+  effect: 'unsafe' as const,
+  effectOf: (args: unknown, { idempotent_hosts }: { idempotent_hosts: string[] }) =>
+    idempotent_hosts.includes(String(hostOf(args))) ? ('keyed' as const) : ('unsafe' as const),
+}
+const hostOf = (args: unknown): unknown => (args as { host: string }).host // the script's own arguments
+
+const runs = await createTestRuns({ tools: [write], leaseMs: 900 })
+const { pool } = runs
+
+const script = (answers: readonly ScriptedAnswer[] | Script) => {
+  const model = createScriptedModel(answers)
+  runs.models.set('script', model)
+  return model
+}
+
+/** Declares the only worker dead: its runs are free, and it comes back under another name. */
+async function declareDead(): Promise<void> {
+  const workers = () => pool.query<{ id: string }>('select id from workers')
+  while ((await workers()).rowCount === 0) await new Promise(setImmediate)
+  for (const { id } of (await workers()).rows) await takeOver(pool, id, (tx) => forgetWorker(tx, id))
+}
+
+test('the effect of a call follows its arguments and the project, and is decided when the call is announced', async () => {
+  await runs.set({ idempotent_hosts: ['known.example'] })
+  const hold = Promise.withResolvers<void>()
+  holdTools = hold.promise
+  made.length = 0
+  script((_request, call) =>
+    call === 1
+      ? { calls: ['known.example', 'other.example'].map((host) => ({ name: 'write', args: { host } })) }
+      : { text: 'written' },
+  )
+  const { id } = await runs.start(await runs.createAgent({ tools: ['write'] }))
+  while (made.length < 2) await new Promise(setImmediate)
+  holdTools = null
+  // A change of the setting does not change what was announced.
+  await runs.set({ idempotent_hosts: ['other.example'] })
+  await declareDead()
+  runs.worker.onReady()
+  const paused = await runs.finished(id)
+  hold.resolve()
+  assert.equal(paused.pause_reason, 'outcome_unknown')
+  assert.deepEqual(
+    made.map(({ host, attempt }) => [host, attempt]),
+    [
+      ['known.example', 1],
+      ['other.example', 1],
+      ['known.example', 2],
+    ],
+  )
+  const { rows } = await pool.query(
+    `select data->>'effect' as effect from run_events where run_id = $1 and kind = 'tool.started' order by seq`,
+    [id],
+  )
+  assert.deepEqual(
+    rows.map(({ effect }) => effect),
+    ['keyed', 'unsafe'],
+  )
+})
