@@ -1,0 +1,147 @@
+// What an instance looks like after years: a hundred thousand runs that have ended, with everything that hangs on them,
+// made in a few seconds by a handful of statements. Work at hand is put in by the test itself.
+import type { Pool } from '../../src/db/pool.ts'
+import { inTransaction } from '../../src/db/transaction.ts'
+import { newId } from '../../src/kernel/id.ts'
+
+/** The tables that grow with what an instance has done: nothing that runs by itself may read one from end to end. */
+export const LARGE_TABLES = [
+  'agent_runs',
+  'run_events',
+  'flow_runs',
+  'flow_events',
+  'flow_alerts',
+  'flow_handouts',
+  'tasks',
+  'processing_log',
+  'audit_log',
+  'idempotency_keys',
+  'hook_deliveries',
+  'objects',
+  'object_versions',
+] as const
+
+export interface LargeTables {
+  projects: string[]
+  /** One of each project, in the order of the projects. */
+  agents: string[]
+  /** Runs that have sub-runs, one of each project. */
+  parents: string[]
+  /** Flow runs that have agent leaves, one of each project. */
+  flowRuns: string[]
+}
+
+const PROJECTS = 3
+
+/**
+ * Every row is over a month old and everything has ended. Of a hundred runs 95 are completed, three failed, one was
+ * cancelled and one paused at its step limit; every tenth is a sub-run, every twentieth a leaf of a flow run, every
+ * fiftieth goes on from another. There are a tenth as many flow runs, and half as many of everything else.
+ */
+export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: number } = {}): Promise<LargeTables> {
+  const projects = Array.from({ length: PROJECTS }, () => newId())
+  const agents = projects.map(() => newId())
+  await inTransaction(pool, async (tx) => {
+    // No triggers and no foreign keys while rows are made that fit by construction.
+    await tx.query('set local session_replication_role = replica; set local statement_timeout = 0')
+    for (const sql of FILL)
+      await tx.query(sql.replaceAll('$runs', String(runs)), usesIds(sql) ? [projects, agents] : [])
+  })
+  await pool.query('analyze')
+  const { rows: parents } = await pool.query<{ id: string }>(
+    'select distinct on (project_id) parent_run_id as id from agent_runs where parent_run_id is not null order by project_id',
+  )
+  const { rows: flowRuns } = await pool.query<{ id: string }>(
+    'select distinct on (project_id) flow_run_id as id from agent_runs where flow_run_id is not null order by project_id',
+  )
+  return { projects, agents, parents: parents.map((row) => row.id), flowRuns: flowRuns.map((row) => row.id) }
+}
+
+const usesIds = (sql: string): boolean => sql.includes('$1')
+
+/** An id that is told from a table's letter and a number, in the order of the numbers as real ones are in that of time. */
+const id = (letter: string, number: string): string =>
+  `('0190${letter.repeat(4)}-0000-7000-8000-' || lpad(to_hex(${number}), 12, '0'))::uuid`
+
+const RUN = (number: string): string => id('a', number)
+const FLOW_RUN = (number: string): string => id('f', number)
+const HOOK = id('d', '1')
+
+/** Row `i` of any table belongs to the same project as row `i` of the others. */
+const project = (number: string): string => `($1::uuid[])[1 + (${number}) % cardinality($1::uuid[])]`
+const agent = (number: string): string => `($2::uuid[])[1 + (${number}) % cardinality($2::uuid[])]`
+const at = (number: string): string => `now() - interval '60 days' + (${number}) * interval '10 seconds'`
+
+const FILL: readonly string[] = [
+  `insert into projects (id, name) select id, 'Large ' || place from unnest($1::uuid[]) with ordinality as p (id, place)
+   where cardinality($2::uuid[]) > 0`,
+  `insert into agents (id, project_id, name, prompt, capabilities)
+   select a.id, ($1::uuid[])[place], 'Large agent', 'Work.', '{}' from unnest($2::uuid[]) with ordinality as a (id, place)`,
+  // A sub-run and its parent, and a continuation and its base, are of one project: their numbers differ by a multiple of 3.
+  `insert into agent_runs (id, project_id, agent_id, status, trigger, input, summary, pause_reason, step_count, created_at,
+     started_at, completed_at, duration, parent_run_id, ancestors, depth, base_run_id, base_seq, resumed_from, flow_run_id,
+     last_seq, fence, ready_at, entry_id)
+   select ${RUN('i')}, ${project('i')}, ${agent('i')},
+     case when i % 100 < 95 then 'completed' when i % 100 < 98 then 'failed' when i % 100 = 98 then 'cancelled'
+       else 'paused' end,
+     '{"type":"manual"}', '"hello"', 'done', case when i % 100 = 99 then 'step_limit' end, 1,
+     ${at('i')}, ${at('i')}, ${at('i')} + interval '1 s', 1000,
+     case when i % 10 = 5 and i > 105 then ${RUN('i - 105')} end,
+     case when i % 10 = 5 and i > 105 then array[${RUN('i - 105')}] else '{}' end,
+     case when i % 10 = 5 and i > 105 then 1 else 0 end,
+     case when i % 50 = 1 and i > 150 then ${RUN('i - 150')} end,
+     case when i % 50 = 1 and i > 150 then 2 end,
+     case when i % 50 = 1 and i > 150 then ${RUN('i - 150')} end,
+     case when i % 20 = 2 then ${FLOW_RUN('i / 10')} end,
+     2, 1, null, case when i % 2 = 0 then ${id('e', 'i / 2')} end
+   from generate_series(0, $runs - 1) i`,
+  `insert into run_events (run_id, seq, id, kind, data, at)
+   select ${RUN('i')}, e.seq, gen_random_uuid(), e.kind, e.data::jsonb, ${at('i')}
+   from generate_series(0, $runs - 1) i,
+     (values (1, 'run.started', '{"input":"hello"}'), (2, 'run.completed', '{"summary":"done"}')) e (seq, kind, data)`,
+  `insert into agent_tokens (agent_id, used) select unnest($2::uuid[]), 1000 where cardinality($1::uuid[]) > 0`,
+  `insert into flow_runs (id, project_id, root, input, status, progress, timeout, created_at, started_at, completed_at,
+     duration, last_seq, fence, ready_at)
+   select ${FLOW_RUN('i')}, ${project('i * 10 + 2')}, '{"type":"function","name":"f"}', 'null',
+     case when i % 100 < 97 then 'completed' when i % 100 = 97 then 'failed' when i % 100 = 98 then 'cancelled'
+       else 'timed_out' end, '{}', 600000, ${at('i * 10')}, ${at('i * 10')}, ${at('i * 10')} + interval '1 s', 1000, 3, 1, null
+   from generate_series(0, $runs / 10 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into flow_events (run_id, seq, id, kind, data, at)
+   select ${FLOW_RUN('i')}, e.seq, gen_random_uuid(), e.kind, '{}', ${at('i * 10')}
+   from generate_series(0, $runs / 10 - 1) i,
+     (values (1, 'flow.started'), (2, 'task.completed'), (3, 'flow.completed')) e (seq, kind)`,
+  `insert into flow_handouts (run_id, task_id, attempt, project_id, function, call, created_at, fence, outcome)
+   select ${FLOW_RUN('i')}, 'root', 1, ${project('i * 10 + 2')}, 'f', '{}', ${at('i * 10')}, 1, '{"output":1}'
+   from generate_series(0, $runs / 10 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into flow_alerts (id, project_id, flow_run_id, kind, progress, suspected_cause, actions, created_at, acked_at)
+   select ${id('b', 'i')}, ${project('i * 10 + 2')}, ${FLOW_RUN('i')}, 'slow', '{}', 'load', '[]', ${at('i * 10')}, ${at('i * 10')}
+   from generate_series(0, $runs / 10 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into tasks (id, project_id, kind, title, status, assigned_to, created_by, run_id, created_at, completed_at)
+   select ${id('c', 'i')}, ${project('i')},
+     case i % 3 when 0 then 'work' when 1 then 'suggestion' else 'escalation' end, 'A task',
+     case when i % 100 < 96 then 'completed' when i % 100 < 98 then 'rejected' else 'cancelled' end,
+     case when i % 3 = 0 then ${agent('i')} end, '{"type":"user","id":null}',
+     case when i % 3 > 0 then ${RUN('i')} end, ${at('i')}, ${at('i')}
+   from generate_series(0, $runs / 2 - 1) i`,
+  `insert into processing_log (id, project_id, agent_id, graph_object_id, object_version, event_type, delivery, depth, status,
+     run_id, created_at, started_at, completed_at)
+   select ${id('e', 'i')}, ${project('i * 2')}, ${agent('i * 2')}, ${id('9', 'i')}, 1, 'created', gen_random_uuid(), 1,
+     case when i % 100 < 97 then 'completed' when i % 100 = 97 then 'failed' when i % 100 = 98 then 'abandoned'
+       else 'skipped' end,
+     case when i % 100 < 99 then ${RUN('i * 2')} end, ${at('i * 2')}, ${at('i * 2')}, ${at('i * 2')}
+   from generate_series(0, $runs / 2 - 1) i`,
+  `insert into objects (id, project_id, type, properties, actor_type, words, created_at, updated_at)
+   select ${id('9', 'i')}, ${project('i * 2')}, 'note', '{}', 'user', '', ${at('i')}, ${at('i')}
+   from generate_series(0, $runs / 2 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into object_versions (object_id, version, op, properties, actor_type, at)
+   select ${id('9', 'i')}, 1, 'create', '{}', 'user', ${at('i')} from generate_series(0, $runs / 2 - 1) i`,
+  `insert into audit_log (id, project_id, action, actor_type, actor_id, target_type, target_id, at)
+   select gen_random_uuid(), ${project('i')}, 'task.create', 'user', ${agent('i')}::text, 'task', ${id('c', 'i')}::text, ${at('i')}
+   from generate_series(0, $runs / 2 - 1) i`,
+  `insert into idempotency_keys (scope, route, key, body_hash, status, sealed_answer, created_at)
+   select 'key:' || ${project('i')}, 'POST /runs', 'key-' || i, '\\x00', 201, '\\x00', now()
+   from generate_series(0, $runs / 2 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into hooks (id, project_id, agent_id, name, sealed_secret) select ${HOOK}, ($1::uuid[])[1], ($2::uuid[])[1], 'hook', '\\x00'`,
+  `insert into hook_deliveries (hook_id, webhook_id, run_id, received_at)
+   select ${HOOK}, 'delivery-' || i, ${RUN('i')}, now() from generate_series(0, $runs / 2 - 1) i`,
+]
