@@ -60,8 +60,9 @@ export function createEgress(options: EgressOptions): Egress {
 
   async function follow(request: Outgoing, policy: EgressPolicy): Promise<Response> {
     let hop = request.hop
+    let trust = policy
     for (let redirects = 0; ; redirects += 1) {
-      const response = await send(request, hop, agents[policyOfHop(policy, request.hop.url, hop.url)])
+      const response = await send(request, hop, agents[trust])
       const target = request.redirect === 'follow' ? targetOf(hop.url, response) : null
       if (target === null) {
         if (redirects > 0) Object.defineProperty(response, 'redirected', { value: true })
@@ -69,7 +70,10 @@ export function createEgress(options: EgressOptions): Egress {
       }
       await response.body?.cancel()
       if (redirects === maxRedirects) throw new EgressRefused(hop.url.hostname, 'too_many_redirects')
-      hop = nextHop(hop, response.status, parseHttpUrl(target))
+      const next = nextHop(hop, response.status, parseHttpUrl(target))
+      // The admin vouched for one origin, not for wherever that one sends us, nor for what a stranger sends back to it.
+      if (next.url.origin !== hop.url.origin) trust = 'public'
+      hop = next
     }
   }
 
@@ -88,11 +92,6 @@ export function createEgress(options: EgressOptions): Egress {
       await Promise.all([agents.public.destroy(), agents.trusted.destroy()])
     },
   }
-}
-
-/** The admin vouched for a host, not for wherever that host sends us. */
-function policyOfHop(policy: EgressPolicy, first: URL, current: URL): EgressPolicy {
-  return policy === 'trusted' && first.hostname === current.hostname ? 'trusted' : 'public'
 }
 
 function targetOf(from: URL, response: Response): URL | null {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
 import { inspect } from 'node:util'
@@ -56,13 +56,15 @@ let hits: string[] = []
 let reachable: readonly string[] = []
 const opened: Egress[] = []
 
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  hits.push(`${request.method} ${request.headers.host}${request.url}`)
+  const to = new URL(request.url ?? '', 'http://x').searchParams.get('to')
+  if (to === null) response.end('reached')
+  else response.writeHead(302, { location: to }).end()
+}
+
 before(async () => {
-  server = createServer((request, response) => {
-    hits.push(`${request.method} ${request.headers.host}${request.url}`)
-    const to = new URL(request.url ?? '', 'http://x').searchParams.get('to')
-    if (to === null) response.end('reached')
-    else response.writeHead(302, { location: to }).end()
-  })
+  server = createServer(answer)
   reachable = literals
   await listen('::').catch(() => {
     reachable = literals.filter((host) => !host.startsWith('['))
@@ -82,6 +84,15 @@ after(async () => {
 async function listen(host: string): Promise<void> {
   server.listen(0, host)
   await once(server, 'listening')
+}
+
+/** A second service of the same machine; answers its port. */
+async function listenBeside(): Promise<number> {
+  const beside = createServer(answer).listen(0, '127.0.0.1')
+  after(() => beside.closeAllConnections())
+  after(() => beside.close())
+  await once(beside, 'listening')
+  return (beside.address() as AddressInfo).port
 }
 
 function open(allow: string[] = [], lookup?: Lookup): Egress {
@@ -192,6 +203,22 @@ test('control: the plain fetch follows that redirect', async () => {
   )
   assert.equal(await response.text(), 'reached')
   assert.ok(hits.some((hit) => hit.includes('/inner')))
+})
+
+test('trust ends with the origin: another port of the trusted host is a stranger, and so is the way back', async () => {
+  const other = `http://127.0.0.1:${await listenBeside()}`
+  const start = (to: string): string => `http://127.0.0.1:${port}/?to=${encodeURIComponent(to)}`
+  const request = open().fetch('trusted')
+  await assert.rejects(request(start(`${other}/inner`)), refusal('private_address'))
+  // The allow list opens the second origin; what that one points at is not trusted again.
+  const allowing = open([new URL(other).host]).fetch('trusted')
+  assert.equal(await (await allowing(start(`${other}/`))).text(), 'reached')
+  const back = start(`${other}/?to=${encodeURIComponent(`http://127.0.0.1:${port}/inner`)}`)
+  await assert.rejects(allowing(back), refusal('private_address'))
+  assert.ok(
+    hits.every((hit) => !hit.includes('/inner')),
+    hits.join(),
+  )
 })
 
 test('a trusted host may redirect within itself, and three redirects are the limit', async () => {
