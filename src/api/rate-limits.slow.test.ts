@@ -49,6 +49,19 @@ test('an address is limited whatever keys it makes up, and a forged X-Forwarded-
   assert.equal(limited.length, 4)
 })
 
+test('addresses of one IPv6 network of 64 bits are one client, however they are written', async () => {
+  const kit = await createTestApp({ rateLimit: LIMIT, trustProxy: ['127.0.0.1'] })
+  const from = (address: string) => kit.call('GET /api/me', { token: null, headers: { 'x-forwarded-for': address } })
+  const within = [1, 2, 3, 4, 5, 6, 7].map((number) => `2001:db8:0:7:${number}::${number}`)
+  within.push('2001:DB8::7:0:0:0:9')
+  const answers = await Promise.all(within.map(from))
+  assert.equal(answers.filter(({ status }) => status === 429).length, within.length - LIMIT)
+  assert.equal((await from('2001:db8:0:8::1')).status, 401)
+  assert.equal((await from('10.0.0.1')).status, 401)
+  const mapped = await Promise.all([1, 2, 3, 4, 5, 6].map((number) => from(`::ffff:10.1.0.${number}`)))
+  assert.ok(mapped.every(({ status }) => status === 401))
+})
+
 test('health checks are never limited', async () => {
   const kit = await createTestApp({ rateLimit: LIMIT })
   const { ok } = await burst(LIMIT * 4, () => kit.call('GET /readyz', { token: null }))

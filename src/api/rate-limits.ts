@@ -2,6 +2,7 @@
 // windows of a second, in this process; behind several, each counts its own. Own code instead of @fastify/rate-limit 11:
 // its store hands out one mutable counter and reads it a tick later, so of a burst over the limit all are refused instead
 // of those over it (tried), and it costs two promises a request.
+import ipaddr from 'ipaddr.js'
 import { type MusterError, rateLimited } from '../kernel/errors.ts'
 
 /** Each call counts one request and throws RATE_LIMITED when there were too many. */
@@ -34,16 +35,25 @@ export function createRateLimits({
   const byLookup = createCounter(perSecond, 1_000, now)
   const bySignIn = createCounter(signInsPerMinute, 60_000, now)
   return {
-    countAddress: byAddress.count,
-    requireAddress: byAddress.require,
+    countAddress: (address) => byAddress.count(clientOf(address)),
+    requireAddress: (address) => byAddress.require(clientOf(address)),
     countKey: byKey.count,
     countHook: byHook.count,
-    countLookup: byLookup.count,
+    countLookup: (address) => byLookup.count(clientOf(address)),
     countSignIn: (address, account) => {
-      bySignIn.count(`address ${address}`)
+      bySignIn.count(`address ${clientOf(address)}`)
       bySignIn.count(`account ${account.toLowerCase()}`)
     },
   }
+}
+
+/** One IPv6 client has a network of 64 bits to send from, and would otherwise have as many shares. */
+export function clientOf(address: string): string {
+  if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address
+  const parsed = ipaddr.IPv6.parse(address)
+  if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString()
+  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16))
+  return `${network.join(':')}::/64`
 }
 
 const MOST_NAMES = 50_000
