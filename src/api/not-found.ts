@@ -3,6 +3,11 @@ import findMyWay, { type HTTPMethod } from 'find-my-way'
 import { MusterError } from '../kernel/errors.ts'
 import { sendError } from './errors.ts'
 
+export const nothingHere = (): MusterError => new MusterError('NOT_FOUND', 'There is nothing at this address.')
+
+/** Below these are files alone: a name that cannot be decoded is one that is not there. */
+export const isFilePath = (path: string | undefined): boolean => /^\/(docs|assets)\//.test(path ?? '')
+
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
 /** Fastify answers a wrong method like an unknown address; we say 405 and which methods there are. */
@@ -17,8 +22,7 @@ export function answerUnknownRoutes(app: FastifyInstance): void {
     const path = request.raw.url ?? '/'
     const allowed = METHODS.filter((method) => known.find(method, path) !== null)
     const isThere = allowed.some((method) => method === request.method)
-    if (allowed.length === 0 || isThere)
-      return sendError(reply, new MusterError('NOT_FOUND', 'There is nothing at this address.'))
+    if (allowed.length === 0 || isThere) return sendError(reply, nothingHere())
     reply.header('allow', allowed.join(', '))
     const message = `This address answers ${allowed.join(' and ')}, not ${request.method}.`
     return sendError(reply, new MusterError('METHOD_NOT_ALLOWED', message, { details: { allowed } }))

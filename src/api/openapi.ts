@@ -3,6 +3,7 @@ import swaggerUi from '@fastify/swagger-ui'
 import type { FastifySchema } from 'fastify'
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod'
 import type { Access } from './auth.ts'
+import { nothingHere } from './not-found.ts'
 import type { App } from './server.ts'
 import { emptyBody, emptyQuery } from './shapes.ts'
 
@@ -36,6 +37,11 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
   await app.register(async (docs) => {
     docs.addHook('onRoute', (route) => {
       route.config = { ...route.config, access: 'public' }
+    })
+    docs.addHook('onRequest', async (request) => {
+      // The library below fails on a NUL, a backslash or a very long name instead of not finding it.
+      const { '*': name } = request.params as { '*'?: string } // Fastify types params as unknown
+      if (name !== undefined && !/^[A-Za-z][\w.-]{0,99}$/.test(name)) throw nothingHere()
     })
     await docs.register(swaggerUi, {
       routePrefix: '/docs',

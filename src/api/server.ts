@@ -17,7 +17,7 @@ import { acceptJsonOnly, BODY_LIMIT } from './body.ts'
 import { createErrorHandler } from './errors.ts'
 import { createIdempotency, type Idempotency } from './idempotency.ts'
 import { trackLongRequests } from './long-requests.ts'
-import { answerUnknownRoutes } from './not-found.ts'
+import { answerUnknownRoutes, isFilePath, nothingHere } from './not-found.ts'
 import { watchRequests } from './observe-requests.ts'
 import { serveOpenApi } from './openapi.ts'
 import { createRateLimits, type RateLimits } from './rate-limits.ts'
@@ -111,7 +111,8 @@ export async function createServer(options: ServerOptions): Promise<App> {
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
-      createErrorHandler(log)(error, request as never, reply as never) // the same objects, typed for a bare server
+      const shown = isFilePath(request.raw.url) ? nothingHere() : error
+      createErrorHandler(log)(shown, request as never, reply as never) // the same objects, typed for a bare server
     },
     clientErrorHandler: raw.onMalformed,
     return503OnClosing: false,

@@ -159,6 +159,45 @@ test('a file that is not there is 404, not a wrong method', async () => {
   assert.equal((await kit.call('GET /docs/static/nope')).status, 404)
 })
 
+const noFiles = [
+  ...[
+    '%00',
+    'a%00.css',
+    'swagger-ui.css%00',
+    '.%00',
+    '%2e%2e',
+    '%2e',
+    '..',
+    '%2e%2e%2f%2e%2e%2fpackage.json',
+    '..%2fx',
+  ],
+  ...['%5c..%5c', '//', '%2f%2fetc%2fpasswd', 'swagger-ui.css/', 'swagger-ui.css%2f..', '%0a', '%F0%9F%98%80', '%20'],
+  ...[
+    '%ff',
+    '%c0%ae',
+    '%zz',
+    '%',
+    '%u0000',
+    '%ed%a0%80',
+    'x'.repeat(300),
+    'x'.repeat(6_000),
+    'a/'.repeat(500),
+    'theme/%00',
+  ],
+]
+
+for (const folder of ['/docs/static/', '/docs/', '/assets/']) {
+  test(`whatever ${folder} is asked for that is no file of it is 404`, async () => {
+    for (const name of noFiles) {
+      for (const method of ['GET', 'HEAD']) {
+        const path = `${folder}${name}`
+        const answer = await exchange(`${method} ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+        assert.match(answer, /^HTTP\/1.1 404 /, `${method} ${path.slice(0, 60)}: ${answer.slice(0, 60)}`)
+      }
+    }
+  })
+}
+
 test('a request id that is sent comes back; one that is not clean is replaced', async () => {
   const mine = await kit.call('GET /healthz', { headers: { 'x-request-id': 'trace-42.a_b' } })
   assert.equal(mine.headers['x-request-id'], 'trace-42.a_b')
