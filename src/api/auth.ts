@@ -11,7 +11,7 @@ import { isId } from '../kernel/id.ts'
 import { type Actor, isInstanceAdmin, type Principal } from '../kernel/principal.ts'
 import { isAtLeast, type Role } from '../kernel/role.ts'
 import type { RateLimits } from './rate-limits.ts'
-import { readSessionCookie } from './session-cookie.ts'
+import type { SessionCookie } from './session-cookie.ts'
 
 /**
  * public: anyone · authenticated: whoever has valid credentials · person: someone signed in · instance: the instance admin ·
@@ -37,6 +37,7 @@ export interface AuthOptions {
   keys: KeyCache
   isAdminToken: (text: string) => boolean
   limits: RateLimits
+  cookie: SessionCookie
   allowedOrigins: ReadonlySet<string>
 }
 
@@ -92,7 +93,7 @@ async function identify(request: FastifyRequest, options: AuthOptions): Promise<
   if (bearer && options.isAdminToken(bearer)) return { type: 'instance_admin', id: null }
   if (bearer !== null) return identifyKey(request.ip, bearer, options)
   options.limits.countAddress(request.ip)
-  const token = readSessionCookie(request)
+  const token = options.cookie.read(request)
   return token === null ? null : identifyPerson(request, token, options)
 }
 

@@ -1,7 +1,7 @@
 // The HTTP edge: Fastify, with zod schemas as the one source of types, validation and the OpenAPI document.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import cookie from '@fastify/cookie'
+import cookies from '@fastify/cookie'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
 import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Pool } from '../db/pool.ts'
@@ -55,6 +55,7 @@ import { addTaskRoutes } from './routes/tasks.ts'
 import type { RunServices } from './run-services.ts'
 import { addSecurityHeaders } from './security-headers.ts'
 import { createSerializer } from './serializer.ts'
+import { createSessionCookie, type SessionCookie } from './session-cookie.ts'
 import { createStillAdmitted } from './still-admitted.ts'
 import { traceRequests } from './trace-requests.ts'
 
@@ -133,7 +134,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   watchRequests(app, options)
   answerUnknownRoutes(app)
   addSecurityHeaders(app, options.publicUrl)
-  await app.register(cookie)
+  await app.register(cookies)
   const limits = createRateLimits({
     perSecond: options.rateLimit,
     signInsPerMinute: options.signInLimit ?? 10,
@@ -141,24 +142,24 @@ export async function createServer(options: ServerOptions): Promise<App> {
   const keys = createKeyCache(pool)
   const origins = allowedOrigins(options.publicUrl)
   const isAdminToken = createSecretCheck(options.adminToken)
-  requireAccess(app, { db: pool, keys, isAdminToken, limits, allowedOrigins: origins })
+  const cookie = createSessionCookie(options.publicUrl.protocol === 'https:')
+  requireAccess(app, { db: pool, keys, isAdminToken, limits, cookie, allowedOrigins: origins })
 
   if (options.role !== 'worker') await serveOpenApi(app, options.version)
   addSystemRoutes(app, options)
   if (options.role === 'worker') return app
   const idempotency = createIdempotency({ pool, cipher })
   const { create } = idempotency
-  const secureCookies = options.publicUrl.protocol === 'https:'
   addProviderRoutes(app, { pool, cipher, create, onProvider: options.runs.onProvider })
   addProjectRoutes(app, { pool, keys, create, onHalt: services.onHalt })
   addSettingsRoutes(app, { pool })
   addKeyRoutes(app, { pool, keys, create })
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
-  addRunParts(app, { ...idempotency, pool, cipher, log, keys, limits, services, publicUrl: options.publicUrl })
+  addRunParts(app, { ...idempotency, pool, cipher, log, keys, cookie, limits, services, publicUrl: options.publicUrl })
   addMeRoutes(app, { pool })
-  addSessionRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
-  addInvitationRoutes(app, { pool, limits, secureCookies, allowedOrigins: origins })
+  addSessionRoutes(app, { pool, limits, cookie, allowedOrigins: origins })
+  addInvitationRoutes(app, { pool, limits, cookie, allowedOrigins: origins })
   addPageRoutes(app)
   return app
 }
@@ -168,6 +169,7 @@ interface RunParts extends Idempotency {
   cipher: Cipher
   log: Log
   keys: KeyCache
+  cookie: SessionCookie
   limits: RateLimits
   services: RunServices
   publicUrl: URL
@@ -175,7 +177,7 @@ interface RunParts extends Idempotency {
 
 function addRunParts(app: App, parts: RunParts): void {
   const { services } = parts
-  const stillAdmitted = createStillAdmitted({ db: parts.pool, keys: parts.keys })
+  const stillAdmitted = createStillAdmitted({ ...parts, db: parts.pool })
   const track = trackLongRequests(app)
   addAgentRoutes(app, { ...parts, rules: services.agentRules })
   addScheduleRoutes(app, parts)

@@ -1,25 +1,22 @@
 import '@fastify/cookie'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { SESSION_DAYS } from '../identity/sessions.ts'
+import { MOST_SESSION_DAYS } from '../identity/sessions.ts'
 
-const NAME = 'muster_session'
-// The prefix makes browsers refuse the cookie from any other host or path; it is allowed over https only.
-const SECURE_NAME = `__Host-${NAME}`
-
-export function readSessionCookie(request: FastifyRequest): string | null {
-  return request.cookies[SECURE_NAME] ?? request.cookies[NAME] ?? null
+export interface SessionCookie {
+  /** Under the configured name alone: a cookie of the other name may come from a neighbour on the same host. */
+  read(request: FastifyRequest): string | null
+  set(reply: FastifyReply, token: string): void
+  clear(reply: FastifyReply): void
 }
 
-export function setSessionCookie(reply: FastifyReply, token: string, secure: boolean): void {
-  reply.setCookie(secure ? SECURE_NAME : NAME, token, {
-    path: '/',
-    httpOnly: true,
-    sameSite: 'lax',
-    secure,
-    maxAge: SESSION_DAYS * 86_400,
-  })
-}
-
-export function clearSessionCookie(reply: FastifyReply, secure: boolean): void {
-  reply.clearCookie(secure ? SECURE_NAME : NAME, { path: '/', httpOnly: true, sameSite: 'lax', secure })
+/** `secure`: the public address is an https one. */
+export function createSessionCookie(secure: boolean): SessionCookie {
+  // The prefix makes browsers refuse the cookie from any other host or path; it is allowed over https only.
+  const name = secure ? '__Host-muster_session' : 'muster_session'
+  const scope = { path: '/', httpOnly: true, sameSite: 'lax', secure } as const
+  return {
+    read: (request) => request.cookies[name] ?? null,
+    set: (reply, token) => reply.setCookie(name, token, { ...scope, maxAge: MOST_SESSION_DAYS * 86_400 }),
+    clear: (reply) => reply.clearCookie(name, scope),
+  }
 }

@@ -142,6 +142,38 @@ test('a session ends thirty days after it was last used', async () => {
   assert.equal((await kit.call('GET /api/me', { cookie })).status, 401)
 })
 
+test('a session ends ninety days after its sign-in, however much it is used', async () => {
+  const { cookie } = await join('busy@example.com')
+  const status = async () => (await kit.call('GET /api/me', { cookie })).status
+  for (const days of [25, 25, 25, 14]) {
+    await kit.clock.advance(days * 86_400_000)
+    assert.equal(await status(), 200)
+  }
+  const list = await kit.call<{ items: { created_at: string; expires_at: string }[] }>('GET /api/auth/sessions', {
+    cookie,
+  })
+  const [session] = list.body.items
+  assert.equal(Date.parse(session?.expires_at ?? '') - Date.parse(session?.created_at ?? ''), 90 * 86_400_000)
+  await kit.clock.advance(86_400_000 + 1_000)
+  assert.equal(await status(), 401)
+})
+
+test('the cookie is read only under the name that this address sets', async () => {
+  const secure = await createTestApp({ publicUrl: new URL('https://muster.example') })
+  const token = (cookie: string): string => cookie.split('=')[1] ?? ''
+  for (const [app, name, other] of [
+    [kit, 'muster_session', '__Host-muster_session'],
+    [secure, '__Host-muster_session', 'muster_session'],
+  ] as const) {
+    const { cookie } = await signInByLink(app)
+    assert.equal(cookie.split('=')[0], name)
+    const me = (sent: string) => app.call('GET /api/me', { token: null, headers: { cookie: sent } })
+    assert.equal((await me(cookie)).status, 200)
+    assert.equal((await me(`${other}=${token(cookie)}`)).status, 401)
+    assert.equal((await me(`${other}=planted; ${cookie}`)).status, 200)
+  }
+})
+
 test('sessions are listed and ended one by one, only by their owner', async () => {
   const { cookie } = await join('list@example.com')
   const other = cookieOf((await signIn('list@example.com')).headers)

@@ -5,17 +5,17 @@ import { inTransaction } from '../db/transaction.ts'
 import { createSession, endSessionOfToken } from '../identity/sessions.ts'
 import { actorOfUser } from '../identity/users.ts'
 import type { Principal } from '../kernel/principal.ts'
-import { readSessionCookie, setSessionCookie } from './session-cookie.ts'
+import type { SessionCookie } from './session-cookie.ts'
 
 /** Starts a session under a new token and ends the one the browser came with, so that nobody can plant one. */
 export async function signIn(
   pool: Pool,
   request: FastifyRequest,
   reply: FastifyReply,
-  person: { userId: string; secureCookies: boolean; how: 'password' | 'link' | 'invitation' },
+  person: { userId: string; cookie: SessionCookie; how: 'password' | 'link' | 'invitation' },
 ): Promise<Principal> {
   const from = { address: request.ip, userAgent: request.headers['user-agent'] ?? null }
-  const earlier = readSessionCookie(request)
+  const earlier = person.cookie.read(request)
   const { sessionId, token } = await inTransaction(pool, async (tx) => {
     if (earlier) await endSessionOfToken(tx, earlier)
     await recordAudit(tx, {
@@ -28,6 +28,6 @@ export async function signIn(
     })
     return createSession(tx, person.userId, from)
   })
-  setSessionCookie(reply, token, person.secureCookies)
+  person.cookie.set(reply, token)
   return { type: 'user', id: person.userId, sessionId, instanceAdmin: false }
 }

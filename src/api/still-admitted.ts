@@ -5,12 +5,18 @@ import { projectExists } from '../identity/projects.ts'
 import { findSession } from '../identity/sessions.ts'
 import { roleIn } from '../identity/users.ts'
 import { principalOf } from './auth.ts'
-import { readSessionCookie } from './session-cookie.ts'
+import type { SessionCookie } from './session-cookie.ts'
 
 /** Whether the credentials of an answer that goes on for hours would still open the project. */
 export type StillAdmitted = (request: FastifyRequest, projectId: string) => Promise<boolean>
 
-export function createStillAdmitted({ db, keys }: { db: Db; keys: KeyCache }): StillAdmitted {
+export interface StillAdmittedOptions {
+  db: Db
+  keys: KeyCache
+  cookie: SessionCookie
+}
+
+export function createStillAdmitted({ db, keys, cookie }: StillAdmittedOptions): StillAdmitted {
   return async (request, projectId) => {
     switch (principalOf(request).type) {
       case 'instance_admin':
@@ -24,7 +30,7 @@ export function createStillAdmitted({ db, keys }: { db: Db; keys: KeyCache }): S
   }
 
   async function isStillMember(request: FastifyRequest, projectId: string): Promise<boolean> {
-    const session = await findSession(db, readSessionCookie(request) ?? '')
+    const session = await findSession(db, cookie.read(request) ?? '')
     if (!session) return false
     return session.instanceAdmin ? projectExists(db, projectId) : (await roleIn(db, session.userId, projectId)) !== null
   }

@@ -6,7 +6,9 @@ import { newId } from '../kernel/id.ts'
 import { sha256 } from '../secrets/hash.ts'
 import { randomToken } from '../secrets/key-file.ts'
 
+/** A session ends this long after its last use, and this long after its sign-in in any case. */
 export const SESSION_DAYS = 30
+export const MOST_SESSION_DAYS = 90
 
 export interface SignedIn {
   sessionId: string
@@ -44,13 +46,14 @@ export async function findSession(db: Db, token: string): Promise<SignedIn | nul
   const { rows } = await db.query<{ id: string; user_id: string; instance_admin: boolean }>(
     `with found as (
        select s.id, s.user_id, s.last_seen_at, u.instance_admin from auth.sessions s join auth.users u on u.id = s.user_id
-       where s.token_hash = $1 and s.expires_at > muster.now()
+       where s.token_hash = $1 and s.expires_at > muster.now() and s.created_at > muster.now() - make_interval(days => $3)
      ), seen as (
-       update auth.sessions set last_seen_at = muster.now(), expires_at = muster.now() + make_interval(days => $2)
+       update auth.sessions set last_seen_at = muster.now(), expires_at =
+         least(muster.now() + make_interval(days => $2), sessions.created_at + make_interval(days => $3))
        from found where sessions.id = found.id and found.last_seen_at < muster.now() - interval '1 minute'
      )
      select id, user_id, instance_admin from found`,
-    [sha256(token), SESSION_DAYS],
+    [sha256(token), SESSION_DAYS, MOST_SESSION_DAYS],
   )
   const row = rows[0]
   return row ? { sessionId: row.id, userId: row.user_id, instanceAdmin: row.instance_admin } : null

@@ -7,6 +7,7 @@ import { nameField } from '../../kernel/fields.ts'
 import { requireOwnOrigin } from '../auth.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
+import type { SessionCookie } from '../session-cookie.ts'
 import { answers } from '../shapes.ts'
 import { signIn } from '../sign-in.ts'
 import { describeMe, meAnswers } from './me.ts'
@@ -17,14 +18,11 @@ const params = z.strictObject({ token: z.string() })
 export interface InvitationRouteOptions {
   pool: Pool
   limits: RateLimits
-  secureCookies: boolean
+  cookie: SessionCookie
   allowedOrigins: ReadonlySet<string>
 }
 
-export function addInvitationRoutes(
-  app: App,
-  { pool, limits, secureCookies, allowedOrigins }: InvitationRouteOptions,
-): void {
+export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOrigins }: InvitationRouteOptions): void {
   app.get(
     '/api/invitations/:token',
     {
@@ -64,7 +62,7 @@ export function addInvitationRoutes(
       const signedInAs = request.principal?.type === 'user' ? await getUser(pool, request.principal.id) : null
       const from = { requestId: request.id, address: request.ip }
       const user = await acceptInvitation(pool, request.params.token, { ...request.body, signedInAs }, from)
-      const principal = await signIn(pool, request, reply, { userId: user.id, secureCookies, how: 'invitation' })
+      const principal = await signIn(pool, request, reply, { userId: user.id, cookie, how: 'invitation' })
       return describeMe(pool, principal)
     },
   )

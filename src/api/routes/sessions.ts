@@ -13,7 +13,7 @@ import type { Principal } from '../../kernel/principal.ts'
 import { actorOf, principalOf, requireOwnOrigin } from '../auth.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
-import { clearSessionCookie } from '../session-cookie.ts'
+import type { SessionCookie } from '../session-cookie.ts'
 import { answers, emptyBody, nothing, pathId, requireId } from '../shapes.ts'
 import { signIn } from '../sign-in.ts'
 import { describeMe, meAnswers } from './me.ts'
@@ -23,12 +23,12 @@ const tags = ['Sign-in']
 export interface SessionRouteOptions {
   pool: Pool
   limits: RateLimits
-  secureCookies: boolean
+  cookie: SessionCookie
   allowedOrigins: ReadonlySet<string>
 }
 
 export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
-  const { pool, limits, secureCookies, allowedOrigins } = options
+  const { pool, limits, cookie, allowedOrigins } = options
 
   app.post(
     '/api/auth/sign-in',
@@ -50,7 +50,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
         await recordAudit(pool, refusedSignIn(request, email))
         throw unauthenticated('Email or password is wrong.')
       }
-      const principal = await signIn(pool, request, reply, { userId: user.id, secureCookies, how: 'password' })
+      const principal = await signIn(pool, request, reply, { userId: user.id, cookie, how: 'password' })
       return describeMe(pool, principal)
     },
   )
@@ -73,7 +73,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
         if (request.headers.accept?.includes('text/html')) return reply.redirect('/?sign_in=expired', 303)
         throw unauthenticated('This sign-in link was used or has expired. Start Muster again, or run: muster keys link')
       }
-      await signIn(pool, request, reply, { userId, secureCookies, how: 'link' })
+      await signIn(pool, request, reply, { userId, cookie, how: 'link' })
       return reply.redirect('/', 303)
     },
   )
@@ -96,7 +96,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
           targetId: id,
         })
       }
-      clearSessionCookie(reply, secureCookies)
+      cookie.clear(reply)
       return reply.code(204).send(null)
     },
   )
