@@ -161,7 +161,7 @@ test('a suggestion that was stale and is applied after all is not stale any more
   const inTheWay = await create({}, 'wanted')
   const nobody = { object_id: null, base_version: null, before: null }
   const { id } = await suggested({ op: 'create', object_type: 'Person', key: 'wanted', ...nobody, after: {} })
-  await kit.call(`PATCH ${base}/tasks/${id}`, { body: { metadata: { of: 'us' } } })
+  await pool.query(`update tasks set metadata = '{"of":"us"}' where id = $1`, [id])
   assert.equal((await approve(id)).status, 409)
   assert.deepEqual(Object.keys((await task(id)).metadata).toSorted(), ['of', 'stale', 'stale_reason'])
   await kit.call(`DELETE ${base}/objects/${inTheWay.id}`)
@@ -207,20 +207,36 @@ test('what is no suggestion is neither approved nor rejected', async () => {
   assert.equal((await approve('x')).status, 404)
 })
 
-test('a patch touches neither status nor changes nor author of a suggestion', async () => {
+test('a suggestion stands as it was made: a patch changes its priority alone, before and after it is resolved', async () => {
   const { id } = await suggested(renaming(await create({ name: 'a' }), 'b'))
+  const before = await task(id)
   const patches: [Record<string, unknown>, number][] = [
     [{ status: 'completed' }, 409],
     [{ status: 'cancelled' }, 409],
     [{ changes: [] }, 400],
     [{ created_by: { type: 'user', id: null } }, 400],
     [{ reasoning: 'x' }, 400],
+    [{ title: 'Something harmless' }, 409],
+    [{ description: 'x' }, 409],
+    [{ metadata: {} }, 409],
+    [{ metadata: { stale: false } }, 409],
+    [{ result: 'x' }, 409],
+    [{ assigned_to: null }, 409],
+    [{ assigned_to: agent.id }, 409],
+    [{ priority: 'high', title: 'Something harmless' }, 409],
     [{ priority: 'high' }, 200],
   ]
-  for (const [body, status] of patches) {
-    assert.equal((await kit.call(`PATCH ${base}/tasks/${id}`, { body })).status, status, JSON.stringify(body))
+  const patchAll = async (): Promise<void> => {
+    for (const [body, status] of patches) {
+      assert.equal((await kit.call(`PATCH ${base}/tasks/${id}`, { body })).status, status, JSON.stringify(body))
+    }
   }
-  assert.equal((await task(id)).status, 'pending')
+  await patchAll()
+  assert.deepEqual(await task(id), { ...before, priority: 'high' })
+  assert.equal((await reject(id)).status, 200)
+  const rejected = await task(id)
+  await patchAll()
+  assert.deepEqual(await task(id), rejected)
 })
 
 test('a viewer decides nothing', async () => {

@@ -76,11 +76,13 @@ export const taskInput = z.strictObject({
 export type TaskInput = z.infer<typeof taskInput>
 
 export const rejectInput = z.strictObject({ reason: z.string().max(20_000).optional() }).nullish()
-export const taskIds = z.strictObject({ ids: z.array(idField).min(1).max(200) })
+// Verdicts repeat each id as it was sent, so that a caller finds its own.
+const idAsSent = z.uuid()
+export const taskIds = z.strictObject({ ids: z.array(idAsSent).min(1).max(200) })
 export const approvalResultSchema = z.strictObject({
   results: z.array(
     z.strictObject({
-      id: idField,
+      id: idAsSent,
       ok: z.boolean(),
       error: z.strictObject({ code: z.string(), message: z.string() }).optional(),
     }),
@@ -101,8 +103,9 @@ export type TaskPatch = z.infer<typeof taskPatch>
 /** Why the patch does not fit the task as it stands, or null. */
 export function patchProblem(task: Pick<Task, 'kind' | 'status'>, patch: TaskPatch): string | null {
   const { status } = patch
-  if (task.kind === 'suggestion' && status !== undefined) {
-    return 'A suggestion is approved or rejected; its status cannot be set.'
+  // What people are asked to approve must still be what was suggested when they approve it.
+  if (task.kind === 'suggestion' && Object.keys(patch).some((field) => field !== 'priority')) {
+    return 'A suggestion stands as it was made: it is approved or rejected, and only its priority can be changed.'
   }
   // A failed task may be tried again; what was done, declined or given up stays so.
   const isReopened = status === 'pending' && task.status === 'failed'
