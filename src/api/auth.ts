@@ -48,6 +48,7 @@ export function requireAccess(app: FastifyInstance, options: AuthOptions): void 
     const { access = 'public', unlimited, hasOwnCredentials } = request.routeOptions.config
     if (unlimited) return
     requireHost(request)
+    lowerIds(request)
     if (hasOwnCredentials && !request.is404) return
     request.principal = await identify(request, options)
     if (!request.is404 && access !== 'public') await admit(request, access, options.db)
@@ -72,6 +73,14 @@ const nameOf = (route: RouteOptions): string => `${route.method} ${route.url}`
 function requireHost(request: FastifyRequest): void {
   if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
     throw invalidRequest('An HTTP/1.1 request needs a Host header.')
+  }
+}
+
+/** Once, before anybody compares one: seals, audit entries and caches know an id by its text. Names keep their case. */
+function lowerIds(request: FastifyRequest): void {
+  const params = request.params as Record<string, string> // Fastify types params as unknown
+  for (const [name, text] of Object.entries(params)) {
+    if (name === 'id' || name.endsWith('Id')) params[name] = text.toLowerCase()
   }
 }
 
@@ -159,4 +168,4 @@ async function roleInProject(request: FastifyRequest, principal: Principal, db: 
 }
 
 const roleOfKey = (key: Extract<Principal, { type: 'key' }>, projectId: string): Role | null =>
-  key.projectId === projectId.toLowerCase() ? key.role : null
+  key.projectId === projectId ? key.role : null

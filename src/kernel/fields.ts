@@ -9,7 +9,8 @@ export const nameField = z
   .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
   .regex(/\S/, 'must not be blank')
 
-export const idField = z.uuid()
+/** Ids are compared as text, too (seals, caches, sets), so each is lower case from the door on. */
+export const idField = z.uuid().toLowerCase()
 export const instantField = z.iso.datetime()
 
 /** Any JSON object. What may stand in it is the business of its owner; NUL, depth and size were checked at the door. */

@@ -17,7 +17,7 @@ export type RelateOutcome = { kind: 'related'; relationship: Relationship } | { 
 
 /** The types of both ends; null where one is no live object of this project. They stay until the transaction ends. */
 export async function endTypes(db: Db, projectId: string, ends: readonly string[]): Promise<string[] | null> {
-  const ids = [...new Set(ends.map((id) => id.toLowerCase()))]
+  const ids = [...new Set(ends)]
   const { rows } = await db.query<{ type: string }>(
     `select type from objects where id = any($1) and project_id = $2 and deleted_at is null order by id for share`,
     [ids, projectId],

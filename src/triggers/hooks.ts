@@ -107,8 +107,8 @@ const OF_OWNER = `project_id = $1 and agent_id = $2 and hooks.id = $3
 
 /** What a hook's secrets are sealed for: those of another hook or project do not open in its place. */
 export const secretContext = (projectId: string, hookId: string): SecretContext => ({
-  owner: projectId.toLowerCase(),
-  name: `hook:${hookId.toLowerCase()}`,
+  owner: projectId,
+  name: `hook:${hookId}`,
 })
 
 const makeSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`
@@ -119,13 +119,13 @@ const seal = (cipher: Cipher, { projectId }: HookOwner, hookId: string, secret: 
 const notForHooks = () => conflict('Only an agent with trigger_type webhook has hooks. Change its trigger_type first.')
 
 function note(action: string, actor: Actor, owner: HookOwner, hookId: string, details: Record<string, unknown> = {}) {
-  const about = { agent_id: owner.agentId.toLowerCase(), ...details }
+  const about = { agent_id: owner.agentId, ...details }
   return {
     action,
     actor,
     projectId: owner.projectId,
     targetType: 'hook',
-    targetId: hookId.toLowerCase(),
+    targetId: hookId,
     details: about,
   }
 }

@@ -85,8 +85,7 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services
   )
 
   /** What is found counts for the hook once it has proved itself, what is not for the address. */
-  async function find(request: FastifyRequest, hookId: string): Promise<FoundHook> {
-    const id = hookId.toLowerCase()
+  async function find(request: FastifyRequest, id: string): Promise<FoundHook> {
     // Guessing ids must not cost the database more than the address's share; hooks that are there go on all the same.
     if (!seen.has(id)) limits.requireAddress(request.ip)
     const webhookId = sentWebhookId(request)

@@ -83,7 +83,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
       return startAndAnswer(options, request, reply, async (tx) => {
         if (pausedId === undefined) return startRun(tx, id, agentId, start)
         const paused = await getRun(tx, id, pausedId)
-        if (paused.agent_id !== agentId.toLowerCase()) throw invalidRequest('resume_run_id is a run of another agent.')
+        if (paused.agent_id !== agentId) throw invalidRequest('resume_run_id is a run of another agent.')
         return resumeRun(tx, id, pausedId, given)
       })
     },
