@@ -22,6 +22,7 @@ import {
 } from './backup-manifest.ts'
 import { withSession } from './backup-session.ts'
 import { pgFailure } from './failures.ts'
+import { commit } from './transaction.ts'
 
 export interface BackupOptions {
   url: string
@@ -52,7 +53,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupSummary
     return await withSession(options.url, options.signal, async (client) => {
       const { tables, leftOut } = await openSnapshot(client)
       const manifest = await writeMembers(client, archive, tables, options)
-      await client.query('commit')
+      await commit(client)
       const bytes = await archive.publish()
       return { tables: manifest.tables.length, rows: countRows(manifest), bytes, leftOut }
     })

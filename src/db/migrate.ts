@@ -9,6 +9,7 @@ import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
 import { pgFailure } from './failures.ts'
 import { SESSION_SETTINGS } from './pool.ts'
+import { commit } from './transaction.ts'
 
 export interface Migration {
   version: number
@@ -147,7 +148,7 @@ async function apply(client: pg.Client, migration: Migration): Promise<void> {
       migration.checksum,
       migration.breaking,
     ])
-    await client.query('commit')
+    await commit(client)
   } catch (error) {
     await client.query('rollback').catch(() => {})
     throw new Error(`Migration ${migration.name} failed: ${error instanceof Error ? error.message : error}`, {

@@ -21,6 +21,7 @@ import { pgFailure } from './failures.ts'
 import { type Migration, migrate } from './migrate.ts'
 import type { OpenBackup } from './open-backup.ts'
 import type { Db } from './pool.ts'
+import { commit } from './transaction.ts'
 
 export interface RestoreOptions {
   url: string
@@ -77,7 +78,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreSum
     await putBack()
     await writeLedger(client, manifest)
     await options.beforeCommit?.()
-    await client.query('commit')
+    await commit(client)
     const restored = [...target.tables.values()].map((entry) => entry.backup)
     const rows = restored.reduce((sum, table) => sum + table.rows, 0)
     return { tables: restored.length, rows, leftOut: target.leftOut }

@@ -24,6 +24,16 @@ test('what is thrown inside rolls everything back and reaches the caller', async
   assert.deepEqual(await amounts(), [0, 0])
 })
 
+test('a commit that the database answered with a rollback is an error, not a result', async () => {
+  const swallowing = inTransaction(pool, async (tx) => {
+    await tx.query('update account set amount = 99')
+    await tx.query('select 1/0').catch(() => {})
+    return 'done'
+  })
+  await assert.rejects(swallowing, /the database rolled the transaction back/)
+  assert.deepEqual(await amounts(), [0, 0])
+})
+
 test('a deadlock is resolved by trying again, unseen by the callers', async () => {
   const move = (from: number, to: number, ready: () => Promise<void>) =>
     inTransaction(pool, async (tx) => {

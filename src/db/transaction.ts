@@ -1,3 +1,4 @@
+import type pg from 'pg'
 import { isRetryable } from './failures.ts'
 import type { Client, Pool } from './pool.ts'
 
@@ -28,7 +29,7 @@ async function attemptTransaction<Result>(pool: Pool, work: (tx: Client) => Prom
   try {
     await client.query('begin')
     const result = await work(client)
-    await client.query('commit')
+    await commit(client)
     return result
   } catch (error) {
     await client.query('rollback').catch((rollbackError: Error) => {
@@ -38,5 +39,16 @@ async function attemptTransaction<Result>(pool: Pool, work: (tx: Client) => Prom
   } finally {
     client.off('error', onError)
     client.release(broken)
+  }
+}
+
+/**
+ * Commits, or throws. PostgreSQL answers the commit of a transaction in which a statement failed with the tag ROLLBACK
+ * and no error: code that swallowed the statement's failure would take nothing for something.
+ */
+export async function commit(client: pg.ClientBase): Promise<void> {
+  const { command } = await client.query('commit')
+  if (command !== 'COMMIT') {
+    throw new Error('A statement failed unnoticed, and the database rolled the transaction back at its commit.')
   }
 }
