@@ -17,6 +17,7 @@ test('an empty environment gives the defaults of the contract', () => {
   assert.equal(config.demo, true)
   assert.equal(config.otlpEndpoint, null)
   assert.equal(config.faultPlan, null)
+  assert.equal(config.pool, 20)
 })
 
 test('an empty variable is an unset one', () => {
@@ -43,6 +44,8 @@ const wrong: [variable: string, value: string][] = [
   ['MUSTER_LOG_LEVEL', 'loud'],
   ['MUSTER_FAULTS', 'nowhere=kill'],
   ['MUSTER_FAULTS', 'migrate.mid=explode'],
+  ['MUSTER_POOL', '1'],
+  ['MUSTER_POOL', 'many'],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
 ]
 

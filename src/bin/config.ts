@@ -25,6 +25,8 @@ export interface Config {
   faultPlan: FaultPlan | null
   /** How many runs this process works on at once. */
   concurrency: number
+  /** How many connections requests and runs of this process share. */
+  pool: number
   /** How long this process owns its runs without renewing. */
   leaseMs: number
   /** An app module. */
@@ -65,6 +67,7 @@ export const settings: readonly Setting[] = [
   },
   { variable: 'MUSTER_APP', flag: 'app <path>', description: 'an app module with tools, functions, agents and flows' },
   { variable: 'MUSTER_CONCURRENCY', flag: 'concurrency <number>', description: 'runs under way at once (50)' },
+  { variable: 'MUSTER_POOL', flag: 'pool <number>', description: 'database connections of this process (20)' },
   { variable: 'MUSTER_LEASE', flag: 'lease <ms>', description: 'how long runs are owned without renewing (10000)' },
   { variable: 'MUSTER_PUBLIC_URL', flag: 'public-url <url>', description: 'the address people use (http://HOST:PORT)' },
   {
@@ -94,6 +97,9 @@ export const settings: readonly Setting[] = [
 /** A mistake in the configuration; the message names the variable. */
 export class ConfigError extends Error {}
 
+// The embedded server takes 200, of which commands and migrations need some.
+const MOST_ON_EMBEDDED = 150
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 export function readConfig(environment: Environment): Config {
@@ -105,6 +111,9 @@ export function readConfig(environment: Environment): Config {
     throw new ConfigError(`${issue?.path.join('.')} ${issue?.message}`)
   }
   const value = parsed.data
+  if (value.DATABASE_URL === undefined && value.MUSTER_POOL > MOST_ON_EMBEDDED) {
+    throw new ConfigError(`MUSTER_POOL must be at most ${MOST_ON_EMBEDDED} without DATABASE_URL.`)
+  }
   if (value.MUSTER_ROLE !== 'all' && value.DATABASE_URL === undefined) {
     throw new ConfigError(
       `MUSTER_ROLE=${value.MUSTER_ROLE} needs DATABASE_URL: the embedded database serves one process.`,
@@ -135,6 +144,7 @@ export function readConfig(environment: Environment): Config {
     },
     faultPlan: value.MUSTER_FAULTS ?? null,
     concurrency: value.MUSTER_CONCURRENCY,
+    pool: value.MUSTER_POOL,
     leaseMs: value.MUSTER_LEASE,
     app: value.MUSTER_APP ? resolve(value.MUSTER_APP) : null,
     commandPath: value.PATH,
@@ -190,6 +200,7 @@ const variables = z.object({
   MUSTER_FIND_OLLAMA: onOff.default('on'),
   MUSTER_FAULTS: faults.optional(),
   MUSTER_CONCURRENCY: wholeNumber(1, 100_000).default(50),
+  MUSTER_POOL: wholeNumber(2, 10_000).default(20),
   MUSTER_LEASE: wholeNumber(500, 3_600_000).default(10_000),
   MUSTER_APP: z.string().optional(),
   PATH: z.string().default('/usr/local/bin:/usr/bin:/bin'),

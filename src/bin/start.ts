@@ -34,7 +34,6 @@ import { createShutdown } from './shutdown.ts'
 import type { Terminal } from './terminal.ts'
 import { version } from './version.ts'
 
-const POOL_SIZE = 20
 const SHORT_SECRET = 16
 const DATABASE_ANSWERS_WITHIN_MS = 1_000
 const START_PATIENCE_MS = 20_000
@@ -76,7 +75,7 @@ async function startParts(
   const database = await openDatabase(config, log, progress, (stop) => shutdown.last('database', stop))
   log.registerSecret(database.url)
   await migrateDatabase(database.url, log, progress)
-  const pool = createPool({ url: database.url, max: POOL_SIZE, log })
+  const pool = createPool({ url: database.url, max: config.pool, log })
   shutdown.last('connections', () => pool.end())
 
   const cipher = createCipher(secrets.secretKey)
