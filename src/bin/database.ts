@@ -6,6 +6,7 @@ import { clusterFolder } from '../db/embedded/cluster-place.ts'
 import { createEmbeddedServer } from '../db/embedded/embedded-server.ts'
 import { explainFailure } from '../db/failures.ts'
 import { loadMigrations, migrate } from '../db/migrate.ts'
+import { requireSessions } from '../db/session.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Config } from './config.ts'
 
@@ -29,6 +30,7 @@ export async function openDatabase(
 ): Promise<Database> {
   if (config.databaseUrl !== null) {
     await waitForExternal(config.databaseUrl, onProgress)
+    await requireSessions(config.databaseUrl)
     return { url: config.databaseUrl, description: 'external PostgreSQL', isUp: () => true, stop: async () => {} }
   }
   const server = createEmbeddedServer({ dataDir: config.dataDir, log, onProgress })

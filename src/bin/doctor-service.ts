@@ -4,6 +4,7 @@ import { readIfPresent } from '../db/embedded/private-file.ts'
 import { runningUrl } from '../db/embedded/running-url.ts'
 import { loadMigrations, schemaVersion } from '../db/migrate.ts'
 import { createPool, type Pool } from '../db/pool.ts'
+import { NoSessions, requireSessions } from '../db/session.ts'
 import { createEgress } from '../egress/egress.ts'
 import { isBoundTo } from '../identity/instance.ts'
 import { readKeyFingerprint } from '../identity/key-fingerprint.ts'
@@ -25,8 +26,10 @@ export async function checkDatabase(config: Config): Promise<Finding[]> {
   if (url === null) return checkStoppedCluster(config.dataDir)
   const pool = createPool({ url, max: 1, log: silentLog, connectTimeoutMs: ANSWERS_WITHIN_MS })
   try {
+    if (config.databaseUrl !== null) await requireSessions(config.databaseUrl)
     return [await checkServer(pool, config), await checkSchema(pool), ...(await checkKey(pool, config))]
   } catch (error) {
+    if (error instanceof NoSessions) return [mend(error.message)]
     const reason = error instanceof Error && error.message !== '' ? error.message : 'it cannot be reached'
     const advice =
       config.databaseUrl === null ? 'see postgres.log in the data folder' : 'check DATABASE_URL and the server'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { pgFailure } from './failures.ts'
-import { SESSION_SETTINGS } from './pool.ts'
+import { setSession } from './session.ts'
 
 const CONNECT_WITHIN_MS = 10_000
 const TRANSACTION_TIMEOUT_SINCE = 170_000
@@ -29,7 +29,6 @@ export async function withSession<Result>(
   const client = new pg.Client({
     connectionString: url,
     application_name: 'muster-backup',
-    options: SESSION_SETTINGS,
     connectionTimeoutMillis: CONNECT_WITHIN_MS,
     keepAlive: true,
   })
@@ -63,8 +62,7 @@ async function connect(client: pg.Client): Promise<void> {
     const text = reasons.map((reason) => (reason instanceof Error ? reason.message : String(reason))).join(', ')
     throw new Error(`The database cannot be reached: ${text}.`, { cause: error })
   }
-  const sets = Object.entries(SETTINGS).map(([name, value]) => `set ${name} = '${value}'`)
-  await client.query(sets.join('; '))
+  await setSession(client, SETTINGS)
   const { rows } = await client.query<{ number: number }>(`select current_setting('server_version_num')::int as number`)
   if ((rows[0]?.number ?? 0) >= TRANSACTION_TIMEOUT_SINCE) await client.query('set transaction_timeout = 0')
 }

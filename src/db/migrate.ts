@@ -8,7 +8,7 @@ import pg from 'pg'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
 import { pgFailure } from './failures.ts'
-import { SESSION_SETTINGS } from './pool.ts'
+import { setSession } from './session.ts'
 import { commit } from './transaction.ts'
 
 export interface Migration {
@@ -48,12 +48,12 @@ export async function migrate({ url, migrations, log, onProgress }: MigrateOptio
   const client = new pg.Client({
     connectionString: url,
     application_name: 'muster-migrate',
-    options: SESSION_SETTINGS,
     connectionTimeoutMillis: 5_000,
   })
   client.on('error', (error) => log.warn({ error: error.message }, 'the migration connection was lost'))
   await client.connect()
   try {
+    await setSession(client)
     await requireServerVersion(client)
     await client.query('select pg_advisory_lock($1)', [LOCK_KEY])
     const applied = await readLedger(client).catch(explainRights)

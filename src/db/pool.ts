@@ -2,6 +2,9 @@
 // second instead of hanging, and an idle client that is cut (57P01 at a restart) never takes the process with it.
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
+import { setSession } from './session.ts'
+
+export { SESSION_SETTINGS } from './session.ts'
 
 /** A statement that each connection parses and plans once. For hot SQL; the name stands for this very text. */
 export interface PreparedSql {
@@ -26,13 +29,9 @@ export interface PoolOptions {
   log: Log
   connectTimeoutMs?: number
   statementTimeoutMs?: number
+  /** As pg_stat_activity shows it. */
+  applicationName?: string
 }
-
-/**
- * What a role or database may have set otherwise, and our code relies on. Our tables live in public, whoever we connect as. Without this a role called muster would find and make them in the
- * schema muster, because a search path begins with the schema named like the user.
- */
-export const SESSION_SETTINGS = '-c search_path=public -c datestyle=ISO -c bytea_output=hex'
 
 // int8 (audit seq, counts) fits a double for the next 285,000 years at a thousand rows a second.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
@@ -56,18 +55,22 @@ export function createPool({
   log,
   connectTimeoutMs = 1_000,
   statementTimeoutMs = 15_000,
+  applicationName = 'muster',
 }: PoolOptions): Pool {
+  const bounds = {
+    statement_timeout: String(statementTimeoutMs),
+    lock_timeout: '10s',
+    idle_in_transaction_session_timeout: '15s',
+  }
   const pool = new pg.Pool({
     connectionString: url,
     max,
-    application_name: 'muster',
-    options: SESSION_SETTINGS,
+    application_name: applicationName,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: 30_000,
-    statement_timeout: statementTimeoutMs,
-    lock_timeout: 10_000,
-    idle_in_transaction_session_timeout: 15_000,
     keepAlive: true,
+    // The pool waits for the promise before it lends the connection.
+    onConnect: (client) => setSession(client, bounds),
   })
   pool.on('error', (error) => {
     // A connection that is being closed may be cut first by a database that stops.

@@ -9,6 +9,7 @@ import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase, migrationsFolder } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
 import { until } from '../kit/embedded-kit.ts'
+import { startPooler } from '../kit/pooler.ts'
 import { freePort, isReady, type Muster, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 import { requireCleanRefusals, requireNothingLost, startWriteLoad } from '../kit/write-load.ts'
@@ -204,6 +205,16 @@ test('a wrong password and a missing database are told at once', async (t) => {
   )
   assert.deepEqual([wrong.code, wrong.stdout], [1, ''])
   assert.equal(wrong.stderr.includes(PASSWORD), false)
+})
+
+test('a start through a pooler in transaction mode is refused with one sentence, and doctor says the same', async (t) => {
+  const pooler = await startPooler(t, databaseUrl, 'transaction')
+  const refused = await runMuster(t, ['start'], { databaseUrl: pooler.url, env })
+  assert.match(complaint(refused.stderr), /^muster: DATABASE_URL leads to a pooler in transaction mode, .*$/)
+  assert.deepEqual([refused.code, refused.stdout], [1, ''])
+  const doctor = await runMuster(t, ['doctor'], { databaseUrl: pooler.url, env })
+  assert.match(doctor.stdout, /DATABASE_URL leads to a pooler in transaction mode/)
+  assert.equal(doctor.code, 1)
 })
 
 test('the servers stop with exit 0 and leave the database alone', async () => {
