@@ -33,6 +33,7 @@ export async function startFlowBenchWorker(
     ends.note(events)
   }
   const { services } = startFlows({
+    drainMs: 8_000,
     ...{ role: 'all', concurrency, pool, log: silentLog, worker: parts.worker },
     runs: { journal: parts.journal, hub: { ...parts.hub, publish } },
     functions: new Map(Object.entries(functions)),

@@ -18,6 +18,7 @@ test('an empty environment gives the defaults of the contract', () => {
   assert.equal(config.otlpEndpoint, null)
   assert.equal(config.faultPlan, null)
   assert.equal(config.pool, 20)
+  assert.equal(config.drainMs, 25_000)
 })
 
 test('an empty variable is an unset one', () => {
@@ -42,6 +43,8 @@ const wrong: [variable: string, value: string][] = [
   ['MUSTER_EGRESS_ALLOW', 'http://10.0.0.1'],
   ['MUSTER_DEMO', 'maybe'],
   ['MUSTER_LOG_LEVEL', 'loud'],
+  ['MUSTER_DRAIN', '25s'],
+  ['MUSTER_DRAIN', '3600001'],
   ['MUSTER_FAULTS', 'nowhere=kill'],
   ['MUSTER_FAULTS', 'migrate.mid=explode'],
   ['MUSTER_POOL', '1'],

@@ -29,6 +29,8 @@ export interface Config {
   pool: number
   /** How long this process owns its runs without renewing. */
   leaseMs: number
+  /** How long calls under way may go on after a signal to stop. */
+  drainMs: number
   /** An app module. */
   app: string | null
   /** PATH of the commands that MCP servers are started with. */
@@ -69,6 +71,7 @@ export const settings: readonly Setting[] = [
   { variable: 'MUSTER_CONCURRENCY', flag: 'concurrency <number>', description: 'runs under way at once (50)' },
   { variable: 'MUSTER_POOL', flag: 'pool <number>', description: 'database connections of this process (20)' },
   { variable: 'MUSTER_LEASE', flag: 'lease <ms>', description: 'how long runs are owned without renewing (10000)' },
+  { variable: 'MUSTER_DRAIN', flag: 'drain <ms>', description: 'how long calls may go on when it stops (25000)' },
   { variable: 'MUSTER_PUBLIC_URL', flag: 'public-url <url>', description: 'the address people use (http://HOST:PORT)' },
   {
     variable: 'MUSTER_TRUST_PROXY',
@@ -146,6 +149,7 @@ export function readConfig(environment: Environment): Config {
     concurrency: value.MUSTER_CONCURRENCY,
     pool: value.MUSTER_POOL,
     leaseMs: value.MUSTER_LEASE,
+    drainMs: value.MUSTER_DRAIN,
     app: value.MUSTER_APP ? resolve(value.MUSTER_APP) : null,
     commandPath: value.PATH,
   }
@@ -202,6 +206,7 @@ const variables = z.object({
   MUSTER_CONCURRENCY: wholeNumber(1, 100_000).default(50),
   MUSTER_POOL: wholeNumber(2, 10_000).default(20),
   MUSTER_LEASE: wholeNumber(500, 3_600_000).default(10_000),
+  MUSTER_DRAIN: wholeNumber(0, 3_600_000).default(25_000),
   MUSTER_APP: z.string().optional(),
   PATH: z.string().default('/usr/local/bin:/usr/bin:/bin'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),

@@ -16,6 +16,10 @@ import type { RunWorker } from '../runs/worker.ts'
 
 export interface StartedFlows {
   services: FlowServices
+  /** No new work; functions under way drain from now on. */
+  yield(): void
+  /** Functions under way are cut off. */
+  hurry(): void
   stop(): Promise<void>
 }
 
@@ -23,6 +27,8 @@ export interface FlowParts {
   role: 'all' | 'api' | 'worker'
   /** Leaves under way in this process at most. */
   concurrency: number
+  /** Functions under way may end by themselves for so long when this process stops. */
+  drainMs: number
   pool: Pool
   worker: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'onReady' | 'isHalted'>
   runs: Pick<RunServices, 'journal' | 'hub'>
@@ -48,13 +54,14 @@ export function startFlows(parts: FlowParts): StartedFlows {
     }
     const starter = createFlowStarter({ pool, ownerFor: () => null, onOwned: () => {}, onReady })
     const services = { ...shared, isAnnounced: true, onReady: () => {}, start: starter.start }
-    return { services, stop: async () => {} }
+    return { services, yield: () => {}, hurry: () => {}, stop: async () => {} }
   }
   const journal = createFlowJournal({ db: pool, log, onWritten: (events) => runs.hub.publish(events) })
   const flowWorker = startFlowWorker({
     pool,
     runs: worker,
     log,
+    patienceMs: parts.drainMs,
     deps: {
       ...shared,
       pool,
@@ -78,6 +85,8 @@ export function startFlows(parts: FlowParts): StartedFlows {
         })
   return {
     services: { ...shared, isAnnounced: false, onReady: () => flowWorker.poke(), start: flowWorker.start },
+    yield: () => flowWorker.yield(),
+    hurry: () => flowWorker.hurry(),
     stop: async () => {
       await stopChecking()
       await flowWorker.stop()

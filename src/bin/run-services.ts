@@ -72,6 +72,7 @@ export async function startRuns(parts: {
     log,
     slots: config.role === 'api' ? 0 : config.concurrency,
     leaseMs: config.leaseMs,
+    drainMs: config.drainMs,
     // The embedded database is this process's alone: the data folder was claimed.
     isAlone: config.databaseUrl === null,
     deps: {

@@ -1,8 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../kernel/log.ts'
 
 export interface Shutdown {
-  /** Adds a part; the part added last is stopped first. */
-  last(name: string, stop: () => Promise<unknown>): void
+  /** Adds a part; the part added last is stopped first. `hurry` is for a part that drains: it shall end at once. */
+  last(name: string, stop: () => Promise<unknown>, hurry?: () => void): void
   /** Stops everything that was added, once; later calls wait for the first. */
   now(): Promise<void>
   isUnderWay(): boolean
@@ -10,26 +11,43 @@ export interface Shutdown {
 
 const LEFT_AT_A_BUG: ReadonlySet<string> = new Set(['new work', 'runs', 'flows'])
 
-/** How long one part may take before the next is stopped all the same. */
+/** How long a part that does not drain may take before the next is stopped all the same. */
 const PATIENCE_MS = 12_000
+/** After the time that calls may have, everything else together has this long; the database is given what it needs. */
+const MARGIN_MS = 3_500
+/** However late it is. */
+const LEAST_MS = 250
+/** A part that was told to hurry writes down where its work stands. */
+const HURRIED_MS = 1_000
 /** Whoever started us (npx, a launcher, a shell) may pass on the Ctrl-C that we were sent as well. */
 const SAME_SIGNAL_MS = 500
 /** Leaving before these are done would leave a process or muster.pid behind. */
 const NEVER_HURRIED: ReadonlySet<string> = new Set(['database', 'data folder'])
 
-/** These signals stop all parts and exit 0; a second one waits no longer for parts that hang. */
-export function createShutdown(log: Log): Shutdown {
-  const parts: { name: string; stop: () => Promise<unknown> }[] = []
+/**
+ * These signals stop all parts and exit 0 within `drainMs` and 5 s more; a second one waits no longer for parts that hang,
+ * and calls under way are cut off.
+ */
+export function createShutdown(log: Log, drainMs: number): Shutdown {
+  const parts: Part[] = []
   const hurry = Promise.withResolvers<void>()
   let underWay: Promise<void> | null = null
   let askedAt = 0
 
   const stopAll = async (): Promise<void> => {
-    for (const { name, stop } of parts.reverse()) {
+    const endsAt = performance.now() + drainMs + MARGIN_MS
+    for (const part of parts.reverse()) {
       try {
-        await (NEVER_HURRIED.has(name) ? stop() : withPatience(name, Promise.race([stop(), hurry.promise]), log))
+        if (NEVER_HURRIED.has(part.name)) {
+          await part.stop()
+          continue
+        }
+        const isHurried = part.hurry ? hurry.promise.then(() => delay(HURRIED_MS)) : hurry.promise
+        const leftMs = Math.max(LEAST_MS, endsAt - performance.now())
+        const patienceMs = part.hurry ? leftMs : Math.min(PATIENCE_MS, leftMs)
+        await withPatience(part.name, Promise.race([part.stop(), isHurried]), patienceMs, log)
       } catch (error) {
-        log.warn({ part: name, err: error }, 'a part did not stop cleanly')
+        log.warn({ part: part.name, err: error }, 'a part did not stop cleanly')
       }
     }
   }
@@ -39,7 +57,9 @@ export function createShutdown(log: Log): Shutdown {
   }
   const onSignal = (signal: NodeJS.Signals): void => {
     if (underWay) {
-      if (performance.now() - askedAt > SAME_SIGNAL_MS) hurry.resolve()
+      if (performance.now() - askedAt <= SAME_SIGNAL_MS) return
+      for (const part of parts) part.hurry?.()
+      hurry.resolve()
       return
     }
     askedAt = performance.now()
@@ -59,14 +79,24 @@ export function createShutdown(log: Log): Shutdown {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.removeAllListeners(signal).on(signal, onSignal)
   process.on('uncaughtException', onBug)
   process.on('unhandledRejection', onRejection)
-  return { last: (name, stop) => void parts.push({ name, stop }), now, isUnderWay: () => underWay !== null }
+  return {
+    last: (name, stop, ifHurried) => void parts.push({ name, stop, ...(ifHurried ? { hurry: ifHurried } : {}) }),
+    now,
+    isUnderWay: () => underWay !== null,
+  }
 }
 
-async function withPatience(name: string, stopped: Promise<unknown>, log: Log): Promise<void> {
+interface Part {
+  name: string
+  stop: () => Promise<unknown>
+  hurry?: () => void
+}
+
+async function withPatience(name: string, stopped: Promise<unknown>, patienceMs: number, log: Log): Promise<void> {
   const { promise: tooLong, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(() => {
     log.warn({ part: name }, 'a part took too long to stop')
     resolve()
-  }, PATIENCE_MS)
+  }, patienceMs)
   await Promise.race([stopped, tooLong]).finally(() => clearTimeout(timer))
 }

@@ -45,7 +45,7 @@ export async function start(config: Config, terminal: Terminal): Promise<void> {
     pretty: process.stderr.isTTY === true,
     destination: belowProgress(terminal),
   })
-  const shutdown = createShutdown(log)
+  const shutdown = createShutdown(log, config.drainMs)
   try {
     const { database, pool } = await startParts(config, log, terminal, shutdown)
     // Runs that were left over may hold every connection at first.
@@ -87,12 +87,22 @@ async function startParts(
   const metrics = createMetrics()
   metrics.watchPool(pool)
   const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
-  shutdown.last('runs', () => runs.stop())
-  const { role, concurrency } = config
+  shutdown.last('runs', () => runs.stop(), runs.worker.hurry)
+  const { role, concurrency, drainMs } = config
   const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ...(runs.app?.functions ?? [])])
   const { worker, services } = runs
-  const flows = startFlows({ role, concurrency, pool, worker, runs: services, functions, decide: runs.decide, log })
-  shutdown.last('flows', () => flows.stop())
+  const flows = startFlows({
+    role,
+    concurrency,
+    drainMs,
+    pool,
+    worker,
+    runs: services,
+    functions,
+    decide: runs.decide,
+    log,
+  })
+  shutdown.last('flows', () => flows.stop(), flows.hurry)
   await createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log)
   await createAppFlows(pool, runs.app?.flows ?? [], functions, log)
 
@@ -120,11 +130,15 @@ async function startParts(
   shutdown.last('server', () => app.close())
   const housekeeping = startHousekeeping({ pool, journal: runs.services.journal, log })
   shutdown.last('housekeeping', () => housekeeping.stop())
-  shutdown.last('new work', async () => runs.worker.yield())
   if (config.role !== 'api') {
     const scheduler = startScheduler({ pool, log, onReady: runs.services.onReady })
     shutdown.last('schedules', () => scheduler.stop())
   }
+  shutdown.last('new work', async () => {
+    // Both drain from here on, side by side, while the server answers its last requests.
+    runs.worker.yield()
+    flows.yield()
+  })
   if (config.providers.findOllama) void offerOllama(pool, cipher, egress, log)
   return { database, pool }
 }

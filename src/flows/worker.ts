@@ -19,6 +19,10 @@ export interface FlowWorker extends Pick<FlowStarter, 'start'> {
   /** Flow runs became ready. */
   poke(): void
   active(): number
+  /** Takes nothing new; functions under way drain from now on. */
+  yield(): void
+  /** Functions under way are cut off, and their flow runs handed back. */
+  hurry(): void
   stop(): Promise<void>
 }
 
@@ -28,23 +32,22 @@ export interface FlowWorkerOptions {
   deps: Omit<FlowDeps, 'slots' | 'hasOthers' | 'onParked'>
   log: Log
   /** How long functions under way may take to end when the process stops. */
-  patienceMs?: number
+  patienceMs: number
 }
 
 const MOST_AT_ONCE = 500
 const SWEEP_EVERY_MS = 1_000
-/** Others have their part of the time that a stop may take. */
-const PATIENCE_MS = 8_000
 const LONGEST_TIMER_MS = 60_000
 
 export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptions): FlowWorker {
-  const { patienceMs = PATIENCE_MS } = options
+  const { patienceMs } = options
   const { functions, leafLimit } = options.deps
   const slots = createLeafSlots(leafLimit, () => handouts.onRoom())
   const handouts = createHandoutWorker({ pool, ownerId: () => runs.ownerId(), functions, slots, log })
   const deps: FlowDeps = { ...options.deps, slots, hasOthers: () => runs.hasOthers(), onParked: wakeLater }
   const active = new Map<string, { mailbox: Mailbox<FlowMessage>; done: Promise<void> }>()
   let isStopped = false
+  let stopping: Promise<void> | null = null
   let claiming: Promise<void> | null = null
   let isPokedAgain = false
   let mayHaveStrays = false
@@ -92,19 +95,37 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     start: starter.start,
     poke,
     active: () => active.size,
-    stop: async () => {
-      isStopped = true
-      await stopSweeping()
-      await claiming
-      const tell = (isUrgent: boolean): void => {
-        for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back', isUrgent })
-      }
-      tell(false)
-      const hurry = setTimeout(tell, patienceMs, true)
-      const flowsDone = Promise.all([...active.values()].map(({ done }) => done))
-      await Promise.all([flowsDone, handouts.stop(patienceMs)])
-      clearTimeout(hurry)
+    yield: () => void stop().catch(() => {}),
+    hurry: () => {
+      void stop().catch(() => {})
+      handBackAll(true)
+      handouts.lapse()
     },
+    stop,
+  }
+
+  /** Whoever comes second waits for the same end. */
+  function stop(): Promise<void> {
+    stopping ??= stopAll()
+    return stopping
+  }
+
+  async function stopAll(): Promise<void> {
+    isStopped = true
+    const hurry = setTimeout(handBackAll, patienceMs, true)
+    handBackAll(false)
+    const handoutsDone = handouts.stop(patienceMs)
+    await stopSweeping()
+    await claiming
+    // Those that were claimed meanwhile, too.
+    handBackAll(false)
+    await Promise.all([...active.values()].map(({ done }) => done))
+    await handoutsDone
+    clearTimeout(hurry)
+  }
+
+  function handBackAll(isUrgent: boolean): void {
+    for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back', isUrgent })
   }
 
   function withdraw(): void {

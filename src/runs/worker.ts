@@ -26,6 +26,8 @@ export interface WorkerOptions {
   /** 0: this process starts runs and shows them, and works on none. */
   slots: number
   leaseMs: number
+  /** Calls under way may end by themselves for so long when this process stops. */
+  drainMs: number
   isAlone: boolean
   deps: Omit<RunDeps, 'isHalted' | 'onText' | 'onReady'>
 }
@@ -44,8 +46,10 @@ export interface RunWorker {
   join(companion: Companion): void
   /** How many runs are under way here. */
   active(): number
-  /** Takes no new run, and asks those under way to give their slots back at their next step. */
+  /** Takes no new run, and asks those under way to give their slots back at their next step. Their calls drain from now on. */
   yield(): void
+  /** Calls under way are cut off, and their runs handed back. */
+  hurry(): void
   stop(): Promise<void>
 }
 
@@ -56,8 +60,6 @@ export interface Companion {
 }
 
 const SWEEP_EVERY_MS = 1_000
-/** Calls under way may end by themselves for so long when this process stops. */
-const PATIENCE_MS = 8_000
 /** What is due later than this is left to the sweeps. */
 const LONGEST_TIMER_MS = 60_000
 
@@ -77,6 +79,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const companions: Companion[] = []
   let isStarted = false
   let isStopped = false
+  let draining: NodeJS.Timeout | undefined
 
   const deps: RunDeps = {
     ...options.deps,
@@ -136,13 +139,14 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     join: (companion) => void companions.push(companion),
     active: () => dispatcher.active(),
     yield: yieldAll,
+    hurry: () => {
+      yieldAll()
+      handBackAll()
+    },
     stop: async () => {
       yieldAll()
-      const hurry = setTimeout(() => {
-        for (const control of controls.values()) control.interrupt('hand_back')
-      }, PATIENCE_MS)
       await dispatcher.stop()
-      clearTimeout(hurry)
+      clearTimeout(draining)
       await sweeping
       await offering
       texts.stop()
@@ -167,6 +171,11 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     isStopped = true
     dispatcher.close()
     for (const control of controls.values()) control.askToYield()
+    draining ??= setTimeout(handBackAll, options.drainMs)
+  }
+
+  function handBackAll(): void {
+    for (const control of controls.values()) control.interrupt('hand_back')
   }
 
   /** What is heard while this process is being set up is looked for when it is. */

@@ -48,7 +48,7 @@ export async function createTestFlows(
     pool,
     runs: worker,
     log: silentLog,
-    ...(options.patienceMs === undefined ? {} : { patienceMs: options.patienceMs }),
+    patienceMs: options.patienceMs ?? 8_000,
     deps: {
       pool,
       journal: createFlowJournal({ db: pool, log: silentLog }),

@@ -70,6 +70,7 @@ export async function createTestServices(
   const flows = startFlows({
     role: worker ? 'all' : 'api',
     concurrency: 50,
+    drainMs: 8_000,
     pool,
     worker: worker ?? {
       hasOthers: () => false,
@@ -134,6 +135,7 @@ export async function createTestServices(
       log,
       slots: 20,
       leaseMs: 10_000,
+      drainMs: 8_000,
       isAlone: false,
       deps: {
         pool,

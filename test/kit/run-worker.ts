@@ -89,6 +89,7 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
     log,
     slots: options.slots ?? 20,
     leaseMs: options.leaseMs ?? 10_000,
+    drainMs: 8_000,
     isAlone: false,
     deps: {
       pool,

@@ -139,7 +139,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
   test('SIGTERM with 20 runs in flight: exit 0, all handed back, none failed, and the next start completes them', (t) =>
     inWorld(async (world) => {
       const { model, ledger } = world
-      const server = await world.start()
+      const server = await world.start({ env: { MUSTER_DRAIN: '1000' } })
       for (const gate of ['answer', 'keyed']) (gate === 'answer' ? model : ledger).hold(gate)
       const inAnswer = times(10, () => fullWork(world, 'answer'))
       const inTool = times(10, () => planned({ say: 'I look now. ', calls: [effect(world, 'look', 'keyed')] }, done))
