@@ -1,76 +1,121 @@
 // One connection of its own that listens, and holds session locks for as long as the process lives. It comes back by
-// itself; whoever relies on it hears when it is there again, because what was said meanwhile is lost.
+// itself; its user hears of every new connection, because notifications were lost meanwhile.
+//
+// The server's side of a connection can end without the client's (a NAT table that forgets it, a failover): the client
+// then sees nothing for hours. So each statement here must be answered in time, and its user is expected to send one
+// every second or so; a statement that is not answered drops the connection, and another is opened.
+import { Socket } from 'node:net'
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
-import { SESSION_SETTINGS } from './pool.ts'
+import { type Db, KEEP_ALIVE, type PreparedSql } from './pool.ts'
+import { setSession } from './session.ts'
 
 export interface ListenerOptions {
   url: string
   channels: readonly string[]
+  /** A statement that takes longer means that the connection is dead. */
+  answersWithinMs: number
   onNotification: (channel: string, payload: string) => void
   /** Called with every new connection, before anything is heard on it. A failure drops the connection again. */
-  onConnect: (client: pg.Client) => Promise<void>
+  onConnect: (db: Db) => Promise<void>
   log: Log
 }
 
-export interface Listener {
+export interface Listener extends Db {
+  /** Opens another connection in place of this one, and with it new session locks. */
+  reconnect(): void
   stop(): Promise<void>
+}
+
+interface Connection extends Db {
+  client: pg.Client
+  socket: Socket
 }
 
 const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 1_000
+const GOODBYE_MS = 500
 
 /** Resolves when it listens for the first time. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   let isStopped = false
-  let client = await connect()
+  let connection: Connection | null = await connect()
   return {
+    query: async (sql, values) => {
+      const asked = connection
+      if (!asked) throw new Error('Connection terminated: the listening connection is being opened')
+      try {
+        return await asked.query(sql, values)
+      } catch (error) {
+        lose(asked)
+        throw error
+      }
+    },
+    reconnect: () => {
+      if (connection) lose(connection)
+    },
     stop: async () => {
       isStopped = true
-      await client?.end().catch(() => {})
+      if (connection) await close(connection)
     },
   }
 
-  async function connect(): Promise<pg.Client | null> {
-    const next = new pg.Client({
+  async function connect(): Promise<Connection> {
+    const socket = new Socket()
+    const client = new pg.Client({
       connectionString: options.url,
       application_name: 'muster-listener',
-      options: SESSION_SETTINGS,
       connectionTimeoutMillis: 2_000,
-      keepAlive: true,
+      query_timeout: options.answersWithinMs,
+      stream: () => socket,
+      ...KEEP_ALIVE,
     })
-    let isLost = false
-    const lost = (): void => {
-      if (isLost) return
-      isLost = true
-      if (client === next && !isStopped) void reconnect()
-    }
-    next.on('error', lost)
-    next.on('end', lost)
-    next.on('notification', ({ channel, payload }) => options.onNotification(channel, payload ?? ''))
+    const query: Db['query'] = (sql, values) =>
+      typeof sql === 'string' ? client.query(sql, values as unknown[]) : client.query(prepared(sql, values))
+    const next: Connection = { client, socket, query }
+    client.on('error', () => lose(next))
+    client.on('end', () => lose(next))
+    client.on('notification', ({ channel, payload }) => options.onNotification(channel, payload ?? ''))
     try {
-      await next.connect()
-      for (const channel of options.channels) await next.query(`listen ${pg.escapeIdentifier(channel)}`)
+      await client.connect()
+      await setSession(client)
+      for (const channel of options.channels) await client.query(`listen ${pg.escapeIdentifier(channel)}`)
       await options.onConnect(next)
       return next
     } catch (error) {
-      isLost = true
-      await next.end().catch(() => {})
+      void close(next)
       throw error
     }
   }
 
-  async function reconnect(): Promise<void> {
+  function lose(lost: Connection): void {
+    if (connection !== lost) return
+    connection = null
+    void close(lost)
+    if (!isStopped) void comeBack()
+  }
+
+  async function comeBack(): Promise<void> {
     options.log.warn({}, 'the listening connection to the database was lost; opening another')
-    client = null
     for (let waitMs = FIRST_WAIT_MS; !isStopped; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
       try {
-        client = await connect()
-        if (isStopped) await client?.end().catch(() => {})
+        connection = await connect()
+        if (isStopped) await close(connection)
         return
       } catch {
         await new Promise((resolve) => setTimeout(resolve, waitMs).unref())
       }
     }
   }
+}
+
+const prepared = (sql: PreparedSql, values: readonly unknown[] | undefined): pg.QueryConfig =>
+  values ? { ...sql, values: [...values] } : { ...sql }
+
+/** The other side may be gone without a word: nobody waits for its goodbye. */
+async function close({ client, socket }: Connection): Promise<void> {
+  const late = setTimeout(() => socket.destroy(), GOODBYE_MS)
+  await Promise.race([client.end().catch(() => {}), new Promise((resolve) => socket.once('close', resolve))])
+  clearTimeout(late)
+  socket.destroy()
 }

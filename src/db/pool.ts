@@ -49,6 +49,12 @@ pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => {
   return new Date(lastInstant.ms)
 })
 
+/** Half a minute of silence, and the system asks whether the other side is still there. */
+export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 30_000 } as const
+
+/** A statement that the server would have ended by then, and that is not answered: the connection is dead. */
+const UNANSWERED_AFTER_MS = 5_000
+
 export function createPool({
   url,
   max,
@@ -68,7 +74,8 @@ export function createPool({
     application_name: applicationName,
     connectionTimeoutMillis: connectTimeoutMs,
     idleTimeoutMillis: 30_000,
-    keepAlive: true,
+    query_timeout: statementTimeoutMs + UNANSWERED_AFTER_MS,
+    ...KEEP_ALIVE,
     // The pool waits for the promise before it lends the connection.
     onConnect: (client) => setSession(client, bounds),
   })

@@ -2,17 +2,19 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../../test/kit/at-end.ts'
 import { createTestDatabase } from '../../test/kit/database.ts'
+import { createDatabaseProxy } from '../../test/kit/database-proxy.ts'
+import { freePort } from '../../test/kit/process.ts'
 import { silentLog } from '../kernel/log.ts'
 import { startPresence } from './presence.ts'
 
 const { pool, url } = await createTestDatabase()
 
-async function appear(leaseMs: number, overrides: { isAlone?: boolean } = {}) {
+async function appear(leaseMs: number, overrides: { isAlone?: boolean; url?: string } = {}) {
   const heard: string[] = []
   const deaths: string[] = []
   const seen = { lapses: 0, returns: [] as string[], listening: 0 }
   const presence = await startPresence({
-    url,
+    url: overrides.url ?? url,
     pool,
     slots: 1,
     leaseMs,
@@ -121,3 +123,50 @@ test('who was declared dead stops acting, and comes back under a new name', asyn
   assert.deepEqual(await workers(), [presence.ownerId()])
   await presence.stop()
 })
+
+test('a listening connection that only the server has lost: nobody is declared dead, and the lock is taken again', async () => {
+  const proxy = createDatabaseProxy({ after: atEnd }, url, await freePort())
+  await proxy.listen()
+  const [cut, other] = await Promise.all([appear(3_000, { url: proxy.url }), appear(3_000)])
+  await until(() => cut.presence.hasOthers() && other.presence.hasOthers())
+  const name = cut.presence.ownerId()
+  const lockedBefore = await lockKeyOf(name)
+  for (let times = 1; times <= 3; times++) {
+    assert.equal(proxy.silence('muster-listener'), 1)
+    await until(() => cut.seen.listening === times + 1)
+  }
+  await pool.query(`select pg_notify('muster_test', 'after the cuts')`)
+  await until(() => cut.heard.length > 0)
+  // Longer than it takes to declare a worker dead that holds no lock and renews nothing.
+  const looked = await pool.query<{ until: Date }>(`select now() + interval '4 s' as until`)
+  await until(async () => (await pool.query('select now() > $1 as is', [looked.rows[0]?.until])).rows[0].is)
+  assert.deepEqual([...cut.deaths, ...other.deaths], [])
+  assert.equal(cut.seen.lapses, 0)
+  assert.equal(cut.presence.ownerId(), name)
+  assert.notEqual(await lockKeyOf(name), lockedBefore)
+  await Promise.all([cut.presence.stop(), other.presence.stop()])
+})
+
+test('a worker that lost its lock and its name comes back under a new one, with a lock', async () => {
+  const proxy = createDatabaseProxy({ after: atEnd }, url, await freePort())
+  await proxy.listen()
+  const { presence, seen } = await appear(3_000, { url: proxy.url })
+  const before = presence.ownerId()
+  proxy.silence('muster-listener')
+  await pool.query('delete from workers where id = $1', [before])
+  await until(() => seen.returns.length > 0 && seen.listening === 2)
+  assert.notEqual(presence.ownerId(), before)
+  assert.equal(seen.lapses, 1)
+  const { rows } = await pool.query(
+    `select from workers w join pg_locks l on l.locktype = 'advisory' and l.granted
+       and (l.classid::bigint << 32 | l.objid::bigint) = w.lock_key where w.id = $1`,
+    [presence.ownerId()],
+  )
+  assert.equal(rows.length, 1)
+  await presence.stop()
+})
+
+async function lockKeyOf(id: string): Promise<number> {
+  const { rows } = await pool.query<{ lock_key: number }>('select lock_key from workers where id = $1', [id])
+  return rows[0]?.lock_key ?? 0
+}

@@ -1,9 +1,20 @@
+// This process among the others over its database: it renews its lease on a connection of its own, so that no request
+// competes with it; it judges who is dead; and it notices when others have judged it so.
 import { randomInt } from 'node:crypto'
 import { type Listener, startListener } from '../db/listener.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
-import { forgetWorker, registerWorker, renewLease, sightOthers, type Worker, writeWorker } from './workers.ts'
+import {
+  forgetWorker,
+  insertWorker,
+  renewLease,
+  renewWithLock,
+  type Sighting,
+  sightOthers,
+  takeLock,
+  type Worker,
+} from './workers.ts'
 
 export interface PresenceOptions {
   url: string
@@ -15,11 +26,11 @@ export interface PresenceOptions {
   channels: readonly string[]
   log: Log
   onNotification: (channel: string, payload: string) => void
-  /** What was said while the connection was gone is lost: look for yourself. */
+  /** Notifications were lost while the connection was gone: look for yourself. */
   onListening: () => void
   /** Another worker is dead. `forget` removes it within a transaction and answers whether it was still there. */
   onDeath: (workerId: string, forget: (tx: Db) => Promise<boolean>) => Promise<void>
-  /** This process could not renew in time: what it owns may be another's, so it must stop acting. */
+  /** This process could not renew in time: its runs may be another's, so it must stop acting. */
   onLapse: () => void
   /** The lease holds again. `ownerId` is new where others had declared this process dead. */
   onReturn: (ownerId: string) => Promise<void>
@@ -29,42 +40,52 @@ export interface Presence {
   ownerId(): string
   /** Other processes over the same database were seen at the last look. */
   hasOthers(): boolean
+  /** Others are looked at: false when that has failed for longer than a lease. */
+  isWatching(): boolean
   stop(): Promise<void>
 }
 
 const LOOK_EVERY_MS = 1_000
-/** A lock may be gone for a moment while its holder reconnects; this long it is not. */
-const UNLOCKED_FOR_MS = 900
+const LONGEST_BEAT_MS = 1_000
+const SHORTEST_BEAT_MS = 50
+/** A worker without a lock is dead when it has missed this many renewals; less may be a hiccup of its network. */
+const MISSED_BEATS = 3
 
 export async function startPresence(options: PresenceOptions): Promise<Presence> {
   const { pool, log, leaseMs } = options
-  let worker: Worker = { id: newId(), slots: options.slots, lockKey: randomInt(2 ** 47), leaseMs }
+  const beatMs = Math.max(SHORTEST_BEAT_MS, Math.min(LONGEST_BEAT_MS, Math.floor(leaseMs / 3)))
+  let worker: Worker = { id: newId(), slots: options.slots, lockKey: 0, leaseMs, beatMs }
+  let isRegistered = false
   let renewedAt = performance.now()
-  /** Since when renewals have succeeded without a gap. Who was cut off itself gives the others time to return. */
+  let lookedAt = performance.now()
+  /** Since when renewals have succeeded without a gap. A process that was cut off gives the others time to return. */
   let steadySince = performance.now()
   let hasLapsed = false
   let others = 0
   let isStopped = false
-  const unlockedSince = new Map<string, number>()
+  /** Of each other worker the lease that was last seen, and since when it is the same. */
+  const leases = new Map<string, { until: number; since: number }>()
 
   const listener: Listener = await startListener({
     url: options.url,
     channels: options.channels,
+    answersWithinMs: Math.max(LONGEST_BEAT_MS, beatMs),
     log,
     onNotification: options.onNotification,
-    onConnect: async (client) => {
-      await registerWorker(client, worker)
+    onConnect: async (db) => {
+      await register(db)
       options.onListening()
     },
   })
   await lookAround(options.isAlone)
-  const renewing = every(Math.max(50, leaseMs / 3), renew)
+  const renewing = every(beatMs, renew)
   const looking = every(Math.min(LOOK_EVERY_MS, leaseMs), () => lookAround(false))
   const watching = every(Math.max(20, leaseMs / 10), async () => checkLapse())
 
   return {
     ownerId: () => worker.id,
     hasOthers: () => others > 0,
+    isWatching: () => performance.now() - lookedAt <= Math.max(leaseMs, 5 * LOOK_EVERY_MS),
     stop: async () => {
       isStopped = true
       await Promise.all([renewing(), looking(), watching()])
@@ -73,20 +94,46 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     },
   }
 
+  /** With every new connection. */
+  async function register(db: Db): Promise<void> {
+    const askedAt = performance.now()
+    worker = { ...worker, lockKey: randomInt(2 ** 47) }
+    await takeLock(db, worker.lockKey)
+    if (isRegistered) {
+      if (!(await renewWithLock(db, worker))) await comeBackAsAnother(db)
+    } else {
+      await insertWorker(db, worker)
+      isRegistered = true
+    }
+    noteRenewal(askedAt)
+  }
+
   async function renew(): Promise<void> {
     const askedAt = performance.now()
-    if (!(await renewLease(pool, worker))) {
-      log.warn({ worker: worker.id }, 'this process was declared dead; it goes on under a new name')
-      options.onLapse()
-      hasLapsed = true
-      worker = { ...worker, id: newId() }
-      await writeWorker(pool, worker)
-    }
-    if (askedAt - renewedAt > leaseMs) steadySince = performance.now()
-    renewedAt = askedAt
+    const [db, isKnown] = await renewOn(listener).catch(() => renewOn(pool)) // a new listening connection is being opened
+    if (!isKnown) await comeBackAsAnother(db)
+    noteRenewal(askedAt)
     if (!hasLapsed) return
     hasLapsed = false
     await options.onReturn(worker.id)
+  }
+
+  async function renewOn(db: Db): Promise<[Db, boolean]> {
+    return [db, await renewLease(db, worker)]
+  }
+
+  async function comeBackAsAnother(db: Db): Promise<void> {
+    log.warn({ worker: worker.id }, 'this process was declared dead; it goes on under a new name')
+    hasLapsed = true
+    options.onLapse()
+    worker = { ...worker, id: newId() }
+    await insertWorker(db, worker)
+  }
+
+  function noteRenewal(askedAt: number): void {
+    const gapMs = askedAt - renewedAt
+    if (gapMs > Math.min(leaseMs, MISSED_BEATS * beatMs)) steadySince = performance.now()
+    renewedAt = Math.max(renewedAt, askedAt)
   }
 
   function checkLapse(): void {
@@ -100,16 +147,26 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     const sightings = await sightOthers(pool, worker.id)
     others = sightings.length
     const at = performance.now()
-    const isSteady = at - steadySince > leaseMs && at - renewedAt <= leaseMs
-    for (const { id, hasLapsed: lapsed, isUnlocked } of sightings) {
-      if (isUnlocked) unlockedSince.set(id, unlockedSince.get(id) ?? at)
-      else unlockedSince.delete(id)
-      const goneFor = at - (unlockedSince.get(id) ?? at)
-      if (!isAlone && !(lapsed && isSteady) && goneFor < UNLOCKED_FOR_MS) continue
-      unlockedSince.delete(id)
-      log.warn({ worker: id }, 'a worker is dead; its runs are taken over')
-      await options.onDeath(id, (tx) => forgetWorker(tx, id))
+    for (const id of leases.keys()) if (!sightings.some((sighting) => sighting.id === id)) leases.delete(id)
+    for (const sighting of sightings) {
+      if (leases.get(sighting.id)?.until !== sighting.leaseUntil) {
+        leases.set(sighting.id, { until: sighting.leaseUntil, since: at })
+      }
+      if (!isAlone && !isDead(sighting, at)) continue
+      leases.delete(sighting.id)
+      log.warn({ worker: sighting.id }, 'a worker is dead; its runs are taken over')
+      await options.onDeath(sighting.id, (tx) => forgetWorker(tx, sighting.id))
     }
+    lookedAt = performance.now()
+  }
+
+  /** Judged only by a process that has itself been steady for as long as it grants the other. */
+  function isDead({ id, hasLapsed: lapsed, isUnlocked, beatMs: otherBeatMs }: Sighting, at: number): boolean {
+    const steadyForMs = at - renewedAt <= leaseMs ? at - steadySince : 0
+    if (lapsed && steadyForMs > leaseMs) return true
+    const silentForMs = at - (leases.get(id)?.since ?? at)
+    const graceMs = MISSED_BEATS * otherBeatMs
+    return isUnlocked && silentForMs >= graceMs && steadyForMs >= graceMs
   }
 
   /** Rounds never overlap; a failing one is tried again at the next. */

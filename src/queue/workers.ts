@@ -1,5 +1,6 @@
-// Which processes live over this database. A worker owns its runs as long as its lease lasts by the database's clock;
-// a session lock that it holds shows its death at once, where the lease alone would show it seconds later.
+// Which processes live over this database. A worker owns its runs as long as its lease lasts by the database's clock. It
+// also holds a session lock, which goes when its connection goes: a lock that is gone proves nothing by itself, because a
+// connection can be cut while its process lives. It only shortens the wait for a lease that is not renewed any more.
 import type { Db } from '../db/pool.ts'
 
 export interface Worker {
@@ -7,28 +8,37 @@ export interface Worker {
   slots: number
   lockKey: number
   leaseMs: number
+  beatMs: number
 }
 
-/** Writes the worker's row, or renews it after its connection came back. The lock is held by `client`'s session. */
-export async function registerWorker(client: Db, worker: Worker): Promise<void> {
-  await client.query('select pg_advisory_lock($1)', [worker.lockKey])
-  await writeWorker(client, worker)
-}
+const LEASE = `muster.now() + $2 * interval '1 ms'`
 
-/** The row alone: under a new name, while the process holds its lock still. */
-export async function writeWorker(db: Db, { id, slots, lockKey, leaseMs }: Worker): Promise<void> {
+export async function insertWorker(db: Db, { id, slots, lockKey, leaseMs, beatMs }: Worker): Promise<void> {
   await db.query(
-    `insert into workers (id, slots, lease_until, lock_key, locked_on)
-     values ($1, $2, muster.now() + $3 * interval '1 ms', $4, pg_postmaster_start_time())
-     on conflict (id) do update set locked_on = pg_postmaster_start_time(), lease_until = excluded.lease_until`,
-    [id, slots, leaseMs, lockKey],
+    `insert into workers (id, lease_until, slots, lock_key, beat_ms, locked_on)
+     values ($1, ${LEASE}, $3, $4, $5, pg_postmaster_start_time())`,
+    [id, leaseMs, slots, lockKey, beatMs],
   )
+}
+
+/** A lock for as long as the session of `db` lasts. The key is new each time: the server may still hold the last one. */
+export async function takeLock(db: Db, lockKey: number): Promise<void> {
+  await db.query('select pg_advisory_lock($1)', [lockKey])
+}
+
+/** With a new lock, after the connection came back. False: somebody declared this worker dead, and its runs are theirs. */
+export async function renewWithLock(db: Db, { id, leaseMs, lockKey }: Worker): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update workers set lease_until = ${LEASE}, lock_key = $3, locked_on = pg_postmaster_start_time() where id = $1`,
+    [id, leaseMs, lockKey],
+  )
+  return rowCount === 1
 }
 
 /** False: somebody declared this worker dead, and its runs are theirs. */
 export async function renewLease(db: Db, { id, leaseMs }: Worker): Promise<boolean> {
   const { rowCount } = await db.query(
-    `update workers set lease_until = muster.now() + $2 * interval '1 ms' where id = $1`,
+    { name: 'worker_renew', text: `update workers set lease_until = ${LEASE} where id = $1` },
     [id, leaseMs],
   )
   return rowCount === 1
@@ -36,6 +46,9 @@ export async function renewLease(db: Db, { id, leaseMs }: Worker): Promise<boole
 
 export interface Sighting {
   id: string
+  /** Changes with every renewal. */
+  leaseUntil: number
+  beatMs: number
   /** Its lease has passed. */
   hasLapsed: boolean
   /** Its lock is gone although the database has not restarted since it was taken. */
@@ -44,8 +57,14 @@ export interface Sighting {
 
 /** How the other workers look from here. */
 export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
-  const { rows } = await db.query<{ id: string; has_lapsed: boolean; is_unlocked: boolean }>(
-    `select id, lease_until < muster.now() as has_lapsed,
+  const { rows } = await db.query<{
+    id: string
+    lease_until: Date
+    beat_ms: number
+    has_lapsed: boolean
+    is_unlocked: boolean
+  }>(
+    `select id, lease_until, beat_ms, lease_until < muster.now() as has_lapsed,
        locked_on = pg_postmaster_start_time() and not exists (
          select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
            and database = (select oid from pg_database where datname = current_database())
@@ -54,7 +73,13 @@ export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
      from workers where id <> $1`,
     [ownId],
   )
-  return rows.map((row) => ({ id: row.id, hasLapsed: row.has_lapsed, isUnlocked: row.is_unlocked }))
+  return rows.map((row) => ({
+    id: row.id,
+    leaseUntil: row.lease_until.getTime(),
+    beatMs: row.beat_ms,
+    hasLapsed: row.has_lapsed,
+    isUnlocked: row.is_unlocked,
+  }))
 }
 
 export async function forgetWorker(db: Db, id: string): Promise<boolean> {

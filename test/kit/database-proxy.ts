@@ -14,6 +14,11 @@ export interface DatabaseProxy {
   cuts(): number
   /** Cuts every connection there is, whatever it carries. The database may not notice before it answers. */
   cutAll(): void
+  /**
+   * Ends the server's side alone of the connections that named themselves so when they opened: their clients keep a
+   * socket that takes everything and never answers, as behind a NAT that has forgotten them. Answers how many.
+   */
+  silence(applicationName: string): number
 }
 
 // PostgreSQL's answer to `commit`: the message C with its length and the words.
@@ -24,13 +29,16 @@ const idle = Buffer.from('Z\0\0\0\x05I', 'latin1')
 export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: number): DatabaseProxy {
   const target = new URL(databaseUrl)
   const sockets = new Set<Socket>()
+  const pairs = new Set<{ opening: string; silence: () => void }>()
   let isCutting = false
   let awaited: string | null = null
   let cuts = 0
 
   const server = createServer((client) => {
     const database = createConnection(Number(target.port || 5432), target.hostname)
+    let isSilent = false
     const end = (): void => {
+      if (isSilent && !client.destroyed) return
       client.destroy()
       database.destroy()
     }
@@ -40,7 +48,18 @@ export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: numbe
       socket.on('close', () => sockets.delete(socket))
     }
     let isUnderWay = false
+    const pair = {
+      opening: '',
+      silence: () => {
+        isSilent = true
+        database.destroy()
+      },
+    }
+    pairs.add(pair)
+    client.on('close', () => pairs.delete(pair))
     client.on('data', (bytes) => {
+      if (isSilent) return
+      pair.opening ||= bytes.toString('latin1')
       if (awaited !== null && bytes.includes(awaited)) isUnderWay = true
       database.write(bytes)
     })
@@ -72,6 +91,14 @@ export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: numbe
     cuts: () => cuts,
     cutAll: () => {
       for (const socket of sockets) socket.destroy()
+    },
+    silence: (applicationName) => {
+      const cut = [...pairs].filter(({ opening }) => opening.includes(applicationName))
+      for (const pair of cut) {
+        pairs.delete(pair)
+        pair.silence()
+      }
+      return cut.length
     },
   }
 }
