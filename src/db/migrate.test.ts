@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { createEmptyDatabase, migrationsFolder } from '../../test/kit/database.ts'
 import { withClient } from '../../test/kit/test-server.ts'
 import { silentLog } from '../kernel/log.ts'
+import { withinTransaction } from './concurrent-indexes.ts'
 import { loadMigrations, type Migration, migrate, schemaVersion } from './migrate.ts'
 
 const made = (version: number, sql: string, breaking = false): Migration => ({
@@ -22,6 +23,15 @@ const ledger = (url: string) =>
   withClient(url, async (client) => {
     const { rows } = await client.query<{ version: number }>('select version from muster.migrations order by version')
     return rows.map((row) => row.version)
+  })
+
+const indexes = (url: string) =>
+  withClient(url, async (client) => {
+    const { rows } = await client.query(
+      `select c.relname as name, i.indisvalid as valid from pg_index i join pg_class c on c.oid = i.indexrelid
+       where c.relnamespace = 'public'::regnamespace order by 1`,
+    )
+    return rows
   })
 
 test('a fresh database gets every migration once, and a second run does nothing', async () => {
@@ -71,6 +81,89 @@ test('a newer schema is served when it is not breaking and refused when it is', 
   await assert.rejects(run(url, old), /changed by a newer Muster.*0003_test.*Start the newer release/)
 })
 
+test('a migration that waits for a table lets others pass, and gets its turn', async () => {
+  const url = await createEmptyDatabase()
+  const first = made(1, 'create table busy (n int)')
+  await run(url, [first])
+  await withClient(url, async (reader) => {
+    await reader.query('begin')
+    await reader.query('select from busy')
+    const waits = Promise.withResolvers<void>()
+    const migrating = migrate({
+      url,
+      migrations: [first, made(2, 'alter table busy add column m int')],
+      log: silentLog,
+      lockTimeoutMs: 100,
+      onProgress: (sentence) => sentence.includes('waits for a table') && waits.resolve(),
+    })
+    await Promise.race([waits.promise, migrating])
+    await withClient(url, async (writer) => {
+      await writer.query(`set statement_timeout = '5s'`)
+      for (let n = 1; n <= 50; n++) await writer.query('insert into busy (n) values ($1)', [n])
+    })
+    await reader.query('commit')
+    assert.equal(await migrating, 1)
+  })
+  const { rows } = await withClient(url, (client) => client.query('select count(n)::int as n, max(m) as m from busy'))
+  assert.deepEqual(rows, [{ n: 50, m: null }])
+})
+
+test('a migration that never gets its table says what to do', async () => {
+  const url = await createEmptyDatabase()
+  const first = made(1, 'create table busy (n int)')
+  await run(url, [first])
+  await withClient(url, async (reader) => {
+    await reader.query('begin')
+    await reader.query('select from busy')
+    const migrations = [first, made(2, 'drop table busy')]
+    const migrating = migrate({ url, migrations, log: silentLog, lockTimeoutMs: 20, patienceMs: 100 })
+    await assert.rejects(migrating, /Migration 0002_test failed: a long transaction holds what it must change\./)
+  })
+  assert.deepEqual(await ledger(url), [1])
+})
+
+test('an index is made concurrently, once, by however many start at once', async () => {
+  const url = await createEmptyDatabase()
+  const migrations = [
+    made(1, 'create table large as select n, n % 7 as m from generate_series(1, 20000) n'),
+    made(
+      2,
+      '-- no transaction\ncreate index concurrently large_m on large (m);\ncreate index concurrently large_n on large (n);',
+    ),
+    made(3, '-- no transaction\ndrop index concurrently if exists large_m;'),
+  ]
+  const applied = await Promise.all(Array.from({ length: 5 }, () => run(url, migrations)))
+  assert.deepEqual(applied.toSorted(), [0, 0, 0, 0, 3])
+  assert.deepEqual(await indexes(url), [{ name: 'large_n', valid: true }])
+})
+
+test('an index that was left invalid half-way is made anew by the next start', async () => {
+  const url = await createEmptyDatabase()
+  const table = made(1, 'create table doubled (n int, m int); insert into doubled values (1, 1), (1, 2)')
+  const index = made(
+    2,
+    '-- no transaction\ncreate index concurrently doubled_m on doubled (m);\ncreate unique index concurrently doubled_n on doubled (n)',
+  )
+  await assert.rejects(run(url, [table, index]), /Migration 0002_test failed: could not create unique index/)
+  assert.deepEqual(await indexes(url), [
+    { name: 'doubled_m', valid: true },
+    { name: 'doubled_n', valid: false },
+  ])
+  assert.deepEqual(await ledger(url), [1])
+  await withClient(url, (client) => client.query('delete from doubled where m = 2'))
+  assert.equal(await run(url, [table, index]), 1)
+  assert.deepEqual(await indexes(url), [
+    { name: 'doubled_m', valid: true },
+    { name: 'doubled_n', valid: true },
+  ])
+})
+
+test('a restore makes the same indexes within its transaction', () => {
+  const sql = '-- no transaction\ncreate index concurrently one on two (n);\ndrop index concurrently if exists three;'
+  assert.equal(withinTransaction(sql), '-- no transaction\ncreate index one on two (n);\ndrop index if exists three;')
+  assert.equal(withinTransaction('select 1'), 'select 1')
+})
+
 test('files are read in order; a gap, a wrong name or a marked one is noticed', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-migrations-'))
   try {
@@ -85,6 +178,12 @@ test('files are read in order; a gap, a wrong name or a marked one is noticed', 
         [2, '0002_second', true],
       ],
     )
+    await writeFile(join(folder, '0003_half.sql'), '-- no transaction\ncreate table half (n int);')
+    await assert.rejects(
+      loadMigrations(folder),
+      /0003_half.sql has no transaction, so it may only make and drop indexes/,
+    )
+    await rm(join(folder, '0003_half.sql'))
     await writeFile(join(folder, '0004_gap.sql'), 'select 4;')
     await assert.rejects(loadMigrations(folder), /0004_gap.sql is misnamed or out of order/)
   } finally {

@@ -1,13 +1,19 @@
 // Numbered SQL files, forward only, each in a transaction together with its ledger row, all under one advisory lock:
-// two servers that start at once migrate once. A server may meet a schema newer than itself (rolling change); it
-// refuses only where one of the unknown migrations was marked `-- breaking`.
+// two servers that start at once migrate once. Files marked `-- no transaction` make indexes beside reads and writes
+// (concurrent-indexes.ts). A server may meet a schema newer than itself (rolling change); it refuses only where one of
+// the unknown migrations was marked `-- breaking`.
+//
+// Whoever waits for a lock on a table makes everybody wait who comes after: a migration waits two seconds at a time,
+// gives up all its locks, and tries again a little later.
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import pg from 'pg'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
-import { pgFailure } from './failures.ts'
+import { changeIndex, indexStatements } from './concurrent-indexes.ts'
+import { isRetryable, pgFailure } from './failures.ts'
 import { setSession } from './session.ts'
 import { commit } from './transaction.ts'
 
@@ -24,10 +30,17 @@ export interface MigrateOptions {
   migrations: readonly Migration[]
   log: Log
   onProgress?: (sentence: string) => void
+  /** How long a migration waits for a lock at a time. */
+  lockTimeoutMs?: number
+  /** How long one is tried again while others hold what it must lock. */
+  patienceMs?: number
 }
 
 const LOCK_KEY = 0x6d757374 // 'must'
 const MINIMUM_SERVER = 150_000
+const LOOK_FOR_LOCK_EVERY_MS = 100
+const FIRST_PAUSE_MS = 250
+const LONGEST_PAUSE_MS = 5_000
 
 export async function loadMigrations(folder: string): Promise<Migration[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort()
@@ -37,13 +50,15 @@ export async function loadMigrations(folder: string): Promise<Migration[]> {
       if (version !== index + 1) throw new Error(`Migration ${file} is misnamed or out of order.`)
       const sql = await readFile(join(folder, file), 'utf8')
       const checksum = createHash('sha256').update(sql).digest('hex')
+      indexStatements(file, sql)
       return { version, name: file.replace('.sql', ''), sql, checksum, breaking: /^-- breaking\b/m.test(sql) }
     }),
   )
 }
 
 /** Brings the database to the newest version; answers how many migrations this call applied. */
-export async function migrate({ url, migrations, log, onProgress }: MigrateOptions): Promise<number> {
+export async function migrate(options: MigrateOptions): Promise<number> {
+  const { url, migrations, log, onProgress } = options
   // A connection of its own, without the pool's time-outs: a migration may take long, and so may waiting for one.
   const client = new pg.Client({
     connectionString: url,
@@ -55,13 +70,13 @@ export async function migrate({ url, migrations, log, onProgress }: MigrateOptio
   try {
     await setSession(client)
     await requireServerVersion(client)
-    await client.query('select pg_advisory_lock($1)', [LOCK_KEY])
+    await lockAgainstOthers(client)
     const applied = await readLedger(client).catch(explainRights)
     requireCompatible(applied, migrations)
     const open = migrations.filter((migration) => !applied.has(migration.version))
     for (const migration of open) {
       onProgress?.(`Preparing the database: ${migration.name}`)
-      await apply(client, migration)
+      await apply(client, migration, options)
       log.info({ migration: migration.name }, 'a migration was applied')
     }
     return open.length
@@ -137,22 +152,75 @@ function requireCompatible(applied: Map<number, LedgerRow>, known: readonly Migr
   }
 }
 
-async function apply(client: pg.Client, migration: Migration): Promise<void> {
-  await client.query('begin')
+/**
+ * A session that waited in `pg_advisory_lock` would be a transaction under way, for whose end an index that is made
+ * concurrently waits, and so both would wait for ever.
+ */
+async function lockAgainstOthers(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ locked: boolean }>('select pg_try_advisory_lock($1) as locked', [LOCK_KEY])
+    if (rows[0]?.locked) return
+    await wait(LOOK_FOR_LOCK_EVERY_MS)
+  }
+}
+
+async function apply(client: pg.Client, migration: Migration, options: MigrateOptions): Promise<void> {
+  const indexes = indexStatements(migration.name, migration.sql)
   try {
-    await client.query(migration.sql)
+    if (indexes === null) return await applyPatiently(client, migration, options)
+    for (const statement of indexes) await changeIndex(client, statement)
     await fault('migrate.mid')
-    await client.query('insert into muster.migrations (version, name, checksum, breaking) values ($1, $2, $3, $4)', [
-      migration.version,
-      migration.name,
-      migration.checksum,
-      migration.breaking,
-    ])
-    await commit(client)
+    await writeLedger(client, migration)
   } catch (error) {
-    await client.query('rollback').catch(() => {})
     throw new Error(`Migration ${migration.name} failed: ${error instanceof Error ? error.message : error}`, {
       cause: error,
     })
   }
+}
+
+async function applyPatiently(
+  client: pg.Client,
+  migration: Migration,
+  { onProgress, log, lockTimeoutMs = 2_000, patienceMs = 600_000 }: MigrateOptions,
+): Promise<void> {
+  const giveUpAt = performance.now() + patienceMs
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    try {
+      return await applyOnce(client, migration, lockTimeoutMs)
+    } catch (error) {
+      const isLocked = pgFailure(error)?.code === '55P03' || isRetryable(error)
+      if (!isLocked) throw error
+      if (performance.now() > giveUpAt) {
+        throw new Error('a long transaction holds what it must change. End that transaction and start again.', {
+          cause: error,
+        })
+      }
+      log.warn({ migration: migration.name }, 'a migration waits for a table that others hold')
+      onProgress?.(`Preparing the database: ${migration.name} waits for a table that others hold`)
+      await wait(pauseMs * (0.5 + Math.random()))
+    }
+  }
+}
+
+async function applyOnce(client: pg.Client, migration: Migration, lockTimeoutMs: number): Promise<void> {
+  await client.query('begin')
+  try {
+    await client.query(`set local lock_timeout = ${lockTimeoutMs}`)
+    await client.query(migration.sql)
+    await fault('migrate.mid')
+    await writeLedger(client, migration)
+    await commit(client)
+  } catch (error) {
+    await client.query('rollback').catch(() => {})
+    throw error
+  }
+}
+
+async function writeLedger(client: pg.Client, { version, name, checksum, breaking }: Migration): Promise<void> {
+  await client.query('insert into muster.migrations (version, name, checksum, breaking) values ($1, $2, $3, $4)', [
+    version,
+    name,
+    checksum,
+    breaking,
+  ])
 }

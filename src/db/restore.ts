@@ -17,6 +17,7 @@ import {
 } from './backup-catalog.ts'
 import { type BackupTable, countRows, type Manifest, migrationsOf } from './backup-manifest.ts'
 import { withSession } from './backup-session.ts'
+import { withinTransaction } from './concurrent-indexes.ts'
 import { pgFailure } from './failures.ts'
 import { type Migration, migrate } from './migrate.ts'
 import type { OpenBackup } from './open-backup.ts'
@@ -116,7 +117,7 @@ async function makeTables(
   const foreign = (await listRelationIds(client)).filter(({ schema }) => !schemas.has(schema)).map(({ oid }) => oid)
   for (const { name, sql } of migrations) {
     try {
-      await client.query(sql)
+      await client.query(withinTransaction(sql))
       await client.query('set constraints all immediate')
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
