@@ -5,6 +5,7 @@ import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
 import { takeOver } from '../journal/take-over.ts'
 import { forgetWorker } from '../queue/workers.ts'
+import { loadState } from './load-state.ts'
 
 const made: { tool: string; host: unknown; attempt: number }[] = []
 let holdTools: Promise<void> | null = null
@@ -20,7 +21,16 @@ const write = {
 }
 const hostOf = (args: unknown): unknown => (args as { host: string }).host // the script's own arguments
 
-const runs = await createTestRuns({ tools: [write], leaseMs: 900 })
+const ends: string[] = []
+const gates = new Map<string, PromiseWithResolvers<void>>()
+const wait = testTool('wait', async (args) => {
+  const { name } = args as { name: string } // the script's own arguments
+  await gates.get(name)?.promise
+  ends.push(name)
+  return { ended: name }
+})
+
+const runs = await createTestRuns({ tools: [write, wait], leaseMs: 900 })
 const { pool } = runs
 
 const script = (answers: readonly ScriptedAnswer[] | Script) => {
@@ -72,4 +82,34 @@ test('the effect of a call follows its arguments and the project, and is decided
     rows.map(({ effect }) => effect),
     ['keyed', 'unsafe'],
   )
+})
+
+test('results of several calls reach the model in the order of the calls, whichever ended first', async () => {
+  const names = ['first', 'second', 'third', 'fourth']
+  for (const name of names) gates.set(name, Promise.withResolvers<void>())
+  ends.length = 0
+  const begun = Promise.withResolvers<void>()
+  const model = script((_request, call) => {
+    if (call > 1) return { text: 'seen' }
+    begun.resolve()
+    const calls = names.map((name) => ({ name: 'wait', args: { name } }))
+    // A call that is refused has its result before any other.
+    return { calls: [...calls.slice(0, 2), { name: 'nothing', args: {} }, ...calls.slice(2)] }
+  })
+  const { id } = await runs.start(await runs.createAgent({ tools: ['wait'] }))
+  await begun.promise
+  for (const [index, name] of names.toReversed().entries()) {
+    gates.get(name)?.resolve()
+    while (ends.length <= index) await new Promise(setImmediate)
+  }
+  await runs.finished(id)
+  assert.deepEqual(ends, names.toReversed())
+  const results = (prompt: readonly { role: string; content: unknown }[] = []) =>
+    prompt.flatMap(({ role, content }) =>
+      role === 'tool' ? (content as { toolCallId: string }[]).map(({ toolCallId }) => toolCallId) : [],
+    )
+  assert.deepEqual(results(model.requests[1]?.prompt), ['call_1_1', 'call_1_2', 'call_1_3', 'call_1_4', 'call_1_5'])
+  // Whoever takes the run over reads its journal, in which they stand as they ended.
+  const again = await loadState(pool, { id, base_run_id: null, base_seq: null })
+  assert.deepEqual(results(again.messages), results(model.requests[1]?.prompt))
 })

@@ -179,11 +179,21 @@ function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.rest
   state.waitedMs += data.wait ?? 0
 }
 
+/** In the order of the calls, whichever ended first: the same history is the same prompt. */
 function addResult(state: RunState, part: LanguageModelV4ToolResultPart): void {
   const last = state.messages.at(-1)
-  if (last?.role === 'tool') last.content.push(part)
-  else state.messages.push({ role: 'tool', content: [part] })
+  if (last?.role !== 'tool') {
+    state.messages.push({ role: 'tool', content: [part] })
+    return
+  }
+  const asked = state.messages.at(-2)
+  const order = asked?.role === 'assistant' ? asked.content.map((said) => idOfCall(said)) : []
+  const place = order.indexOf(part.toolCallId)
+  const later = last.content.findIndex((other) => order.indexOf(idOfCall(other)) > place)
+  last.content.splice(later === -1 ? last.content.length : later, 0, part)
 }
+
+const idOfCall = (part: object): string | null => ('toolCallId' in part ? String(part.toolCallId) : null)
 
 /** A sequential agent hands the output on; a loop goes on with everything it has said. */
 function beginStage(state: RunState, { output, stage, next }: StageEnd): void {
