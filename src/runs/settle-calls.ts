@@ -111,10 +111,11 @@ export async function commitWithCalls(session: Session, events: readonly RunEven
 async function makeCall(session: Session, call: PendingCall, signal: CallSignal): Promise<RunEvent | null> {
   const { run, settings, stage, deps, control } = session
   const tool = stage.byName.get(call.name)
+  await fault('tool.before')
   if (signal.cause() === 'deadline') return timedOut(call, null)
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return null
   if (tool?.kind !== 'call') return toolGone(call)
-  await fault('tool.before')
+  // Nothing is waited for between the last look at the switches and the call: a call that was not made has not begun.
   call.hasBegun = true
   const startedAt = Date.now()
   const outcome = await execute(session, tool, call, signal)
