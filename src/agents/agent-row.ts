@@ -1,4 +1,4 @@
-import { type Agent, type AgentDefinition, agentDefinition } from '../kernel/agent.ts'
+import { type Agent, type AgentDefinition, agentDefinition, DEFAULT_ITERATIONS } from '../kernel/agent.ts'
 
 const DEFINED = Object.keys(agentDefinition.shape) as (keyof AgentDefinition)[] // keys forgets its literals
 
@@ -18,6 +18,8 @@ export function toAgent(row: AgentRow): Agent {
   const instant = (at: Date | null): string | null => at?.toISOString() ?? null
   return {
     ...row,
+    // The default is shown: whoever reads a loop agent sees when it will end.
+    max_iterations: row.max_iterations ?? (row.flow_type === 'loop' ? DEFAULT_ITERATIONS : null),
     last_active_at: instant(row.last_active_at),
     last_worked_at: instant(row.last_worked_at),
     last_polled_at: instant(row.last_polled_at),

@@ -63,6 +63,15 @@ test('every field comes back as it was given; partial nested objects are filled 
   }
 })
 
+test('a loop agent that names no number of rounds shows the ten it has', async () => {
+  const { id } = await create({ name: 'looping', flow_type: 'loop' })
+  assert.equal((await getAgent(pool, projectId, id)).max_iterations, 10)
+  const { items } = await listAgents(pool, projectId, { limit: 200 })
+  assert.equal(items.find((agent) => agent.id === id)?.max_iterations, 10)
+  assert.equal((await updateAgent(pool, projectId, id, { max_iterations: 3 }, by)).max_iterations, 3)
+  assert.equal((await create({ name: 'not looping' })).max_iterations, null)
+})
+
 test('a patch leaves what it does not name, and replaces a nested object whole', async () => {
   const { id } = await create({ name: 'patched', prompt: 'old', competencies: ['a'] })
   await updateAgent(pool, projectId, id, { prompt: 'new', max_steps: 3 }, by)

@@ -68,6 +68,9 @@ export const agentFields = {
   enabled: z.boolean(),
 }
 
+/** Rounds of a loop agent that names no number. */
+export const DEFAULT_ITERATIONS = 10
+
 export const agentDefinition = z.strictObject(agentFields)
 export type AgentDefinition = z.infer<typeof agentDefinition>
 

@@ -1,12 +1,10 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
-import type { Agent } from '../kernel/agent.ts'
+import { type Agent, DEFAULT_ITERATIONS } from '../kernel/agent.ts'
 import type { ExecutionMode } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { completed, type End } from './end.ts'
 import type { RunDeps, Session, StageTools } from './session.ts'
-
-const DEFAULT_ITERATIONS = 10
 
 /** A pass through the pipeline ended with this text: is the run done, or what comes next? */
 export function nextStage(
