@@ -1,5 +1,6 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
 import type { JournalEvent } from '../journal/read.ts'
+import { roundCost } from '../kernel/cost.ts'
 import { runNotFound } from '../kernel/errors.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { type FlowRunRow, flowHasEnded, readFlowRow } from './flow-runs.ts'
@@ -56,5 +57,10 @@ async function readUsage(db: Db, flowRunId: string): Promise<Map<string, TaskUsa
      from agent_runs where flow_run_id = $1 group by 1`,
     [flowRunId],
   )
-  return new Map(rows.map(({ task_id, ...usage }) => [task_id, usage]))
+  return new Map(
+    rows.map(({ task_id, cost_usd, ...usage }) => [
+      task_id,
+      { ...usage, cost_usd: cost_usd === null ? null : roundCost(cost_usd) },
+    ]),
+  )
 }

@@ -1,4 +1,5 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider'
+import { costOf } from '../kernel/cost.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
 import { stopped } from './end.ts'
@@ -39,7 +40,7 @@ export async function compactHistory(session: Session): Promise<'again' | 'left'
   )
   call.end()
   const { inputTokens, outputTokens, isEstimated } = outcome.usage
-  const cost = model.price ? (inputTokens * model.price.input + outputTokens * model.price.output) / 1_000_000 : null
+  const cost = costOf(model.price, inputTokens, outputTokens)
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, estimated: isEstimated, cost_usd: cost }
   if (outcome.kind === 'aborted') {
     const { steps } = state

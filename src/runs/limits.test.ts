@@ -193,6 +193,20 @@ test('prices make a cost, per call and per run', async () => {
   assert.equal(first?.kind === 'model' && first.usage.cost_usd, (1_000 * 2 + 500 * 8) / 1_000_000)
 })
 
+test('a cost is rounded to a tenth of a micro-dollar, per call and over all calls', async () => {
+  const usage = { inputTokens: 7, outputTokens: 4 }
+  const calls = Array.from({ length: 9 }, (_, index) => ({ ...lookAt(index), usage }))
+  script([...calls, { text: 'done', usage }], { price: { input: 0.15, output: 0.61 } })
+  const run = await runs.run(await runs.createAgent({ tools: ['look'] }))
+  // 7 × 0.15 + 4 × 0.61 = 3.49 micro-dollars.
+  const perCall = (await runs.steps(run.id)).flatMap((step) => (step.kind === 'model' ? [step.usage.cost_usd] : []))
+  assert.deepEqual(
+    perCall,
+    Array.from({ length: 10 }, () => 0.0000035),
+  )
+  assert.equal(run.usage.cost_usd, 0.000035)
+})
+
 test('whatever JSON a run is given its model is told, null and an empty list too', async () => {
   for (const input of [null, [], 0, false, { a: null }]) {
     const model = createScriptedModel([{ text: 'Heard.' }])

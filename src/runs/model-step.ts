@@ -1,6 +1,7 @@
 // One step: the guards are asked, the model is called once, and what it said is committed together with the
 // announcement of the tool calls that follow from it.
 import { reserveTokens, wakeBudgetWaiters } from '../journal/reserve.ts'
+import { costOf } from '../kernel/cost.ts'
 import { fault } from '../kernel/fault.ts'
 import { type CallVerdict, guardBudget, guardModelCall, judgeEnding } from '../kernel/guards.ts'
 import type { ModelOutcome } from '../kernel/model-call.ts'
@@ -219,7 +220,7 @@ async function noteLostCall(session: Session): Promise<void> {
     input_tokens: promptTokens(session),
     output_tokens: 0,
     estimated: true,
-    cost_usd: costOf(session, promptTokens(session), 0),
+    cost_usd: costOf(session.model.price, promptTokens(session), 0),
   }
   await append(session, [{ kind: 'step.restarted', data: { step: state.steps + 1, reason: 'crash', usage } }], {
     inputTokens: usage.input_tokens,
@@ -233,13 +234,8 @@ function priced(session: Session, { usage }: ModelOutcome): StepUsage {
     input_tokens: Math.ceil(usage.inputTokens),
     output_tokens: Math.ceil(usage.outputTokens),
     estimated: usage.isEstimated,
-    cost_usd: costOf(session, usage.inputTokens, usage.outputTokens),
+    cost_usd: costOf(session.model.price, usage.inputTokens, usage.outputTokens),
   }
-}
-
-function costOf({ model }: Session, inputTokens: number, outputTokens: number): number | null {
-  if (!model.price) return null
-  return (inputTokens * model.price.input + outputTokens * model.price.output) / 1_000_000
 }
 
 function endOf({ state }: Session, verdict: Extract<CallVerdict, { verdict: 'stop' }>): End {

@@ -1,3 +1,4 @@
+import { roundCost } from '../kernel/cost.ts'
 import type { PauseReason, Run, RunStatus, TriggerType } from '../kernel/run.ts'
 
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
@@ -44,7 +45,7 @@ export function toRun(row: RunRow): Run {
       output_tokens,
       total_tokens: input_tokens + output_tokens,
       estimated: usage_estimated,
-      cost_usd,
+      cost_usd: cost_usd === null ? null : roundCost(cost_usd),
     },
     trace_url: null,
   }
