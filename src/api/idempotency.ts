@@ -2,6 +2,7 @@
 // transaction of the change itself, so a crash leaves both or neither, and a parallel request with the same key waits
 // on the unique index until the first has committed. Answers are sealed: some hold a secret that is shown once.
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { deleteInBatches } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { canonicalJson } from '../kernel/canonical-json.ts'
@@ -80,9 +81,14 @@ export function createIdempotency({ pool, cipher }: { pool: Pool; cipher: Cipher
   }
 }
 
+const PRUNED_AT_ONCE = 2_000
+
 /** Keys are kept for a day. */
-export async function pruneIdempotencyKeys(db: Db): Promise<void> {
-  await db.query(`delete from idempotency_keys where created_at < muster.now() - interval '24 hours'`)
+export async function pruneIdempotencyKeys(pool: Pool, signal?: AbortSignal): Promise<void> {
+  const sql = `delete from idempotency_keys where (scope, route, key) in (
+    select scope, route, key from idempotency_keys
+    where created_at < muster.now() - interval '24 hours' order by created_at limit ${PRUNED_AT_ONCE})`
+  await deleteInBatches(pool, { lock: 'retention', signal }, { sql, atOnce: PRUNED_AT_ONCE })
 }
 
 function claimOf(request: FastifyRequest): Claim | null {

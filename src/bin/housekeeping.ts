@@ -1,14 +1,10 @@
-import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import { sealAudit } from '../audit/seal.ts'
 import type { Pool } from '../db/pool.ts'
-import { pruneIdentity } from '../identity/prune.ts'
 import type { Journal } from '../journal/append.ts'
-import { pruneLiveText } from '../journal/live-text.ts'
-import { pruneRuns } from '../journal/prune-runs.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import { abandonStuck } from '../triggers/abandon-stuck.ts'
-import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
+import { removeLapsed } from './retention.ts'
 
 const PRUNE_EVERY_MS = 10 * 60_000
 const SEAL_EVERY_MS = 1_000
@@ -25,14 +21,7 @@ export interface Housekeeping {
  */
 export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)
-  const prune = (): Promise<unknown> =>
-    Promise.all([
-      pruneIdentity(pool),
-      pruneIdempotencyKeys(pool),
-      pruneRuns(pool),
-      pruneLiveText(pool),
-      pruneDeliveries(pool),
-    ])
+  const stopping = new AbortController()
   const rounds = [
     repeat({ work: seal, everyMs: SEAL_EVERY_MS, ifItFails: 'the audit log will be sealed later', log }),
     repeat({
@@ -41,10 +30,16 @@ export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal:
       ifItFails: 'entries that are stuck will be given up later',
       log,
     }),
-    repeat({ work: prune, everyMs: PRUNE_EVERY_MS, ifItFails: 'what has lapsed will be removed later', log }),
+    repeat({
+      work: () => removeLapsed(pool, stopping.signal),
+      everyMs: PRUNE_EVERY_MS,
+      ifItFails: 'what has lapsed will be removed later',
+      log,
+    }),
   ]
   return {
     stop: async () => {
+      stopping.abort()
       await Promise.all(rounds.map((stop) => stop()))
       await seal().catch((error: unknown) => log.warn({ err: error }, 'the audit log will be sealed at the next start'))
     },

@@ -48,10 +48,11 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
   return getRun(db, projectId, id)
 }
 
+/** The lock lets nobody remove the run before the fork is there. */
 async function readSource(db: Db, projectId: string, runId: string): Promise<Source | null> {
   const { rows } = await db.query<Source>(
     `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights, chain_depth
-     from agent_runs where id = $1 and project_id = $2`,
+     from agent_runs where id = $1 and project_id = $2 for key share`,
     [runId, projectId],
   )
   return rows[0] ?? null

@@ -36,7 +36,7 @@ const PROJECTS = 3
 /**
  * Every row is over a month old and everything has ended. Of a hundred runs 95 are completed, three failed, one was
  * cancelled and one paused at its step limit; every tenth is a sub-run, every twentieth a leaf of a flow run, every
- * fiftieth goes on from another. There are a tenth as many flow runs, and half as many of everything else.
+ * hundredth goes on from another. There are a tenth as many flow runs, and half as many of everything else.
  */
 export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: number } = {}): Promise<LargeTables> {
   const projects = Array.from({ length: PROJECTS }, () => newId())
@@ -89,9 +89,9 @@ const FILL: readonly string[] = [
      case when i % 10 = 5 and i > 105 then ${RUN('i - 105')} end,
      case when i % 10 = 5 and i > 105 then array[${RUN('i - 105')}] else '{}' end,
      case when i % 10 = 5 and i > 105 then 1 else 0 end,
-     case when i % 50 = 1 and i > 150 then ${RUN('i - 150')} end,
-     case when i % 50 = 1 and i > 150 then 2 end,
-     case when i % 50 = 1 and i > 150 then ${RUN('i - 150')} end,
+     case when i % 100 = 51 and i > 150 then ${RUN('i - 150')} end,
+     case when i % 100 = 51 and i > 150 then 2 end,
+     case when i % 100 = 51 and i > 150 then ${RUN('i - 150')} end,
      case when i % 20 = 2 then ${FLOW_RUN('i / 10')} end,
      2, 1, null, case when i % 2 = 0 then ${id('e', 'i / 2')} end
    from generate_series(0, $runs - 1) i`,

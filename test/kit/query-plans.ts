@@ -63,6 +63,65 @@ export function recordStatements(pool: Pool): Recording {
   }
 }
 
+/** What a statement cost when it was sent. */
+export type Measured = Pick<QueryPlan, 'text' | 'values' | 'sequentialScans' | 'buffers'> & { rows: number }
+
+/**
+ * Measures each statement while it does its work, for work that is not there any more when it is explained afterwards.
+ * Slow: the counters are read before and after each.
+ */
+export function measureStatements(
+  pool: Pool,
+  { large }: { large: readonly string[] },
+): { measured: readonly Measured[]; stop(): void } {
+  const measured: Measured[] = []
+  const watched = new Set<Client>()
+  const onAcquire = (client: Client): void => {
+    if (watched.has(client)) return
+    watched.add(client)
+    const send = client.query.bind(client) as (...args: unknown[]) => Promise<pg.QueryResult> // without a callback
+    let isInTransaction = false
+    const measure = async (args: unknown[]): Promise<pg.QueryResult> => {
+      const statement = readStatement(args)
+      if (!statement || !EXPLAINABLE.test(statement.text)) {
+        if (/^\s*(begin|commit|rollback)/i.test(statement?.text ?? '')) isInTransaction = statement?.text === 'begin'
+        return send(...args)
+      }
+      // Between transactions the counters may be handed over and begin anew.
+      if (!isInTransaction) await send('begin')
+      try {
+        const before = await readCounters(send)
+        const result = await send(...args)
+        const after = await readCounters(send)
+        const { text, values } = statement
+        measured.push({ text, values, rows: result.rowCount ?? 0, ...difference(before, after, large) })
+        return result
+      } finally {
+        if (!isInTransaction) await send('commit')
+      }
+    }
+    const watching = (...args: unknown[]): unknown => {
+      const callback = args.at(-1)
+      if (typeof callback !== 'function') return measure(args)
+      measure(args.slice(0, -1)).then(
+        (result) => callback(null, result),
+        (error) => callback(error),
+      )
+      return undefined
+    }
+    // As above.
+    client.query = watching as unknown as Client['query']
+  }
+  pool.on('acquire', onAcquire)
+  return {
+    measured,
+    stop: () => {
+      pool.off('acquire', onAcquire)
+      for (const client of watched) Reflect.deleteProperty(client, 'query')
+    },
+  }
+}
+
 function readStatement([config, values]: readonly unknown[]): Recorded | null {
   if (typeof config === 'string') return { name: null, text: config, values: Array.isArray(values) ? values : [] }
   if (typeof config !== 'object' || config === null || !('text' in config)) return null
@@ -104,11 +163,12 @@ async function readPlan(
     const explain = 'explain (analyze, buffers, timing off, format json)'
     const isGeneric = mode === 'generic' && values.length > 0
     if (isGeneric) await client.query(`prepare measured as ${text}`)
-    const before = await readCounters(client)
+    const read = (sql: string) => client.query<Counter>(sql)
+    const before = await readCounters(read)
     const { rows } = await (isGeneric
       ? client.query(`${explain} execute measured(${values.map(literal).join(', ')})`)
       : client.query(`${explain} ${text}`, [...values]))
-    const after = await readCounters(client)
+    const after = await readCounters(read)
     const [plan] = rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }] // format json answers one row with one plan
     return { text, values, mode, ...difference(before, after, large), ...summaryOf(plan.Plan) }
   } finally {
@@ -127,8 +187,8 @@ interface Counter {
 }
 
 /** What this session has read of each relation so far; the statistics count what triggers and foreign keys read, too. */
-async function readCounters(client: Client): Promise<Map<string, Counter>> {
-  const { rows } = await client.query<Counter>(
+async function readCounters(send: (sql: string) => Promise<pg.QueryResult<Counter>>): Promise<Map<string, Counter>> {
+  const { rows } = await send(
     `select c.oid::text as name, case when c.relkind in ('r', 'p') then c.relname end as table,
        case when c.relkind in ('r', 'p') then pg_stat_get_xact_numscans(c.oid) else 0 end as scans,
        case when c.relkind in ('r', 'p') then pg_stat_get_xact_tuples_returned(c.oid) else 0 end as rows,

@@ -1,0 +1,27 @@
+// What has lapsed is removed here: old runs where a project says how long it keeps them, and whatever is of no use after
+// a time. In small batches, by one process at a time, until nothing is left to remove.
+import { pruneIdempotencyKeys } from '../api/idempotency.ts'
+import type { Pool } from '../db/pool.ts'
+import { pruneFlowRuns } from '../flows/prune-flow-runs.ts'
+import { pruneIdentity } from '../identity/prune.ts'
+import { pruneLiveText } from '../journal/live-text.ts'
+import { pruneRuns, readRetentions } from '../runs/prune-runs.ts'
+import { pruneTasks } from '../tasks/prune-tasks.ts'
+import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
+import { pruneEntries } from '../triggers/prune-entries.ts'
+
+/** `signal` ends it after the batch under way. */
+export async function removeLapsed(pool: Pool, signal?: AbortSignal): Promise<void> {
+  await pruneIdentity(pool, signal)
+  await pruneIdempotencyKeys(pool, signal)
+  await pruneLiveText(pool)
+  await pruneDeliveries(pool, signal)
+  const retentions = await readRetentions(pool)
+  for (const retention of retentions) await pruneFlowRuns(pool, retention, signal)
+  await pruneRuns(pool, signal)
+  // Tasks and entries stay as long as their runs: after these.
+  for (const retention of retentions) {
+    await pruneTasks(pool, retention, signal)
+    await pruneEntries(pool, retention, signal)
+  }
+}

@@ -1,0 +1,69 @@
+// Background work over many rows: a small transaction at a time, with a time limit of its own, and by one process at a
+// time. A process that dies in the middle leaves whole batches behind, and whoever looks next goes on from there.
+import type { Client, Pool } from './pool.ts'
+import { inTransaction } from './transaction.ts'
+
+/** What each lock is for. Two numbers make the key, so that none meets the locks of one number. */
+export const BATCH_LOCKS = { retention: 1, projects: 2 } as const
+
+const LOCK_SPACE = 0x6d757374 // 'must'
+
+export interface Batches {
+  lock: keyof typeof BATCH_LOCKS
+  /** Of one statement. A batch takes milliseconds; one row with a very long journal may take longer. */
+  timeoutMs?: number
+  /** Ends the work after the batch under way. */
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Where a look at rows in the order of (an instant, id) stands: those that stay are not looked at twice in a round. The
+ * instant is PostgreSQL's own text, because a Date would cut off the microseconds.
+ */
+export interface Position {
+  at: string
+  id: string
+}
+
+export const BEGINNING: Position = { at: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
+
+/** Calls `batch` until it answers false. Answers false where another process is at this work: nothing is left to do here. */
+export async function inBatches(
+  pool: Pool,
+  { lock, timeoutMs = 120_000, signal }: Batches,
+  batch: (tx: Client) => Promise<boolean>,
+): Promise<boolean> {
+  for (let isMore = true; isMore && !signal?.aborted; ) {
+    const answer = await inTransaction(pool, async (tx) => {
+      await tx.query(`set local statement_timeout = ${Math.trunc(timeoutMs)}`)
+      return (await takeTurn(tx, lock)) ? { isMore: await batch(tx) } : null
+    })
+    if (!answer) return false
+    isMore = answer.isMore
+  }
+  return true
+}
+
+/** Until the transaction ends no other process has a turn. False: another one has it. */
+export async function takeTurn(tx: Client, lock: Batches['lock']): Promise<boolean> {
+  const { rows } = await tx.query<{ got: boolean }>('select pg_try_advisory_xact_lock($1, $2) as got', [
+    LOCK_SPACE,
+    BATCH_LOCKS[lock],
+  ])
+  return rows[0]?.got ?? false
+}
+
+/** Deletes by one statement of at most `atOnce` rows, until one finds fewer. Answers how many went. */
+export async function deleteInBatches(
+  pool: Pool,
+  options: Batches,
+  { sql, values = [], atOnce }: { sql: string; values?: readonly unknown[]; atOnce: number },
+): Promise<number> {
+  let total = 0
+  await inBatches(pool, options, async (tx) => {
+    const { rowCount } = await tx.query(sql, [...values])
+    total += rowCount ?? 0
+    return rowCount === atOnce
+  })
+  return total
+}

@@ -1,0 +1,173 @@
+// Retention of runs: whole trees, once everything in them is over, older than the project keeps runs, and decided.
+//
+// A tree is a run with its sub-runs, theirs, and whatever goes on from any of them (resumed, forked): a sub-run that was
+// removed alone would be started again by a parent that still waits, and a continuation needs the journal it began with.
+// Leaves of flow runs belong to their flow run (flows/prune-flow-runs.ts). Trees go from the top down. Where one is too
+// large for one batch, the rows below those that went are queued in `run_removals`, so that the rest goes whatever dies.
+import { BEGINNING, inBatches, type Position } from '../db/in-batches.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { keepsTasks } from '../tasks/prune-tasks.ts'
+
+/** How long a project keeps what has ended. Those that keep everything are absent. */
+export interface Retention {
+  projectId: string
+  days: number
+}
+
+export async function readRetentions(db: Db): Promise<Retention[]> {
+  const { rows } = await db.query<Retention>(
+    `select id as "projectId", (settings->>'run_retention_days')::float8 as days from projects
+     where settings->>'run_retention_days' is not null order by id`,
+  )
+  return rows
+}
+
+const ROOTS_AT_ONCE = 200
+const RUNS_AT_ONCE = 500
+const EVENTS_AT_ONCE = 20_000
+
+/**
+ * SQL: the runs of the trees that begin with the rows of `seed` (root, id). Whatever the tables look like, they are
+ * found one by one through the indexes on parent and base.
+ */
+export const treesOf = (seed: string): string => `
+  tree (root, id) as (
+    ${seed}
+    union
+    select t.root, n.id from tree t cross join lateral (
+      select id from agent_runs where parent_run_id = t.id
+      union all select id from agent_runs where base_run_id = t.id) n
+  )`
+
+/**
+ * SQL: the roots of trees that stay, by a member that is under way, too young, or undecided: it paused because the
+ * outcome of a call is unknown and nobody went on from it, or people are asked about something it did. `$2`: days.
+ */
+export const KEPT = `
+  kept as (
+    select distinct t.root from tree t cross join lateral (
+      select r.id, r.completed_at, r.status = 'paused' and r.pause_reason = 'outcome_unknown' as is_unknown
+      from agent_runs r where r.id = t.id limit 1) r
+    where r.completed_at is null or r.completed_at >= muster.now() - $2 * interval '1 day'
+      or (r.is_unknown and not exists (select from agent_runs n where n.base_run_id = r.id and n.resumed_from = r.id))
+      or ${keepsTasks('r.id')}
+  )`
+
+/** The oldest ended roots from a position on, with the runs of their trees, the upper ones first, where they may go. */
+const FIND = `
+  with recursive candidates as (
+    select id, completed_at from agent_runs
+    where project_id = $1 and completed_at < muster.now() - $2 * interval '1 day' and (completed_at, id) > ($3::timestamptz, $4::uuid)
+      and parent_run_id is null and base_run_id is null and flow_run_id is null
+    order by completed_at, id limit ${ROOTS_AT_ONCE}
+  ), ${treesOf('select id, id from candidates')}, ${KEPT}
+  select c.id as root, c.completed_at::text as at, case when c.id in (select root from kept) then '{}'
+    else array(select t.id from tree t where t.root = c.id limit ${RUNS_AT_ONCE}) end as ids
+  from candidates c order by c.completed_at, c.id`
+
+const FIND_AGAIN = `
+  with recursive ${treesOf('select r.id, r.id from unnest($1::uuid[]) r (id)')}, ${KEPT}
+  select unnest($1::uuid[]) as root except select root from kept`
+
+interface Found {
+  root: string
+  at: string
+  ids: string[]
+}
+
+/** Answers how many runs went. */
+export async function pruneRuns(pool: Pool, signal?: AbortSignal): Promise<number> {
+  let total = await removeQueued(pool, signal)
+  for (const { projectId, days } of await readRetentions(pool)) {
+    let position: Position = BEGINNING
+    await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
+      const { rows: found } = await tx.query<Found>(FIND, [projectId, days, position.at, position.id])
+      const batch = await fitting(tx, found)
+      const last = batch.at(-1)
+      if (!last) return false
+      position = { at: last.at, id: last.root }
+      total += await removeTrees(
+        tx,
+        batch.filter((tree) => tree.ids.length > 0),
+        days,
+      )
+      return batch.length < found.length || found.length === ROOTS_AT_ONCE
+    })
+  }
+  return total + (await removeQueued(pool, signal))
+}
+
+/** As many of them, from the first on, as have few enough runs and events for one batch; at least one. */
+async function fitting(tx: Db, found: readonly Found[]): Promise<Found[]> {
+  const { rows } = await tx.query<{ id: string; last_seq: number }>(
+    'select id, last_seq from agent_runs where id = any($1::uuid[])',
+    [found.flatMap((tree) => tree.ids)],
+  )
+  const events = new Map(rows.map((row) => [row.id, row.last_seq]))
+  let runs = 0
+  let sum = 0
+  const cut = found.findIndex(({ ids }, place) => {
+    runs += ids.length
+    for (const id of ids) sum += events.get(id) ?? 0
+    return place > 0 && (runs > RUNS_AT_ONCE || sum > EVENTS_AT_ONCE)
+  })
+  return cut === -1 ? [...found] : found.slice(0, cut)
+}
+
+/**
+ * Whoever goes on from a run locks it first. So the rows are locked, and then asked once more: a tree that changed
+ * meanwhile, or that somebody has in hand, stays for this time.
+ */
+async function removeTrees(tx: Db, trees: readonly Found[], days: number): Promise<number> {
+  const { rows: locked } = await tx.query<{ id: string }>(
+    'select id from agent_runs where id = any($1::uuid[]) order by id for update skip locked',
+    [trees.flatMap((tree) => tree.ids)],
+  )
+  const ours = new Set(locked.map((row) => row.id))
+  const whole = trees.filter((tree) => tree.ids.every((id) => ours.has(id)))
+  const { rows: free } = await tx.query<{ root: string }>(FIND_AGAIN, [whole.map((tree) => tree.root), days])
+  const roots = new Set(free.map((row) => row.root))
+  return removeRuns(
+    tx,
+    whole.filter((tree) => roots.has(tree.root)).flatMap((tree) => tree.ids),
+  )
+}
+
+/** Removes these runs with their journals, and queues what hangs below them. */
+async function removeRuns(tx: Db, ids: readonly string[]): Promise<number> {
+  const { rows } = await tx.query<{ count: number }>(
+    `with gone as (delete from agent_runs where id = any($1::uuid[]) returning id), below as (
+       insert into run_removals (run_id)
+       select n.id from gone cross join lateral (
+         select id from agent_runs where parent_run_id = gone.id
+         union select id from agent_runs where base_run_id = gone.id) n
+       where n.id <> all($1::uuid[])
+       on conflict do nothing
+     )
+     select count(*)::int as count from gone`,
+    [ids],
+  )
+  return rows[0]?.count ?? 0
+}
+
+/** The rest of trees whose upper part is gone. Answers how many runs went. */
+export async function removeQueued(pool: Pool, signal?: AbortSignal): Promise<number> {
+  let total = 0
+  await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
+    const { rows } = await tx.query<{ run_id: string; last_seq: number }>(
+      `select q.run_id, coalesce((select last_seq from agent_runs where id = q.run_id), 0) as last_seq
+       from run_removals q order by q.run_id limit ${RUNS_AT_ONCE}`,
+    )
+    let events = 0
+    const cut = rows.findIndex(({ last_seq }, place) => {
+      events += last_seq
+      return place > 0 && events > EVENTS_AT_ONCE
+    })
+    const ids = (cut === -1 ? rows : rows.slice(0, cut)).map((row) => row.run_id)
+    if (ids.length === 0) return false
+    total += await removeRuns(tx, ids)
+    await tx.query('delete from run_removals where run_id = any($1::uuid[])', [ids])
+    return true
+  })
+  return total
+}
