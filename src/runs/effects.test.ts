@@ -30,7 +30,19 @@ const wait = testTool('wait', async (args) => {
   return { ended: name }
 })
 
-const runs = await createTestRuns({ tools: [write, wait], leaseMs: 900 })
+let emitFor = 0
+const chatty = testTool('chatty', async (_args, { emit }) => {
+  const until = performance.now() + emitFor
+  let count = 0
+  do {
+    for (let burst = 0; burst < 100; burst++)
+      emit({ count: ++count, padding: 'x'.repeat(count % 100 === 0 ? 40_000 : 10) })
+    await new Promise(setImmediate)
+  } while (performance.now() < until)
+  return { count }
+})
+
+const runs = await createTestRuns({ tools: [write, wait, chatty], leaseMs: 900 })
 const { pool } = runs
 
 const script = (answers: readonly ScriptedAnswer[] | Script) => {
@@ -112,4 +124,22 @@ test('results of several calls reach the model in the order of the calls, whiche
   // Whoever takes the run over reads its journal, in which they stand as they ended.
   const again = await loadState(pool, { id, base_run_id: null, base_seq: null })
   assert.deepEqual(results(again.messages), results(model.requests[1]?.prompt))
+})
+
+test('progress that a tool says without end becomes a few events of a bounded size, the last one always', async () => {
+  for (const lastsMs of [0, 1_000]) {
+    emitFor = lastsMs
+    script((_request, call) => (call === 1 ? { calls: [{ name: 'chatty', args: {} }] } : { text: 'said' }))
+    const { id } = await runs.run(await runs.createAgent({ tools: ['chatty'] }))
+    const { rows } = await pool.query<{ kind: string; size: number; data: { result: { count: number } } }>(
+      `select kind, length(data::text) as size, data from run_events where run_id = $1 and kind like 'tool.%' order by seq`,
+      [id],
+    )
+    const said = rows.filter(({ kind }) => kind === 'tool.progress')
+    assert.ok(said.length >= 1 && said.length <= 2 + lastsMs / 250, `${said.length} events`)
+    for (const { size } of said) assert.ok(size < 20_000, `${size} characters`)
+    assert.equal(rows.at(-1)?.kind, 'tool.completed', 'what a tool said comes before its result')
+    const { count } = rows.at(-1)?.data.result ?? assert.fail()
+    assert.match(JSON.stringify(said.at(-1)?.data), new RegExp(`"count":${count}\\b|\\\\"count\\\\":${count}\\b`))
+  }
 })

@@ -7,6 +7,7 @@ import type { CallTool } from '../kernel/tool.ts'
 import { executeTool } from '../tools/execute-tool.ts'
 import { settleChildren } from './children.ts'
 import { waiting } from './end.ts'
+import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
 import { type PendingCall, pendingCall } from './run-state.ts'
@@ -63,8 +64,8 @@ async function makeCalls(session: Session, calls: readonly PendingCall[], signal
     }
     writing = null
   }
-  await callAll(session, calls, signal, (event) => {
-    done.push(event)
+  await callAll(session, calls, signal, (events) => {
+    done.push(...events)
     writing ??= flush()
   })
   while (writing) await writing
@@ -74,13 +75,13 @@ async function callAll(
   session: Session,
   calls: readonly PendingCall[],
   signal: CallSignal,
-  onResult: (event: RunEvent) => void,
+  onResult: (events: readonly RunEvent[]) => void,
 ): Promise<void> {
   const queue = [...calls]
   const worker = async (): Promise<void> => {
     for (let call = queue.shift(); call; call = queue.shift()) {
-      const event = await makeCall(session, call, signal)
-      if (event) onResult(event)
+      const events = await makeCall(session, call, signal)
+      if (events.length > 0) onResult(events)
     }
   }
   await Promise.all(Array.from({ length: Math.min(MOST_AT_ONCE, queue.length) }, worker))
@@ -96,7 +97,7 @@ export async function commitWithCalls(session: Session, events: readonly RunEven
   const signal = session.control.signalFor(remainingMs(session))
   const commit = openAppend(session, events, change)
   const results: RunEvent[] = []
-  const made = callAll(session, calls, signal, (event) => results.push(event))
+  const made = callAll(session, calls, signal, (made) => results.push(...made))
   await Promise.race([made, commit.taken])
   const early = results.splice(0)
   const areCommitted = early.length === 0 || commit.join(early)
@@ -107,35 +108,41 @@ export async function commitWithCalls(session: Session, events: readonly RunEven
   if (results.length > 0) await append(session, results)
 }
 
-/** Null: it was not made, or what became of it is not known; the run is about to stop. */
-async function makeCall(session: Session, call: PendingCall, signal: CallSignal): Promise<RunEvent | null> {
+/** Nothing: it was not made, or its outcome is not known; the run is about to stop. */
+async function makeCall(session: Session, call: PendingCall, signal: CallSignal): Promise<RunEvent[]> {
   const { run, settings, stage, deps, control } = session
   const tool = stage.byName.get(call.name)
   await fault('tool.before')
-  if (signal.cause() === 'deadline') return timedOut(call, null)
-  if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return null
-  if (tool?.kind !== 'call') return toolGone(call)
+  if (signal.cause() === 'deadline') return [timedOut(call, null)]
+  if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return []
+  if (tool?.kind !== 'call') return [toolGone(call)]
   // Nothing is waited for between the last look at the switches and the call: a call that was not made has not begun.
   call.hasBegun = true
   const startedAt = Date.now()
-  const outcome = await execute(session, tool, call, signal)
+  const said = ({ value }: { value: unknown }): RunEvent => ({
+    kind: 'tool.progress',
+    data: { step: call.step, call_id: call.id, progress: value },
+  })
+  const progress = createProgress((value) => append(session, [said({ value })]))
+  const outcome = await execute(session, tool, call, signal, progress)
+  const last = await progress.end()
   await fault('tool.after_effect_before_commit')
   if (outcome.cause === 'aborted') {
-    if (signal.cause() === 'deadline') return timedOut(call, startedAt)
+    if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
     // What the call did is unknown: another attempt has the same key, and an unsafe one is for people to judge.
-    if (signal.cause() !== 'cancel') return null
+    if (signal.cause() !== 'cancel') return []
   }
   const event = toEvent(call, outcome.result, outcome.isError, startedAt)
   if (outcome.rawBytes !== undefined && outcome.rawBytes > settings.tool_output_limit) {
     deps.log.info({ run_id: run.id, tool: call.name, bytes: outcome.rawBytes }, 'a tool result was cut')
   }
-  return event
+  return last ? [said(last), event] : [event]
 }
 
 const toolGone = (call: PendingCall): RunEvent =>
   toEvent(call, { error: `There is no tool called "${call.name}" any more.` }, true)
 
-function execute(session: Session, tool: CallTool, call: PendingCall, signal: CallSignal) {
+function execute(session: Session, tool: CallTool, call: PendingCall, signal: CallSignal, { emit }: Progress) {
   const { run, settings, deps } = session
   const context = {
     signal: signal.signal,
@@ -144,11 +151,7 @@ function execute(session: Session, tool: CallTool, call: PendingCall, signal: Ca
     run_id: run.id,
     project_id: run.project_id,
     log: deps.log,
-    emit: (progress: Readonly<Record<string, unknown>>) => {
-      void append(session, [{ kind: 'tool.progress', data: { step: call.step, call_id: call.id, progress } }]).catch(
-        () => {},
-      )
-    },
+    emit,
   }
   const effect = call.effect === 'run' ? tool.effect : call.effect
   return executeTool({ ...tool, effect }, call.args, context, {

@@ -1,0 +1,51 @@
+import { toJsonResult } from '../tools/json-result.ts'
+
+export interface Progress {
+  /** Never throws, never waits. */
+  emit(progress: unknown): void
+  /** The call is over. Answers the newest progress where it is not written yet; everything else is. */
+  end(): Promise<{ value: unknown } | null>
+}
+
+const EVERY_MS = 250
+const MOST_BYTES = 16_384
+
+/**
+ * How far a tool got, as far as it is worth a durable event: a few per second and call, the newest always. What comes in
+ * between is replaced by what comes after it. A tool may say it as often as it likes.
+ */
+export function createProgress(write: (value: unknown) => Promise<void>): Progress {
+  let newest: { value: unknown } | null = null
+  let timer: NodeJS.Timeout | null = null
+  let writing: Promise<void> = Promise.resolve()
+  let writtenAtMs = Number.NEGATIVE_INFINITY
+
+  const flush = (): void => {
+    timer = null
+    const taken = take()
+    if (!taken) return
+    writtenAtMs = performance.now()
+    writing = write(taken.value).catch(() => {}) // whoever lost the run hears of it by the call's own result
+  }
+  const take = (): { value: unknown } | null => {
+    const taken = newest
+    newest = null
+    return taken && { value: bounded(taken.value) }
+  }
+  return {
+    emit: (value) => {
+      newest = { value }
+      timer ??= setTimeout(flush, Math.max(0, writtenAtMs + EVERY_MS - performance.now()))
+    },
+    end: async () => {
+      if (timer) clearTimeout(timer)
+      await writing
+      return take()
+    },
+  }
+}
+
+function bounded(value: unknown): unknown {
+  const json = toJsonResult(value, MOST_BYTES)
+  return json.ok ? json.value : { error: `What the tool said about its progress ${json.reason}.` }
+}
