@@ -29,6 +29,8 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     principal: Principal | null
+    /** Of the principal in the project that the path names; null on other routes. */
+    projectRole: Role | null
   }
 }
 
@@ -43,6 +45,7 @@ export interface AuthOptions {
 
 export function requireAccess(app: FastifyInstance, options: AuthOptions): void {
   app.decorateRequest('principal', null)
+  app.decorateRequest('projectRole', null)
   requireEveryRouteToSay(app)
   app.addHook('onRequest', async (request: FastifyRequest) => {
     const { access = 'public', unlimited, hasOwnCredentials } = request.routeOptions.config
@@ -150,6 +153,7 @@ async function admit(request: FastifyRequest, access: Exclude<Access, 'public'>,
     return
   }
   const role = await roleInProject(request, principal, db)
+  request.projectRole = role
   if (!isAtLeast(role, access))
     throw forbidden(`This needs the role ${access} in the project; these credentials have ${role}.`)
 }

@@ -35,6 +35,8 @@ export interface Config {
   app: string | null
   /** PATH of the commands that MCP servers are started with. */
   commandPath: string
+  /** They may run as our own user where there is no other way. */
+  mcpSameUser: boolean
 }
 
 export interface ProviderVariables {
@@ -87,6 +89,11 @@ export const settings: readonly Setting[] = [
     variable: 'MUSTER_EGRESS_ALLOW',
     flag: 'egress-allow <list>',
     description: 'private host:port or CIDR that tools may reach',
+  },
+  {
+    variable: 'MUSTER_MCP_SAME_USER',
+    flag: 'mcp-same-user <on|off>',
+    description: 'programs of MCP servers run as this user where they cannot be kept from our secrets (off)',
   },
   { variable: 'MUSTER_DEMO', flag: 'demo <on|off>', description: 'a demo project at the first start (on)' },
   { variable: 'MUSTER_LOG_LEVEL', flag: 'log-level <level>', description: 'debug, info, warn, error or silent (info)' },
@@ -152,6 +159,7 @@ export function readConfig(environment: Environment): Config {
     drainMs: value.MUSTER_DRAIN,
     app: value.MUSTER_APP ? resolve(value.MUSTER_APP) : null,
     commandPath: value.PATH,
+    mcpSameUser: value.MUSTER_MCP_SAME_USER === 'on',
   }
 }
 
@@ -208,6 +216,7 @@ const variables = z.object({
   MUSTER_LEASE: wholeNumber(500, 3_600_000).default(10_000),
   MUSTER_DRAIN: wholeNumber(0, 3_600_000).default(25_000),
   MUSTER_APP: z.string().optional(),
+  MUSTER_MCP_SAME_USER: onOff.default('off'),
   PATH: z.string().default('/usr/local/bin:/usr/bin:/bin'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
   OPENAI_API_KEY: z.string().optional(),

@@ -20,6 +20,7 @@ import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
 import { createWriteTools, writeTools } from '../tasks/write-tools.ts'
+import { createConfinedPrograms } from '../tools/confine-programs.ts'
 import { createHttpFetchTool } from '../tools/http-fetch.ts'
 import { type LoadedApp, loadApp } from '../tools/load-app.ts'
 import { createMcp } from '../tools/mcp.ts'
@@ -61,7 +62,12 @@ export async function startRuns(parts: {
   }
   const journal = createJournal({ db: pool, log, onWritten })
   const models = createLanguageModels({ db: pool, cipher, fetch: egress.fetch('trusted') })
-  const mcp = createMcp({ pool, cipher, egress, log, commandPath: config.commandPath })
+  const programs = createConfinedPrograms({
+    path: config.commandPath,
+    hidden: [config.dataDir],
+    maySameUser: config.mcpSameUser,
+  })
+  const mcp = createMcp({ pool, cipher, egress, log, programs })
   const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: config.role === 'api' }) })
   const builtIns = [...runTools, ...writeTools, ...createGraphReaders(pool), createHttpFetchTool(egress)]
   const registry = createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp })

@@ -25,6 +25,11 @@ const headerValue = z
   .max(16_384)
   .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'must be one line of text')
 
+// The loader's own variables would reach into the programs that start the program.
+const variableName = z
+  .string()
+  .regex(/^(?!LD_)[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'must be the name of a variable, and none that begins with LD_')
+
 export const mcpServerInput = z
   .strictObject({
     name: mcpServerName,
@@ -39,10 +44,16 @@ export const mcpServerInput = z
       .refine((headers) => Object.keys(headers).length <= 50, 'must be at most 50 headers')
       .optional()
       .describe('Sent with every request. Write-only, encrypted at rest.'),
+    env: z
+      .record(variableName, argument.max(16_384))
+      .refine((env) => Object.keys(env).length <= 50, 'must be at most 50 variables')
+      .optional()
+      .describe('Variables of the program, beside PATH and HOME. Write-only, encrypted at rest.'),
   })
   .refine((input) => (input.url === undefined) !== (input.command === undefined), 'needs either url or command')
   .refine((input) => input.args === undefined || input.command !== undefined, 'args belong to a command')
   .refine((input) => input.headers === undefined || input.url !== undefined, 'headers belong to a url')
+  .refine((input) => input.env === undefined || input.command !== undefined, 'env belongs to a command')
 export type McpServerInput = z.infer<typeof mcpServerInput>
 
 /** A tool as it was looked at. `hash` covers the rest: another hash is another tool. */
@@ -59,10 +70,11 @@ export const mcpServerSchema = z.strictObject({
   id: idField,
   project_id: idField,
   name: mcpServerName,
-  url: z.string().nullable(),
+  url: z.string().nullable().describe('Its query string is shown to admins only.'),
   command: z.string().nullable(),
-  args: z.array(z.string()),
+  args: z.array(z.string()).describe('Shown to admins only; others get as many asterisks.'),
   header_names: z.array(z.string()).describe('Header values are write-only; these are their names.'),
+  env_names: z.array(z.string()).describe('Values of variables are write-only; these are their names.'),
   set_by_instance_admin: z.boolean().describe('True: its address may be a private one.'),
   tools: z
     .array(mcpToolEntry)
@@ -86,3 +98,14 @@ export const mcpApproval = z
   })
   .nullish()
 export type McpApproval = z.infer<typeof mcpApproval>
+
+const HIDDEN = '***'
+
+/** Arguments and query strings often hold a secret of the server: those who may not set them may not read them. */
+export const withoutSecrets = (server: McpServer): McpServer => ({
+  ...server,
+  url: server.url === null ? null : withoutQuery(server.url),
+  args: server.args.map(() => HIDDEN),
+})
+
+export const withoutQuery = (url: string): string => url.replace(/[?#].*$/s, `?${HIDDEN}`)

@@ -13,6 +13,7 @@ import { z } from 'zod'
 import type { Fetch } from '../egress/egress.ts'
 import type { McpToolEntry } from '../kernel/mcp-server.ts'
 import type { ToolContext } from '../kernel/tool.ts'
+import type { ProgramStart } from './confine-programs.ts'
 import { McpBroken } from './mcp-broken.ts'
 import { createMcpFetch } from './mcp-fetch.ts'
 import { readMcpResult } from './mcp-result.ts'
@@ -22,7 +23,7 @@ import { untilAborted } from './until-aborted.ts'
 
 export type McpPlace =
   | { kind: 'http'; url: URL; headers: Record<string, string>; fetch: Fetch }
-  | { kind: 'stdio'; command: string; args: readonly string[]; path: string }
+  | { kind: 'stdio'; program: ProgramStart }
 
 export interface McpConnection {
   /** What the server offers now; waits for a list that is being read again. */
@@ -156,7 +157,7 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
 }
 
 function openTransport(place: McpPlace, maxMessageBytes: number): StdioTransport | StreamableHTTPClientTransport {
-  if (place.kind === 'stdio') return new StdioTransport({ ...place, maxMessageBytes })
+  if (place.kind === 'stdio') return new StdioTransport({ program: place.program, maxMessageBytes })
   const transport: StreamableHTTPClientTransport = new StreamableHTTPClientTransport(place.url, {
     requestInit: { headers: place.headers },
     fetch: createMcpFetch(place.fetch, {

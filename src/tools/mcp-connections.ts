@@ -175,4 +175,4 @@ export function createMcpConnections<Server extends { id: string; name: string }
 }
 
 const unreachable = (server: { name: string }, reason: string): Error =>
-  new Error(`The MCP server "${server.name}" cannot be used: ${reason}.`)
+  new Error(`The MCP server "${server.name}" cannot be used: ${reason.replace(/\.$/, '')}.`)

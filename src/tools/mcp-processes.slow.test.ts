@@ -36,13 +36,13 @@ async function spawnedPids(server: string): Promise<number[]> {
   return pids
 }
 
-test('a command gets its arguments as they are, and of the environment only PATH', async () => {
+test('a command gets its arguments as they are, and of the environment only PATH and a home', async () => {
   assert.deepEqual(JSON.parse(String((await kit.call('fixture', 'arguments')).result)), [
     '; touch /tmp/x',
     '$(id)',
     '*',
   ])
-  assert.equal((await kit.call('fixture', 'environment')).result, 'PATH')
+  assert.equal((await kit.call('fixture', 'environment')).result, 'HOME,PATH')
 })
 
 test('a server that hangs is killed with its children once its call is given up, and the next call starts it again', async () => {

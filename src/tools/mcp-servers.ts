@@ -1,5 +1,5 @@
-// The MCP servers of a project, as they are stored. Header values are write-only: sealed with project and name bound to
-// them, opened only to connect.
+// The MCP servers of a project, as they are stored. Values of headers and of the environment are write-only:
+// sealed with project and name bound to them, opened only to connect.
 import { changeAudited } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
@@ -7,17 +7,17 @@ import type { Db } from '../db/pool.ts'
 import { conflict, notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
-import type { McpServer, McpServerInput, McpToolEntry } from '../kernel/mcp-server.ts'
+import { type McpServer, type McpServerInput, type McpToolEntry, withoutQuery } from '../kernel/mcp-server.ts'
 import type { Actor } from '../kernel/principal.ts'
-import type { Cipher } from '../secrets/cipher.ts'
+import type { Cipher, SecretContext } from '../secrets/cipher.ts'
 
 type McpServerRow = Omit<McpServer, 'created_at' | 'updated_at'> & { created_at: Date; updated_at: Date }
 
 /** With what only a connection needs. */
-export type StoredMcpServer = McpServerRow & { sealed_headers: Buffer | null }
+export type StoredMcpServer = McpServerRow & { sealed_headers: Buffer | null; sealed_env: Buffer | null }
 
-const COLUMNS = `id, project_id, name, url, command, args, header_names, set_by_instance_admin, tools, pending_tools,
-  created_at, updated_at`
+const COLUMNS = `id, project_id, name, url, command, args, header_names, env_names, set_by_instance_admin, tools,
+  pending_tools, created_at, updated_at`
 
 export async function createMcpServer(
   db: Db,
@@ -28,9 +28,9 @@ export async function createMcpServer(
 ): Promise<McpServer> {
   try {
     const rows = await changeAudited<McpServerRow>(db, {
-      sql: `insert into mcp_servers (id, project_id, name, url, command, args, header_names, sealed_headers,
-              set_by_instance_admin, tools)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) returning ${COLUMNS}`,
+      sql: `insert into mcp_servers (id, project_id, name, url, command, args, header_names, sealed_headers, env_names,
+              sealed_env, set_by_instance_admin, tools)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) returning ${COLUMNS}`,
       values: [
         newId(),
         projectId,
@@ -39,12 +39,15 @@ export async function createMcpServer(
         input.command ?? null,
         JSON.stringify(input.args ?? []),
         Object.keys(input.headers ?? {}),
-        sealHeaders(cipher, projectId, input),
+        seal(cipher, input.headers, headersContext(projectId, input.name)),
+        Object.keys(input.env ?? {}),
+        seal(cipher, input.env, envContext(projectId, input.name)),
         byInstanceAdmin,
         JSON.stringify(tools),
       ],
       note: note('mcp_server.create', actor, projectId, input.name, {
-        ...(input.url === undefined ? { command: input.command } : { url: input.url }),
+        // Arguments and query strings often hold a secret.
+        ...(input.url === undefined ? { command: input.command } : { url: withoutQuery(input.url) }),
         tools: tools.map(({ name }) => name),
       }),
     })
@@ -89,16 +92,42 @@ export async function deleteMcpServer(db: Db, projectId: string, name: string, a
 export async function approveMcpTools(
   db: Db,
   server: Pick<StoredMcpServer, 'id' | 'project_id' | 'name'>,
-  tools: readonly McpToolEntry[],
-  actor: Actor,
+  { tools, approvalId, actor }: { tools: readonly McpToolEntry[]; approvalId: string; actor: Actor },
 ): Promise<McpServer> {
   const rows = await changeAudited<McpServerRow>(db, {
-    sql: `update mcp_servers set tools = $2, pending_tools = null, updated_at = muster.now() where id = $1
-          returning ${COLUMNS}`,
-    values: [server.id, JSON.stringify(tools)],
+    sql: `update mcp_servers set tools = $2, pending_tools = null, updated_at = muster.now()
+          where id = $1 and approval_id = $3 returning ${COLUMNS}`,
+    values: [server.id, JSON.stringify(tools), approvalId],
     note: note('mcp_server.approve', actor, server.project_id, server.name, { tools: tools.map(({ name }) => name) }),
   })
   return onlyServer(rows)
+}
+
+/** Longer than connecting may take: whoever died while approving is forgotten then. */
+const APPROVAL_S = 60
+
+/**
+ * An approval connects anew, or starts a program, and takes its time: of two at once the one that read the tools first
+ * could write last. The claim is a column of the row, because approvals may come to any process.
+ */
+export async function onceAtATime<Result>(
+  db: Db,
+  server: Pick<StoredMcpServer, 'id'>,
+  work: (approvalId: string) => Promise<Result>,
+): Promise<Result> {
+  const approvalId = newId()
+  const { rowCount } = await db.query(
+    `update mcp_servers set approval_id = $2, approval_until = muster.now() + make_interval(secs => $3)
+     where id = $1 and (approval_until is null or approval_until <= muster.now())`,
+    [server.id, approvalId, APPROVAL_S],
+  )
+  if (rowCount !== 1) throw conflict('This MCP server is being approved at this moment. Look at it again after that.')
+  try {
+    return await work(approvalId)
+  } finally {
+    const sql = 'update mcp_servers set approval_id = null, approval_until = null where id = $1 and approval_id = $2'
+    await db.query(sql, [server.id, approvalId]).catch(() => {}) // the claim lapses by itself
+  }
 }
 
 /** What a connection saw; null where it is what was approved. Writes only when that changes. */
@@ -113,7 +142,7 @@ export async function findMcpServer(db: Db, projectId: string, name: string): Pr
   const { rows } = await db.query<StoredMcpServer>(
     {
       name: 'find_mcp_server',
-      text: `select ${COLUMNS}, sealed_headers from mcp_servers where project_id = $1 and name = $2`,
+      text: `select ${COLUMNS}, sealed_headers, sealed_env from mcp_servers where project_id = $1 and name = $2`,
     },
     [projectId, storable(name)],
   )
@@ -132,17 +161,23 @@ export async function approvedMcpToolNames(
   return new Map(rows.map(({ name, tools }) => [name, tools.map((tool) => tool.name)]))
 }
 
-export function openHeaders(cipher: Cipher, server: StoredMcpServer): Record<string, string> {
-  if (server.sealed_headers === null) return {}
-  const text = cipher.open(server.sealed_headers, headersContext(server.project_id, server.name)).toString('utf8')
-  return JSON.parse(text) as Record<string, string> // sealed by us, from checked input
+export const openHeaders = (cipher: Cipher, server: StoredMcpServer): Record<string, string> =>
+  open(cipher, server.sealed_headers, headersContext(server.project_id, server.name))
+
+export const openEnvironment = (cipher: Cipher, server: StoredMcpServer): Record<string, string> =>
+  open(cipher, server.sealed_env, envContext(server.project_id, server.name))
+
+const headersContext = (projectId: string, name: string): SecretContext => ({ owner: projectId, name: `mcp:${name}` })
+const envContext = (projectId: string, name: string): SecretContext => ({ owner: projectId, name: `mcp-env:${name}` })
+
+function seal(cipher: Cipher, values: Record<string, string> | undefined, context: SecretContext): Buffer | null {
+  const isEmpty = values === undefined || Object.keys(values).length === 0
+  return isEmpty ? null : cipher.seal(JSON.stringify(values), context)
 }
 
-const headersContext = (projectId: string, name: string) => ({ owner: projectId, name: `mcp:${name}` })
-
-function sealHeaders(cipher: Cipher, projectId: string, { name, headers }: McpServerInput): Buffer | null {
-  const hasHeaders = headers !== undefined && Object.keys(headers).length > 0
-  return hasHeaders ? cipher.seal(JSON.stringify(headers), headersContext(projectId, name)) : null
+function open(cipher: Cipher, sealed: Buffer | null, context: SecretContext): Record<string, string> {
+  if (sealed === null) return {}
+  return JSON.parse(cipher.open(sealed, context).toString('utf8')) as Record<string, string> // sealed by us, from checked input
 }
 
 /** A name from a path may hold what PostgreSQL refuses as text; no server is called so. */

@@ -12,6 +12,7 @@ import type { Actor } from '../kernel/principal.ts'
 import type { CallTool, ToolContext } from '../kernel/tool.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { remoteArguments } from './arguments.ts'
+import type { ConfinedPrograms } from './confine-programs.ts'
 import { McpBroken } from './mcp-broken.ts'
 import type { connectMcp, McpConnection, McpPlace } from './mcp-client.ts'
 import { createMcpConnections } from './mcp-connections.ts'
@@ -22,6 +23,8 @@ import {
   deleteMcpServer,
   findMcpServer,
   notePendingTools,
+  onceAtATime,
+  openEnvironment,
   openHeaders,
   type StoredMcpServer,
 } from './mcp-servers.ts'
@@ -50,8 +53,7 @@ export interface McpOptions {
   cipher: Cipher
   egress: Pick<Egress, 'fetch' | 'checkUrl'>
   log: Log
-  /** PATH of the commands; they get nothing else of the environment. */
-  commandPath: string
+  programs: ConfinedPrograms
   connectTimeoutMs?: number
   pingTimeoutMs?: number
   idleMs?: number
@@ -66,7 +68,7 @@ const connect: typeof connectMcp = async (place, options) => {
 }
 
 export function createMcp(options: McpOptions): Mcp {
-  const { pool, cipher, egress, log, commandPath } = options
+  const { pool, cipher, egress, log, programs } = options
   const settings = {
     connectTimeoutMs: options.connectTimeoutMs ?? 15_000,
     pingTimeoutMs: options.pingTimeoutMs ?? 5_000,
@@ -77,19 +79,21 @@ export function createMcp(options: McpOptions): Mcp {
   const connections = createMcpConnections<StoredMcpServer>({
     idleMs: options.idleMs ?? 300_000,
     now: options.now ?? Date.now,
-    open: (server, signal) =>
-      connect(placeOf(server), { ...settings, signal, onTools: (live) => noteLive(server, live) }),
+    open: async (server, signal) =>
+      connect(await placeOf(server), { ...settings, signal, onTools: (live) => noteLive(server, live) }),
     onLost: ({ project_id, name }, reason) => log.warn({ project_id, server: name, reason }, 'an MCP server failed'),
   })
 
-  function placeOf(server: StoredMcpServer): McpPlace {
-    const headers = openHeaders(cipher, server)
-    return toPlace({ ...server, headers }, server.set_by_instance_admin)
+  function placeOf(server: StoredMcpServer): Promise<McpPlace> {
+    const given = { headers: openHeaders(cipher, server), env: openEnvironment(cipher, server) }
+    return toPlace(server.project_id, { ...server, ...given }, server.set_by_instance_admin)
   }
 
-  function toPlace(server: Place, byInstanceAdmin: boolean): McpPlace {
+  async function toPlace(projectId: string, server: Place, byInstanceAdmin: boolean): Promise<McpPlace> {
     if (server.url == null) {
-      return { kind: 'stdio', command: server.command ?? '', args: server.args ?? [], path: commandPath }
+      const { name, command, args, env } = server
+      const program = { projectId, name, command: command ?? '', args: args ?? [], env: env ?? {} }
+      return { kind: 'stdio', program: await programs.start(program) }
     }
     const fetch = egress.fetch(byInstanceAdmin ? 'trusted' : 'public')
     return { kind: 'http', url: new URL(server.url), headers: server.headers ?? {}, fetch }
@@ -126,9 +130,9 @@ export function createMcp(options: McpOptions): Mcp {
     return tools
   }
 
-  async function readNew(input: McpServerInput, isInstanceAdmin: boolean): Promise<readonly McpToolEntry[]> {
+  async function readNew(projectId: string, input: McpServerInput, isInstanceAdmin: boolean) {
     if (input.url !== undefined && !isInstanceAdmin) await requirePublic(egress, input.url)
-    return readTools(toPlace(input, isInstanceAdmin))
+    return readTools(await toPlace(projectId, input, isInstanceAdmin))
   }
 
   function toTool(projectId: string, server: string, entry: McpToolEntry): CallTool {
@@ -161,7 +165,7 @@ export function createMcp(options: McpOptions): Mcp {
       if (input.command !== undefined && !byInstanceAdmin) {
         throw forbidden('Only the instance admin may register an MCP server that is a command. Use a url.')
       }
-      const tools = await readNew(input, byInstanceAdmin).catch((error: unknown) => ({ error }))
+      const tools = await readNew(projectId, input, byInstanceAdmin).catch((error: unknown) => ({ error }))
       return (db) => {
         if ('error' in tools) throw tools.error
         return createMcpServer(db, cipher, projectId, input, { tools, actor, byInstanceAdmin })
@@ -171,17 +175,20 @@ export function createMcp(options: McpOptions): Mcp {
     async approve(projectId, name, approval, actor) {
       const server = await findMcpServer(pool, projectId, name)
       if (server === null) throw notFound('MCP server')
-      const live = await readTools(placeOf(server))
-      const seen = approval?.hashes
-      if (seen && (seen.length !== live.length || !live.every(({ hash }) => seen.includes(hash)))) {
-        await notePendingTools(pool, server.id, pendingTools(server.tools, live))
-        throw conflict('The server offers other tools by now. Look at pending_tools and approve those.')
-      }
-      return approveMcpTools(pool, server, live, actor)
+      return onceAtATime(pool, server, async (approvalId) => {
+        const live = await readTools(await placeOf(server))
+        const seen = approval?.hashes
+        if (seen && (seen.length !== live.length || !live.every(({ hash }) => seen.includes(hash)))) {
+          await notePendingTools(pool, server.id, pendingTools(server.tools, live))
+          throw conflict('The server offers other tools by now. Look at pending_tools and approve those.')
+        }
+        return approveMcpTools(pool, server, { tools: live, approvalId, actor })
+      })
     },
 
     async remove(projectId, name, actor) {
       await connections.close(await deleteMcpServer(pool, projectId, name, actor))
+      await programs.forget({ projectId, name })
     },
 
     approvedNames: approvedMcpToolNames,
@@ -194,15 +201,18 @@ export function createMcp(options: McpOptions): Mcp {
     async stop() {
       stopping.abort(new Error('Muster is stopping'))
       await Promise.all([connections.stop(), ...closing])
+      await programs.stop()
     },
   }
 }
 
 interface Place {
+  name: string
   url?: string | null | undefined
   command?: string | null | undefined
   args?: readonly string[] | undefined
   headers?: Record<string, string> | undefined
+  env?: Record<string, string> | undefined
 }
 
 async function requirePublic(egress: Pick<Egress, 'checkUrl'>, url: string): Promise<void> {

@@ -4,13 +4,11 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { type JSONRPCMessage, JSONRPCMessageSchema } from '@modelcontextprotocol/sdk/types.js'
+import type { ProgramStart } from './confine-programs.ts'
 import { createLineReader, type LongLine } from './line-reader.ts'
 
 export interface StdioOptions {
-  command: string
-  args: readonly string[]
-  /** PATH, the only variable the child gets. */
-  path: string
+  program: ProgramStart
   maxMessageBytes: number
 }
 
@@ -48,8 +46,9 @@ export class StdioTransport implements Transport {
   }
 
   start(): Promise<void> {
-    const { command, args, path, maxMessageBytes } = this.#options
-    const child = spawn(command, [...args], { env: { PATH: path }, detached: true, shell: false, stdio: 'pipe' })
+    const { program, maxMessageBytes } = this.#options
+    const { file, args, env, cwd, user } = program
+    const child = spawn(file, [...args], { env, cwd, ...user, detached: true, shell: false, stdio: 'pipe' })
     this.#child = child
     const read = createLineReader(maxMessageBytes, {
       line: (text) => this.#onLine(text),
@@ -67,7 +66,9 @@ export class StdioTransport implements Transport {
     return new Promise((resolve, reject) => {
       child.once('spawn', resolve)
       child.once('error', (error: NodeJS.ErrnoException) => {
-        this.ending ??= `it could not be started (${error.code ?? error.message})`
+        const isUnreachable = user !== null && error.code === 'EACCES'
+        const why = isUnreachable ? 'EACCES: it runs under a user of its own, who cannot reach it' : error.code
+        this.ending ??= `it could not be started (${why ?? error.message})`
         this.#end()
         reject(error)
       })

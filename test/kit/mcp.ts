@@ -7,6 +7,7 @@ import type { McpServer, McpServerInput } from '../../src/kernel/mcp-server.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
 import { createCipher } from '../../src/secrets/cipher.ts'
+import { createConfinedPrograms } from '../../src/tools/confine-programs.ts'
 import { executeTool, type ToolLimits, type ToolOutcome } from '../../src/tools/execute-tool.ts'
 import { createMcp, type Mcp, type McpOptions } from '../../src/tools/mcp.ts'
 import { atEnd } from './at-end.ts'
@@ -33,7 +34,7 @@ export async function createMcpKit(options: Partial<McpOptions> = {}): Promise<M
     cipher: createCipher('test-secret-key'),
     egress,
     log: silentLog,
-    commandPath: '/usr/bin:/bin',
+    programs: createConfinedPrograms({ path: '/usr/bin:/bin', hidden: [], maySameUser: true }),
     pingTimeoutMs: 300,
     ...options,
   })

@@ -21,6 +21,7 @@ import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import type { Cipher } from '../../src/secrets/cipher.ts'
 import { createAskHuman } from '../../src/tasks/ask-human.ts'
 import { createWriteTools, writeTools } from '../../src/tasks/write-tools.ts'
+import { createConfinedPrograms } from '../../src/tools/confine-programs.ts'
 import { createHttpFetchTool } from '../../src/tools/http-fetch.ts'
 import { createMcp } from '../../src/tools/mcp.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
@@ -57,7 +58,8 @@ export async function createTestServices(
   const hub = createHub()
   const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
   const egress = createEgress({ allow: [] })
-  const mcp = createMcp({ pool, cipher, egress, log, commandPath: '/usr/bin:/bin', pingTimeoutMs: 300 })
+  const programs = createConfinedPrograms({ path: '/usr/bin:/bin', hidden: [], maySameUser: true })
+  const mcp = createMcp({ pool, cipher, egress, log, programs, pingTimeoutMs: 300 })
   const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) })
   const registry = createToolRegistry({
     builtIns: [...runTools, ...writeTools, ...createGraphReaders(pool), createHttpFetchTool(egress)],

@@ -1,7 +1,14 @@
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { pageOf } from '../../kernel/fields.ts'
-import { mcpApproval, mcpServerInput, mcpServerSchema } from '../../kernel/mcp-server.ts'
+import {
+  type McpServer,
+  mcpApproval,
+  mcpServerInput,
+  mcpServerSchema,
+  withoutSecrets,
+} from '../../kernel/mcp-server.ts'
 import { isInstanceAdmin } from '../../kernel/principal.ts'
 import type { Mcp } from '../../tools/mcp.ts'
 import { getMcpServer, listMcpServers } from '../../tools/mcp-servers.ts'
@@ -46,7 +53,10 @@ export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool
         response: answers(200, pageOf(mcpServerSchema)),
       },
     },
-    (request) => listMcpServers(pool, request.params.id, request.query),
+    async (request) => {
+      const page = await listMcpServers(pool, request.params.id, request.query)
+      return { ...page, items: page.items.map((server) => shownTo(request, server)) }
+    },
   )
 
   app.get(
@@ -60,7 +70,7 @@ export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool
         response: answers(200, mcpServerSchema),
       },
     },
-    (request) => getMcpServer(pool, request.params.id, request.params.name),
+    async (request) => shownTo(request, await getMcpServer(pool, request.params.id, request.params.name)),
   )
 
   app.post(
@@ -95,3 +105,6 @@ export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool
     },
   )
 }
+
+const shownTo = (request: FastifyRequest, server: McpServer): McpServer =>
+  request.projectRole === 'admin' ? server : withoutSecrets(server)
