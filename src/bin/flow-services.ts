@@ -7,12 +7,14 @@ import type { Decide } from '../flows/recommend-with-model.ts'
 import { createFlowStarter } from '../flows/start-together.ts'
 import { startFlowWorker } from '../flows/worker.ts'
 import { getSettings } from '../identity/settings.ts'
+import type { StoredEvent } from '../journal/entries.ts'
 import { FLOW_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import { cancelRuns } from '../runs/cancel.ts'
 import type { RunWorker } from '../runs/worker.ts'
+import { logEvents } from './log-events.ts'
 
 export interface StartedFlows {
   services: FlowServices
@@ -56,7 +58,12 @@ export function startFlows(parts: FlowParts): StartedFlows {
     const services = { ...shared, isAnnounced: true, onReady: () => {}, start: starter.start }
     return { services, yield: () => {}, hurry: () => {}, stop: async () => {} }
   }
-  const journal = createFlowJournal({ db: pool, log, onWritten: (events) => runs.hub.publish(events) })
+  const tell = logEvents(log)
+  const onWritten = (events: readonly StoredEvent[]): void => {
+    runs.hub.publish(events)
+    tell(events)
+  }
+  const journal = createFlowJournal({ db: pool, log, onWritten })
   const flowWorker = startFlowWorker({
     pool,
     runs: worker,

@@ -30,6 +30,7 @@ import { followAgent } from '../triggers/follow-agent.ts'
 import { reactions } from '../triggers/reactions.ts'
 import { createAsk, createDecide } from './ask-model.ts'
 import type { Config } from './config.ts'
+import { logEvents } from './log-events.ts'
 import { measureRuns } from './run-metrics.ts'
 
 export interface StartedRuns {
@@ -56,9 +57,11 @@ export async function startRuns(parts: {
   const app = config.app === null ? null : await loadApp(config.app)
   const hub = createHub()
   const measure = measureRuns(parts.metrics, pool, () => worker.active())
+  const tell = logEvents(log)
   const onWritten = (events: readonly StoredEvent[]): void => {
     hub.publish(events)
     measure(events)
+    tell(events)
   }
   const journal = createJournal({ db: pool, log, onWritten })
   const models = createLanguageModels({ db: pool, cipher, fetch: egress.fetch('trusted') })

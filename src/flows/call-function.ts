@@ -52,9 +52,17 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
     ...({ kind: 'call', effect: 'keyed', isPoller: false, timeoutMs: null } as const),
     ...{ name, description: '', inputSchema: {}, parse: (args: unknown) => ({ ok: true as const, args }) },
     execute: async (args: unknown, context: Parameters<AppFunction>[1]) => {
-      const value = await run(args as never, context) // its author's word
-      requireStorable(value, name)
-      return value
+      try {
+        const value = await run(args as never, context) // its author's word
+        requireStorable(value, name)
+        return value
+      } catch (error) {
+        // Clients read the message alone; where it came from is for whoever runs this process.
+        if (!context.signal.aborted) {
+          log.warn({ flow_run_id: flowRunId, function: name, key, attempt, err: error }, 'a function of a flow threw')
+        }
+        throw error
+      }
     },
   }
   const context = { signal, key, attempt, run_id: flowRunId, project_id: projectId, log, emit: () => {} }

@@ -21,6 +21,7 @@ async function write(session: Session, call: PendingCall): Promise<void> {
   const { run, deps } = session
   const startedAt = Date.now()
   let hasStarted = false
+  let isRefused = false
   try {
     await appendWritten(session, async (tx) => {
       const written = await deps.write(tx, {
@@ -35,6 +36,7 @@ async function write(session: Session, call: PendingCall): Promise<void> {
         depth: run.chain_depth,
       })
       hasStarted = written.hasStarted
+      isRefused = written.blocked === 'capability'
       await fault('tool.after_effect_before_commit')
       return toEvent(call, written.result, written.isError, startedAt, written.blocked)
     })
@@ -44,5 +46,6 @@ async function write(session: Session, call: PendingCall): Promise<void> {
     const message = 'A value in the arguments cannot be stored: leave out NUL and broken characters.'
     await append(session, [toEvent(call, { error: message }, true, startedAt)])
   }
+  if (isRefused) deps.log.warn({ run_id: run.id, agent_id: run.agent_id, tool: call.name }, 'a capability was refused')
   if (hasStarted) deps.onReady()
 }

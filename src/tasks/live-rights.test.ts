@@ -5,11 +5,14 @@ import { createTestRuns } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script } from '../../test/kit/scripted-model.ts'
 import { deleteAgent, updateAgent } from '../agents/agents.ts'
 import type { Agent, AgentPatch } from '../kernel/agent.ts'
+import { type LogFields, silentLog } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
 import type { Run } from '../kernel/run.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
 
-const runs = await createTestRuns()
+const lines: string[] = []
+const log = { ...silentLog, warn: ({ run_id }: LogFields, message: string) => void lines.push(`${message} ${run_id}`) }
+const runs = await createTestRuns({ log })
 const { pool, projectId, models } = runs
 const by = { actor: systemActor, checkNames: async () => null, onChanged: followAgent }
 const STEPS = 4
@@ -40,6 +43,7 @@ async function effects(run: Run) {
        (select count(*)::int from audit_log where action = 'capability.refused' and details->>'run_id' = $1::text) as refused`,
     [run.id],
   )
+  assert.equal(lines.filter((line) => line === `a capability was refused ${run.id}`).length, rows[0]?.refused)
   return { ...rows[0], blocked: steps.map((step) => step.blocked) }
 }
 const free = { canCreateObjects: true, canUpdateObjects: true, canDeleteObjects: true }

@@ -95,7 +95,17 @@ function toCallTool(
     effect: tool.effect,
     isPoller: tool.poller,
     timeoutMs: tool.timeout ?? null,
-    execute: async (args, context) => tool.execute(args as never, context), // parsed by the tool's own schema
+    execute: async (args, context) => {
+      try {
+        return await tool.execute(args as never, context) // parsed by the tool's own schema
+      } catch (error) {
+        // The model reads the message alone; where it came from is for whoever runs this process.
+        if (!context.signal.aborted) {
+          context.log.warn({ run_id: context.run_id, tool: name, err: error }, 'a tool of the app module threw')
+        }
+        throw error
+      }
+    },
   }
 }
 

@@ -70,6 +70,8 @@ describe('calls under way at a stop', { concurrency: LANES }, () => {
       const runs = await world.check(next, ids)
       const [posted, paid] = ids.map((id) => runs.get(id))
       assert.deepEqual([posted?.status, posted?.pause_reason], ['paused', 'outcome_unknown'])
+      const lines = next.stderr().split('\n')
+      assert.equal(lines.filter((line) => /a run paused/.test(line) && line.includes(posted?.id ?? '')).length, 1)
       assert.deepEqual([paid?.status, ledger.effects('hanging pay'), paid?.crashes], ['completed', 1, 0])
       await untilFlowEnded(world, flowRunId)
       await next.stop()

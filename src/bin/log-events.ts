@@ -1,0 +1,53 @@
+import type { StoredEvent } from '../journal/entries.ts'
+import type { Log } from '../kernel/log.ts'
+
+/**
+ * One line for what an operator may have to look after: runs that failed or paused, flows that failed or ran out of time,
+ * items that a pipeline skipped. Called after the commit; the words of people and models stay in the journal.
+ */
+export function logEvents(log: Log): (events: readonly StoredEvent[]) => void {
+  return (events) => {
+    for (const { runId, kind, data } of events) {
+      if (!LOGGED.has(kind)) continue
+      // An event of a sub-run stands in its own journal too.
+      if (data.startsWith('{"run_id"')) continue
+      const fields: Fields = JSON.parse(data)
+      switch (kind) {
+        case 'run.failed':
+          log.warn({ run_id: runId, error_code: fields.error_code }, 'a run failed')
+          break
+        case 'run.paused':
+          log.info({ run_id: runId, pause_reason: fields.pause_reason }, 'a run paused')
+          break
+        case 'flow.failed':
+          log.warn({ flow_run_id: runId }, 'a flow run failed')
+          break
+        case 'flow.timed_out':
+          log.warn({ flow_run_id: runId }, 'a flow run timed out')
+          break
+        case 'items.skipped':
+          for (const [index] of fields.errors ?? []) {
+            const { task_id, stage } = fields
+            log.info({ flow_run_id: runId, task_id, stage, index }, 'a pipeline skipped an item')
+          }
+          break
+      }
+    }
+  }
+}
+
+const LOGGED: ReadonlySet<string> = new Set([
+  'run.failed',
+  'run.paused',
+  'flow.failed',
+  'flow.timed_out',
+  'items.skipped',
+])
+
+interface Fields {
+  error_code?: string
+  pause_reason?: string
+  task_id?: string
+  stage?: number
+  errors?: [index: number, error: string][]
+}
