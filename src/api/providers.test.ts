@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
 import { dumpRows } from '../../test/kit/database.ts'
-import { openProviderKey, upsertProvider } from '../models/providers.ts'
+import { openProviderKey, openSecretOptions, sealOldOptions, upsertProvider } from '../models/providers.ts'
 import { createCipher } from '../secrets/cipher.ts'
 
 const kit = await createTestApp()
@@ -44,6 +44,47 @@ test('a patch leaves what it does not name; null removes', async () => {
   const again = await kit.call('PATCH /api/providers/acme', { body: { api_key: 'another' } })
   assert.equal(again.body.has_api_key, true)
   assert.equal(await openProviderKey(kit.pool, kit.cipher, 'acme'), 'another')
+})
+
+test('headers and access tokens among the options are sealed, shown by name alone, and kept until they are named', async () => {
+  const options = { headers: { 'x-gateway': CANARY }, access_token: `${CANARY}-token`, project: 'p' }
+  const made = await kit.call('POST /api/providers', { body: { name: 'gated', kind: 'google-vertex', options } })
+  assert.equal(made.status, 201, made.text)
+  const shown = { options: { project: 'p' }, header_names: ['x-gateway'], has_access_token: true }
+  const shownOf = ({ options, header_names, has_access_token }: Record<string, unknown>) => ({
+    ...{ options, header_names, has_access_token },
+  })
+  assert.deepEqual(shownOf(made.body), shown)
+  const opened = () => openSecretOptions(kit.pool, kit.cipher, 'gated')
+  const { project: _, ...secret } = options
+  assert.deepEqual(await opened(), secret)
+  const patch = (body: unknown) => kit.call('PATCH /api/providers/gated', { body })
+  const kept = await patch({ options: { project: 'q' } })
+  assert.deepEqual(shownOf(kept.body), { ...shown, options: { project: 'q' } })
+  assert.deepEqual(await opened(), secret)
+  for (const route of ['GET /api/providers', 'GET /api/providers/gated', 'GET /api/audit']) {
+    assert.ok(!(await kit.call(route)).text.includes(CANARY), route)
+  }
+  assert.ok(!JSON.stringify(await dumpRows(kit.pool)).includes(CANARY))
+  await patch({ options: { headers: { 'x-other': 'of another gateway' } } })
+  assert.deepEqual(await opened(), { ...secret, headers: { 'x-other': 'of another gateway' } })
+  const bare = await patch({ options: { headers: {}, access_token: null } })
+  assert.deepEqual(shownOf(bare.body), { options: {}, header_names: [], has_access_token: false })
+  assert.deepEqual(await opened(), {})
+})
+
+test('headers that an earlier release kept in clear are not answered, and are sealed by the next start', async () => {
+  await kit.pool.query(`insert into providers (name, kind, base_url, options) values ('old', 'openai', null, $1)`, [
+    JSON.stringify({ headers: { 'x-gateway': CANARY }, api: 'chat' }),
+  ])
+  const answer = async () => (await kit.call('GET /api/providers/old')).body
+  assert.deepEqual((await answer()).header_names, ['x-gateway'])
+  assert.deepEqual((await answer()).options, { api: 'chat' })
+  assert.deepEqual(await openSecretOptions(kit.pool, kit.cipher, 'old'), { headers: { 'x-gateway': CANARY } })
+  await Promise.all([sealOldOptions(kit.pool, kit.cipher), sealOldOptions(kit.pool, kit.cipher)])
+  assert.ok(!JSON.stringify(await dumpRows(kit.pool)).includes(CANARY))
+  assert.deepEqual(await openSecretOptions(kit.pool, kit.cipher, 'old'), { headers: { 'x-gateway': CANARY } })
+  assert.deepEqual((await answer()).header_names, ['x-gateway'])
 })
 
 test('a sealed key moved to another provider, or opened with another secret key, is unreadable', async () => {

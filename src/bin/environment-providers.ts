@@ -1,16 +1,17 @@
 // Providers that need no set-up: the offline model, those whose keys are in the environment, and a local Ollama.
-import type { Db } from '../db/pool.ts'
+import type { Db, Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
 import type { Log } from '../kernel/log.ts'
 import type { ProviderInput } from '../kernel/provider.ts'
-import { upsertProvider } from '../models/providers.ts'
+import { sealOldOptions, upsertProvider } from '../models/providers.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import type { ProviderVariables } from './config.ts'
 
 const OLLAMA = 'http://127.0.0.1:11434'
 const OLLAMA_ANSWERS_WITHIN_MS = 500
 
-export async function offerProviders(db: Db, cipher: Cipher, variables: ProviderVariables): Promise<void> {
+export async function offerProviders(db: Pool, cipher: Cipher, variables: ProviderVariables): Promise<void> {
+  await sealOldOptions(db, cipher)
   await upsertProvider(db, cipher, { name: 'offline', kind: 'offline', source: 'built-in' })
   for (const provider of providersFrom(variables)) {
     await upsertProvider(db, cipher, { ...provider, source: 'environment' })

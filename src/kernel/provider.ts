@@ -24,7 +24,9 @@ export const providerSchema = z.strictObject({
   base_url: z.string().nullable(),
   has_api_key: z.boolean().describe('Keys are write-only; this says whether one is stored.'),
   prices: prices.describe('USD per million tokens, by model.'),
-  options: jsonObject,
+  options: jsonObject.describe('Without headers and access_token, which are write-only.'),
+  header_names: z.array(z.string()).describe('Values of options.headers are write-only; these are their names.'),
+  has_access_token: z.boolean().describe('options.access_token is write-only; this says whether one is stored.'),
   source: z.enum(['api', 'environment', 'built-in']),
   created_at: instantField,
   updated_at: instantField,
@@ -37,7 +39,11 @@ export const providerInput = z.strictObject({
   base_url: baseUrl.nullish(),
   api_key: apiKey.nullish(),
   prices: prices.optional(),
-  options: jsonObject.optional(),
+  options: jsonObject
+    .optional()
+    .describe(
+      'headers and access_token are encrypted at rest and never answered. A PATCH that leaves them out keeps them; null removes them.',
+    ),
 })
 export type ProviderInput = z.infer<typeof providerInput>
 

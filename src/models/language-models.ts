@@ -11,7 +11,7 @@ import type { Cipher } from '../secrets/cipher.ts'
 import { type BuiltProvider, buildProvider } from './build-provider.ts'
 import { callModel } from './call-model.ts'
 import { contextTokensOf } from './known-models.ts'
-import { findProvider, openProviderKey } from './providers.ts'
+import { findProvider, openProviderKey, openSecretOptions } from './providers.ts'
 import type { GoogleAuthOptions } from './vertex-models.ts'
 
 export interface LanguageModelsOptions {
@@ -79,14 +79,18 @@ export function createLanguageModels(options: LanguageModelsOptions): LanguageMo
   async function build(provider: Provider): Promise<Built> {
     const { fetch, googleAuthOptions } = options
     let apiKey: string | null
+    let secretOptions: Record<string, unknown>
+    const hasSecretOptions = provider.has_access_token || provider.header_names.length > 0
     try {
       apiKey = provider.has_api_key ? await openProviderKey(db, cipher, provider.name) : null
+      secretOptions = hasSecretOptions ? await openSecretOptions(db, cipher, provider.name) : {}
     } catch (error) {
       if (error instanceof Error && error.name === 'SecretUnreadable') return problemOf(provider.name, error)
       throw error
     }
     try {
-      return { ok: true, built: await buildProvider({ provider, apiKey, fetch, googleAuthOptions }) }
+      const whole = { ...provider, options: { ...provider.options, ...secretOptions } }
+      return { ok: true, built: await buildProvider({ provider: whole, apiKey, fetch, googleAuthOptions }) }
     } catch (error) {
       return problemOf(provider.name, error)
     }

@@ -1,9 +1,10 @@
-// Model providers of the instance. Keys are write-only: sealed with the provider's name bound to them, opened only to
-// make a call, never answered.
+// Model providers of the instance. Keys, headers and access tokens are write-only: sealed with the provider's name bound
+// to them, opened only to make a call, never answered.
 import { changeAudited } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
 import type { PageQuery } from '../db/list-page.ts'
-import type { Db } from '../db/pool.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { conflict, invalidRequest, notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import type { Actor } from '../kernel/principal.ts'
@@ -17,26 +18,29 @@ interface ProviderRow {
   has_api_key: boolean
   prices: Provider['prices']
   options: Record<string, unknown>
+  header_names: string[]
+  has_access_token: boolean
   source: Provider['source']
   created_at: Date
   updated_at: Date
 }
 
-const COLUMNS = `name, kind, base_url, sealed_api_key is not null as has_api_key, prices, options, source, created_at,
-  updated_at`
+const COLUMNS = `name, kind, base_url, sealed_api_key is not null as has_api_key, prices, options,
+  header_names, sealed_access_token is not null as has_access_token, source, created_at, updated_at`
 
 export async function createProvider(db: Db, cipher: Cipher, input: ProviderInput, actor: Actor): Promise<Provider> {
   try {
     const rows = await changeAudited<ProviderRow>(db, {
-      sql: `insert into providers (name, kind, base_url, sealed_api_key, prices, options)
-            values ($1, $2, $3, $4, $5, $6) returning ${COLUMNS}`,
+      sql: `insert into providers (name, kind, base_url, sealed_api_key, prices, options, header_names, sealed_headers,
+              sealed_access_token)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9) returning ${COLUMNS}`,
       values: [
         input.name,
         input.kind,
         input.base_url ?? null,
         sealKey(cipher, input.name, input.api_key),
         JSON.stringify(input.prices ?? {}),
-        JSON.stringify(input.options ?? {}),
+        ...sealOptions(cipher, input.name, input.options ?? {}),
       ],
       note: note('provider.create', actor, input.name, { kind: input.kind }),
     })
@@ -86,11 +90,16 @@ export async function updateProvider(
 ): Promise<Provider> {
   const changed = Object.keys(patch)
   if (changed.length === 0 || !providerName.safeParse(name).success) return getProvider(db, name)
+  const { options = {} } = patch
+  const [clear, headerNames, sealedHeaders, sealedToken] = sealOptions(cipher, name, options)
   const rows = await changeAudited<ProviderRow>(db, {
     sql: `update providers set
             base_url = case when $2 then $3 else base_url end,
             sealed_api_key = case when $4 then $5 else sealed_api_key end,
-            prices = coalesce($6, prices), options = coalesce($7, options), updated_at = muster.now()
+            prices = coalesce($6, prices), options = coalesce($7, options),
+            header_names = case when $8 then $9 else header_names end,
+            sealed_headers = case when $8 then $10 else sealed_headers end,
+            sealed_access_token = case when $11 then $12 else sealed_access_token end, updated_at = muster.now()
           where name = $1 returning ${COLUMNS}`,
     values: [
       name,
@@ -99,7 +108,12 @@ export async function updateProvider(
       patch.api_key !== undefined,
       sealKey(cipher, name, patch.api_key),
       patch.prices === undefined ? null : JSON.stringify(patch.prices),
-      patch.options === undefined ? null : JSON.stringify(patch.options),
+      patch.options === undefined ? null : clear,
+      options.headers !== undefined,
+      headerNames,
+      sealedHeaders,
+      options.access_token !== undefined,
+      sealedToken,
     ],
     note: note('provider.update', actor, name, { changed }),
   })
@@ -126,6 +140,47 @@ export async function openProviderKey(db: Db, cipher: Cipher, name: string): Pro
   return sealed ? cipher.open(sealed, keyContext(name)).toString('utf8') : null
 }
 
+/** What of the options is secret, in clear, for the one moment a call is made. */
+export async function openSecretOptions(db: Db, cipher: Cipher, name: string): Promise<Record<string, unknown>> {
+  const { rows } = await db.query<SecretRow>(
+    'select options, sealed_headers, sealed_access_token from providers where name = $1',
+    [name],
+  )
+  const row = rows[0]
+  if (!row) return {}
+  const { headers, access_token } = row.options
+  const open = (sealed: Buffer, what: SecretOption): unknown =>
+    JSON.parse(cipher.open(sealed, optionContext(name, what)).toString('utf8'))
+  return {
+    ...(headers !== undefined && { headers }),
+    ...(access_token !== undefined && { access_token }),
+    ...(row.sealed_headers && { headers: open(row.sealed_headers, 'headers') }),
+    ...(row.sealed_access_token && { access_token: open(row.sealed_access_token, 'access_token') }),
+  }
+}
+
+interface SecretRow {
+  options: Record<string, unknown>
+  sealed_headers: Buffer | null
+  sealed_access_token: Buffer | null
+}
+
+/** Earlier releases kept them in clear among the options. Safe to call from two servers at once. */
+export async function sealOldOptions(pool: Pool, cipher: Cipher): Promise<void> {
+  await inTransaction(pool, async (tx) => {
+    const { rows } = await tx.query<{ name: string; options: Record<string, unknown> }>(
+      `select name, options from providers where options ?| array['headers', 'access_token'] order by name for update`,
+    )
+    for (const { name, options } of rows) {
+      await tx.query(
+        `update providers set options = $2, header_names = $3, sealed_headers = coalesce($4, sealed_headers),
+           sealed_access_token = coalesce($5, sealed_access_token), updated_at = muster.now() where name = $1`,
+        [name, ...sealOptions(cipher, name, options)],
+      )
+    }
+  })
+}
+
 /** Written at every start: what the environment offers, and the offline model that needs nothing. */
 export async function upsertProvider(
   db: Db,
@@ -133,17 +188,19 @@ export async function upsertProvider(
   provider: ProviderInput & { source: 'environment' | 'built-in' },
 ): Promise<void> {
   await db.query(
-    `insert into providers (name, kind, base_url, sealed_api_key, options, source) values ($1, $2, $3, $4, $5, $6)
+    `insert into providers (name, kind, base_url, sealed_api_key, source, options, header_names, sealed_headers,
+       sealed_access_token) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
      on conflict (name) do update set sealed_api_key = excluded.sealed_api_key, base_url = excluded.base_url,
-       options = excluded.options, updated_at = muster.now()
+       options = excluded.options, header_names = excluded.header_names, sealed_headers = excluded.sealed_headers,
+       sealed_access_token = excluded.sealed_access_token, updated_at = muster.now()
      where providers.source = 'environment'`,
     [
       provider.name,
       provider.kind,
       provider.base_url ?? null,
       sealKey(cipher, provider.name, provider.api_key),
-      JSON.stringify(provider.options ?? {}),
       provider.source,
+      ...sealOptions(cipher, provider.name, provider.options ?? {}),
     ],
   )
 }
@@ -152,6 +209,27 @@ const keyContext = (name: string) => ({ owner: 'instance', name: `provider:${nam
 
 const sealKey = (cipher: Cipher, name: string, key: string | null | undefined): Buffer | null =>
   key ? cipher.seal(key, keyContext(name)) : null
+
+type SecretOption = 'headers' | 'access_token'
+
+const optionContext = (name: string, what: SecretOption) => ({ owner: 'instance', name: `provider-${what}:${name}` })
+
+/** The options in clear, the names of the headers, and what is sealed: headers, access token. */
+function sealOptions(
+  cipher: Cipher,
+  name: string,
+  options: Record<string, unknown>,
+): [string, string[], Buffer | null, Buffer | null] {
+  const { headers = null, access_token = null, ...clear } = options
+  const seal = (value: unknown, what: SecretOption): Buffer | null =>
+    value === null ? null : cipher.seal(JSON.stringify(value), optionContext(name, what))
+  const names = namesOf(headers)
+  const sealedHeaders = names.length === 0 && typeof headers === 'object' ? null : seal(headers, 'headers')
+  return [JSON.stringify(clear), names, sealedHeaders, seal(access_token, 'access_token')]
+}
+
+const namesOf = (headers: unknown): string[] =>
+  typeof headers === 'object' && headers !== null ? Object.keys(headers) : []
 
 function note(action: string, actor: Actor, name: string, details: Record<string, unknown>) {
   return { action, actor, projectId: null, targetType: 'provider', targetId: name, details }
@@ -164,5 +242,14 @@ function onlyProvider(rows: ProviderRow[]): Provider {
 }
 
 function toProvider(row: ProviderRow): Provider {
-  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
+  // Whoever runs an earlier release beside us may still write them in clear.
+  const { headers, access_token, ...options } = row.options
+  return {
+    ...row,
+    options,
+    header_names: row.header_names.length > 0 ? row.header_names : namesOf(headers),
+    has_access_token: row.has_access_token || access_token !== undefined,
+    created_at: row.created_at.toISOString(),
+    updated_at: row.updated_at.toISOString(),
+  }
 }
