@@ -8,6 +8,10 @@ const MOST_WORDS = 20_000
 const MOST_CHARACTERS = 200_000
 /** Longer ones are cut, here and in queries. */
 const LONGEST_WORD = 60
+/** A word that is known already costs time as well: so many places where one begins are looked at, and so many texts. */
+const MOST_PLACES = 200_000
+/** One character can stand for eighteen in its plain form; an object holds a million at most. */
+const MOST_FOLDED = 1_100_000
 
 export function wordsOf(key: string | null, properties: Readonly<Record<string, unknown>>): string[] {
   const words = createWords()
@@ -34,30 +38,56 @@ interface Words {
 function createWords(): Words {
   const words = new Set<string>()
   let characters = 0
-  const isFull = (): boolean => words.size >= MOST_WORDS || characters >= MOST_CHARACTERS
-  const keep = (word: readonly string[]): void => {
-    const cut = word.slice(0, LONGEST_WORD).join('')
-    if (words.has(cut)) return
-    words.add(cut)
-    characters += cut.length
+  let places = 0
+  let folded = 0
+  const isFull = (): boolean => words.size >= MOST_WORDS || characters >= MOST_CHARACTERS || places >= MOST_PLACES
+  const keep = (word: string): void => {
+    places++
+    if (words.has(word)) return
+    words.add(word)
+    characters += word.length
   }
   return {
-    isFull,
+    isFull: () => isFull() || folded >= MOST_FOLDED,
     list: () => [...words],
     add: (text, isStored) => {
-      // By way of capitals, because ß and SS are the same word.
-      const folded = text.normalize('NFKC').toUpperCase().toLowerCase()
-      for (const [word] of folded.matchAll(WORD)) {
+      places++
+      const plain = foldedText(text).slice(0, MOST_FOLDED - folded)
+      folded += plain.length
+      // A stray half of a pair is no letter; where the text was cut it would be kept as one.
+      for (const [word] of plain.toWellFormed().matchAll(ASCII.test(plain) ? ASCII_WORD : WORD)) {
         if (isFull()) return
-        const letters = [...word]
-        keep(letters)
-        if (isStored && UNSPACED.test(word)) {
-          for (let from = 1; from < letters.length && !isFull(); from++) keep(letters.slice(from))
+        const until = isStored && UNSPACED.test(word) ? word.length : 1
+        for (let from = 0, end = endAfter(word, LONGEST_WORD); from < until && !isFull(); ) {
+          keep(word.slice(from, end))
+          from += widthAt(word, from)
+          end += widthAt(word, end)
         }
       }
     },
   }
 }
+
+const ASCII = /^[\0-\x7f]*$/
+const ASCII_WORD = /[a-z0-9]+/g
+/** More marks on one letter than any script writes. Putting them in order takes the square of their number. */
+const TOO_MANY_MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu
+
+/** By way of capitals, because ß and SS are the same word. */
+function foldedText(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase()
+  return text.replace(TOO_MANY_MARKS, '$1').normalize('NFKC').toUpperCase().toLowerCase()
+}
+
+/** Where so many characters of the text end. */
+function endAfter(text: string, characters: number): number {
+  let end = 0
+  for (let count = 0; count < characters && end < text.length; count++) end += widthAt(text, end)
+  return end
+}
+
+/** How many places of a text its character takes there: two where it is a surrogate pair. */
+const widthAt = (text: string, at: number): number => ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
 
 const WORD = /[\p{L}\p{M}\p{N}]+|\p{Extended_Pictographic}/gu
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
