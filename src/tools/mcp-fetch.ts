@@ -10,22 +10,43 @@ export interface McpFetchOptions {
 /** Long enough for the SDK to have read the last event of an answer that is over. */
 const SETTLE_MS = 100
 
+/** Of an answer that says that something went wrong: its status is the news, and the text goes into a message. */
+const MOST_ERROR_BYTES = 65_536
+
 /**
  * The transport reads answers of any size, and one that is a stream and breaks off leaves its caller waiting. Here each
- * answer is bounded, and its end is told.
+ * answer is bounded, whatever its status, by its bytes as they are after decompression; and its end is told.
  */
 export function createMcpFetch(fetch: Fetch, { maxBytes, onLost }: McpFetchOptions): FetchLike {
   return async (url, init) => {
     const response = await fetch(url, init)
-    if (response.body === null || response.status !== 200) return response
-    const isStream = /^text\/event-stream/i.test(response.headers.get('content-type') ?? '')
+    if (response.body === null) return response
+    const { status, statusText, headers } = response
+    if (!response.ok) return new Response(beginningOf(response.body), { status, statusText, headers })
+    const isStream = /^text\/event-stream/i.test(headers.get('content-type') ?? '')
     const requestId = isStream ? requestIdOf(init?.body) : null
     const body = bounded(response.body, maxBytes, ({ isResumable, reason }) => {
       // A stream with event ids is picked up again by the transport.
       if (requestId !== null && !isResumable) setTimeout(() => onLost(requestId, reason), SETTLE_MS).unref()
     })
-    return new Response(body, { status: response.status, headers: response.headers })
+    return new Response(body, { status, statusText, headers })
   }
+}
+
+function beginningOf(source: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
+  let left = MOST_ERROR_BYTES
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await reader.read()
+      if (value) controller.enqueue(value.subarray(0, left))
+      left -= value?.byteLength ?? 0
+      if (!done && left > 0) return
+      controller.close()
+      await reader.cancel()
+    },
+    cancel: (reason) => reader.cancel(reason),
+  })
 }
 
 function bounded(
