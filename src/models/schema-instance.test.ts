@@ -59,3 +59,27 @@ test('a schema that requires itself without end ends', () => {
   assert.equal(schemaInstance({ $ref: '#/nowhere' }), 'offline')
   assert.equal(typeof schemaInstance({ $ref: '#' }), 'string')
 })
+
+const list = (items: object): object => ({ type: 'array', minItems: 1_000, items })
+const required = Array.from({ length: 50 }, (_, at) => `p${at}`)
+const endless: Record<string, Record<string, unknown>> = {
+  'lists within lists': { ...list(list(list(list({ type: 'string' })))) },
+  'many properties that are the whole again': {
+    type: 'object',
+    required,
+    properties: Object.fromEntries(required.map((name) => [name, { $ref: '#' }])),
+  },
+  'a large value many times': { ...list({ const: 'x'.repeat(100_000) }) },
+  'the same demands many times': {
+    ...list({ allOf: required.map(() => ({ $ref: '#/$defs/a' })) }),
+    $defs: { a: { required } },
+  },
+}
+for (const [what, schema] of Object.entries(endless)) {
+  test(`an instance that would be endless is refused: ${what}`, () => {
+    assert.throws(
+      () => schemaInstance(schema),
+      /smallest value that fits the schema takes more than 1048576 characters/,
+    )
+  })
+}

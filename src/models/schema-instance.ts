@@ -12,28 +12,38 @@ export type SchemaNode = Readonly<Record<string, unknown>>
 export const plainFill: Fill = { text: () => 'offline', number: () => null, choice: (values) => values[0] }
 
 const DEEPEST = 16
+/** Characters of the value, with the names and values in the schemas that were read to make it. */
+const MOST_WORK = 1_048_576
 
+/** Throws where the smallest value that fits is larger than anybody could want. */
 export function schemaInstance(schema: SchemaNode, fill: Fill = plainFill, name = ''): unknown {
-  return instance(schema, { root: schema, fill, depth: 0 }, name)
+  let left = MOST_WORK
+  const spend = (work: number): void => {
+    left -= work
+    if (left < 0) throw new Error(`The smallest value that fits the schema takes more than ${MOST_WORK} characters.`)
+  }
+  return instance(schema, { root: schema, fill, depth: 0, spend }, name)
 }
 
 interface Walk {
   root: SchemaNode
   fill: Fill
   depth: number
+  /** Throws where more is spent than there is. */
+  spend: (work: number) => void
 }
 
 function instance(node: unknown, walk: Walk, name: string): unknown {
-  const schema = resolved(node, walk.root)
+  const schema = resolved(node, walk)
   const below = { ...walk, depth: walk.depth + 1 }
   if (below.depth > DEEPEST) return null
-  if ('const' in schema) return schema.const
-  if (Array.isArray(schema.enum) && schema.enum.length > 0) return walk.fill.choice(schema.enum)
-  if ('default' in schema) return schema.default
+  if ('const' in schema) return spent(schema.const, walk)
+  if (Array.isArray(schema.enum) && schema.enum.length > 0) return spent(walk.fill.choice(schema.enum), walk)
+  if ('default' in schema) return spent(schema.default, walk)
   const choices = schema.anyOf ?? schema.oneOf
   if (Array.isArray(choices) && choices.length > 0)
     return instance({ ...schema, anyOf: undefined, oneOf: undefined, ...record(choices[0]) }, below, name)
-  if (Array.isArray(schema.allOf)) return instance(merged(schema, walk.root), below, name)
+  if (Array.isArray(schema.allOf)) return instance(merged(schema, walk), below, name)
   switch (typeOf(schema)) {
     case 'object':
       return objectInstance(schema, below)
@@ -47,14 +57,26 @@ function instance(node: unknown, walk: Walk, name: string): unknown {
     case 'integer':
       return numberInstance(schema, walk.fill.number(name))
     default:
-      return textInstance(schema, walk.fill.text(name, schema))
+      return spent(textInstance(schema, walk.fill.text(name, schema)), walk)
   }
+}
+
+/** A value that the schema gives is written out wherever it stands. */
+function spent(value: unknown, { spend }: Walk): unknown {
+  if (typeof value === 'string') spend(value.length)
+  else if (value !== null && typeof value === 'object') spend(JSON.stringify(value).length)
+  return value
 }
 
 function objectInstance(schema: SchemaNode, walk: Walk): Record<string, unknown> {
   const properties = record(schema.properties)
   const required = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : []
-  return Object.fromEntries(required.map((name) => [name, instance(properties[name] ?? {}, walk, name)]))
+  return Object.fromEntries(
+    required.map((name) => {
+      walk.spend(name.length)
+      return [name, instance(Object.hasOwn(properties, name) ? properties[name] : {}, walk, name)]
+    }),
+  )
 }
 
 function numberInstance(schema: SchemaNode, wanted: number | null): number {
@@ -89,25 +111,30 @@ function typeOf(schema: SchemaNode): string {
   return schema.properties === undefined ? (schema.items === undefined ? 'string' : 'array') : 'object'
 }
 
-function resolved(node: unknown, root: SchemaNode): SchemaNode {
+function resolved(node: unknown, { root, spend }: Walk): SchemaNode {
   let schema = record(node)
   for (let hops = 0; hops < DEEPEST && typeof schema.$ref === 'string'; hops += 1) {
+    spend(schema.$ref.length)
     let target: unknown = root
     for (const key of schema.$ref.replace(/^#\/?/, '').split('/').filter(Boolean)) target = record(target)[key]
     schema = record(target)
   }
+  spend(1 + Object.keys(schema).length)
   return schema
 }
 
-function merged(schema: SchemaNode, root: SchemaNode): SchemaNode {
+function merged(schema: SchemaNode, walk: Walk): SchemaNode {
   const { allOf, ...own } = schema
-  const parts = [own, ...(Array.isArray(allOf) ? allOf.map((part) => resolved(part, root)) : [])]
+  const parts = [own, ...(Array.isArray(allOf) ? allOf.map((part) => resolved(part, walk)) : [])]
+  for (const part of parts) walk.spend(Object.keys(record(part.properties)).length + listOf(part.required).length)
   return {
     ...Object.assign({}, ...parts),
     properties: Object.assign({}, ...parts.map((part) => part.properties)),
-    required: [...new Set(parts.flatMap((part) => (Array.isArray(part.required) ? part.required : [])))],
+    required: [...new Set(parts.flatMap((part) => listOf(part.required)))],
   }
 }
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 const record = (value: unknown): SchemaNode =>
   // Any object is a record of unknown values.

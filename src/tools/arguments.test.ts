@@ -122,3 +122,55 @@ test('a check that throws is an answer, not an exception', () => {
   const parsed = parse({ a: 'x' })
   assert.ok(!parsed.ok && parsed.message.startsWith('The arguments could not be checked: '))
 })
+
+const REFS = 40
+const doubled = (of: (next: JsonSchema) => JsonSchema): JsonSchema => {
+  const names = Array.from({ length: REFS }, (_, at) => `d${at}`)
+  const $defs = Object.fromEntries(names.map((name, at) => [name, of({ $ref: `#/$defs/d${at + 1}` })]))
+  return {
+    type: 'object',
+    properties: { a: { $ref: '#/$defs/d0' } },
+    $defs: { ...$defs, [`d${REFS}`]: { type: 'string' } },
+  }
+}
+const nested = (depth: number, inner: unknown): unknown => (depth === 0 ? inner : { x: nested(depth - 1, inner) })
+const tree: JsonSchema = {
+  type: 'object',
+  properties: { a: { $ref: '#/$defs/node' } },
+  $defs: {
+    node: {
+      anyOf: [1, 2].map(() => ({ type: 'object', properties: { x: { $ref: '#/$defs/node' } }, required: ['x'] })),
+    },
+  },
+}
+const twice = (depth: number): JsonSchema =>
+  depth === 0 ? { type: 'string' } : { type: ['object', 'object'], properties: { x: twice(depth - 1) } }
+
+// Each of these would be 2^40 checks; that the test ends shows that they are not made.
+const endless: Record<string, [JsonSchema, unknown]> = {
+  'choices that refer to the same twice': [doubled((next) => ({ anyOf: [next, next] })), { a: 1 }],
+  'demands that refer to the same twice': [doubled((next) => ({ allOf: [next, next] })), { a: 1 }],
+  'choices that refer to themselves': [tree, { a: nested(40, 1) }],
+  'a type given twice at each level': [{ type: 'object', properties: { a: twice(40) } }, { a: nested(40, 1) }],
+}
+for (const [what, [schema, args]] of Object.entries(endless)) {
+  test(`a schema of an MCP server with ${what} leaves the check to the server`, () => {
+    const { parse } = remoteArguments(schema)
+    assert.deepEqual(parse(args), { ok: true, args })
+    assert.equal(parse('text').ok, false)
+  })
+}
+
+test('a schema of an MCP server that refers to itself, without choices, is checked', () => {
+  const node = { type: 'object', properties: { next: { $ref: '#/$defs/node' }, name: { type: 'string' } } }
+  const { parse } = remoteArguments({ type: 'object', properties: { a: { $ref: '#/$defs/node' } }, $defs: { node } })
+  assert.equal(parse({ a: { next: { next: { name: 'x' } } } }).ok, true)
+  assert.equal(parse({ a: { next: { next: { name: 1 } } } }).ok, false)
+})
+
+test('more values than there is time to check against every choice are left to the server', () => {
+  const items = { anyOf: Array.from({ length: 100 }, () => ({ type: 'string' })) }
+  const { parse } = remoteArguments({ type: 'object', properties: { a: { type: 'array', items } } })
+  assert.equal(parse({ a: [1] }).ok, false)
+  assert.equal(parse({ a: Array.from({ length: 10_000 }, () => 1) }).ok, true)
+})

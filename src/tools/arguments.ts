@@ -2,6 +2,7 @@
 // kinds of schema; its JSON schema reader knows all but conditions, `not`, dependencies and unevaluated properties.
 import { z } from 'zod'
 import type { JsonSchema, ParsedArguments, ToolFace } from '../kernel/tool.ts'
+import { costOf } from './schema-cost.ts'
 
 export type Arguments = Pick<ToolFace, 'inputSchema' | 'parse'>
 
@@ -20,29 +21,60 @@ export function jsonSchemaArguments(schema: JsonSchema): Arguments {
 
 /**
  * For schemas of MCP servers, which check what they get themselves. A keyword that the check does not know leaves the
- * arguments to the server; so does every pattern, because an expression of theirs could hold up our process for ever.
+ * arguments to the server; so does every pattern, because an expression of theirs could hold up our process for ever, and
+ * whatever would take more checks than our process has time for.
  */
 export function remoteArguments(schema: JsonSchema): Arguments {
   const inputSchema = asObjectSchema(schema)
-  let checked: z.ZodType | null = null
+  let checked: RemoteCheck | null = null
   return {
     inputSchema,
     parse: (args) => {
       checked ??= readLeniently(inputSchema)
-      return check(checked, args)
+      return check(hasMoreValues(args, MOST_CHECKS / checked.perValue) ? ANY_OBJECT : checked.schema, args)
     },
   }
 }
 
-function readLeniently(schema: JsonSchema): z.ZodType {
+interface RemoteCheck {
+  schema: z.ZodType
+  /** Schemas that one value is checked against at most. */
+  perValue: number
+}
+
+const ANY_OBJECT = z.record(z.string(), z.unknown())
+/** Of one call's arguments; about a microsecond each. */
+const MOST_CHECKS = 200_000
+/** Of one tool, with every reference written out. */
+const MOST_SCHEMAS = 5_000
+
+function readLeniently(schema: JsonSchema): RemoteCheck {
   try {
+    const { schemas, perValue, isRecursive } = costOf(schema)
+    // Each level of a value would be checked as many times more as there are choices.
+    if (schemas > MOST_SCHEMAS || (isRecursive && perValue > 1)) return { schema: ANY_OBJECT, perValue: 1 }
     const checked = z.fromJSONSchema(withRequired(withoutPatterns(schema) as JsonSchema)) // an object stays one
     // A reference that leads to itself shows only when something is checked.
     checked.safeParse({})
-    return checked
+    return { schema: checked, perValue }
   } catch {
-    return z.record(z.string(), z.unknown())
+    return { schema: ANY_OBJECT, perValue: 1 }
   }
+}
+
+/** Looks no further than it must. */
+function hasMoreValues(value: unknown, most: number): boolean {
+  let left = most
+  const waiting: unknown[] = [value]
+  while (waiting.length > 0) {
+    const next = waiting.pop()
+    if (next === null || typeof next !== 'object') continue
+    const below = Array.isArray(next) ? next : Object.values(next)
+    left -= below.length
+    if (left < 0) return true
+    for (const each of below) waiting.push(each)
+  }
+  return false
 }
 
 /** zod asks only for required properties that are described as well. */
@@ -95,11 +127,13 @@ function safeParse(schema: z.ZodType, args: unknown): z.ZodSafeParseResult<unkno
 }
 
 const MAX_PROBLEMS = 10
+const LONGEST_PROBLEM = 2_000
 
 type Issue = z.core.$ZodIssue
 
 function describe(issue: Issue): string {
-  return `${pathOf(issue.path)}: ${requirement(issue)}`
+  const told = `${pathOf(issue.path)}: ${requirement(issue)}`
+  return told.length > LONGEST_PROBLEM ? `${told.slice(0, LONGEST_PROBLEM)}…` : told
 }
 
 function pathOf(path: readonly PropertyKey[]): string {

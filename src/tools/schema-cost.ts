@@ -1,0 +1,84 @@
+// How much work the check of a strange JSON schema can be, found without doing it: references are followed once each and
+// multiplied, so a schema that grows with the power of its depth is seen as such in the time it takes to read it.
+import type { JsonSchema } from '../kernel/tool.ts'
+
+export interface SchemaCost {
+  /** Schemas that are built, with every reference written out. */
+  schemas: number
+  /** Schemas that one and the same value is checked against at most. */
+  perValue: number
+  isRecursive: boolean
+}
+
+const DEEPEST = 64
+/** Choices and demands beside each other; all are about the same value. */
+const BESIDE = ['anyOf', 'oneOf', 'allOf'] as const
+const ONE_BELOW = ['items', 'additionalItems', 'additionalProperties', 'propertyNames', 'contains'] as const
+const LISTS_BELOW = ['prefixItems', 'items'] as const
+
+interface Walk {
+  root: JsonSchema
+  known: Map<string, Size>
+  open: Set<string>
+  isRecursive: boolean
+}
+
+/** Of a schema with all that is below it: how many schemas, and how many of those stand beside another. */
+interface Size {
+  schemas: number
+  branches: number
+}
+
+/** Throws where the schema is nested too deeply to be read. */
+export function costOf(schema: JsonSchema): SchemaCost {
+  const walk: Walk = { root: schema, known: new Map(), open: new Set(), isRecursive: false }
+  const { schemas, branches } = sizeOf(schema, walk, 1)
+  return { schemas, perValue: 1 + branches, isRecursive: walk.isRecursive }
+}
+
+function sizeOf(node: unknown, walk: Walk, depth: number): Size {
+  if (!isRecord(node)) return { schemas: 1, branches: 0 }
+  if (depth > DEEPEST) throw new Error(`The schema is nested deeper than ${DEEPEST} levels.`)
+  const size: Size = { schemas: 1, branches: 0 }
+  const addSize = (below: Size, branches: number): void => {
+    size.schemas += below.schemas
+    size.branches += below.branches + branches
+  }
+  const add = (child: unknown, branches: number): void => addSize(sizeOf(child, walk, depth + 1), branches)
+  if (typeof node.$ref === 'string') addSize(referredSize(node.$ref, walk, depth), 0)
+  for (const keyword of BESIDE) for (const child of listOf(node[keyword])) add(child, 1)
+  for (const keyword of LISTS_BELOW) for (const child of listOf(node[keyword])) add(child, 0)
+  for (const keyword of ONE_BELOW) if (isRecord(node[keyword])) add(node[keyword], keyword === 'contains' ? 1 : 0)
+  if (isRecord(node.properties)) for (const child of Object.values(node.properties)) add(child, 0)
+  // Several types are as many schemas, each with all that is below.
+  const types = Math.max(1, listOf(node.type).length)
+  const values = listOf(node.enum).length
+  return { schemas: size.schemas * types + values, branches: (size.branches + (types > 1 ? 1 : 0)) * types + values }
+}
+
+function referredSize(ref: string, walk: Walk, depth: number): Size {
+  const known = walk.known.get(ref)
+  if (known) return known
+  if (walk.open.has(ref)) {
+    walk.isRecursive = true
+    return { schemas: 1, branches: 0 }
+  }
+  walk.open.add(ref)
+  const size = sizeOf(targetOf(ref, walk.root), walk, depth + 1)
+  walk.open.delete(ref)
+  walk.known.set(ref, size)
+  return size
+}
+
+/** Only the whole and its definitions are referred to; the check refuses anything else. */
+function targetOf(ref: string, root: JsonSchema): unknown {
+  const [, group = '', name = ''] = ref.split('/')
+  if (ref === '#' || ref === '#/') return root
+  const definitions = root[group]
+  return isRecord(definitions) ? definitions[name.replaceAll('~1', '/').replaceAll('~0', '~')] : undefined
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
