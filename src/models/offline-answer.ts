@@ -6,7 +6,7 @@ import type {
   LanguageModelV4ToolResultOutput,
 } from '@ai-sdk/provider'
 import { canonicalJson } from '../kernel/canonical-json.ts'
-import { argumentsFor, DELEGATION, hasWord, parsed, URL_IN_TEXT, wordsOf } from './offline-arguments.ts'
+import { argumentsFor, type Message, parsed, readMessage } from './offline-arguments.ts'
 import { type SchemaNode, schemaInstance } from './schema-instance.ts'
 
 export interface OfflineAnswer {
@@ -51,25 +51,31 @@ interface Wish {
   args: unknown
 }
 
-/** Every call the message asks for, in the order in which it does. */
-function wishes(tools: readonly LanguageModelV4FunctionTool[], { task, objectId, hasSpoken }: Conversation): Wish[] {
-  const named = tools
-    .filter(({ name }) => name !== 'finish_loop')
-    .flatMap((tool) => wordsOf(task, tool.name).map((at) => ({ at, tool })))
-    .sort((a, b) => a.at - b.at)
-    .map(({ at, tool }) => ({ tool, args: aboutObject(tool, objectId, argumentsFor(tool, task, task.slice(at))) }))
-  const meant = (name: string, isMeant: boolean): Wish[] => {
-    const tool = tools.find((candidate) => candidate.name === name)
-    if (!tool || !isMeant || named.some((wish) => wish.tool === tool)) return []
-    return [{ tool, args: argumentsFor(tool, task, null) }]
+/** Every call the message asks for, in the order in which it does. Each is put together when it is asked for. */
+function* wishes(
+  tools: readonly LanguageModelV4FunctionTool[],
+  { task, objectId, hasSpoken }: Conversation,
+): Generator<Wish> {
+  const message = readMessage(task)
+  const byName = new Map(tools.map((tool) => [tool.name, tool]))
+  const names = [...byName.keys()].filter((name) => name !== 'finish_loop')
+  const named = new Set<string>()
+  for (const { word, at } of message.placesOf(names)) {
+    const tool = byName.get(word)
+    if (!tool) continue
+    named.add(word)
+    yield { tool, args: aboutObject(tool, objectId, argumentsFor(tool, message, message.text.slice(at))) }
   }
-  return [
-    ...named,
-    ...meant('http_fetch', URL_IN_TEXT.test(task)),
-    ...meant('spawn_agent', DELEGATION.test(task)),
-    ...meant('ask_human', hasWord(task, 'ask') || hasWord(task, 'human')),
-    ...meant('finish_loop', hasSpoken),
+  const meant: [name: string, isMeant: (message: Message) => boolean][] = [
+    ['http_fetch', ({ url }) => url() !== null],
+    ['spawn_agent', ({ delegation }) => delegation() !== null],
+    ['ask_human', ({ hasWord }) => hasWord('ask') || hasWord('human')],
+    ['finish_loop', () => hasSpoken],
   ]
+  for (const [name, isMeant] of meant) {
+    const tool = byName.get(name)
+    if (tool && !named.has(name) && isMeant(message)) yield { tool, args: argumentsFor(tool, message, null) }
+  }
 }
 
 /** A tool that wants an id, in answer to an event, is called for the object of that event. */
@@ -93,9 +99,11 @@ function toldOf({ name, text, isError }: Conversation['results'][number]): strin
 }
 
 const LONGEST_QUOTE = 300
+/** White space is left out of a quote; what is looked through for one has an end. */
+const LONGEST_QUOTED = 10_000
 
 function quoted(text: string): string {
-  const plain = text.replace(/\s+/g, ' ').trim()
+  const plain = text.slice(0, LONGEST_QUOTED).replace(/\s+/g, ' ').trim()
   return `"${plain.length > LONGEST_QUOTE ? `${plain.slice(0, LONGEST_QUOTE)}…` : plain}".`
 }
 
@@ -127,9 +135,12 @@ function readConversation(prompt: LanguageModelV4Prompt): Conversation {
   return read
 }
 
+/** Twice the largest object there is. */
+const LONGEST_EVENT = 2_097_152
+
 /** What a reacting agent is told is JSON; anything else is no event. */
 function objectOfEvent(said: string): string | null {
-  const event = said.startsWith('{') ? parsed(said) : null
+  const event = said.startsWith('{') && said.length <= LONGEST_EVENT ? parsed(said) : null
   const object = typeof event?.event === 'string' ? event.object : null
   const isOne = object !== null && typeof object === 'object' && 'id' in object && typeof object.id === 'string'
   return isOne ? String(object.id) : null

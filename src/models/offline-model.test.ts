@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import { countCharacters } from '../../test/kit/count-characters.ts'
 import type { ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
 import { callModel } from './call-model.ts'
 import { createOfflineModel } from './offline-model.ts'
@@ -182,4 +183,27 @@ test('an event of the graph is answered as the prompt says, for the object of th
       [],
     )
   }
+})
+
+const long: Record<string, (length: number) => string> = {
+  'the name of a tool again and again': (length) => 'search '.repeat(length / 7),
+  'the name of a tool with what is no JSON': (length) => 'search {'.repeat(length / 8),
+  'an address that ends in stops': (length) => `see http://${'.'.repeat(length)}x`,
+  'words that hand over to nobody': (length) => 'delegate '.repeat(length / 9),
+  'words that begin a name': (length) => `spawn ${'.'.repeat(length)} `,
+}
+for (const [what, textOf] of Object.entries(long)) {
+  test(`a long message is read in one pass: ${what}`, async () => {
+    const work = (length: number): number =>
+      countCharacters(() => model.doGenerate({ prompt: [user(textOf(length))], tools }))
+    assert.ok(work(40_000) <= 2.5 * work(20_000), `${work(20_000)} characters, then ${work(40_000)}`)
+    assert.ok(work(1_000_000) <= 4_000_000, `${work(1_000_000)} characters`)
+  })
+}
+
+test('choices are looked for in a long message at once', () => {
+  const choices = Array.from({ length: 5_000 }, (_, at) => `choice${at}`)
+  const asked = tool('pick', { one: { enum: choices } })
+  const prompt = [user(`pick ${'nothing of it '.repeat(7_000)}`)]
+  assert.ok(countCharacters(() => model.doGenerate({ prompt, tools: [asked] })) <= 4_000_000)
 })
