@@ -38,6 +38,7 @@ export interface AuthOptions {
   db: Db
   keys: KeyCache
   isAdminToken: (text: string) => boolean
+  instanceId: string
   limits: RateLimits
   cookie: SessionCookie
   allowedOrigins: ReadonlySet<string>
@@ -102,7 +103,7 @@ async function identify(request: FastifyRequest, options: AuthOptions): Promise<
   const header = request.headers.authorization
   const bearer = header === undefined ? null : (/^Bearer +(\S+)$/i.exec(header)?.[1] ?? '')
   // The admin token is compared in memory and is never limited; everything else counts before the database is asked.
-  if (bearer && options.isAdminToken(bearer)) return { type: 'instance_admin', id: null }
+  if (bearer && options.isAdminToken(bearer)) return { type: 'instance_admin', id: options.instanceId }
   if (bearer !== null) return identifyKey(request.ip, bearer, options)
   options.limits.countAddress(request.ip)
   const token = options.cookie.read(request)

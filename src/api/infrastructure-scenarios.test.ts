@@ -2,7 +2,7 @@
 // triggers/scenarios-schedule.test.ts, the pages' in test/system/pages.test.ts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTestApp } from '../../test/kit/app.ts'
+import { createTestApp, INSTANCE_ID } from '../../test/kit/app.ts'
 import { createScriptedModel, type Script, type ScriptedCall } from '../../test/kit/scripted-model.ts'
 import type { Agent } from '../kernel/agent.ts'
 import type { Model, ModelRequest } from '../kernel/model-call.ts'
@@ -151,7 +151,7 @@ test('Reaction Agent Bootstrap: an enabled reaction agent is triggered by a matc
     event: 'created',
     object: { id: object.id, type: 'Bootstrap', key: null, version: 1, properties: { name: 'first' } },
     previous_version: null,
-    actor: { type: 'user', id: null },
+    actor: { type: 'user', id: INSTANCE_ID },
   })
 })
 

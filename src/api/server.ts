@@ -74,6 +74,8 @@ export interface ServerOptions {
   metrics: Metrics
   tracer: Tracer
   adminToken: string
+  /** Under which whoever has the admin token acts. */
+  instanceId: string
   publicUrl: URL
   /** Addresses whose X-Forwarded-For counts; empty trusts nobody. */
   trustProxy: readonly string[]
@@ -143,7 +145,15 @@ export async function createServer(options: ServerOptions): Promise<App> {
   const origins = allowedOrigins(options.publicUrl)
   const isAdminToken = createSecretCheck(options.adminToken)
   const cookie = createSessionCookie(options.publicUrl.protocol === 'https:')
-  requireAccess(app, { db: pool, keys, isAdminToken, limits, cookie, allowedOrigins: origins })
+  requireAccess(app, {
+    db: pool,
+    keys,
+    isAdminToken,
+    instanceId: options.instanceId,
+    limits,
+    cookie,
+    allowedOrigins: origins,
+  })
 
   if (options.role !== 'worker') await serveOpenApi(app, options.version)
   addSystemRoutes(app, options)

@@ -79,7 +79,7 @@ async function startParts(
   shutdown.last('connections', () => pool.end())
 
   const cipher = createCipher(secrets.secretKey)
-  await prepareInstance(config, pool, cipher)
+  const instanceId = await prepareInstance(config, pool, cipher)
   const tracing = await createTracing({ otlpEndpoint: config.otlpEndpoint, serviceName: 'muster', version, log })
   shutdown.last('traces', () => tracing.stop())
   const egress = createEgress({ allow: config.egressAllow })
@@ -113,6 +113,7 @@ async function startParts(
     metrics,
     tracer: tracing,
     adminToken: secrets.adminToken,
+    instanceId,
     publicUrl: config.publicUrl,
     trustProxy: config.trustProxy,
     rateLimit: config.rateLimit,
@@ -160,14 +161,18 @@ const belowProgress = (terminal: Terminal): { write(line: string): unknown } => 
   },
 })
 
-async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Promise<void> {
+/** Answers the instance's id. */
+async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Promise<string> {
   // One transaction: a first start that is killed in between is a first start again.
-  await inTransaction(pool, async (tx) => {
-    const { isFirstStart } = await bindInstance(tx, cipher.fingerprint())
-    if (!isFirstStart || !config.demo) return
-    await createDemo(tx, createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) }))
+  const instanceId = await inTransaction(pool, async (tx) => {
+    const { id, isFirstStart } = await bindInstance(tx, cipher.fingerprint())
+    if (isFirstStart && config.demo) {
+      await createDemo(tx, createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) }))
+    }
+    return id
   })
   await offerProviders(pool, cipher, config.providers)
+  return instanceId
 }
 
 async function newSignInLink(pool: Pool, publicUrl: URL): Promise<string> {

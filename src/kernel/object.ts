@@ -22,7 +22,9 @@ export const objectSchema = z.strictObject({
   properties: jsonObject,
   version: z.int(),
   actor_type: z.enum(authorTypes).describe('Who made the newest version.'),
-  actor_id: idField.nullable().describe("The person's or agent's id, else the API key's; null for the instance admin."),
+  actor_id: idField
+    .nullable()
+    .describe("The person's or agent's id, else the API key's or the instance's; null where nobody acted."),
   created_at: instantField,
   updated_at: instantField,
   deleted_at: instantField.nullable(),

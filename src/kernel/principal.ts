@@ -2,7 +2,8 @@ import type { Role } from './role.ts'
 
 /** Who makes a request, as the credentials say; never taken from a body. */
 export type Principal =
-  | { type: 'instance_admin'; id: null }
+  /** The holder of the admin token, who acts as the instance itself. */
+  | { type: 'instance_admin'; id: string }
   | { type: 'key'; id: string; projectId: string; role: Role }
   | { type: 'user'; id: string; sessionId: string; instanceAdmin: boolean }
 

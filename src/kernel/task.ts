@@ -40,7 +40,10 @@ export type SuggestedChange = z.infer<typeof changeSchema>
 
 export const creatorSchema = z.strictObject({
   type: z.enum(['user', 'agent']),
-  id: z.string().nullable().describe("The person's or agent's id, else the API key's; null for the instance admin."),
+  id: z
+    .string()
+    .nullable()
+    .describe("The person's or agent's id, else the API key's or the instance's; null where nobody acted."),
 })
 export type Creator = z.infer<typeof creatorSchema>
 

@@ -14,6 +14,8 @@ import { atEnd } from './at-end.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { createTestServices, type TestServices, type TestServicesOptions } from './run-services.ts'
 
+/** What the holder of the admin token acts as. */
+export const INSTANCE_ID = newId()
 export const ADMIN_TOKEN = 'test-admin-token-for-the-instance'
 
 export interface Answer<Body = unknown> {
@@ -57,6 +59,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     metrics: createMetrics(),
     tracer: noTracing,
     adminToken: ADMIN_TOKEN,
+    instanceId: INSTANCE_ID,
     publicUrl: new URL('http://127.0.0.1:8080'),
     trustProxy: [],
     rateLimit: 0,

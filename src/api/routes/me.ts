@@ -36,7 +36,7 @@ const stranger: Omit<Me, 'type'> = {
 export async function describeMe(pool: Pool, principal: Principal): Promise<Me> {
   switch (principal.type) {
     case 'instance_admin':
-      return { ...stranger, type: 'instance_admin', name: 'Instance admin', instance_admin: true }
+      return { ...stranger, type: 'instance_admin', id: principal.id, name: 'Instance admin', instance_admin: true }
     case 'key': {
       const { id, name } = await getProject(pool, principal.projectId)
       return { ...stranger, type: 'key', id: principal.id, projects: [{ id, name, role: principal.role }] }
