@@ -30,10 +30,7 @@ export function createFlowJournal(options: JournalOptions): FlowJournal {
   return createGroupCommit<FlowChange>(options, {
     worthAnother: 24,
     entriesOf: (batch) =>
-      batch.map(({ runId, fence, events, change }) => ({
-        ...{ runId, fence, events, change },
-        ...{ isForwarded: false, childrenEnded: 0 },
-      })),
+      batch.map(({ runId, fence, events, change }) => ({ runId, fence, events, change, isForwarded: false })),
     append: appendBatch,
     find: findWritten,
   })

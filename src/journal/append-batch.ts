@@ -7,12 +7,27 @@ export interface Entry<Change = RunChange> {
   runId: string
   /** The owner's; null for facts from outside, which never change ownership. */
   fence: number | null
-  events: readonly { id: string; kind: string; data: string }[]
+  events: readonly EntryEvent[]
   change: Change | undefined
   /** Events of sub-runs: an ancestor that has ended takes no more. */
   isForwarded: boolean
-  /** How many of its sub-runs end with this batch. */
-  childrenEnded: number
+}
+
+export interface EntryEvent {
+  id: string
+  kind: string
+  /** JSON, as streams show it. */
+  data: string
+  /** Of a sub-run's event in the journal of an ancestor: the event as the sub-run's own journal has it. */
+  origin?: Origin
+}
+
+export interface Origin {
+  runId: string
+  /** Which one of the events that the sub-run appends in this batch, from 1 on. */
+  place: number
+  /** The sub-run ends with it, and the ancestor is its parent. */
+  endsChild: boolean
 }
 
 export interface Written {
@@ -20,6 +35,8 @@ export interface Written {
   at: Date
   /** Where the journal's rows say so: somebody has asked for the end. */
   isCancelled?: boolean
+  /** Not all of the events were written: some were of sub-runs that somebody else owns by now. */
+  isPartial?: boolean
 }
 
 /**
@@ -30,19 +47,17 @@ export interface Written {
  *
  * Rows that others may be writing too (ancestors, facts from outside) are locked in the order of their ids first, so
  * that two processes do not wait for each other; that costs 15 %, and an owner's own runs do not need it.
+ *
+ * What a sub-run says is stored once, in its own journal. In the journal of an ancestor a row with a seq of its own says
+ * whose event it is and under which seq it stands there; read.ts puts both together. Against copies, three levels deep:
+ * events of 20 KB take a quarter of the space and a third of the time, those of 1 KB a third of the space and the same
+ * time. Tried and rejected: counting in the statement which events still hold where an owner has lost its run (half as
+ * slow again for everybody); that happens rarely, and costs a second statement then.
  */
-const appendSql = (locks: boolean): PreparedSql => ({
-  name: locks ? 'journal_append_shared' : 'journal_append',
+const appendSql = (isShared: boolean): PreparedSql => ({
+  name: isShared ? 'journal_append_shared' : 'journal_append',
   text: `
-    with entries as (
-      select run_id, fence, events, steps, input_tokens, output_tokens, cost, nullif(change, 'null') as change,
-        is_forwarded, children_ended, settled, entry
-      from rows from (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[]), unnest($4::int[]),
-        unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::float8[]), jsonb_array_elements($8::jsonb),
-        unnest($9::boolean[]), unnest($10::int[]), unnest($11::bigint[])) with ordinality
-        as e (run_id, fence, events, steps, input_tokens, output_tokens, cost, change, is_forwarded, children_ended,
-          settled, entry)
-    ), ${locks ? 'locked as (select id from agent_runs where id = any($1::uuid[]) order by id for update), ' : ''}changed as (
+    with ${isShared ? `given as (${GIVEN}), ${LOCKED}` : `entries as (${GIVEN})`}, changed as (
       update agent_runs r set
         last_seq = r.last_seq + e.events,
         step_count = r.step_count + e.steps,
@@ -69,7 +84,7 @@ const appendSql = (locks: boolean): PreparedSql => ({
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
         duration = case when e.change ? 'ended'
           then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
-      from entries e ${locks ? 'join locked l on l.id = e.run_id' : ''}
+      from entries e
       where r.id = e.run_id and r.id = any($1::uuid[]) and (e.fence is null or e.fence = r.fence)
         and not (e.is_forwarded and r.completed_at is not null)
       returning r.id, r.agent_id, r.last_seq - e.events as before_first, e.entry,
@@ -80,26 +95,71 @@ const appendSql = (locks: boolean): PreparedSql => ({
       group by agent_id order by agent_id
       on conflict (agent_id) do update set used = t.used + excluded.used, reserved = t.reserved + excluded.reserved,
         last_active_at = excluded.last_active_at
-    ), written as (
-      insert into run_events (run_id, seq, id, kind, data)
-      select c.id, c.before_first + v.place, v.id, v.kind, v.data
-      from rows from (unnest($12::bigint[]), unnest($13::int[]), unnest($14::uuid[]), unnest($15::text[]),
-        jsonb_array_elements($16::jsonb)) as v (entry, place, id, kind, data)
-      join changed c on c.entry = v.entry
-    )
-    select id as run_id, before_first + 1 as first_seq, muster.now() as at from changed`,
+    ), written as (${isShared ? INSERT_SHARED : INSERT_OWN})
+    select id as run_id, before_first + 1 as first_seq, muster.now() as at from changed
+    ${isShared ? 'union all select run_id, null, null from lost' : ''}`,
 })
+
+/** The entries as they were handed in. */
+const GIVEN = `
+  select run_id, fence, events, steps, input_tokens, output_tokens, cost, nullif(change, 'null') as change,
+    is_forwarded, children_ended, settled, entry
+  from rows from (unnest($1::uuid[]), unnest($2::bigint[]), unnest($3::int[]), unnest($4::int[]),
+    unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::float8[]), jsonb_array_elements($8::jsonb),
+    unnest($9::boolean[]), unnest($10::int[]), unnest($11::bigint[])) with ordinality
+    as e (run_id, fence, events, steps, input_tokens, output_tokens, cost, change, is_forwarded, children_ended,
+      settled, entry)`
+
+/** Where an owner has lost a run, nothing is written: its ancestors must not hear of it. The answer names those runs. */
+const LOCKED = `
+  locked as (
+    select id, fence from agent_runs where id = any($1::uuid[]) order by id for update
+  ), lost as (
+    select g.run_id from given g left join locked l on l.id = g.run_id
+    where g.fence is not null and g.fence is distinct from l.fence
+  ), entries as (
+    select g.* from given g join locked l on l.id = g.run_id where not exists (select from lost)
+  )`
+
+const INSERT_OWN = `
+  insert into run_events (run_id, seq, id, kind, data)
+  select c.id, c.before_first + v.place, v.id, v.kind, v.data
+  from rows from (unnest($12::bigint[]), unnest($13::int[]), unnest($14::uuid[]), unnest($15::text[]),
+    jsonb_array_elements($16::jsonb)) as v (entry, place, id, kind, data)
+  join changed c on c.entry = v.entry`
+
+const INSERT_SHARED = `
+  insert into run_events (run_id, seq, id, kind, data, origin_seq)
+  select c.id, c.before_first + v.place, v.id, v.kind, v.data, o.before_first + v.origin_place
+  from rows from (unnest($12::bigint[]), unnest($13::int[]), unnest($14::uuid[]), unnest($15::text[]),
+    jsonb_array_elements($16::jsonb), unnest($17::bigint[]), unnest($18::int[]))
+    as v (entry, place, id, kind, data, origin, origin_place)
+  join changed c on c.entry = v.entry left join changed o on o.entry = v.origin`
 
 const APPEND_OWN = appendSql(false)
 const APPEND_SHARED = appendSql(true)
 
 /** Each run at most once. Absent from the answer: runs that do not exist, and those whose fence was old or that had ended. */
 export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Map<string, Written>> {
-  const sql = entries.every((entry) => entry.fence !== null) ? APPEND_OWN : APPEND_SHARED
+  const isShared = entries.some((entry) => entry.fence === null)
+  const { rows } = await db.query<WrittenRow>(isShared ? APPEND_SHARED : APPEND_OWN, valuesOf(entries, isShared))
+  const lost = new Set(rows.filter((row) => row.first_seq === null).map((row) => row.run_id))
+  if (lost.size > 0) return appendWithout(db, entries, lost)
+  return new Map(rows.map((row) => [row.run_id, { firstSeq: row.first_seq ?? 0, at: row.at }]))
+}
+
+interface WrittenRow {
+  run_id: string
+  /** Null: nothing was written, because this run has another owner. */
+  first_seq: number | null
+  at: Date
+}
+
+function valuesOf(entries: readonly Entry[], isShared: boolean): string[] {
   const events = entries.flatMap((entry, index) =>
     entry.events.map((event, place) => ({ ...event, entry: index + 1, place: place + 1 })),
   )
-  const { rows } = await db.query<{ run_id: string; first_seq: number; at: Date }>(sql, [
+  const values = [
     plainArray(entries, (entry) => entry.runId),
     plainArray(entries, (entry) => entry.fence),
     plainArray(entries, (entry) => entry.events.length),
@@ -109,15 +169,41 @@ export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Ma
     plainArray(entries, (entry) => entry.change?.costUsd ?? null),
     `[${entries.map((entry) => (entry.change?.set ? cleanJson(entry.change.set) : 'null')).join(',')}]`,
     plainArray(entries, (entry) => entry.isForwarded),
-    plainArray(entries, (entry) => entry.childrenEnded),
+    plainArray(entries, (entry) => entry.events.filter((event) => event.origin?.endsChild).length),
     plainArray(entries, (entry) => entry.change?.settled ?? 0),
     plainArray(events, (event) => event.entry),
     plainArray(events, (event) => event.place),
     plainArray(events, (event) => event.id),
     plainArray(events, (event) => event.kind),
-    `[${events.map((event) => event.data).join(',')}]`,
-  ])
-  return new Map(rows.map((row) => [row.run_id, { firstSeq: row.first_seq, at: row.at }]))
+    `[${events.map((event) => (event.origin ? `{"run_id":"${event.origin.runId}"}` : event.data)).join(',')}]`,
+  ]
+  if (!isShared) return values
+  const places = new Map(entries.flatMap((entry, index) => (entry.isForwarded ? [] : [[entry.runId, index + 1]])))
+  return [
+    ...values,
+    plainArray(events, ({ origin }) => (origin ? (places.get(origin.runId) ?? null) : null)),
+    plainArray(events, ({ origin }) => origin?.place ?? null),
+  ]
+}
+
+/** Everything but what the lost runs say, in their own journals and in those of their ancestors. */
+async function appendWithout(
+  db: Db,
+  entries: readonly Entry[],
+  lost: ReadonlySet<string>,
+): Promise<Map<string, Written>> {
+  const rest = entries
+    .filter((entry) => entry.isForwarded || !lost.has(entry.runId))
+    .map((entry) => ({ ...entry, events: entry.events.filter(({ origin }) => !origin || !lost.has(origin.runId)) }))
+    .filter((entry) => !entry.isForwarded || entry.events.length > 0)
+  if (rest.length === 0) return new Map()
+  const written = await appendBatch(db, rest)
+  const lengths = new Map(rest.map((entry) => [entry.runId, entry.events.length]))
+  for (const { runId, events } of entries) {
+    const own = written.get(runId)
+    if (own && events.length !== lengths.get(runId)) written.set(runId, { ...own, isPartial: true })
+  }
+  return written
 }
 
 /**
@@ -133,13 +219,19 @@ export function plainArray<Item>(
 
 /** Which of these entries an earlier attempt committed before the connection was cut. */
 export async function findWritten(db: Db, entries: readonly Entry[]): Promise<Map<string, Written>> {
-  const firstIds = entries.map((entry) => entry.events[0]?.id ?? null)
   const runIds = entries.map((entry) => entry.runId)
   // That attempt may be under way still, waiting for these rows or writing them: behind its locks its outcome is known.
   await db.query('select from agent_runs where id = any($1::uuid[]) order by id for update', [runIds])
-  const { rows } = await db.query<{ run_id: string; seq: number; at: Date }>(
-    'select run_id, seq, at from run_events where run_id = any($1::uuid[]) and id = any($2::uuid[])',
-    [runIds, firstIds],
+  const { rows } = await db.query<{ run_id: string; first_seq: number; events: number; at: Date }>(
+    `select run_id, min(seq) as first_seq, count(*)::int as events, min(at) as at from run_events
+     where run_id = any($1::uuid[]) and id = any($2::uuid[]) group by run_id`,
+    [runIds, entries.flatMap((entry) => entry.events.map((event) => event.id))],
   )
-  return new Map(rows.map((row) => [row.run_id, { firstSeq: row.seq, at: row.at }]))
+  const lengths = new Map(entries.map((entry) => [entry.runId, entry.events.length]))
+  return new Map(
+    rows.map(({ run_id, first_seq: firstSeq, events, at }) => [
+      run_id,
+      { firstSeq, at, ...(events === lengths.get(run_id) ? {} : { isPartial: true }) },
+    ]),
+  )
 }

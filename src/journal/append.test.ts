@@ -6,6 +6,8 @@ import type { Db } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
 import { type Appended, createJournal } from './append.ts'
+import type { StoredEvent } from './entries.ts'
+import { readEvents } from './read.ts'
 
 const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
@@ -17,8 +19,7 @@ interface EventRow {
   data: Record<string, unknown>
 }
 
-const eventsOf = async (runId: string): Promise<EventRow[]> =>
-  (await pool.query<EventRow>('select seq, kind, data from run_events where run_id = $1 order by seq', [runId])).rows
+const eventsOf = (runId: string): Promise<EventRow[]> => readEvents(pool, runId)
 
 const rowOf = async (runId: string) => (await pool.query('select * from agent_runs where id = $1', [runId])).rows[0]
 
@@ -245,6 +246,85 @@ test('what a sub-run says stands in the journals of its ancestors too, in their 
   await journal.append({ runId: child, fence: 1, events: [note('late')], ancestors })
   assert.equal((await eventsOf(top)).at(-1)?.data.text, 'end')
   assert.equal((await eventsOf(middle)).at(-1)?.data.text, 'late')
+})
+
+test('what a sub-run says is stored once, however deep it is', async () => {
+  const [top = '', middle = '', child = ''] = await runs(3)
+  const told = note('told '.repeat(200))
+  await journal.append({ runId: child, fence: 1, events: [told, note('short')], ancestors: [top, middle] })
+  const { rows } = await pool.query<{ run_id: string }>(
+    `select run_id from run_events where run_id = any($1) and data->>'text' = $2`,
+    [[top, middle, child], told.data.text],
+  )
+  assert.deepEqual(rows, [{ run_id: child }])
+  for (const ancestor of [top, middle]) {
+    assert.deepEqual(
+      (await eventsOf(ancestor)).map(({ seq, kind, data }) => ({ seq, kind, data })),
+      [
+        { seq: 1, kind: told.kind, data: { run_id: child, ...told.data } },
+        { seq: 2, kind: told.kind, data: { run_id: child, text: 'short' } },
+      ],
+    )
+  }
+})
+
+test('a copy that an earlier release has made is read as it stands', async () => {
+  const [top = '', child = ''] = await runs(2)
+  await pool.query('insert into run_events (run_id, seq, id, kind, data) values ($1, 1, $2, $3, $4)', [
+    top,
+    newId(),
+    'test.noted',
+    { run_id: child, text: 'a copy' },
+  ])
+  assert.deepEqual((await eventsOf(top))[0]?.data, { run_id: child, text: 'a copy' })
+})
+
+test('what an owner says after it has lost a sub-run is in no journal, and its neighbours are not held up', async () => {
+  const [top = '', lost = '', mine = '', alone = ''] = await runs(4)
+  await pool.query('update agent_runs set open_children = 2 where id = $1', [top])
+  await pool.query('update agent_runs set fence = 2 where id = $1', [lost])
+  const heard: StoredEvent[] = []
+  const watched = createJournal({ db: pool, log: silentLog, onWritten: (events) => heard.push(...events) })
+  const end = { set: { status: 'completed', ended: true } } as const
+  const answers = await Promise.all([
+    watched.append({ runId: lost, fence: 1, events: [note('late')], change: end, ancestors: [top] }),
+    watched.append({ runId: mine, fence: 1, events: [note('in time')], change: end, ancestors: [top] }),
+    watched.append({ runId: alone, fence: 1, events: [note('alone')] }),
+  ])
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    ['lost', 'written', 'written'],
+  )
+  assert.deepEqual(
+    (await eventsOf(top)).map((event) => [event.seq, event.data]),
+    [[1, { run_id: mine, text: 'in time' }]],
+  )
+  assert.equal((await rowOf(top)).open_children, 1)
+  assert.equal((await rowOf(top)).last_seq, 1)
+  assert.ok(heard.every((event) => !event.data.includes('late')))
+})
+
+test('events of sub-runs that were committed before the connection was cut are not written twice', async () => {
+  const [top = '', child = ''] = await runs(2)
+  let cuts = 0
+  const cutAfterCommit: Db = {
+    query: async (sql, values) => {
+      const answer = await pool.query(sql as string, values as unknown[])
+      if (cuts++ === 0) throw Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' })
+      return answer as never
+    },
+  }
+  const cut = createJournal({ db: cutAfterCommit, log: silentLog })
+  await cut.append({ runId: child, fence: 1, events: [note('a'), note('b')], ancestors: [top] })
+  for (const id of [top, child]) {
+    assert.deepEqual(
+      (await eventsOf(id)).map((event) => [event.seq, event.data.text]),
+      [
+        [1, 'a'],
+        [2, 'b'],
+      ],
+    )
+  }
 })
 
 test('a parent that waits for its sub-runs is ready when the last of them ends, also when they end at once', async () => {

@@ -1,5 +1,5 @@
 import { newId } from '../kernel/id.ts'
-import type { Entry } from './append-batch.ts'
+import type { Entry, EntryEvent } from './append-batch.ts'
 import { cleanJson } from './clean-json.ts'
 import type { RunChange } from './run-change.ts'
 
@@ -38,6 +38,8 @@ export interface Prepared<Change = RunChange> {
   size: number
 }
 
+/** What an event adds to the journal of an ancestor, about. */
+const REFERENCE = 150
 const NONE: readonly string[] = []
 
 export function prepare<Change>({ runId, fence, events, change, ancestors = NONE }: Append<Change>): Prepared<Change> {
@@ -49,7 +51,7 @@ export function prepare<Change>({ runId, fence, events, change, ancestors = NONE
 export function addEvents(prepared: Prepared<unknown>, events: readonly NewEvent[]): void {
   for (const { kind, data } of events) {
     const text = cleanJson(data)
-    prepared.size += text.length * (1 + prepared.ancestors.length)
+    prepared.size += text.length + REFERENCE * prepared.ancestors.length
     prepared.events.push({ id: newId(), kind, data: text })
   }
 }
@@ -62,33 +64,38 @@ export function entriesOf(batch: readonly Prepared[]): Entry[] {
     events,
     change,
     isForwarded: false,
-    childrenEnded: 0,
   }))
-  const forwarded = new Map<string, Entry>()
+  const forwarded = new Map<string, EntryEvent[]>()
   for (const prepared of batch) {
     for (const ancestor of prepared.ancestors) {
-      const isParent = ancestor === prepared.ancestors.at(-1)
-      const before = forwarded.get(ancestor)
-      forwarded.set(ancestor, {
-        runId: ancestor,
-        fence: null,
-        events: [...(before?.events ?? []), ...prepared.events.map((event) => inParent(prepared.runId, event))],
-        change: undefined,
-        isForwarded: true,
-        childrenEnded: (before?.childrenEnded ?? 0) + (isParent && prepared.change?.set?.ended ? 1 : 0),
-      })
+      const events = forwarded.get(ancestor) ?? []
+      forwarded.set(ancestor, events)
+      for (const place of prepared.events.keys()) events.push(inAncestor(ancestor, prepared, place))
     }
   }
-  return [...own, ...forwarded.values()]
+  return [
+    ...own,
+    ...Array.from(forwarded, ([runId, events]) => ({
+      runId,
+      fence: null,
+      events,
+      change: undefined,
+      isForwarded: true,
+    })),
+  ]
 }
 
 /** The sub-run's id comes first, so that a reader need not parse the rest to see whose event it is. */
-function inParent(
-  runId: string,
-  { kind, data }: { kind: string; data: string },
-): { id: string; kind: string; data: string } {
+function inAncestor(ancestor: string, { runId, events, change, ancestors }: Prepared, place: number): EntryEvent {
+  const { kind = '', data = '{}' } = events[place] ?? {}
   const fields = data.slice(1)
-  return { id: newId(), kind, data: `{"run_id":"${runId}"${fields === '}' ? '' : ','}${fields}` }
+  const isEnd = change?.set?.ended === true && place === events.length - 1
+  return {
+    id: newId(),
+    kind,
+    data: `{"run_id":"${runId}"${fields === '}' ? '' : ','}${fields}`,
+    origin: { runId, place: place + 1, endsChild: isEnd && ancestor === ancestors.at(-1) },
+  }
 }
 
 export function storedEvents(

@@ -164,7 +164,8 @@ export function createGroupCommit<Change>(
   }
 
   function publish(entry: Entry<Change>, written: Written | undefined): void {
-    if (written) onWritten?.(storedEvents(entry, written.firstSeq, written.at))
+    // Of what was written in part the seqs are not known here: watchers read it.
+    if (written && !written.isPartial) onWritten?.(storedEvents(entry, written.firstSeq, written.at))
   }
 
   async function writeWithRetry(entries: readonly Entry<Change>[]): Promise<Map<string, Written>> {

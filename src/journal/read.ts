@@ -9,9 +9,17 @@ export interface JournalEvent {
 
 const PAGE = 2_000
 
+/**
+ * SQL: the data of row `e`. An event of a sub-run stands in the sub-run's own journal; older rows are copies. Looked up
+ * row by row, because a join might read the whole table.
+ */
+const EVENT_DATA = `case when e.origin_seq is null then e.data else coalesce(
+  (select e.data || o.data from run_events o where o.run_id = (e.data->>'run_id')::uuid and o.seq = e.origin_seq),
+  e.data) end as data`
+
 const READ: PreparedSql = {
   name: 'journal_read',
-  text: `select seq, kind, data, at from run_events where run_id = $1 and seq > $2 and seq <= $3 order by seq limit $4`,
+  text: `select seq, kind, ${EVENT_DATA}, at from run_events e where run_id = $1 and seq > $2 and seq <= $3 order by seq limit $4`,
 }
 
 /** A page of a journal, oldest first. */

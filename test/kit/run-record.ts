@@ -51,7 +51,10 @@ export async function readRuns(databaseUrl: string, projectId: string): Promise<
     )
     const runs = new Map(rows.map((row) => [row.id, { ...row, events: [] as RecordedEvent[] }]))
     const { rows: events } = await db.query<RecordedEvent & { run_id: string }>(
-      `select run_id, seq::int, e.id, kind, data from run_events e join agent_runs r on r.id = e.run_id
+      // An event of a sub-run stands in the sub-run's own journal.
+      `select run_id, seq::int, e.id, kind, case when origin_seq is null then data else data || (
+         select o.data from run_events o where o.run_id = (e.data->>'run_id')::uuid and o.seq = e.origin_seq) end as data
+       from run_events e join agent_runs r on r.id = e.run_id
        where r.project_id = $1 order by run_id, seq`,
       [projectId],
     )
