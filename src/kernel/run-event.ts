@@ -82,7 +82,14 @@ export type RunEvent =
   | { kind: 'run.cancelled'; data: { summary: string | null } }
   | {
       kind: 'run.paused'
-      data: { pause_reason: PauseReason; summary: string | null; call_id?: string; not_begun?: string[] }
+      data: {
+        pause_reason: PauseReason
+        summary: string | null
+        /** Nobody knows what became of it; it may have been announced by the run that this one continues. */
+        call_id?: string
+        call?: { step: number; name: string; args: unknown }
+        not_begun?: string[]
+      }
     }
 
 export const finalKinds: ReadonlySet<string> = new Set(['run.completed', 'run.failed', 'run.cancelled'])

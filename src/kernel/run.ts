@@ -133,6 +133,10 @@ export const stepSchema = z.discriminatedUnion('kind', [
     result: z.unknown(),
     is_error: z.boolean(),
     blocked: z.enum(blockedReasons).nullable(),
+    outcome: z
+      .literal('unknown')
+      .optional()
+      .describe('The call may have taken effect or not, and the run waits for somebody to say; result is null.'),
     started_at: instantField,
     duration: z.int(),
   }),

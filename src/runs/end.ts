@@ -1,6 +1,7 @@
 import type { RunChange } from '../journal/run-change.ts'
 import type { PauseReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
+import type { PendingCall } from './run-state.ts'
 
 /** How a run ends or pauses: the event that says so, and what its row then shows. Appended together, last. */
 export interface End {
@@ -30,9 +31,13 @@ export function cancelled(summary: string | null): End {
 }
 
 /** An end too: to go on takes a resume, which makes a new run. */
-export function stopped(pause_reason: PauseReason, summary: string | null, callId?: string): End {
+export function stopped(pause_reason: PauseReason, summary: string | null, undecided?: PendingCall): End {
+  const call = undecided && {
+    call_id: undecided.id,
+    call: { step: undecided.step, name: undecided.name, args: undecided.args },
+  }
   return {
-    event: { kind: 'run.paused', data: { pause_reason, summary, ...(callId ? { call_id: callId } : {}) } },
+    event: { kind: 'run.paused', data: { pause_reason, summary, ...call } },
     set: { status: 'paused', pause_reason, summary, ended: true },
   }
 }

@@ -7,7 +7,7 @@ import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import { cancelled, type End, failed, stopped, waiting } from './end.ts'
+import { cancelled, type End, failed, waiting } from './end.ts'
 import { loadState } from './load-state.ts'
 import { leave, takeStep } from './model-step.ts'
 import { wakeIfAnswered } from './questions.ts'
@@ -17,6 +17,7 @@ import { append, type Definition, type RunDeps, RunLost, type Session } from './
 import { park, settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
 import { toEvent } from './tool-result.ts'
+import { leaveUndecided } from './undecided.ts'
 
 /**
  * Never throws. What cannot go on fails, and says so in the run. False: nothing could be written, and the run is this
@@ -67,7 +68,7 @@ async function loop(session: Session): Promise<void> {
       case 'again':
         continue
       case 'outcome_unknown':
-        return void (await leave(session, stopped('outcome_unknown', state.text || null, settled.callId)))
+        return leaveUndecided(session, settled.call)
       case 'park':
         await park(session, settled.for)
         if (settled.for.human) await wakeIfAnswered(session)

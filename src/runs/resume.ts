@@ -5,6 +5,7 @@ import { insertRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run, RunStatus } from '../kernel/run.ts'
+import { closeOutcomeTask } from '../tasks/outcome-tasks.ts'
 import { getRun } from './read-runs.ts'
 import { requireEnabled } from './start.ts'
 
@@ -47,6 +48,7 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     chainDepth: paused.chain_depth,
     base: { runId, seq: paused.last_seq, steps: paused.step_count },
   })
+  if (settled) await closeOutcomeTask(db, runId, settled.outcome)
   return getRun(db, projectId, id)
 }
 

@@ -85,12 +85,16 @@ export async function append(session: Session, events: readonly RunEvent[], chan
 }
 
 /** Commits what `work` writes together with the event it answers: both or neither. */
-export async function appendWritten(session: Session, work: (tx: Db) => Promise<RunEvent>): Promise<void> {
+export async function appendWritten(
+  session: Session,
+  work: (tx: Db) => Promise<RunEvent>,
+  change?: RunChange,
+): Promise<void> {
   const { journal, pool } = session.deps
   let event: RunEvent | null = null
   const appended = await journal.appendAfter(pool, async (tx) => {
     event = await work(tx)
-    return entryOf(session, [event], undefined)
+    return entryOf(session, [event], change)
   })
   apply(session, event ? [event] : [], appended)
 }

@@ -18,7 +18,7 @@ import { toEvent } from './tool-result.ts'
 const MOST_AT_ONCE = 16
 
 /** again: every call that can be settled now is · park: what is left waits for others. */
-export type Settled = { next: 'again' } | { next: 'outcome_unknown'; callId: string } | { next: 'park'; for: Waits }
+export type Settled = { next: 'again' } | { next: 'outcome_unknown'; call: PendingCall } | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
   human: boolean
@@ -45,7 +45,7 @@ export async function settleCalls(session: Session): Promise<Settled> {
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
   const openChildren = spawns.length > 0 ? await settleChildren(session, spawns) : 0
   const openQuestions = questions.length > 0 ? await settleQuestions(session, questions) : 0
-  if (unknown && openChildren + openQuestions === 0) return { next: 'outcome_unknown', callId: unknown.id }
+  if (unknown && openChildren + openQuestions === 0) return { next: 'outcome_unknown', call: unknown }
   if (openChildren + openQuestions > 0) {
     return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0 } }
   }

@@ -5,12 +5,16 @@ import { conflict } from '../kernel/errors.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { isResolved, patchProblem, type Task, type TaskPatch } from '../kernel/task.ts'
 import { requireAssignee } from './assignee.ts'
+import { isOutcomeTask, requireOutcomePatch } from './outcome-tasks.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
+import { getTask } from './tasks.ts'
 
 export interface UpdateOptions {
   actor: Actor
   /** Called in the transaction that completes or cancels the task: whoever waits for it is woken with it or not at all. */
   onResolved: (tx: Db, task: Task) => Promise<void>
+  /** Called before the task is locked, where it asks about a call: its run is locked first, as whoever resumes it does. */
+  lockRun: (tx: Db, runId: string) => Promise<void>
 }
 
 /** Fields that are absent stay; metadata is replaced whole. A task is resolved once. */
@@ -19,14 +23,17 @@ export async function updateTask(
   projectId: string,
   taskId: string,
   patch: TaskPatch,
-  { actor, onResolved }: UpdateOptions,
+  { actor, onResolved, lockRun }: UpdateOptions,
 ): Promise<Task> {
   return inTransaction(pool, async (tx) => {
+    const read = await getTask(tx, projectId, taskId)
+    if (isOutcomeTask(read)) await lockRun(tx, read.run_id)
     const before = await lockTask(tx, projectId, taskId)
     const changed = Object.keys(patch)
     if (changed.length === 0) return before
     const problem = patchProblem(before, patch)
     if (problem) throw conflict(problem)
+    if (isOutcomeTask(before)) requireOutcomePatch(before, patch)
     if (patch.assigned_to) await requireAssignee(tx, projectId, patch.assigned_to)
     const task = await write(tx, merged(before, patch))
     await recordAudit(tx, {

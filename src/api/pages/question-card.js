@@ -8,6 +8,7 @@ import { statusBadge } from './status.js'
 /** A question that a run waits with, or work for people; the answer is the task's result. */
 export function questionCard({ task, path, names, isMember }) {
   const isQuestion = task.kind === 'escalation'
+  const isOutcome = isQuestion && task.metadata.kind === 'outcome_unknown'
   const element = el('li', { class: 'review', 'aria-label': visible(task.title) })
   draw(task)
   return element
@@ -36,6 +37,29 @@ export function questionCard({ task, path, names, isMember }) {
   }
 
   function answerForm() {
+    return isOutcome ? outcomeForm() : textForm()
+  }
+
+  /** Nobody declines to say what became of a call: the run could not go on. */
+  function outcomeForm() {
+    return form({
+      label: `Answer: ${task.title}`,
+      submit: 'Answer',
+      fields: [
+        {
+          name: 'result',
+          label: 'What became of the call',
+          options: [
+            ['done', 'It took effect'],
+            ['not_done', 'It did not take effect'],
+          ],
+        },
+      ],
+      onSubmit: ({ result }) => settle({ status: 'completed', result }),
+    })
+  }
+
+  function textForm() {
     return form({
       label: `Answer: ${task.title}`,
       submit: isQuestion ? 'Answer' : 'Done',

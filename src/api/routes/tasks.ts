@@ -1,4 +1,6 @@
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { recordAudit } from '../../audit/record.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { wakeWaiting } from '../../journal/wake.ts'
 import { idField, pageOf } from '../../kernel/fields.ts'
@@ -15,6 +17,8 @@ import {
   taskStatuses,
 } from '../../kernel/task.ts'
 import type { ObjectWriter } from '../../objects/write-objects.ts'
+import { decideOutcome, lockUndecided } from '../../runs/undecided.ts'
+import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
 import { createTask, getTask, listTasks } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
@@ -84,7 +88,7 @@ export function addTaskRoutes(
       config: { access: 'member' },
       schema: {
         tags,
-        summary: 'Change or resolve a task; answering a question lets its run go on',
+        summary: 'Change or resolve a task; answering a question, or saying what became of a call, lets its run go on',
         params: taskParams,
         body: taskPatch,
         response: answers(200, taskSchema),
@@ -94,7 +98,8 @@ export function addTaskRoutes(
       const taskId = requireId(request.params.taskId, 'task')
       const task = await updateTask(pool, request.params.id, taskId, request.body, {
         actor: actorOf(request),
-        onResolved: wakeAsker,
+        onResolved: (tx, resolved) => tellRun(tx, resolved, request),
+        lockRun: lockUndecided,
       })
       if (isAnswered(task)) onReady()
       return task
@@ -168,6 +173,20 @@ export function addTaskRoutes(
 const isAnswered = (task: Task): boolean =>
   task.kind === 'escalation' && task.run_id !== null && isResolved(task.status)
 
-async function wakeAsker(tx: Db, task: Task): Promise<void> {
-  if (task.kind === 'escalation' && task.run_id !== null) await wakeWaiting(tx, task.run_id, 'human')
+/** Whoever waits for the answer goes on in the commit that gives it. */
+async function tellRun(tx: Db, task: Task, request: FastifyRequest): Promise<void> {
+  if (task.kind !== 'escalation' || task.run_id === null) return
+  if (!isOutcomeTask(task)) return void (await wakeWaiting(tx, task.run_id, 'human'))
+  const outcome = outcomeOf(task)
+  const { id: projectId } = request.params as { id: string } // every route of this file has it
+  const run = outcome && (await decideOutcome(tx, projectId, task.run_id, outcome))
+  if (!run) return
+  await recordAudit(tx, {
+    action: 'run.start',
+    actor: actorOf(request),
+    projectId,
+    targetType: 'run',
+    targetId: run.id,
+    details: { agent_id: run.agent_id, trigger: run.trigger.type },
+  })
 }

@@ -1,0 +1,94 @@
+// Tasks that ask people what became of a call: its owner died, and the call must not be repeated unseen. Such a task is
+// made with the pause of its run, and closed only by somebody's word.
+import type { Db } from '../db/pool.ts'
+import { conflict, invalidRequest } from '../kernel/errors.ts'
+import { idFrom } from '../kernel/id.ts'
+import { type Creator, MAX_TITLE, type Task, type TaskPatch } from '../kernel/task.ts'
+
+export interface UndecidedCall {
+  projectId: string
+  runId: string
+  agentId: string
+  callId: string
+  name: string
+  args: unknown
+}
+
+export type Outcome = 'done' | 'not_done'
+
+const KIND = 'outcome_unknown'
+const MOST_CHARACTERS = 20_000
+
+/** In the transaction that pauses the run: there is no such pause without its task. */
+export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void> {
+  const { projectId, runId, agentId, callId, name } = call
+  const creator: Creator = { type: 'agent', id: agentId }
+  await tx.query(
+    `insert into tasks (id, project_id, kind, title, description, priority, created_by, run_id, metadata)
+     values ($1, $2, 'escalation', $3, $4, 'high', $5, $6, $7) on conflict (id) do nothing`,
+    [
+      taskIdOf(runId, callId),
+      projectId,
+      storable(`Did the call of ${name} take effect?`).slice(0, MAX_TITLE),
+      storable(descriptionOf(call)),
+      JSON.stringify(creator),
+      runId,
+      JSON.stringify({ run_id: runId, call_id: callId, kind: KIND }),
+    ],
+  )
+}
+
+/** The run goes on by another door: its task is answered with it. */
+export async function closeOutcomeTask(tx: Db, runId: string, outcome: Outcome): Promise<void> {
+  await tx.query(
+    `update tasks set status = 'completed', result = $3, completed_at = muster.now()
+     where run_id = $1 and kind = 'escalation' and metadata->>'kind' = $2 and status in ('pending', 'in-progress')`,
+    [runId, KIND, JSON.stringify(outcome)],
+  )
+}
+
+/** By its id, which nobody can give a task: metadata is people's to write. */
+export function isOutcomeTask(task: Pick<Task, 'id' | 'kind' | 'run_id' | 'metadata'>): task is OutcomeTask {
+  const { call_id: callId } = task.metadata
+  return task.kind === 'escalation' && task.run_id !== null && task.id === taskIdOf(task.run_id, String(callId))
+}
+
+export type OutcomeTask = Task & { run_id: string }
+
+/** What the task was answered with; null while it is open. */
+export function outcomeOf({ status, result }: Pick<Task, 'status' | 'result'>): Outcome | null {
+  return status === 'completed' && isOutcome(result) ? result : null
+}
+
+/** Throws where the patch would close the task without saying what became of the call, or make another task of it. */
+export function requireOutcomePatch(task: OutcomeTask, patch: TaskPatch): void {
+  if (patch.status === 'cancelled') {
+    throw conflict(
+      'Somebody must say what became of the call: complete this task with the result "done" or "not_done".',
+    )
+  }
+  if (patch.metadata !== undefined) throw conflict('The metadata of this task says which call it is about, and stays.')
+  const result = patch.result === undefined ? task.result : patch.result
+  const mustSay = patch.status === 'completed' || patch.result !== undefined
+  if (mustSay && !isOutcome(result)) throw invalidRequest('result must be "done" or "not_done".')
+}
+
+const isOutcome = (result: unknown): result is Outcome => result === 'done' || result === 'not_done'
+
+const taskIdOf = (runId: string, callId: string): string => idFrom(`${runId}:outcome:${callId}`)
+
+function descriptionOf({ name, args, runId }: UndecidedCall): string {
+  const text = JSON.stringify(args, null, 2) ?? ''
+  const shown = text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}\n[cut]`
+  return [
+    `The process that called ${name} stopped before the call had answered. The call may have taken effect or not, and it`,
+    `is not repeated. Check it where it would show, then complete this task with the result "done" or "not_done"; the run`,
+    `${runId} goes on with your word.`,
+    '',
+    'It was called with:',
+    shown,
+  ].join('\n')
+}
+
+/** What a model writes may hold characters that no text column takes. */
+const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
