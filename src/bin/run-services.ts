@@ -99,8 +99,8 @@ export async function startRuns(parts: {
   const services: StartedRuns['services'] = {
     journal,
     hub,
-    soFar: (runId) => worker.texts.soFar(runId),
-    soFarBelow: (runId) => worker.texts.soFarBelow(runId),
+    soFar: (runId) => worker.texts.soFar(runId) ?? others.soFar(runId),
+    soFarBelow: (runId) => [...others.soFarBelow(runId), ...worker.texts.soFarBelow(runId)],
     agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
     onProvider: (name) => models.forget(name),
     writer,

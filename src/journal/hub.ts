@@ -21,6 +21,8 @@ export interface LiveText {
 
 export interface Hub {
   publish(events: readonly StoredEvent[]): void
+  /** Hears of all that is published in this process, before those who watch do. */
+  hear(listener: (events: readonly StoredEvent[]) => void): void
   /** To those who watch `watched`, which may be an ancestor of the run that speaks. */
   publishText(watched: string, text: LiveText): void
   poke(runId: string): void
@@ -31,8 +33,11 @@ export interface Hub {
 
 export function createHub(): Hub {
   const watchers = new Map<string, Set<Watcher>>()
+  const listeners: ((events: readonly StoredEvent[]) => void)[] = []
   return {
+    hear: (listener) => void listeners.push(listener),
     publish: (events) => {
+      for (const listener of listeners) listener(events)
       const runId = events[0]?.runId
       if (watchers.size === 0 || runId === undefined) return
       for (const watcher of watchers.get(runId) ?? []) watcher.onEvents(events)

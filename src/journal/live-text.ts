@@ -1,7 +1,10 @@
-// The text of steps under way. Tokens are not journalled: they go at once to watchers in this process, and where other
-// processes live too the text so far is kept in a table that they read several times a second.
+// The text of steps under way. Tokens are not journalled: they go at once to watchers in this process. Where other
+// processes live too, what is new is written several times a second as a piece of its own, which they read by offset
+// (watch-others.ts); the pieces go when the step ends.
+import { randomInt } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
+import type { StoredEvent } from './entries.ts'
 import type { Hub, LiveText } from './hub.ts'
 
 const WRITE_EVERY_MS = 100
@@ -15,74 +18,186 @@ export interface LiveTexts {
   soFarBelow(runId: string): LiveText[]
   /** The run has left this process. */
   drop(runId: string): void
-  stop(): void
+  /** Resolves when what was dropped is gone from the table as well, or cannot be removed. */
+  stop(): Promise<void>
 }
 
-export function createLiveTexts(options: { db: Db; hub: Hub; hasOthers: () => boolean; log: Log }): LiveTexts {
-  const texts = new Map<string, LiveText & { ancestors: readonly string[] }>()
+interface Kept {
+  runId: string
+  step: number
+  text: string
+  ancestors: readonly string[]
+  /** Another for each text: of a step that begins anew nothing is taken for what was said before. */
+  version: number
+  /** How much of the text the table holds. */
+  written: number
+}
+
+export function createLiveTexts(options: {
+  db: Db
+  hub: Hub
+  hasOthers: () => boolean
+  log: Log
+  writeEveryMs?: number
+}): LiveTexts {
+  const { writeEveryMs = WRITE_EVERY_MS } = options
+  const texts = new Map<string, Kept>()
   const unwritten = new Set<string>()
+  /** Texts of which the table may hold something still. */
+  let ended: Kept[] = []
   let timer: NodeJS.Timeout | null = null
+  let writing = Promise.resolve()
   let isStopped = false
+  options.hub.hear(onEvents)
 
   return {
     add: (piece, ancestors) => {
       const known = texts.get(piece.runId)
-      const isNew = !known || known.step !== piece.step || piece.offset === 0
-      texts.set(piece.runId, isNew ? { ...piece, ancestors } : { ...known, text: known.text + piece.text })
+      if (known && known.step === piece.step && piece.offset > 0) known.text += piece.text
+      else begin(piece, ancestors)
       options.hub.publishText(piece.runId, piece)
       for (const ancestor of ancestors) options.hub.publishText(ancestor, piece)
       unwritten.add(piece.runId)
-      if (!timer) wait()
+      wait()
     },
-    soFar: (runId) => texts.get(runId) ?? null,
-    soFarBelow: (runId) => [...texts.values()].filter((text) => text.ancestors.includes(runId)),
-    drop: (runId) => {
-      texts.delete(runId)
-      unwritten.delete(runId)
+    soFar: (runId) => {
+      const known = texts.get(runId)
+      return known ? shown(known) : null
     },
-    stop: () => {
+    soFarBelow: (runId) => [...texts.values()].filter((text) => text.ancestors.includes(runId)).map(shown),
+    drop: end,
+    stop: async () => {
       isStopped = true
       if (timer) clearTimeout(timer)
+      await writing
+      if (ended.length > 0) await write()
     },
   }
 
+  function begin({ runId, step, text }: LiveText, ancestors: readonly string[]): void {
+    end(runId)
+    texts.set(runId, { runId, step, text, ancestors, version: newVersion(), written: 0 })
+  }
+
+  function end(runId: string): void {
+    const known = texts.get(runId)
+    if (!known) return
+    texts.delete(runId)
+    unwritten.delete(runId)
+    ended.push(known)
+    wait()
+  }
+
+  /** The journal has the whole of what a step said, or says that it is void. Events of sub-runs name their run. */
+  function onEvents(events: readonly StoredEvent[]): void {
+    for (const { runId, kind, data } of events) {
+      if (kind !== 'step.completed' && kind !== 'step.restarted') continue
+      const known = texts.get(runId)
+      if (!known) continue
+      const { run_id = runId, step } = JSON.parse(data) as { run_id?: string; step: number } // both kinds carry it
+      if (run_id === runId && step >= known.step) end(runId)
+    }
+  }
+
   function wait(): void {
-    timer = isStopped ? null : setTimeout(round, WRITE_EVERY_MS).unref()
+    if (timer || isStopped) return
+    timer = setTimeout(() => {
+      writing = round()
+    }, writeEveryMs).unref()
   }
 
   /** Another process may join in mid-text: what it has not seen waits for it. */
   async function round(): Promise<void> {
-    if (options.hasOthers()) await write()
-    if (unwritten.size > 0) wait()
-    else timer = null
+    if (options.hasOthers() || ended.some(mayBeWritten)) await write()
+    ended = ended.filter(mayBeWritten)
+    timer = null
+    if (unwritten.size > 0 || ended.length > 0) wait()
   }
 
   async function write(): Promise<void> {
-    const due = [...unwritten]
-      .flatMap((runId) => texts.get(runId) ?? [])
-      .toSorted((a, b) => (a.runId < b.runId ? -1 : 1))
-    unwritten.clear()
+    const due = options.hasOthers() ? [...unwritten].flatMap((runId) => nextPiece(texts.get(runId))) : []
+    due.sort((a, b) => (a.kept.runId < b.kept.runId ? -1 : 1))
+    const speaking = new Set(due.map(({ kept }) => kept.runId))
+    // A head that is written anew is not deleted as well; pieces of other versions go with the write.
+    const over = ended.filter(({ runId }) => !speaking.has(runId))
+    for (const runId of speaking) unwritten.delete(runId)
     try {
-      await options.db.query(
-        `insert into run_live_text (run_id, step, text)
-         select * from unnest($1::uuid[], $2::int[], $3::text[])
-         on conflict (run_id) do update set step = excluded.step, text = excluded.text`,
-        [due.map((one) => one.runId), due.map((one) => one.step), due.map((one) => storable(one.text))],
-      )
+      await options.db.query(WRITE, [
+        over.map(({ runId }) => runId),
+        over.map(({ version }) => version),
+        due.map(({ kept }) => kept.runId),
+        due.map(({ kept }) => kept.version),
+        due.map(({ kept }) => kept.step),
+        due.map(({ kept }) => kept.written),
+        due.map(({ kept, text }) => kept.written + text.length),
+        due.map(({ kept }) => `{${kept.ancestors.join(',')}}`),
+        due.map(({ text }) => storable(text)),
+      ])
+      for (const { kept, text } of due) kept.written += text.length
+      const gone = new Set([...over, ...ended.filter(({ runId }) => speaking.has(runId))])
+      ended = ended.filter((kept) => !gone.has(kept))
     } catch (error) {
       options.log.debug({ err: error }, 'the text of steps under way will be shared later')
-      for (const { runId } of due) if (texts.has(runId)) unwritten.add(runId)
+      for (const { kept } of due) {
+        // It may have been committed all the same: the whole text is written again, under another version.
+        ended.push({ ...kept, written: kept.text.length })
+        kept.version = newVersion()
+        kept.written = 0
+        if (texts.get(kept.runId) === kept) unwritten.add(kept.runId)
+      }
     }
   }
 }
 
-/** A piece may end within a surrogate pair; its other half comes with the next. */
+// Pieces and heads of steps that are over; the heads of those that speak; and their new pieces, in place of those of
+// earlier versions.
+const WRITE = {
+  name: 'write-live-text',
+  text: `
+    with over as (select * from unnest($1::uuid[], $2::bigint[]) as o (run_id, version)),
+    heads_gone as (
+      delete from live_texts t using over where t.run_id = over.run_id and t.version = over.version),
+    pieces_gone as (
+      delete from live_text_pieces p using over where p.run_id = over.run_id and p.version = over.version),
+    said as (
+      select * from unnest($3::uuid[], $4::bigint[], $5::int[], $6::int[], $7::int[], $8::text[], $9::text[])
+        as s (run_id, version, step, start, length, ancestors, text)),
+    heads as (
+      insert into live_texts (run_id, version, step, length, ancestors)
+      select run_id, version, step, length, ancestors::uuid[] from said
+      on conflict (run_id) do update
+        set version = excluded.version, step = excluded.step, length = excluded.length, ancestors = excluded.ancestors),
+    replaced as (
+      delete from live_text_pieces p using said where p.run_id = said.run_id and p.version <> said.version)
+    insert into live_text_pieces (run_id, version, start, text) select run_id, version, start, text from said`,
+}
+
+const newVersion = (): number => randomInt(2 ** 47)
+
+const shown = ({ runId, step, text }: Kept): LiveText => ({ runId, step, offset: 0, text })
+
+/** A write under way may still put something there; the text is removed after it. */
+const mayBeWritten = ({ written }: Kept): boolean => written > 0
+
+/** A piece that ends within a surrogate pair would be broken for good: its first half waits for the other. */
+function nextPiece(kept: Kept | undefined): { kept: Kept; text: string }[] {
+  if (!kept) return []
+  const fresh = kept.text.slice(kept.written)
+  const text = /[\ud800-\udbff]$/.test(fresh) ? fresh.slice(0, -1) : fresh
+  return text === '' ? [] : [{ kept, text }]
+}
+
+/** As long as what it replaces. */
 const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
 
-/** Rows of steps that are over: their runs have gone on, ended, or are gone. */
+/** Texts of steps that are over: their runs have gone on, ended, or are gone. Only killed processes leave such. */
 export async function pruneLiveText(db: Db): Promise<void> {
   await db.query(
-    `delete from run_live_text t where not exists (
-       select from agent_runs r where r.id = t.run_id and r.owner is not null and r.step_count < t.step)`,
+    `with over as (
+       delete from live_texts t where not exists (
+         select from agent_runs r where r.id = t.run_id and r.owner is not null and r.step_count < t.step)
+       returning run_id)
+     delete from live_text_pieces p where p.run_id in (select run_id from over)
+       or not exists (select from live_texts t where t.run_id = p.run_id)`,
   )
 }

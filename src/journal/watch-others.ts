@@ -1,28 +1,62 @@
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
-import type { Hub } from './hub.ts'
+import type { Hub, LiveText } from './hub.ts'
 
 const LOOK_EVERY_MS = 120
 
+export interface Others {
+  /** The text so far of a watched run's step under way in another process. */
+  soFar(runId: string): LiveText | null
+  /** The same of its sub-runs, at any depth. */
+  soFarBelow(runId: string): LiveText[]
+  stop(): Promise<void>
+}
+
+interface Known {
+  version: number
+  step: number
+  text: string
+  ancestors: string[]
+}
+
+interface TextRow {
+  run_id: string
+  version: number
+  step: number
+  ancestors: string[]
+  /** What was said since; null where nothing was. */
+  text: string | null
+}
+
 /**
  * Watched runs may be in another process, and facts from outside are written by whoever hears of them. One query for all
- * of them, a few times a second and only while somebody watches, finds what the hub was not told; a second one where
- * flow runs are among them.
+ * of them, a few times a second and only while somebody watches, finds what the hub was not told; one more finds what
+ * steps under way have said since; and another where flow runs are among them.
  */
-export function watchOthers({ db, hub, log }: { db: Db; hub: Hub; log: Log }): { stop(): Promise<void> } {
+export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?: number }): Others {
+  const { db, hub, log, lookEveryMs = LOOK_EVERY_MS } = options
   let isStopped = false
   let timer: NodeJS.Timeout | undefined
   let looking = Promise.resolve()
-  const lastSeqs = new Map<string, number>()
+  let lastSeqs = new Map<string, number>()
+  let texts = new Map<string, Known>()
   const round = (): void => {
     looking = look()
       .catch((error: unknown) => log.debug({ err: error }, 'watched runs will be looked at again'))
       .then(() => {
-        if (!isStopped) timer = setTimeout(round, LOOK_EVERY_MS)
+        if (!isStopped) timer = setTimeout(round, lookEveryMs)
       })
   }
   round()
   return {
+    soFar: (runId) => {
+      const known = texts.get(runId)
+      return known ? { runId, step: known.step, offset: 0, text: known.text } : null
+    },
+    soFarBelow: (runId) =>
+      [...texts]
+        .filter(([, { ancestors }]) => ancestors.includes(runId))
+        .map(([id, { step, text }]) => ({ runId: id, step, offset: 0, text })),
     stop: async () => {
       isStopped = true
       clearTimeout(timer)
@@ -30,22 +64,26 @@ export function watchOthers({ db, hub, log }: { db: Db; hub: Hub; log: Log }): {
     },
   }
 
+  /**
+   * Texts are read before the numbers of events and told after them: whoever is told of a text has read every event that
+   * was written before it, such as the one that voids an earlier text of the same step.
+   */
   async function look(): Promise<void> {
     const watched = hub.watched()
-    for (const runId of lastSeqs.keys()) if (!watched.includes(runId)) lastSeqs.delete(runId)
-    if (watched.length === 0) return
-    const runs = await lastSeqsIn('agent_runs', watched)
+    const said = watched.length === 0 ? [] : await readTexts(watched)
+    const runs = watched.length === 0 ? [] : await lastSeqsIn('agent_runs', watched)
     const known = new Set(runs.map((row) => row.id))
     const others = watched.filter((id) => !known.has(id))
     const flowRuns = others.length === 0 ? [] : await lastSeqsIn('flow_runs', others)
+    const seen = new Map<string, number>()
     for (const { id, last_seq } of [...runs, ...flowRuns]) {
       known.add(id)
-      if (lastSeqs.get(id) === last_seq) continue
-      lastSeqs.set(id, last_seq)
-      hub.poke(id)
+      seen.set(id, last_seq)
+      if (lastSeqs.get(id) !== last_seq) hub.poke(id)
     }
+    lastSeqs = seen
     for (const id of watched) if (!known.has(id)) hub.end(id)
-    if (runs.length > 0) await lookAtTexts(runs.map((row) => row.id))
+    tellTexts(said)
   }
 
   async function lastSeqsIn(
@@ -60,14 +98,43 @@ export function watchOthers({ db, hub, log }: { db: Db; hub: Hub; log: Log }): {
   }
 
   /** Of the watched runs and of their sub-runs, whose text their ancestors' streams show too. */
-  async function lookAtTexts(watched: readonly string[]): Promise<void> {
-    const { rows } = await db.query<{ run_id: string; ancestors: string[]; step: number; text: string }>(
-      `select t.run_id, r.ancestors, t.step, t.text from run_live_text t join agent_runs r on r.id = t.run_id
-       where t.step > r.step_count and (r.id = any($1::uuid[]) or r.ancestors && $1::uuid[])`,
-      [watched],
-    )
-    for (const { run_id: runId, ancestors, step, text } of rows) {
-      for (const watcher of [runId, ...ancestors]) hub.publishText(watcher, { runId, step, offset: 0, text })
+  async function readTexts(watched: readonly string[]): Promise<TextRow[]> {
+    const known = [...texts]
+    const { rows } = await db.query<TextRow>(READ_TEXTS, [
+      watched,
+      known.map(([runId]) => runId),
+      known.map(([, { version }]) => version),
+      known.map(([, { text }]) => text.length),
+    ])
+    return rows
+  }
+
+  function tellTexts(rows: readonly TextRow[]): void {
+    const before = texts
+    texts = new Map()
+    for (const { run_id: runId, version, step, ancestors, text } of rows) {
+      const known = before.get(runId)
+      const soFar = known?.version === version ? known.text : ''
+      texts.set(runId, { version, step, ancestors, text: soFar + (text ?? '') })
+      if (text === null) continue
+      const piece = { runId, step, offset: soFar.length, text }
+      for (const watcher of [runId, ...ancestors]) hub.publishText(watcher, piece)
     }
   }
+}
+
+// There are as many heads as there are steps under way that have said something; of each the pieces are read by their
+// key, from the offset on that is known.
+const READ_TEXTS = {
+  name: 'read-live-texts',
+  text: `
+    select h.run_id, h.version, h.step, h.ancestors,
+      (select string_agg(p.text, '' order by p.start) from live_text_pieces p
+       where p.run_id = h.run_id and p.version = h.version
+         and h.length > coalesce(k.length, 0) and p.start >= coalesce(k.length, 0)) as text
+    from live_texts h
+    join agent_runs r on r.id = h.run_id and r.step_count < h.step
+    left join unnest($2::uuid[], $3::bigint[], $4::int[]) as k (run_id, version, length)
+      on k.run_id = h.run_id and k.version = h.version
+    where h.run_id = any($1::uuid[]) or h.ancestors && $1::uuid[]`,
 }

@@ -149,7 +149,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
       clearTimeout(draining)
       await sweeping
       await offering
-      texts.stop()
+      await texts.stop()
       await presence.stop()
       // What was handed back a moment ago is for somebody else to take.
       if (options.slots > 0) await tellProcesses(pool, READY_CHANNEL).catch(() => {})
