@@ -1,7 +1,10 @@
-// The two rules a codebase of this kind dies without: who may import whom, and how long a file may get.
+// The two rules a codebase of this kind dies without: who may import whom, and how long a file may get. Beside them, what
+// two changes break that are each right alone: the numbers of migrations.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
+import { loadMigrations } from '../src/db/migrate.ts'
+import { migrationsFolder } from './kit/database.ts'
 import { findBrokenRules, type SourceFile } from './kit/layers.ts'
 import { trackedFiles } from './kit/tracked-files.ts'
 
@@ -9,6 +12,11 @@ test('every file imports only its own folder or a lower layer, and stays within 
   const files = await sourceFiles()
   assert.ok(files.length > 30, `only ${files.length} files were found`)
   assert.deepEqual(findBrokenRules(files), [])
+})
+
+test('migrations are numbered without gap or double', async () => {
+  const migrations = await loadMigrations(migrationsFolder)
+  assert.ok(migrations.length > 10, `only ${migrations.length} migrations were found`)
 })
 
 const line = 'export const a = 1\n'
