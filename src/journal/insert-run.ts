@@ -11,7 +11,12 @@ export interface NewRun {
   parentRunId?: string | null
   resumedFrom?: string | null
   forkedFrom?: string | null
+  /** Whose streams its events appear in, from the top. */
   ancestors?: readonly string[]
+  /** How many runs are above it, where that is not the number of its ancestors. */
+  depth?: number
+  /** The entry of the processing log that it works on. */
+  entryId?: string | null
   rights?: Readonly<Record<string, unknown>>
   base?: { runId: string; seq: number; steps: number } | null
   priority?: number
@@ -22,8 +27,8 @@ const INSERT: PreparedSql = {
   name: 'run_insert',
   text: `
     insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority, chain_depth)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, cardinality($11::uuid[]), $12, $13, $14, $15, $16, $17)
+      forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority, chain_depth, entry_id)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $18, $12, $13, $14, $15, $16, $17, $19)
     on conflict (id) do nothing`,
 }
 
@@ -47,6 +52,8 @@ export async function insertRun(db: Db, run: NewRun): Promise<boolean> {
     run.base?.steps ?? 0,
     run.priority ?? 0,
     run.chainDepth ?? 0,
+    run.depth ?? run.ancestors?.length ?? 0,
+    run.entryId ?? null,
   ])
   return rowCount === 1
 }

@@ -20,6 +20,9 @@ interface PausedRow {
   last_seq: number
   rights: Record<string, unknown>
   chain_depth: number
+  parent_run_id: string | null
+  depth: number
+  entry_id: string | null
 }
 
 /**
@@ -46,6 +49,10 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     resumedFrom: runId,
     rights: paused.rights,
     chainDepth: paused.chain_depth,
+    // It stands where the paused run stood; nobody above waits for it, and their streams may have ended.
+    parentRunId: paused.parent_run_id,
+    depth: paused.depth,
+    entryId: paused.entry_id,
     base: { runId, seq: paused.last_seq, steps: paused.step_count },
   })
   if (settled) await closeOutcomeTask(db, runId, settled.outcome)
@@ -61,7 +68,8 @@ const given = ({ max_steps, timeout }: ResumeInput) => ({
 
 async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
   const { rows } = await db.query<PausedRow>(
-    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, chain_depth
+    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, chain_depth,
+       parent_run_id, depth, entry_id
      from agent_runs where id = $1 and project_id = $2 for update`,
     [runId, projectId],
   )

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script } from '../../test/kit/scripted-model.ts'
 import { cancelRuns } from './cancel.ts'
+import { resumeRun } from './resume.ts'
 
 const look = testTool('look', async () => 'ok')
 const runs = await createTestRuns({ tools: [look], slots: 1 })
@@ -159,4 +160,52 @@ test('a parent whose time is up cancels its sub-runs and winds down', async () =
   const [row] = await childrenOf(id)
   assert.equal((await other.finished(row.id)).status, 'cancelled')
   await other.worker.stop()
+})
+
+test('a sub-run that is resumed keeps its parent and its depth, and the parent’s end and stream are not touched', async () => {
+  const child = use('tired', (request) =>
+    request.toolChoice === 'none' ? { text: 'so far' } : { calls: [{ name: 'look' }] },
+  )
+  await runs.createAgent({ name: 'tired', model: child, tools: ['look'] })
+  const model = use('patient', (request) =>
+    request.prompt.length > 2 ? { text: 'ok' } : { calls: [spawn('tired', 'go', { max_steps: 1 })] },
+  )
+  const top = await runs.run(await runs.createAgent({ model, tools: ['spawn_agent'] }))
+  const [paused] = await childrenOf(top.id)
+  assert.equal(paused.pause_reason, 'step_limit')
+  const before = await runs.kinds(top.id)
+  use('tired', () => ({ text: 'rested' }))
+  const resumed = await resumeRun(pool, projectId, paused.id, {})
+  runs.worker.onReady()
+  const run = await runs.finished(resumed.id)
+  assert.deepEqual([run.status, run.parent_run_id, run.resumed_from], ['completed', top.id, paused.id])
+  const { rows } = await pool.query('select depth, open_children from agent_runs where id = any($1) order by depth', [
+    [top.id, run.id],
+  ])
+  assert.deepEqual(rows, [
+    { depth: 0, open_children: 0 },
+    { depth: 1, open_children: 0 },
+  ])
+  assert.deepEqual(await runs.kinds(top.id), before)
+})
+
+test('a run that is resumed cannot spawn deeper than the one it continues', async () => {
+  await runs.set({ spawn_depth_limit: 1 })
+  const child = use('digging', (request) =>
+    request.toolChoice === 'none' ? { text: 'so far' } : { calls: [{ name: 'look' }] },
+  )
+  await runs.createAgent({ name: 'bottom', model: use('bottom', () => ({ text: 'bottom' })) })
+  await runs.createAgent({ name: 'digging', model: child, tools: ['spawn_agent', 'look'] })
+  const model = use('foreman', (request) =>
+    request.prompt.length > 2 ? { text: 'ok' } : { calls: [spawn('digging', 'go', { max_steps: 1 })] },
+  )
+  const top = await runs.run(await runs.createAgent({ model, tools: ['spawn_agent'] }))
+  const [paused] = await childrenOf(top.id)
+  use('digging', (_request, call) => (call === 1 ? { calls: [spawn('bottom')] } : { text: 'tried' }))
+  const { id } = await resumeRun(pool, projectId, paused.id, { max_steps: 5 })
+  runs.worker.onReady()
+  assert.equal((await runs.finished(id)).summary, 'tried')
+  const refused = (await runs.steps(id)).find((step) => step.kind === 'tool')
+  assert.equal(refused?.blocked, 'spawn_depth')
+  await runs.set({ spawn_depth_limit: 5 })
 })

@@ -14,6 +14,7 @@ import { type Author, byAgent, byPerson } from '../objects/author.ts'
 import type { ObjectChange } from '../objects/write-objects.ts'
 import { writeStatements } from '../objects/write-statements.ts'
 import { cancelRuns } from '../runs/cancel.ts'
+import { resumeRun } from '../runs/resume.ts'
 import { abandonStuck } from './abandon-stuck.ts'
 import { followAgent } from './follow-agent.ts'
 import { listEntries, retryEntry } from './processing-log.ts'
@@ -261,6 +262,60 @@ test('a run that is cancelled, or pauses at a limit, fails its entry with the re
   await create('Limited')
   const [paused] = await settled(limited, 1)
   assert.deepEqual([paused?.status, paused?.error_message], ['failed', 'The run was paused: step_limit.'])
+})
+
+test('an entry follows the run that resumes its own: processing again, then as that one ends', async () => {
+  const go = Promise.withResolvers<void>()
+  let call = 0
+  const agent = await reactor(
+    ['Resumed'],
+    async (request, number) => {
+      if (request.toolChoice === 'none') return { text: 'So far.' }
+      if (++call === 1) return touching(request, number)
+      if (call === 2) return { fail: { message: 'Not yet.', isRetryable: false } }
+      await go.promise
+      return { text: 'Done.' }
+    },
+    { max_steps: 1 },
+  )
+  await create('Resumed')
+  const [paused = assert.fail()] = await settled(agent, 1)
+  assert.deepEqual([paused.status, paused.error_message], ['failed', 'The run was paused: step_limit.'])
+  const resume = async (): Promise<string> => (await resumeRun(pool, projectId, paused.run_id ?? '', {})).id
+  const failing = await resume()
+  const [taken] = await entriesOf(agent)
+  assert.deepEqual([taken?.id, taken?.status, taken?.run_id], [paused.id, 'processing', failing])
+  assert.deepEqual([taken?.error_message, taken?.completed_at], [null, null])
+  await assert.rejects(retry(taken ?? assert.fail()), { code: 'CONFLICT' })
+  worker.onReady()
+  const [failed] = await settled(agent, 1)
+  assert.deepEqual([failed?.status, failed?.error_message], ['failed', 'Not yet.'])
+  // The first continuation came to nothing; a second one takes the entry over from it.
+  const second = await resume()
+  worker.onReady()
+  assert.equal((await inStatus(agent, 'processing')).run_id, second)
+  go.resolve()
+  assert.equal((await settled(agent, 1))[0]?.status, 'completed')
+})
+
+test('an entry that was retried stays with its new run when the old one is resumed', async () => {
+  const agent = await reactor(
+    ['Elsewhere'],
+    (request, number) =>
+      request.toolChoice === 'none'
+        ? { text: 'So far.' }
+        : number === 1
+          ? touching(request, number)
+          : { text: 'Done.' },
+    { max_steps: 1 },
+  )
+  await create('Elsewhere')
+  const [paused = assert.fail()] = await settled(agent, 1)
+  const retried = await retry(paused)
+  await resumeRun(pool, projectId, paused.run_id ?? '', {})
+  worker.onReady()
+  const [ended] = await settled(agent, 1)
+  assert.deepEqual([ended?.status, ended?.run_id], ['completed', retried.run_id])
 })
 
 test('the time a run waits for people does not make it stuck', async () => {
