@@ -4,6 +4,7 @@
 // of those over it (tried), and it costs two promises a request.
 import ipaddr from 'ipaddr.js'
 import { type MusterError, rateLimited } from '../kernel/errors.ts'
+import { putNewest } from '../kernel/put-newest.ts'
 
 /** Each call counts one request and throws RATE_LIMITED when there were too many. */
 export interface RateLimits {
@@ -73,8 +74,8 @@ function createCounter(limit: number, windowMs: number, now: () => number): Coun
       const nowMs = now()
       const window = windows.get(name)
       if (!window || window.until <= nowMs) {
-        if (windows.size >= MOST_NAMES) forgetEnded(windows, nowMs)
-        windows.set(name, { until: nowMs + windowMs, count: 1 })
+        // Bounds the memory whatever is thrown at us: the windows are in the order of their ends.
+        putNewest(windows, name, { until: nowMs + windowMs, count: 1 }, MOST_NAMES)
       } else if (++window.count > limit) {
         throw limitedUntil(window.until, nowMs)
       }
@@ -88,9 +89,3 @@ function createCounter(limit: number, windowMs: number, now: () => number): Coun
 }
 
 const limitedUntil = (until: number, nowMs: number): MusterError => rateLimited(Math.ceil((until - nowMs) / 1_000))
-
-/** Bounds the memory whatever is thrown at us; with that many names in one window, all begin anew. */
-function forgetEnded(windows: Map<string, { until: number }>, nowMs: number): void {
-  for (const [name, window] of windows) if (window.until <= nowMs) windows.delete(name)
-  if (windows.size >= MOST_NAMES) windows.clear()
-}

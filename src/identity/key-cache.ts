@@ -1,6 +1,7 @@
 // Looking a key up costs a round trip; a busy client sends hundreds of requests a second. A found key is believed for
 // two seconds, so a key revoked by any process stops working well within the promised five.
 import type { Db } from '../db/pool.ts'
+import { putNewest } from '../kernel/put-newest.ts'
 import { sha256 } from '../secrets/hash.ts'
 import { findLiveKey, type LiveKey } from './api-keys.ts'
 import { isWellFormedKey } from './key-format.ts'
@@ -26,9 +27,8 @@ export function createKeyCache(db: Db, now: () => number = Date.now): KeyCache {
       const known = entries.get(name)
       if (known && known.until > now()) return known.key
       beforeLookup?.()
-      if (entries.size >= MOST_ENTRIES) entries.clear()
       const entry = { key: findLiveKey(db, key), until: now() + BELIEVED_MS, found: null as LiveKey | null }
-      entries.set(name, entry)
+      putNewest(entries, name, entry, MOST_ENTRIES)
       try {
         entry.found = await entry.key
         return entry.found

@@ -2,6 +2,7 @@
 // for once more with what is wrong, and then that decision has failed: nothing is guessed.
 import { z } from 'zod'
 import { type Pattern, patternSchemas } from './flow.ts'
+import { putNewest } from './put-newest.ts'
 
 const text = z.string().max(200_000)
 const subtask = z.strictObject({
@@ -64,9 +65,7 @@ export function readDecision<Name extends DecisionName>(name: Name, answer: unkn
   const known = kept.get(key) as Decided<Name> | undefined // kept under its name below
   if (known) return known
   const read = decisionIn(name, answer)
-  const [oldest] = kept.keys()
-  if (kept.size >= MOST_KEPT && oldest !== undefined) kept.delete(oldest)
-  kept.set(key, read)
+  putNewest(kept, key, read, MOST_KEPT)
   return read
 }
 

@@ -2,6 +2,7 @@ import { loadAgents } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import { loadSettings } from '../identity/settings.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
+import { putNewest } from '../kernel/put-newest.ts'
 import type { Definition } from './session.ts'
 
 const MOST_KEPT = 5_000
@@ -36,13 +37,24 @@ export function createDefinitions(
 function createStore<Value>(load: (ids: string[]) => Promise<Map<string, Value>>) {
   const kept = new Map<string, Kept<Value>>()
   return async (wanted: readonly [id: string, changed: number | null][]) => {
-    const stale = new Map(wanted.filter(([id, changed]) => changed !== null && kept.get(id)?.changed !== changed))
-    if (stale.size > 0) {
-      if (kept.size > MOST_KEPT) kept.clear()
-      // What is read now may be newer than what the claim saw; then the next claim reads it once more.
-      for (const [id, value] of await load([...stale.keys()])) kept.set(id, { changed: stale.get(id) ?? 0, value })
+    // The claim holds its own: what others read meanwhile may push any of them out.
+    const found = new Map<string, Value>()
+    const stale = new Map<string, number>()
+    for (const [id, changed] of wanted) {
+      const known = kept.get(id)
+      if (changed === null) continue
+      if (known?.changed === changed) {
+        found.set(id, known.value)
+        putNewest(kept, id, known, MOST_KEPT)
+      } else stale.set(id, changed)
     }
-    const gone = new Set(wanted.filter(([, changed]) => changed === null).map(([id]) => id))
-    return (id: string): Value | null => (gone.has(id) ? null : (kept.get(id)?.value ?? null))
+    if (stale.size > 0) {
+      // What is read now may be newer than what the claim saw; then the next claim reads it once more.
+      for (const [id, value] of await load([...stale.keys()])) {
+        found.set(id, value)
+        putNewest(kept, id, { changed: stale.get(id) ?? 0, value }, MOST_KEPT)
+      }
+    }
+    return (id: string): Value | null => found.get(id) ?? null
   }
 }

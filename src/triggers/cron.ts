@@ -1,6 +1,7 @@
 // When a schedule is due. cron-matcher.ts finds the next wall time that matches; what a wall time means where clocks are
 // changed is decided here. A fixed hour that is skipped fires at the first instant after the gap, a doubled one the first
 // time only. An hour field that starts with `*` goes by elapsed time: it fires in both passes, and a gap adds nothing.
+import { putNewest } from '../kernel/put-newest.ts'
 import { cronFields, cronProblem } from './cron-fields.ts'
 import { type CronMatcher, createCronMatcher } from './cron-matcher.ts'
 import { findTurn, offsetAt } from './zone-offset.ts'
@@ -107,8 +108,7 @@ function parse(cron: string): Parsed {
     if (problem !== null) throw new Error(problem)
     const [, hour] = cronFields(cron)
     known = { nextMatch: createCronMatcher(cron), isByElapsedTime: hour?.startsWith('*') === true }
-    if (parsed.size >= MOST_PARSED) parsed.clear()
-    parsed.set(cron, known)
+    putNewest(parsed, cron, known, MOST_PARSED)
   }
   return known
 }

@@ -6,6 +6,7 @@ import { conflict, invalidRequest, notFound, unauthenticated } from '../../kerne
 import { fault } from '../../kernel/fault.ts'
 import { deliveredSchema, isWebhookId } from '../../kernel/hook.ts'
 import { isId } from '../../kernel/id.ts'
+import { putNewest } from '../../kernel/put-newest.ts'
 import type { Cipher } from '../../secrets/cipher.ts'
 import { createDeliver } from '../../triggers/deliver.ts'
 import { type FoundHook, findHook } from '../../triggers/find-hook.ts'
@@ -121,15 +122,12 @@ function sentWebhookId({ headers }: FastifyRequest): string | null {
 
 const MOST_IDS = 10_000
 
-/** Hooks that deliveries found here. Bounded; with that many it begins anew. */
+/** Hooks that deliveries found here. Bounded: the oldest are forgotten. */
 function createSeenIds(): { has(id: string): boolean; add(id: string): void; delete(id: string): void } {
-  const ids = new Set<string>()
+  const ids = new Map<string, true>()
   return {
     has: (id) => ids.has(id),
-    add: (id) => {
-      if (ids.size >= MOST_IDS && !ids.has(id)) ids.clear()
-      ids.add(id)
-    },
+    add: (id) => putNewest(ids, id, true, MOST_IDS),
     delete: (id) => void ids.delete(id),
   }
 }
