@@ -1,11 +1,14 @@
 import { findAgent } from '../agents/agents.ts'
+import type { Db } from '../db/pool.ts'
 import { spawnRun } from '../journal/spawn-run.ts'
+import { MusterError } from '../kernel/errors.ts'
 import { fault } from '../kernel/fault.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tools.ts'
 import { cancelRuns } from './cancel.ts'
+import { continued } from './continue-child.ts'
 import { type ChildOutcome, readOutcomes } from './run-outcomes.ts'
 import type { PendingCall } from './run-state.ts'
 import { append, remainingMs, type Session } from './session.ts'
@@ -51,23 +54,28 @@ async function spawn(session: Session, call: PendingCall, id: string): Promise<R
   const child = await findAgent(deps.pool, run.project_id, args.agent)
   if (!child) return { message: `There is no agent called "${args.agent}".`, blocked: null }
   if (!child.enabled) return { message: `The agent "${child.name}" is disabled.`, blocked: null }
-  const isSpawned = await spawnRun(
-    deps.pool,
-    { id: run.id, fence: run.fence },
-    {
-      id,
-      projectId: run.project_id,
-      agentId: child.id,
-      trigger: { type: 'spawn', parent_run_id: run.id, call_id: call.id },
-      input: args.input,
-      maxSteps: args.max_steps ?? child.max_steps ?? settings.subagent_max_steps,
-      timeoutMs: args.timeout ?? child.default_timeout,
-      parentRunId: run.id,
-      ancestors: [...run.ancestors, run.id],
-      rights: { ...session.rights },
-      chainDepth: run.chain_depth,
-    },
-  )
+  const fresh = {
+    id,
+    projectId: run.project_id,
+    agentId: child.id,
+    trigger: { type: 'spawn', parent_run_id: run.id, call_id: call.id },
+    input: args.input,
+    maxSteps: args.max_steps ?? child.max_steps ?? settings.subagent_max_steps,
+    timeoutMs: args.timeout ?? child.default_timeout,
+    parentRunId: run.id,
+    ancestors: [...run.ancestors, run.id],
+    rights: { ...session.rights },
+    chainDepth: run.chain_depth,
+  }
+  const { resume_run_id: pausedId } = args
+  let isSpawned: boolean
+  try {
+    const made = pausedId === undefined ? fresh : (tx: Db) => continued(tx, session, fresh, pausedId)
+    isSpawned = await spawnRun(deps.pool, { id: run.id, fence: run.fence }, made)
+  } catch (error) {
+    if (error instanceof MusterError && error.status < 500) return { message: error.message, blocked: null }
+    throw error
+  }
   await fault('spawn.after_insert')
   // Cancelled or taken over: the next guard, or the next append, says which.
   return isSpawned ? null : { message: 'The run was stopped before the agent was started.', blocked: null }

@@ -96,7 +96,8 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
 }
 
 function startedEvent(run: ClaimedRun): RunEvent {
-  return { kind: 'run.started', data: { agent_id: run.agent_id, input: run.input } }
+  const { agent_id, input, resumed_from } = run
+  return { kind: 'run.started', data: { agent_id, ...(resumed_from ? { resumed_from } : {}), input } }
 }
 
 /** What this owner must say before it works: that a sub-run starts or goes on, and what a person said at the resume. */

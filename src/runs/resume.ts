@@ -9,7 +9,7 @@ import { closeOutcomeTask } from '../tasks/outcome-tasks.ts'
 import { getRun } from './read-runs.ts'
 import { requireEnabled } from './start.ts'
 
-interface PausedRow {
+export interface PausedRow {
   agent_id: string
   status: RunStatus
   pause_reason: PauseReason | null
@@ -66,7 +66,8 @@ const given = ({ max_steps, timeout }: ResumeInput) => ({
   ...(timeout === undefined ? {} : { timeout }),
 })
 
-async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
+/** Locked, so that it is resumed once. Throws where it is not there, does not pause for good, or goes on already. */
+export async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
   const { rows } = await db.query<PausedRow>(
     `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, chain_depth,
        parent_run_id, depth, entry_id

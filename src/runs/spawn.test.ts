@@ -209,3 +209,109 @@ test('a run that is resumed cannot spawn deeper than the one it continues', asyn
   assert.equal(refused?.blocked, 'spawn_depth')
   await runs.set({ spawn_depth_limit: 5 })
 })
+
+test('spawn_agent resumes a paused run that its run started: as a sub-run, with its history, within its rights', async () => {
+  let asked = ''
+  const child = use('stopping', (request, call) => {
+    if (request.toolChoice === 'none') return { text: 'so far' }
+    asked = JSON.stringify(request.prompt)
+    return call === 1 ? { calls: [{ name: 'look', args: { at: 'the beginning' } }] } : { text: 'all of it' }
+  })
+  const stopping = await runs.createAgent({ name: 'stopping', model: child, tools: ['look'] })
+  let results: unknown[] = []
+  const model = use('persistent', (request, call) => {
+    results = resultsIn(request.prompt)
+    if (call === 1) return { calls: [spawn('stopping', 'begin', { max_steps: 1 })] }
+    const [{ run_id }] = results as [{ run_id: string }]
+    return call === 2 ? { calls: [spawn('stopping', 'go on', { resume_run_id: run_id })] } : { text: 'ok' }
+  })
+  const agent = await runs.createAgent({
+    model,
+    tools: ['spawn_agent'],
+    capabilities: { canDeleteObjects: false, allowedObjectTypes: ['Person'] },
+  })
+  const top = await runs.run(agent)
+  assert.equal(top.status, 'completed')
+  const [first, second] = await childrenOf(top.id)
+  assert.deepEqual([first.pause_reason, second.status, second.resumed_from], ['step_limit', 'completed', first.id])
+  assert.deepEqual([second.agent_id, second.depth, second.ancestors], [stopping.id, 1, [top.id]])
+  assert.deepEqual(second.rights, first.rights)
+  assert.deepEqual(second.trigger, {
+    type: 'spawn',
+    parent_run_id: top.id,
+    call_id: 'call_2_1',
+    resumed_from: first.id,
+  })
+  assert.match(asked, /begin.*the beginning.*so far.*go on/)
+  assert.deepEqual(results[1], { run_id: second.id, status: 'completed', summary: 'all of it', error_message: null })
+  assert.ok(second.step_count > first.step_count)
+})
+
+test('a run that was resumed may resume what its predecessor started; nobody else may, and each once', async () => {
+  const limited = use('limited', (request, call) =>
+    request.toolChoice === 'none' ? { text: 'so far' } : call < 3 ? { calls: [{ name: 'look' }] } : { text: 'done' },
+  )
+  await runs.createAgent({ name: 'limited', model: limited, tools: ['look'] })
+  await runs.createAgent({ name: 'another', model: limited })
+  const starting = use('starting', (request) =>
+    request.toolChoice === 'none' ? { text: 'later' } : { calls: [spawn('limited', 'begin', { max_steps: 1 })] },
+  )
+  const agent = await runs.createAgent({ model: starting, tools: ['spawn_agent'] })
+  const first = await runs.run(agent, { max_steps: 1 })
+  const [paused] = await childrenOf(first.id)
+  const named = { resume_run_id: paused.id }
+  /** The results of these calls, made by that run or by a stranger. */
+  const tryIt = async (calls: object[], from?: string): Promise<string[]> => {
+    const seen: string[] = []
+    use('starting', (request, call) => {
+      if (call === 1) return { calls: calls as never }
+      seen.push(
+        ...resultsIn(request.prompt)
+          .slice(-calls.length)
+          .map((result) => JSON.stringify(result)),
+      )
+      return { text: 'ok' }
+    })
+    if (!from) await runs.run(agent)
+    else {
+      const { id } = await resumeRun(pool, projectId, from, { max_steps: 10 })
+      runs.worker.onReady()
+      await runs.finished(id)
+    }
+    return seen
+  }
+  const [foreign = ''] = await tryIt([spawn('limited', 'go on', named)])
+  assert.match(foreign, /names no run that you started/)
+  const own = await tryIt(
+    [spawn('another', 'go on', named), spawn('limited', 'go on', named), spawn('limited', 'again', named)],
+    first.id,
+  )
+  assert.match(own[0] ?? '', /a run of another agent/)
+  assert.match(own[1] ?? '', /"status":"(completed|paused)"/)
+  assert.match(own[2] ?? '', /resumed already/)
+  const { rowCount } = await pool.query('select from agent_runs where resumed_from = $1', [paused.id])
+  assert.equal(rowCount, 1)
+})
+
+test('what waits for a person’s word about a call is not resumed by an agent', async () => {
+  const child = use('quiet', () => ({ text: 'quiet' }))
+  await runs.createAgent({ name: 'quiet', model: child })
+  let result = ''
+  const model = use('hasty', async (request, call) => {
+    if (call === 1) return { calls: [spawn('quiet')] }
+    const [{ run_id }, next] = resultsIn(request.prompt) as [{ run_id: string }, unknown]
+    result = JSON.stringify(next)
+    if (call > 2) return { text: 'ok' }
+    await pool.query(`update agent_runs set status = 'paused', pause_reason = 'outcome_unknown' where id = $1`, [
+      run_id,
+    ])
+    return { calls: [spawn('quiet', 'go on', { resume_run_id: run_id })] }
+  })
+  await runs.run(await runs.createAgent({ model, tools: ['spawn_agent'] }))
+  assert.match(result, /People must say first/)
+})
+
+const resultsIn = (prompt: readonly { role: string; content: unknown }[]): unknown[] =>
+  prompt.flatMap(({ role, content }) =>
+    role === 'tool' ? (content as { output: { value: unknown } }[]).map(({ output }) => output.value) : [],
+  )

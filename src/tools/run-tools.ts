@@ -1,7 +1,7 @@
 // Tools that the run itself carries out. Here is what a model reads about them and how their arguments are checked; what
 // they do is the business of runs/.
 import { z } from 'zod'
-import { durationField } from '../kernel/fields.ts'
+import { durationField, idField } from '../kernel/fields.ts'
 import type { RunTool } from '../kernel/tool.ts'
 import { zodArguments } from './arguments.ts'
 
@@ -12,6 +12,9 @@ export const spawnAgentArguments = z.strictObject({
     .describe('The whole assignment, as text or as an object. The agent sees nothing else of this conversation.'),
   timeout: durationField.min(1).optional().describe('Stop it after this many milliseconds.'),
   max_steps: z.int().min(1).max(1_000_000).optional().describe('Stop it after this many model calls.'),
+  resume_run_id: idField
+    .optional()
+    .describe('A run of that agent that you started and that is paused: it goes on where it stopped, with "input".'),
 })
 export type SpawnAgentArguments = z.infer<typeof spawnAgentArguments>
 
@@ -39,7 +42,8 @@ export const spawnAgentTool: RunTool = {
   want into "input".
 - Several calls in one step run at the same time. Do not give the same work to two agents.
 - Answers {run_id, status, summary, error_message}. Only the status "completed" means that the work is done; "paused"
-  means that it ran into a limit and "summary" is how far it got. Check the summary before you rely on it.`,
+  means that it ran into a limit and "summary" is how far it got. Check the summary before you rely on it.
+- A paused run goes on where it stopped when you name its run_id as "resume_run_id". It remembers what it did.`,
   ...zodArguments(spawnAgentArguments),
 }
 

@@ -1,0 +1,53 @@
+import type { Db } from '../db/pool.ts'
+import type { NewRun } from '../journal/insert-run.ts'
+import { conflict, invalidRequest } from '../kernel/errors.ts'
+import { type Rights, rightsWithin } from '../kernel/rights.ts'
+import { lockPaused } from './resume.ts'
+import type { Session } from './session.ts'
+
+/**
+ * The sub-run as one that goes on from a paused sub-run: with its journal, within the rights of both. Only what this run
+ * started itself, or the run it continues, may go on so: whoever else has the id has no say about that run. Throws why it
+ * may not.
+ */
+export async function continued(
+  tx: Db,
+  { run, rights }: Pick<Session, 'run' | 'rights'>,
+  fresh: NewRun,
+  pausedId: string,
+): Promise<NewRun> {
+  if (!(await hasSpawned(tx, run.id, pausedId))) {
+    throw invalidRequest('resume_run_id names no run that you started with spawn_agent.')
+  }
+  const paused = await lockPaused(tx, run.project_id, pausedId)
+  if (paused.agent_id !== fresh.agentId) throw invalidRequest('resume_run_id is a run of another agent.')
+  if (paused.pause_reason === 'outcome_unknown') {
+    throw conflict('People must say first what became of a call of that run. Go on without it, or ask them.')
+  }
+  return {
+    ...fresh,
+    trigger: { ...fresh.trigger, resumed_from: pausedId },
+    resumedFrom: pausedId,
+    rights: { ...within(rights, paused.rights) },
+    chainDepth: Math.max(run.chain_depth, paused.chain_depth),
+    base: { runId: pausedId, seq: paused.last_seq, steps: paused.step_count },
+  }
+}
+
+/** By this very run, or by one that it was resumed from. */
+async function hasSpawned(tx: Db, runId: string, childId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `with recursive before (id, resumed_from) as (
+       select id, resumed_from from agent_runs where id = $1
+       union select r.id, r.resumed_from from before b join agent_runs r on r.id = b.resumed_from
+     )
+     select from agent_runs c where c.id = $2 and c.parent_run_id in (select id from before)`,
+    [runId, childId],
+  )
+  return rowCount === 1
+}
+
+function within(outer: Rights, stored: Partial<Rights>): Rights {
+  const { capabilities, mode } = stored
+  return capabilities ? rightsWithin(outer, { capabilities, execution_mode: mode ?? 'execute' }) : outer
+}
