@@ -16,8 +16,10 @@ export interface RateLimits {
   countHook(hookId: string): void
   /** Keys that had to be looked up, by address: guessing keys must not cost the database more than this. */
   countLookup(address: string): void
-  /** Sign-in attempts, by address and by account: guessing stays slow whichever is varied. */
-  countSignIn(address: string, account: string): void
+  /** Tries at passwords and one-time links, by address: guessing stays slow whatever else is varied. */
+  countTry(address: string): void
+  /** Tries at the password of one account; those of a client it knows are counted apart from all others. */
+  countAccount(account: string, knownClient: string | null): void
 }
 
 /** 0 means no limit. */
@@ -41,10 +43,8 @@ export function createRateLimits({
     countKey: byKey.count,
     countHook: byHook.count,
     countLookup: (address) => byLookup.count(clientOf(address)),
-    countSignIn: (address, account) => {
-      bySignIn.count(`address ${clientOf(address)}`)
-      bySignIn.count(`account ${account.toLowerCase()}`)
-    },
+    countTry: (address) => bySignIn.count(`address ${clientOf(address)}`),
+    countAccount: (account, knownClient) => bySignIn.count(`account ${account.toLowerCase()} ${knownClient ?? ''}`),
   }
 }
 

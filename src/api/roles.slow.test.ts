@@ -20,6 +20,8 @@ interface Ground {
   memberId: string
   providerName: string
   invitation: string
+  userId: string
+  reset: string
   sessionId: string
   agentId: string
   hookId: string
@@ -144,6 +146,22 @@ const matrix: Row[] = [
     route: 'POST /api/invitations/:token/accept',
     path: (ground) => `/api/invitations/${ground.invitation}/accept`,
     body: () => ({ name: 'New Person', password: 'long enough' }),
+    expect: [200, 200, 200, 200, 200, 200, 200],
+  },
+  {
+    route: 'POST /api/users/:id/reset',
+    path: (ground) => `/api/users/${ground.userId}/reset`,
+    expect: [401, 403, 403, 403, 403, 403, 201],
+  },
+  {
+    route: 'GET /api/resets/:token',
+    path: (ground) => `/api/resets/${ground.reset}`,
+    expect: [200, 200, 200, 200, 200, 200, 200],
+  },
+  {
+    route: 'POST /api/resets/:token/accept',
+    path: (ground) => `/api/resets/${ground.reset}/accept`,
+    body: () => ({ password: 'long enough' }),
     expect: [200, 200, 200, 200, 200, 200, 200],
   },
   {
@@ -433,7 +451,7 @@ const matrix: Row[] = [
 ]
 
 /** Pages and static files: public, without data. They are listed so that a new one is noticed. */
-const pages = /^GET \/($|assets\/|docs|sign-in\/|invitations\/)/
+const pages = /^GET \/($|assets\/|docs|sign-in\/|invitations\/|resets\/)/
 
 const routes: string[] = []
 const kit = await createTestApp({
@@ -474,7 +492,11 @@ async function prepare(): Promise<Ground> {
   })
   const providerName = `p-${unique()}`
   await kit.call('POST /api/providers', { body: { name: providerName, kind: 'offline' } })
+  const { userId } = await signInByLink(kit)
+  const reset = await kit.call<{ reset_url: string }>(`POST /api/users/${userId}/reset`)
   return {
+    userId,
+    reset: reset.body.reset_url.split('/').at(-1) ?? '',
     projectId: mine.id,
     keyId: (await kit.createKey(mine.id, 'viewer')).id,
     memberId: invited.body.id,

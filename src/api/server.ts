@@ -45,6 +45,7 @@ import { addProcessingLogRoutes } from './routes/processing-log.ts'
 import { addProjectRoutes } from './routes/projects.ts'
 import { addProviderRoutes } from './routes/providers.ts'
 import { addRelationshipRoutes } from './routes/relationships.ts'
+import { addResetRoutes } from './routes/resets.ts'
 import { addRunEventRoutes } from './routes/run-events.ts'
 import { addRunRoutes } from './routes/runs.ts'
 import { addScheduleRoutes } from './routes/schedule.ts'
@@ -170,6 +171,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, cookie, allowedOrigins: origins })
   addInvitationRoutes(app, { pool, limits, cookie, allowedOrigins: origins })
+  addResetRoutes(app, { pool, create, publicUrl: options.publicUrl, limits, cookie, allowedOrigins: origins })
   addPageRoutes(app)
   return app
 }

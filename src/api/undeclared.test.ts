@@ -23,6 +23,7 @@ const bodies: Readonly<Record<string, object>> = {
   [`POST ${project}/members`]: { email: 'new@example.com', role: 'viewer' },
   [`PATCH ${project}/members/:memberId`]: { role: 'member' },
   'POST /api/invitations/:token/accept': { name: 'New Person', password: 'long enough' },
+  'POST /api/resets/:token/accept': { password: 'long enough' },
   'POST /api/auth/sign-in': { email: 'nobody@example.com', password: 'wrong' },
   'POST /api/auth/password': { new_password: 'another long one' },
   [`POST ${project}/agents`]: { name: 'new' },
@@ -152,7 +153,7 @@ test('who may not ask hears that first', async () => {
 
 test('pages, files, probes and the document pass over parameters', async () => {
   const paths = ['/', '/assets/page.css', '/docs', '/openapi.json', '/healthz', '/readyz', '/metrics']
-  for (const path of [...paths, '/invitations/a-token']) {
+  for (const path of [...paths, '/invitations/a-token', '/resets/a-token']) {
     assert.equal((await kit.call(`GET ${path}?not_a_parameter=1`)).status, 200, path)
   }
 })

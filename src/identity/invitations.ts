@@ -15,15 +15,13 @@ export interface Invitation {
   email: string
   role: Role
   expiresAt: Date
-  accountExists: boolean
 }
 
 /** What the link stands for, while it is neither used nor lapsed nor withdrawn; otherwise it is unknown. */
 export async function getInvitation(db: Db, token: string): Promise<Invitation> {
   const { rows } = await db.query<Invitation>(
     `select m.id as "memberId", m.project_id as "projectId", p.name as "projectName", m.email, m.role,
-       m.invitation_expires_at as "expiresAt",
-       exists (select from auth.users u where lower(u.email) = lower(m.email)) as "accountExists"
+       m.invitation_expires_at as "expiresAt"
      from members m join projects p on p.id = m.project_id
      where m.invitation_hash = $1 and m.user_id is null and m.invitation_expires_at > muster.now()`,
     [sha256(token)],
@@ -35,29 +33,29 @@ export async function getInvitation(db: Db, token: string): Promise<Invitation> 
 
 /**
  * Makes the invited address a member. A new person gives a name and chooses a password; someone who has an account
- * proves it with its password or by being signed in, so that an invitation never takes an account over.
+ * proves it with its password or by being signed in, so that an invitation never takes an account over. Whoever holds the
+ * link learns only by using it up whether there is an account: without a name, an address nobody has is answered like a
+ * wrong password, after the same work.
  */
 export async function acceptInvitation(
   pool: Pool,
-  token: string,
-  person: { name?: string | undefined; password?: string | undefined; signedInAs: User | null },
+  invitation: Invitation,
+  person: { token: string; name?: string | undefined; password?: string | undefined; signedInAs: User | null },
   from: Pick<Actor, 'requestId' | 'address'>,
 ): Promise<User> {
-  const invitation = await getInvitation(pool, token)
-  const known = await findUserByEmail(pool, invitation.email)
-  const identify = known ? await proveAccount(pool, known, person) : await prepareAccount(invitation.email, person)
+  const identify = await identifyPerson(pool, invitation, person)
+  if (identify === null) {
+    const actor = { type: 'system' as const, id: null, ...from }
+    await recordAudit(pool, note('member.join_refused', invitation, actor))
+    throw forbidden(
+      'That is not the password of an account with this address. Whoever is new here gives a name, too, and chooses a password. Whoever does not know the password of this account asks the instance admin to reset it.',
+    )
+  }
   try {
     return await inTransaction(pool, async (tx) => {
       const user = await identify(tx)
-      await join(tx, token, user)
-      await recordAudit(tx, {
-        action: 'member.join',
-        actor: actorOfUser(user.id, from),
-        projectId: invitation.projectId,
-        targetType: 'member',
-        targetId: invitation.memberId,
-        details: { email: invitation.email, role: invitation.role },
-      })
+      await join(tx, person.token, user)
+      await recordAudit(tx, note('member.join', invitation, actorOfUser(user.id, from)))
       return user
     })
   } catch (error) {
@@ -68,28 +66,25 @@ export async function acceptInvitation(
 
 type Identify = (tx: Client) => Promise<User>
 
-async function proveAccount(
+/** Null where nothing was proved. */
+async function identifyPerson(
   db: Db,
-  known: User,
-  person: { password?: string | undefined; signedInAs: User | null },
-): Promise<Identify> {
-  if (person.signedInAs?.id === known.id) return async () => known
-  if (person.password === undefined) throw invalidRequest('password is needed: this address has an account.')
-  if (!(await checkPassword(db, known.email, person.password))) {
-    throw forbidden('That is not the password of the account with this address.')
+  { email }: Invitation,
+  { name, password, signedInAs }: { name?: string | undefined; password?: string | undefined; signedInAs: User | null },
+): Promise<Identify | null> {
+  if (signedInAs?.email.toLowerCase() === email.toLowerCase()) return async () => signedInAs
+  if (password === undefined) throw invalidRequest('password is needed.')
+  if (name === undefined || (await findUserByEmail(db, email))) {
+    const known = await checkPassword(db, email, password)
+    return known && (async () => known)
   }
-  return async () => known
-}
-
-async function prepareAccount(
-  email: string,
-  person: { name?: string | undefined; password?: string | undefined },
-): Promise<Identify> {
-  const { name, password } = person
-  if (name === undefined || password === undefined) throw invalidRequest('name and password are needed.')
   const passwordHash = await hashPassword(password)
   return (tx) => createUser(tx, { email, name, passwordHash })
 }
+
+const note = (action: string, { projectId, memberId, email, role }: Invitation, actor: Actor) => ({
+  ...{ action, actor, projectId, targetType: 'member', targetId: memberId, details: { email, role } },
+})
 
 /** The where clause spends the link: of two that come at once one finds no row. */
 async function join(tx: Client, token: string, user: User): Promise<void> {

@@ -47,8 +47,15 @@ export const invitationSchema = z.strictObject({
   role: roleField,
   project: z.strictObject({ id: idField, name: nameField }),
   expires_at: instantField,
-  account_exists: z.boolean().describe('True where the person signs in with the password they already have.'),
 })
+
+export const resetLinkSchema = z.strictObject({
+  user_id: idField,
+  email: z.string(),
+  reset_url: z.string().describe('A one-time link to send to the person. It is shown only here.'),
+  expires_at: instantField,
+})
+export const resetSchema = z.strictObject({ email: z.string(), expires_at: instantField })
 
 export const meSchema = z.strictObject({
   type: z.enum(['instance_admin', 'key', 'user']),

@@ -69,7 +69,7 @@ export async function openPage(browser: Browser, { origin, cookie, viewport }: P
 
 /** Anything else was made up by what the page shows. */
 const isKnown = (path: string): boolean =>
-  path === '/' || path === '/readyz' || /^\/(api|assets|sign-in|invitations)\//.test(path)
+  path === '/' || path === '/readyz' || /^\/(api|assets|sign-in|invitations|resets)\//.test(path)
 
 function findOnPath(): string | null {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')

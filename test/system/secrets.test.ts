@@ -36,6 +36,7 @@ const secrets = {
   'provider key in a failure': canary('failure'),
   'provider key in what is no JSON': canary('malformed'),
   'header of an MCP server': canary('header'),
+  'header of a provider': canary('provider-header'),
   password: canary('password'),
   'new password': canary('chosen'),
   'wrong password': canary('wrong'),
@@ -47,6 +48,8 @@ const secrets = {
   'session by link': '',
   'session by invitation': '',
   'session by password': '',
+  'session by reset': '',
+  'reset token': '',
   'secret of a hook': '',
   'secret of a hook after its rotation': '',
   'invitation token': '',
@@ -207,7 +210,7 @@ test('what the database holds instead of secrets does not work in their place', 
 
   // What they stand for does work, so it was not the asking that failed.
   assert.equal((await muster.call('GET /api/me', { token: secrets['project key'] })).status, 200)
-  const cookie = `muster_session=${secrets['session by password']}`
+  const cookie = `muster_session=${secrets['session by reset']}`
   assert.equal((await muster.call('GET /api/me', { cookie })).status, 200)
   assert.equal((await muster.call(`GET /api/invitations/${openInvitation}`, { token: null })).status, 200)
   const link = new URL(linkCommand.stdout.trim()).pathname
@@ -258,6 +261,8 @@ async function useProviders(): Promise<void> {
     await ask('POST /api/providers', { ...keyed, headers: { 'idempotency-key': 'once' } })
   }
   await ask('POST /api/providers', { ...provider('mismatch', 'provider key'), headers: { 'idempotency-key': 'once' } })
+  const options = { headers: { 'x-secret': secrets['header of a provider'] } }
+  await ask('POST /api/providers', { body: { name: 'headed', kind: 'openai', options } })
   await ask('GET /api/providers')
   await ask('GET /api/providers/plain')
   await ask('GET /api/providers/openai')
@@ -330,6 +335,20 @@ async function usePeople(project: string): Promise<void> {
   })
   const current = mine.body.items.find((session) => session.current) ?? assert.fail()
   await ask(`DELETE /api/auth/sessions/${current.id}`, { cookie: ended })
+  await useReset(await ask(`GET ${route}`))
+}
+
+async function useReset(members: { body: unknown }): Promise<void> {
+  const { items } = members.body as { items: { email: string; user_id: string }[] } // what the list answers
+  const { user_id } = items.find(({ email }) => email === 'new@example.com') ?? assert.fail()
+  const made = await ask<{ reset_url: string }>(`POST /api/users/${user_id}/reset`, {}, 'reset token')
+  secrets['reset token'] = made.body.reset_url.split('/').at(-1) ?? ''
+  await ask(`GET /resets/${secrets['reset token']}`, { token: null })
+  await ask(`GET /api/resets/${secrets['reset token']}`, { token: null })
+  const body = { password: secrets['new password'] }
+  const used = `POST /api/resets/${secrets['reset token']}/accept`
+  const signedIn = await ask(used, { token: null, body }, 'session by reset')
+  secrets['session by reset'] = sessionOf(signedIn.headers)
 }
 
 async function useRuns(project: string): Promise<void> {

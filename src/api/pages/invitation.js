@@ -30,7 +30,7 @@ const whoAmI = () =>
   )
 
 function invitationView(invitation, myEmail) {
-  const { project, role, email, expires_at, account_exists } = invitation
+  const { project, role, email, expires_at } = invitation
   const isMe = myEmail !== null && myEmail.toLowerCase() === email.toLowerCase()
   return [
     el('h1', {}, `Join ${project.name}`),
@@ -51,40 +51,36 @@ function invitationView(invitation, myEmail) {
     form({
       label: 'Accept the invitation',
       submit: 'Accept',
-      fields: isMe ? [] : account_exists ? [knownPassword(email)] : newAccount(email),
+      fields: isMe ? [] : person(email),
       onSubmit: accept,
     }),
   ]
 }
 
-const username = (email) => ({ name: 'username', type: 'hidden', autocomplete: 'username', value: email })
-
-const knownPassword = (email) => ({
-  name: 'password',
-  label: 'Password',
-  hint: `There is an account for ${email} already: use its password.`,
-  type: 'password',
-  autocomplete: 'current-password',
-  required: true,
-})
-
-const newAccount = (email) => [
-  username(email),
-  { name: 'name', label: 'Your name', autocomplete: 'name', required: true, maxlength: 200 },
+/** The page cannot know whether there is an account, so it asks for what serves both. */
+const person = (email) => [
+  { name: 'username', type: 'hidden', autocomplete: 'username', value: email },
+  {
+    name: 'name',
+    label: 'Your name',
+    hint: `Not needed where ${email} has an account on this Muster.`,
+    autocomplete: 'name',
+    maxlength: 200,
+  },
   {
     name: 'password',
-    label: 'Choose a password',
-    hint: 'At least 8 characters.',
+    label: 'Password',
+    hint: 'The one of your account, or, if you are new here, one that you choose: at least 8 characters.',
     type: 'password',
-    autocomplete: 'new-password',
+    autocomplete: 'current-password',
     required: true,
     minlength: 8,
     maxlength: 200,
   },
 ]
 
-async function accept({ username: _, ...person }) {
-  await post(`/api/invitations/${token}/accept`, person)
+async function accept({ username: _, name, ...person }) {
+  await post(`/api/invitations/${token}/accept`, name ? { name, ...person } : person)
   location.assign('/')
 }
 

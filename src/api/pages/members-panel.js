@@ -58,6 +58,9 @@ export function membersPanel({ me, project, isAdmin }) {
         showDay(member.invitation_expires_at ?? member.created_at),
       ),
       isAdmin ? roleSelect(member) : null,
+      me.instance_admin && member.user_id !== null
+        ? button('New password…', () => reset(member), { 'aria-label': `Reset the account ${member.email}` })
+        : null,
       isAdmin ? button('Remove', () => drop(member), { 'aria-label': `Remove ${member.email}` }) : null,
     )
   }
@@ -84,6 +87,23 @@ export function membersPanel({ me, project, isAdmin }) {
     } finally {
       select.disabled = false
       select.focus()
+    }
+  }
+
+  async function reset(member) {
+    const text = 'You get a link by which they choose a new password. Using it signs everybody else out of the account.'
+    if (!(await confirm({ title: `Reset the account ${member.email}?`, text, action: 'Make the link' }))) return
+    try {
+      const { reset_url } = await post(`/api/users/${member.user_id}/reset`)
+      const once = shownOnce({
+        title: `The link for ${member.email}`,
+        value: reset_url,
+        hint: 'Send it to the person whose address this is. It works once, for 24 hours, and is shown only now.',
+      })
+      fresh.replaceChildren(once.element)
+      once.focus()
+    } catch (error) {
+      fresh.replaceChildren(failure(error, () => reset(member)))
     }
   }
 

@@ -5,6 +5,7 @@ import { getUser } from '../../identity/users.ts'
 import { invitationSchema, passwordField } from '../../kernel/access.ts'
 import { nameField } from '../../kernel/fields.ts'
 import { requireOwnOrigin } from '../auth.ts'
+import { countPasswordTry } from '../password-tries.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
 import type { SessionCookie } from '../session-cookie.ts'
@@ -30,17 +31,8 @@ export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOri
       schema: { tags, summary: 'What an invitation is for', params, response: answers(200, invitationSchema) },
     },
     async (request) => {
-      const { email, role, projectId, projectName, expiresAt, accountExists } = await getInvitation(
-        pool,
-        request.params.token,
-      )
-      return {
-        email,
-        role,
-        project: { id: projectId, name: projectName },
-        expires_at: expiresAt.toISOString(),
-        account_exists: accountExists,
-      }
+      const { email, role, projectId, projectName, expiresAt } = await getInvitation(pool, request.params.token)
+      return { email, role, project: { id: projectId, name: projectName }, expires_at: expiresAt.toISOString() }
     },
   )
 
@@ -58,10 +50,15 @@ export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOri
     },
     async (request, reply) => {
       requireOwnOrigin(request, allowedOrigins)
-      limits.countSignIn(request.ip, request.params.token)
+      const { token } = request.params
+      const invitation = await getInvitation(pool, token).catch((error: unknown) => {
+        limits.countTry(request.ip) // guessing links is guessing, too
+        throw error
+      })
+      await countPasswordTry({ db: pool, limits }, request, invitation.email)
       const signedInAs = request.principal?.type === 'user' ? await getUser(pool, request.principal.id) : null
       const from = { requestId: request.id, address: request.ip }
-      const user = await acceptInvitation(pool, request.params.token, { ...request.body, signedInAs }, from)
+      const user = await acceptInvitation(pool, invitation, { ...request.body, token, signedInAs }, from)
       const principal = await signIn(pool, request, reply, { userId: user.id, cookie, how: 'invitation' })
       return describeMe(pool, principal)
     },

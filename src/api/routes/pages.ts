@@ -7,10 +7,11 @@ import type { App } from '../server.ts'
 const PAGES = [
   { url: '/', file: 'home.html' },
   { url: '/invitations/:token', file: 'invitation.html' },
+  { url: '/resets/:token', file: 'reset.html' },
 ] as const
 
 const ASSETS = [
-  ...['page.css', 'controls.css', 'layout.css', 'panels.css', 'flows.css', 'home.js', 'invitation.js'],
+  ...['page.css', 'controls.css', 'layout.css', 'panels.css', 'flows.css', 'home.js', 'invitation.js', 'reset.js'],
   ...['api.js', 'dialogs.js', 'dom.js', 'form.js', 'list.js', 'loaded.js', 'names.js', 'status.js', 'diff.js'],
   ...['account.js', 'readiness.js', 'sign-in.js'],
   ...['projects.js', 'project-panel.js', 'keys-panel.js', 'members-panel.js', 'audit-panel.js'],

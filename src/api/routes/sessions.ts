@@ -5,12 +5,13 @@ import type { Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { endOtherSessions, endSession, listSessions } from '../../identity/sessions.ts'
 import { spendSignInLink } from '../../identity/sign-in-links.ts'
-import { checkPassword, mayChangePassword, setPassword } from '../../identity/users.ts'
+import { checkPassword, getUser, mayChangePassword, setPassword } from '../../identity/users.ts'
 import { passwordField, sessionSchema } from '../../kernel/access.ts'
 import { forbidden, invalidRequest, notFound, unauthenticated } from '../../kernel/errors.ts'
 import { emailField } from '../../kernel/fields.ts'
 import type { Principal } from '../../kernel/principal.ts'
 import { actorOf, principalOf, requireOwnOrigin } from '../auth.ts'
+import { countPasswordTry } from '../password-tries.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
 import type { SessionCookie } from '../session-cookie.ts'
@@ -44,10 +45,10 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
     async (request, reply) => {
       requireOwnOrigin(request, allowedOrigins)
       const { email, password } = request.body
-      limits.countSignIn(request.ip, email)
+      await countPasswordTry({ db: pool, limits }, request, email)
       const user = await checkPassword(pool, email, password)
       if (!user) {
-        await recordAudit(pool, refusedSignIn(request, email))
+        await recordAudit(pool, refusal('user.sign_in_refused', request, { email }))
         throw unauthenticated('Email or password is wrong.')
       }
       const principal = await signIn(pool, request, reply, { userId: user.id, cookie, how: 'password' })
@@ -114,8 +115,11 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
     },
     async (request, reply) => {
       const { id, sessionId } = personOf(request)
-      limits.countSignIn(request.ip, id)
+      const user = await getUser(pool, id)
+      if (!user) throw unauthenticated()
+      await countPasswordTry({ db: pool, limits }, request, user.email)
       if (!(await mayChangePassword(pool, id, request.body.current_password))) {
+        await recordAudit(pool, { ...refusal('user.password_refused', request, {}), targetId: id })
         throw forbidden('current_password is not the password of this account.')
       }
       await inTransaction(pool, async (tx) => {
@@ -174,11 +178,14 @@ function personOf(request: FastifyRequest): Extract<Principal, { type: 'user' }>
   return principal
 }
 
-const refusedSignIn = (request: FastifyRequest, email: string) => ({
-  action: 'user.sign_in_refused',
-  actor: { type: 'system' as const, id: null, requestId: request.id, address: request.ip },
+/** Whoever failed to prove who they are is nobody, unless they are signed in. */
+const refusal = (action: string, request: FastifyRequest, details: Record<string, unknown>) => ({
+  action,
+  actor: request.principal
+    ? actorOf(request)
+    : { type: 'system' as const, id: null, requestId: request.id, address: request.ip },
   projectId: null,
   targetType: 'user',
-  targetId: null,
-  details: { email },
+  targetId: null as string | null,
+  details,
 })
