@@ -1,40 +1,97 @@
 import { findAgent } from '../agents/agents.ts'
+import { explainFailure } from '../db/failures.ts'
 import type { Db } from '../db/pool.ts'
 import type { AgentLeaf } from '../kernel/flow.ts'
 import { idFrom } from '../kernel/id.ts'
 import { type ChildOutcome, readOutcomes } from '../runs/run-outcomes.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
+import { messageOf } from './pipeline/parts.ts'
+import { createTurns } from './turns.ts'
 
 /** The runs behind a leaf: one, or one for each thing it is called for. The same ids in every replay. */
-export function runIdsOf(flowRunId: string, { id, attempt, isEach, argument }: LeafTask): string[] {
+export function runIdsOf(flowRunId: string, { id, attempt, isEach, calls }: LeafTask): string[] {
   const name = `flow ${flowRunId} ${id} ${attempt}`
-  return isEach ? (argument as unknown[]).map((_, place) => idFrom(`${name} ${place}`)) : [idFrom(name)]
+  return isEach ? Array.from({ length: calls }, (_, place) => idFrom(`${name} ${place}`)) : [idFrom(name)]
 }
 
 type AgentTask = LeafTask & { leaf: AgentLeaf }
+type Problem = { task: LeafTask; problem: string }
 
-/** Queues the runs of leaves that are not there yet. Answers those that cannot be, with what is wrong. */
+/** So much is put together and written at once; in between others have their turn. */
+const MOST_CHARACTERS = 2_097_152
+const MOST_RUNS = 1_000
+
+/**
+ * Queues the runs of leaves that are not there yet. Answers those that cannot be, with what is wrong: whatever is the
+ * matter with one leaf is that leaf's failure. Rejects only where the database cannot be reached.
+ */
 export async function startAgentLeaves(
   db: Db,
   of: { flowRunId: string; projectId: string },
   tasks: readonly AgentTask[],
-): Promise<{ task: LeafTask; problem: string }[]> {
-  const byAgent = Map.groupBy(tasks, ({ leaf }) => leaf.agent)
-  const problems: { task: LeafTask; problem: string }[] = []
-  for (const [agent, given] of byAgent) {
-    const runs = given.flatMap((task) => {
-      const inputs = task.isEach ? (task.argument as unknown[]) : [task.argument]
-      return runIdsOf(of.flowRunId, task).map((id, place): NewRun => ({ ...runFor(task, inputs[place]), id }))
-    })
-    const problem = await insertRuns(db, { ...of, agent }, runs)
-    if (problem) problems.push(...given.map((task) => ({ task, problem })))
+): Promise<Problem[]> {
+  const problems: Problem[] = []
+  for (const [name, given] of Map.groupBy(tasks, ({ leaf }) => leaf.agent)) {
+    const agent = await usableAgent(db, of.projectId, name)
+    if (typeof agent === 'string') problems.push(...given.map((task) => ({ task, problem: agent })))
+    else problems.push(...(await startTogether(db, { ...of, agent }, given)))
   }
   return problems
 }
 
-const runFor = ({ id, leaf, answer }: AgentTask, input: unknown): Omit<NewRun, 'id'> => ({
-  ...{ taskId: id, input, answer, timeout: leaf.timeout },
-})
+async function startTogether(db: Db, of: Insertion, tasks: readonly AgentTask[]): Promise<Problem[]> {
+  const turn = createTurns()
+  const problems = new Map<LeafTask, string>()
+  let batch: { task: AgentTask; run: NewRun }[] = []
+  let characters = 0
+  const flush = async (): Promise<void> => {
+    const entries = batch
+    batch = []
+    characters = 0
+    for (const [task, problem] of await insertEach(db, of, entries)) problems.set(task, problem)
+  }
+  for (const task of tasks) {
+    for (const [place, id] of runIdsOf(of.flowRunId, task).entries()) {
+      try {
+        const run = newRun({ id, taskId: task.id, leaf: task.leaf, answer: task.answer, input: task.argumentOf(place) })
+        batch.push({ task, run })
+        characters += run.input.length
+      } catch (error) {
+        problems.set(task, messageOf(error))
+        break
+      }
+      if (characters > MOST_CHARACTERS || batch.length >= MOST_RUNS) await flush()
+      const pause = turn()
+      if (pause) await pause
+    }
+  }
+  await flush()
+  return [...problems].map(([task, problem]) => ({ task, problem }))
+}
+
+/** All at once; where that fails for a reason of theirs, one by one, and those that cannot be stored are told. */
+async function insertEach(
+  db: Db,
+  of: Insertion,
+  entries: readonly { task: AgentTask; run: NewRun }[],
+): Promise<Map<LeafTask, string>> {
+  if (entries.length === 0) return new Map()
+  try {
+    await insertRuns(
+      db,
+      of,
+      entries.map(({ run }) => run),
+    )
+    return new Map()
+  } catch (error) {
+    if (explainFailure(error)?.code === 'UNAVAILABLE') throw error
+    const [only] = entries
+    if (only && entries.length === 1) return new Map([[only.task, messageOf(error)]])
+    const problems = new Map<LeafTask, string>()
+    for (const entry of entries) for (const [task, each] of await insertEach(db, of, [entry])) problems.set(task, each)
+    return problems
+  }
+}
 
 /** The same for one thing that goes through a pipeline. */
 export async function insertAgentRun(
@@ -42,28 +99,52 @@ export async function insertAgentRun(
   run: { id: string; flowRunId: string; projectId: string; taskId: string; leaf: AgentLeaf; input: unknown },
 ): Promise<string | null> {
   const { leaf, flowRunId, projectId, id, taskId, input } = run
-  return insertRuns(db, { flowRunId, projectId, agent: leaf.agent }, [
-    { id, taskId, input, answer: null, timeout: leaf.timeout },
-  ])
+  const agent = await usableAgent(db, projectId, leaf.agent)
+  if (typeof agent === 'string') return agent
+  await insertRuns(db, { flowRunId, projectId, agent }, [newRun({ id, taskId, leaf, answer: null, input })])
+  return null
 }
 
 interface NewRun {
   id: string
   taskId: string
-  input: unknown
-  answer: LeafTask['answer']
-  timeout: number | undefined
+  /** As JSON, as is the answer. */
+  input: string
+  answer: string | null
+  timeout: number | null
 }
 
-async function insertRuns(
-  db: Db,
-  of: { flowRunId: string; projectId: string; agent: string },
-  runs: readonly NewRun[],
-): Promise<string | null> {
-  const { flowRunId, projectId } = of
-  const agent = await findAgent(db, projectId, of.agent)
-  if (!agent) return `There is no agent called ${of.agent}.`
-  if (!agent.enabled) return `The agent ${agent.name} is disabled.`
+/** Throws where the input cannot be serialised. */
+const newRun = (given: {
+  id: string
+  taskId: string
+  leaf: AgentLeaf
+  answer: LeafTask['answer']
+  input: unknown
+}): NewRun => ({
+  id: given.id,
+  taskId: given.taskId,
+  input: JSON.stringify(given.input ?? null),
+  answer: given.answer === null ? null : JSON.stringify(given.answer),
+  timeout: given.leaf.timeout ?? null,
+})
+
+/** The agent, or what is wrong with it. */
+async function usableAgent(db: Db, projectId: string, name: string): Promise<Agent | string> {
+  const agent = await findAgent(db, projectId, name)
+  if (!agent) return `There is no agent called ${name}.`
+  return agent.enabled ? agent : `The agent ${agent.name} is disabled.`
+}
+
+type Agent = NonNullable<Awaited<ReturnType<typeof findAgent>>>
+
+interface Insertion {
+  flowRunId: string
+  projectId: string
+  agent: Agent
+}
+
+async function insertRuns(db: Db, { flowRunId, projectId, agent }: Insertion, runs: readonly NewRun[]): Promise<void> {
   await db.query(
     `insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, flow_run_id, answer)
      select u.id, $2, $3, jsonb_build_object('type', 'flow', 'flow_run_id', $5::uuid, 'task_id', u.task_id), u.input, $4,
@@ -78,12 +159,20 @@ async function insertRuns(
       flowRunId,
       agent.default_timeout,
       runs.map((run) => run.taskId),
-      runs.map((run) => JSON.stringify(run.input ?? null)),
-      runs.map((run) => run.timeout ?? null),
-      runs.map((run) => (run.answer === null ? null : JSON.stringify(run.answer))),
+      runs.map((run) => run.input),
+      runs.map((run) => run.timeout),
+      runs.map((run) => run.answer),
     ],
   )
-  return null
+}
+
+/** Which of these leaves have runs: the owner that announced one may have died before it was queued. */
+export async function haveRuns(db: Db, flowRunId: string, tasks: readonly LeafTask[]): Promise<Set<LeafTask>> {
+  if (tasks.length === 0) return new Set()
+  const firstIds = tasks.map((task) => runIdsOf(flowRunId, task)[0] ?? null)
+  const { rows } = await db.query<{ id: string }>('select id from agent_runs where id = any($1::uuid[])', [firstIds])
+  const known = new Set(rows.map(({ id }) => id))
+  return new Set(tasks.filter((_, place) => known.has(firstIds[place] ?? '')))
 }
 
 /** Leaves whose runs have all ended, with what became of them. */

@@ -1,45 +1,134 @@
+import { explainFailure } from '../db/failures.ts'
 import type { AgentLeaf, FunctionLeaf } from '../kernel/flow.ts'
-import { startAgentLeaves } from './agent-leaves.ts'
+import { jsonSize } from '../kernel/json-size.ts'
+import { runIdsOf, startAgentLeaves } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
-import { append, type Session } from './flow-session.ts'
+import { append, FlowLost, type Session } from './flow-session.ts'
 import { progressOf } from './flow-standing.ts'
-import { handOut } from './handouts.ts'
+import { handOut, type NewHandout } from './handouts.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
+import { messageOf } from './pipeline/parts.ts'
 import type { PipelineEvent } from './pipeline/pipeline-event.ts'
 import { readItems, readPages } from './read-items.ts'
+import { TooLarge } from './render.ts'
 import { runStream } from './run-stream.ts'
+import { createTurns } from './turns.ts'
 
-/** Starts leaves that are told to have begun; what becomes of them comes by the mailbox. */
+/**
+ * Starts leaves that are told to have begun; what becomes of them comes by the mailbox. Whatever is the matter with one of
+ * them is that leaf's failure. Rejects only where the database cannot be reached.
+ */
 export async function beginAll(session: Session, tasks: readonly LeafTask[]): Promise<void> {
-  const { deps, flow, mailbox, local, handedOut } = session
+  const { deps, flow, mailbox, local } = session
   const of = { flowRunId: flow.id, projectId: flow.project_id }
   const startedAtMs = Date.now()
   const settled = (task: LeafTask, outcome: LeafOutcome): void =>
     mailbox.put({ type: 'settled', task, outcome, startedAtMs })
+  const fail = (task: LeafTask, error: string): void => settled(task, { status: 'failed', error })
   const agents = tasks.filter(isAgentTask)
   for (const { task, problem } of await startAgentLeaves(deps.pool, of, agents)) {
-    settled(task, { status: 'failed', error: problem })
+    // Some of what it is called for may be under way.
+    if (task.isEach) await deps.cancelRuns(flow.project_id, runIdsOf(flow.id, task))
+    fail(task, problem)
   }
   if (agents.length > 0) deps.onReady()
-  const left = tasks.filter((task) => isFunctionTask(task) && !local.has(task.id))
-  for (const task of left) handedOut.add(task.id)
-  await handOut(deps.pool, of, left)
+  await handOutAll(
+    session,
+    tasks.filter((task) => isFunctionTask(task) && !local.has(task.id)),
+    fail,
+  )
+  const turn = createTurns()
   for (const task of tasks) {
-    if (isStream(task)) await beginStream(session, task, (outcome) => settled(task, outcome))
-    else if (task.isSource) beginSource(session, task, (outcome) => settled(task, outcome))
-    else if (local.has(task.id)) callHere(session, task, (outcome) => settled(task, outcome))
+    try {
+      if (isStream(task)) await beginStream(session, task, (outcome) => settled(task, outcome))
+      else if (task.isSource) beginSource(session, task, (outcome) => settled(task, outcome))
+      else if (local.has(task.id)) callHere(session, task, (outcome) => settled(task, outcome))
+    } catch (error) {
+      requireOurs(error)
+      releaseSlot(session, task.id)
+      fail(task, messageOf(error))
+    }
+    const pause = turn()
+    if (pause) await pause
   }
 }
 
+/** A failure of the database's, or of whoever owns the flow, is no leaf's. */
+function requireOurs(error: unknown): void {
+  if (error instanceof FlowLost || explainFailure(error)?.code === 'UNAVAILABLE') throw error
+}
+
+/** What is handed to another process at once, in characters of JSON. */
+const MOST_HANDED_OUT = 4_194_304
+/** What one leaf may be handed where it is called for several things. */
+const LARGEST_HANDOUT = 64 * 1_048_576
+
+async function handOutAll(
+  { deps, flow, handedOut }: Session,
+  tasks: readonly LeafTask[],
+  fail: (task: LeafTask, error: string) => void,
+): Promise<void> {
+  const of = { flowRunId: flow.id, projectId: flow.project_id }
+  const turn = createTurns()
+  let batch: { task: LeafTask; handout: NewHandout }[] = []
+  let bytes = 0
+  const insert = async (entries: typeof batch): Promise<void> => {
+    try {
+      await handOut(
+        deps.pool,
+        of,
+        entries.map(({ handout }) => handout),
+      )
+      for (const { task } of entries) handedOut.add(task.id)
+    } catch (error) {
+      requireOurs(error)
+      const [only] = entries
+      if (only && entries.length === 1) fail(only.task, messageOf(error))
+      else for (const entry of entries) await insert([entry])
+    }
+  }
+  const flush = async (): Promise<void> => {
+    const entries = batch
+    batch = []
+    bytes = 0
+    if (entries.length > 0) await insert(entries)
+  }
+  for (const task of tasks) {
+    const { id, attempt, leaf, isEach } = task
+    try {
+      const argument = isEach ? [...argumentsOf(task)] : task.argumentOf(0)
+      const size = jsonSize(argument, { bytes: LARGEST_HANDOUT, nodes: Number.POSITIVE_INFINITY })
+      if (size.bytes > LARGEST_HANDOUT) throw new TooLarge(`It would be handed more than ${LARGEST_HANDOUT} bytes.`)
+      batch.push({ task, handout: { id, attempt, leaf, isEach, argument } })
+      bytes += size.bytes
+    } catch (error) {
+      fail(task, messageOf(error))
+    }
+    if (bytes > MOST_HANDED_OUT) await flush()
+    const pause = turn()
+    if (pause) await pause
+  }
+  await flush()
+}
+
+/** One by one: all of them together may be more than there is room for. */
+function* argumentsOf({ calls, argumentOf }: LeafTask): Generator<unknown> {
+  for (let place = 0; place < calls; place++) yield argumentOf(place)
+}
+
+/** Throws where what it is given cannot be put together. */
 function callHere(session: Session, task: LeafTask, settled: (outcome: LeafOutcome) => void): void {
   const { deps, flow, signals } = session
-  const run = 'function' in task.leaf ? deps.functions.get(task.leaf.function) : undefined
-  if (!run) return
-  const { signal, own } = signalFor(session, task.id)
+  const { id, attempt, leaf, isEach } = task
+  const name = 'function' in leaf ? leaf.function : ''
+  const run = deps.functions.get(name)
+  if (!run) throw new Error(`There is no function called ${name}.`)
+  const argument = isEach ? argumentsOf(task) : task.argumentOf(0)
+  const { signal, own } = signalFor(session, id)
   const of = { flowRunId: flow.id, projectId: flow.project_id, log: deps.log }
-  void callFunction({ task, run, signal, ...of }).then((outcome) => {
-    if (signals.get(task.id) === own) signals.delete(task.id)
-    releaseSlot(session, task.id)
+  void callFunction({ task: { id, attempt, leaf, isEach, argument }, run, signal, ...of }).then((outcome) => {
+    if (signals.get(id) === own) signals.delete(id)
+    releaseSlot(session, id)
     settled(outcome)
   })
 }
@@ -72,21 +161,19 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
     ...{ task, flowRunId: flow.id, projectId: flow.project_id, pool, log, functions, buffer, waits, signal },
     ...{ append: write, onReady, draining: session.draining.signal },
     onProgress: ({ items }) => void standing.items.set(task.id, items),
-  }).then(settled, (error: unknown) => {
-    log.debug({ flow_run_id: flow.id, err: error }, 'a pipeline could not be written')
-    mailbox.put({ type: 'lapse' })
-  })
+  }).then(settled, (error: unknown) => giveUp(session, error, settled))
 }
 
 /** It may give more than one commit should hold, and one by one. */
 function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOutcome) => void): void {
-  const { deps, flow, mailbox } = session
+  const { deps, flow } = session
   const name = 'function' in task.leaf ? task.leaf.function : ''
   const run = deps.functions.get(name)
   if (!run) {
     settled({ status: 'failed', error: `There is no function called ${name}.` })
     return
   }
+  const argument = task.argumentOf(0)
   const { signal } = signalFor(session, task.id)
   const context = {
     ...{ signal, key: `${flow.id}:${task.id}`, attempt: task.attempt, run_id: flow.id, project_id: flow.project_id },
@@ -94,7 +181,7 @@ function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOu
   }
   const read = async (): Promise<LeafOutcome> =>
     readItems({
-      open: () => run(task.argument as never, context), // its author's word
+      open: () => run(argument as never, context), // its author's word
       known: await readPages(deps.pool, flow.id, task.id),
       signal: AbortSignal.any([signal, session.draining.signal]),
       write: async ({ from, items, isLast }) => {
@@ -102,10 +189,18 @@ function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOu
         await append(session, [{ kind: 'source.page', data }], {})
       },
     })
-  read().then(settled, (error: unknown) => {
-    deps.log.debug({ flow_run_id: flow.id, err: error }, 'a source could not be written')
+  read().then(settled, (error: unknown) => giveUp(session, error, settled))
+}
+
+/** Where the journal could not be written, whoever takes the flow next goes on; anything else would only happen again. */
+function giveUp({ deps, flow, mailbox }: Session, error: unknown, settled: (outcome: LeafOutcome) => void): void {
+  try {
+    requireOurs(error)
+    settled({ status: 'failed', error: messageOf(error) })
+  } catch {
+    deps.log.debug({ flow_run_id: flow.id, err: error }, 'a leaf could not be written')
     mailbox.put({ type: 'lapse' })
-  })
+  }
 }
 
 export const isAgentTask = (task: LeafTask): task is LeafTask & { leaf: AgentLeaf } => 'agent' in task.leaf

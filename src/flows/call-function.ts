@@ -1,11 +1,12 @@
 import type { AppFunction } from '../kernel/app.ts'
+import { jsonSize } from '../kernel/json-size.ts'
 import type { Log } from '../kernel/log.ts'
 import { MAX_DEPTH } from '../kernel/strict-json.ts'
 import { executeTool } from '../tools/execute-tool.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
+import { messageOf } from './pipeline/parts.ts'
+import { MOST_BYTES, MOST_NODES } from './render.ts'
 
-/** What a leaf may give; more is an error, never a cut value that looks whole. */
-const MOST_BYTES = 16 * 1_048_576
 /** A function without a time of its own ends with its flow. */
 const LONGEST_MS = 2_147_483_647
 
@@ -18,7 +19,10 @@ interface Called {
 }
 
 export interface FunctionCall extends Called {
-  task: Pick<LeafTask, 'id' | 'leaf' | 'attempt' | 'argument' | 'isEach'>
+  task: Pick<LeafTask, 'id' | 'leaf' | 'attempt' | 'isEach'> & {
+    /** What it is given; where it is called for several things, one after the other. */
+    argument: unknown
+  }
 }
 
 /** Never throws. One that is called for several things is called one after the other and gives a list. */
@@ -29,10 +33,24 @@ export async function callFunction({ task, ...called }: FunctionCall): Promise<L
   const timeoutMs = task.leaf.timeout ?? LONGEST_MS
   if (!task.isEach) return callOnce({ ...called, name, key, attempt, timeoutMs }, task.argument)
   const values: unknown[] = []
-  for (const [place, argument] of (task.argument as unknown[]).entries()) {
-    const outcome = await callOnce({ ...called, name, key: `${key}:${place}`, attempt, timeoutMs }, argument)
-    if (outcome.status === 'failed') return outcome
-    values.push(outcome.value)
+  const size = { bytes: 0, nodes: 0 }
+  try {
+    for (const argument of task.argument as Iterable<unknown>) {
+      const place = values.length
+      const outcome = await callOnce({ ...called, name, key: `${key}:${place}`, attempt, timeoutMs }, argument)
+      if (outcome.status === 'failed') return outcome
+      values.push(outcome.value)
+      const { bytes, nodes } = jsonSize(outcome.value)
+      size.bytes += bytes
+      size.nodes += nodes
+      if (size.bytes > MOST_BYTES || size.nodes > MOST_NODES)
+        return {
+          status: 'failed',
+          error: `The calls of the function ${name} gave more than ${MOST_BYTES} bytes in all.`,
+        }
+    }
+  } catch (error) {
+    return { status: 'failed', error: messageOf(error) }
   }
   return { status: 'completed', value: values }
 }
@@ -80,7 +98,9 @@ const inTermsOfFunctions = (error: string, name: string): string =>
     .replace(/ It may have taken effect all the same:.*$/, '')
 
 /** Later steps compute with it: what the database cannot hold as it is must not be changed unseen. */
-function requireStorable(value: unknown, name: string, depth = 1): void {
+function requireStorable(value: unknown, name: string, depth = 1, seen = { nodes: 0 }): void {
+  seen.nodes += 1
+  if (seen.nodes > MOST_NODES) throw new Error(`The result of the function ${name} has more than ${MOST_NODES} values.`)
   if (typeof value === 'string') {
     if (value.includes('\0') || !value.isWellFormed())
       throw new Error(`The result of the function ${name} holds a text that is no Unicode, or NUL.`)
@@ -89,5 +109,7 @@ function requireStorable(value: unknown, name: string, depth = 1): void {
   if (value === null || typeof value !== 'object') return
   if (depth > MAX_DEPTH)
     throw new Error(`The result of the function ${name} is nested deeper than ${MAX_DEPTH} levels.`)
-  for (const inner of Array.isArray(value) ? value : Object.values(value)) requireStorable(inner, name, depth + 1)
+  for (const inner of Array.isArray(value) ? value : Object.values(value)) {
+    requireStorable(inner, name, depth + 1, seen)
+  }
 }

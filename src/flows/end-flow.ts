@@ -1,5 +1,6 @@
 // How a flow run ends: what is said of it, and of the leaves that never began.
 import type { FlowEvent } from '../kernel/flow-run.ts'
+import { isMore, jsonSize } from '../kernel/json-size.ts'
 import type { FlowChange } from './flow-journal.ts'
 import { append, FlowLost, type Session } from './flow-session.ts'
 import { type FlowStanding, progressOf, unbegun } from './flow-standing.ts'
@@ -10,8 +11,20 @@ export type End =
   | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[] }
   | { status: 'failed' | 'cancelled' | 'timed_out'; error: string | null }
 
+/** What a flow may give: it is written as one value. */
+const MOST_OUTPUT = { bytes: 64 * 1_048_576, nodes: 2_000_000 }
+
+function withinRoom(ended: End): End {
+  if (!('value' in ended)) return ended
+  const size = jsonSize(ended.value, MOST_OUTPUT)
+  if (!isMore(size, MOST_OUTPUT)) return ended
+  const most = size.bytes > MOST_OUTPUT.bytes ? `${MOST_OUTPUT.bytes} bytes (64 MiB)` : `${MOST_OUTPUT.nodes} values`
+  return { status: 'failed', error: `The output of the flow takes more than ${most}.` }
+}
+
 /** Whoever has asked for the end before it is written gets it. */
-export async function end(session: Session, events: readonly FlowEvent[], ended: End): Promise<void> {
+export async function end(session: Session, events: readonly FlowEvent[], given: End): Promise<void> {
+  const ended = withinRoom(given)
   const mayBeRefused = ended.status !== 'cancelled'
   try {
     await writeEnd(session, events, ended, mayBeRefused ? { unless_cancelled: true } : {})

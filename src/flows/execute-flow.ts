@@ -3,6 +3,7 @@
 // This file knows no pattern.
 import { fault } from '../kernel/fault.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
+import { jsonSize } from '../kernel/json-size.ts'
 import { runIdsOf } from './agent-leaves.ts'
 import { createAgentWaits } from './agent-waits.ts'
 import { beginAll, isAgentTask, isFunctionTask, releaseSlot } from './begin-leaf.ts'
@@ -56,19 +57,37 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
     session.standing.pools.recall(events.filter((event) => event.kind !== 'items.completed'))
     want(session, flow)
     after(Math.max(0, session.endsAtMs - Date.now()), { type: 'stop', as: 'timed_out' })
-    if (flow.cancel_requested_at !== null) mailbox.put({ type: 'stop', as: 'cancelled' })
     await conduct(session)
     return true
   } catch (error) {
-    if (error instanceof FlowLost)
+    if (error instanceof FlowLost) {
       deps.log.info({ flow_run_id: flow.id }, 'the flow run belongs to another process now')
-    else deps.log.error({ flow_run_id: flow.id, err: error }, 'a flow run will be taken again')
-    return false
+      return false
+    }
+    deps.log.error({ flow_run_id: flow.id, err: error }, 'a flow run will be taken again')
+    return endRegardless(deps, flow)
   } finally {
     for (const own of signals.values()) own.abort()
     for (const timer of timers) clearTimeout(timer)
     for (const taskId of local) releaseSlot({ deps, local }, taskId)
     deps.slots.leave(mailbox)
+  }
+}
+
+/** Whoever cannot go on with a flow can end it all the same, where somebody has asked for its end. */
+async function endRegardless({ journal, log }: FlowDeps, { id, fence, ...flow }: ClaimedFlow): Promise<boolean> {
+  const isCancelled = flow.cancel_requested_at !== null
+  if (!isCancelled && flow.age < flow.timeout) return false
+  const status = isCancelled ? 'cancelled' : 'timed_out'
+  const error = isCancelled ? null : 'The time of the flow was up.'
+  const events = [{ kind: `flow.${status}`, data: { error } }]
+  try {
+    return (
+      (await journal.append({ runId: id, fence, events, change: { status, error, ended: true } })).status === 'written'
+    )
+  } catch (failure) {
+    log.error({ flow_run_id: id, err: failure }, 'a flow run could not be ended')
+    return false
   }
 }
 
@@ -82,7 +101,10 @@ async function conduct(session: Session): Promise<void> {
   let stopping: 'cancelled' | 'timed_out' | null = null
   let isLeaving = false
   let isFirst = flow.last_seq === 0
-  await takeUp(session, events)
+  if (flow.cancel_requested_at !== null) stopping = 'cancelled'
+  else if (flow.age >= flow.timeout) stopping = 'timed_out'
+  await takeUp(session, events, { mayBegin: !stopping && !deps.isHalted(flow.project_id) })
+  if (stopping) await beginStopping(session, stopping)
   for (;;) {
     // Who stops a flow has stopped it, also where the last leaf ended meanwhile.
     if (stopping && standing.running.size === 0) return end(session, events, { status: stopping, error: null })
@@ -146,9 +168,7 @@ async function conduct(session: Session): Promise<void> {
           if (stopping && message.as === 'timed_out') session.after(0, { type: 'drained' })
           if (stopping) break
           stopping = message.as
-          session.draining.abort()
-          await takeBackUntaken(session)
-          session.after(message.as === 'timed_out' ? 0 : await deps.drainMs(flow.project_id), { type: 'drained' })
+          await beginStopping(session, stopping)
           break
         case 'drained':
           await abandon(session)
@@ -156,6 +176,14 @@ async function conduct(session: Session): Promise<void> {
       }
     }
   }
+}
+
+/** Nothing new begins; what is under way has its time to end. */
+async function beginStopping(session: Session, as: 'cancelled' | 'timed_out'): Promise<void> {
+  const { deps, flow, draining, after } = session
+  draining.abort()
+  await takeBackUntaken(session)
+  after(as === 'timed_out' ? 0 : await deps.drainMs(flow.project_id), { type: 'drained' })
 }
 
 async function handBack(session: Session, events: readonly FlowEvent[]): Promise<void> {
@@ -168,10 +196,32 @@ async function write(session: Session, events: readonly FlowEvent[]): Promise<bo
   if (events.length === 0 && newTopology === null) return false
   if (events.some((event) => event.kind === 'topology.switched')) await fault('topology.mid_switch')
   session.newTopology = null
-  return append(session, events, {
+  const parts = inParts(events)
+  const last = parts.pop() ?? []
+  for (const part of parts) await append(session, part, {})
+  return append(session, last, {
     progress: progressOf(standing, false),
     ...(newTopology === null ? {} : { topology_in_force: newTopology }),
   })
+}
+
+/** What is serialised at once. One leaf may have given twice as much. */
+const MOST_AT_ONCE_BYTES = 8 * 1_048_576
+
+/** Whatever part of it is on record, the rest may follow: what comes of a leaf comes after it. */
+function inParts(events: readonly FlowEvent[]): FlowEvent[][] {
+  const parts: FlowEvent[][] = [[]]
+  let bytes = 0
+  for (const event of events) {
+    const { bytes: own } = jsonSize(event.kind === 'task.completed' ? event.data.result : null)
+    if (bytes > 0 && bytes + own > MOST_AT_ONCE_BYTES) {
+      parts.push([])
+      bytes = 0
+    }
+    parts.at(-1)?.push(event)
+    bytes += own
+  }
+  return parts
 }
 
 const taskOf = ({ task }: Start): LeafTask => task

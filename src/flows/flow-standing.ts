@@ -1,5 +1,6 @@
 // Where a flow run stands, in the hands of its owner: the machine, which leaves wait, run and are done, and how many.
 import type { FlowEvent, Progress } from '../kernel/flow-run.ts'
+import { jsonSize } from '../kernel/json-size.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import { createFlowPools, type FlowPools } from './flow-pools.ts'
 import { createMachine, type LeafOutcome, type LeafTask } from './machine.ts'
@@ -34,6 +35,8 @@ export interface FlowStanding {
   dropped: { task: LeafTask; as: 'failed' | 'skipped'; isTold: boolean }[]
   /** The journal says already that these are skipped. */
   toldSkipped: Set<string>
+  /** What its leaves gave, in bytes of JSON: all of it is held, and read again by whoever takes the flow over. */
+  heldBytes: number
 }
 
 /** So many say enough. */
@@ -61,6 +64,7 @@ export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]):
     items: new Map(),
     dropped: [],
     toldSkipped: new Set(),
+    heldBytes: 0,
   }
   const nowMs = Date.now()
   // The journal has the database's clock, timers have ours.
@@ -163,8 +167,10 @@ export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutc
   const next = standing.machine.settle(task.id, outcome)
   // One that is tried again has not failed yet.
   const isRetried = next.some((each) => each.id === task.id)
-  if (outcome.status === 'completed') standing.counts.completed += weightOf(task)
-  else if (!isRetried) noteFailed(standing, task, outcome.error)
+  if (outcome.status === 'completed') {
+    standing.counts.completed += weightOf(task)
+    standing.heldBytes += jsonSize(outcome.value).bytes
+  } else if (!isRetried) noteFailed(standing, task, outcome.error)
   noteDropped(standing, 'skipped')
   return next
 }

@@ -20,11 +20,14 @@ export const WITHDRAWN_NOTICE = 'withdrawn'
 
 const MOST_CRASHES = 5
 
+/** A leaf with what it is given: one value, or the list of them where it is called for several. */
+export type NewHandout = Pick<LeafTask, 'id' | 'attempt' | 'leaf' | 'isEach'> & { argument: unknown }
+
 /** Those that are there already stay as they are. */
 export async function handOut(
   db: Db,
   of: { flowRunId: string; projectId: string },
-  tasks: readonly LeafTask[],
+  tasks: readonly NewHandout[],
 ): Promise<void> {
   if (tasks.length === 0) return
   await db.query(

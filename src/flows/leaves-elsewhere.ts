@@ -1,7 +1,7 @@
 // Leaves that are under way elsewhere: agents have slots of their own, and functions may be handed out.
 import type { Topology } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
-import { settledAgents } from './agent-leaves.ts'
+import { haveRuns, settledAgents } from './agent-leaves.ts'
 import { beginAll, isAgentTask, isFunctionTask } from './begin-leaf.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
 import type { Session } from './flow-session.ts'
@@ -9,21 +9,32 @@ import { nameOf } from './flow-standing.ts'
 import { readHandouts } from './handouts.ts'
 import { take } from './settle-leaf.ts'
 
-/** What an earlier owner had left to others is under way, or has ended since. */
-export async function takeUp(session: Session, events: FlowEvent[]): Promise<void> {
-  const { standing, deps, flow } = session
+/**
+ * What an earlier owner had left to others is under way, or has ended since. What was announced and never begun is begun
+ * now, unless nothing may begin: then it waits with the others.
+ */
+export async function takeUp(
+  session: Session,
+  events: FlowEvent[],
+  { mayBegin }: { mayBegin: boolean },
+): Promise<void> {
+  const { standing, deps, flow, handedOut } = session
   const begun = standing.fresh.filter((task) => standing.begun.has(nameOf(task)))
   if (begun.length === 0) return
   const functions = begun.filter(isFunctionTask).map((task) => task.id)
   const handouts = await readHandouts(deps.pool, flow.id, functions)
-  const elsewhere = begun.filter((task) => isAgentTask(task) || handouts.has(nameOf(task)))
+  const queued = mayBegin ? null : await haveRuns(deps.pool, flow.id, begun.filter(isAgentTask))
+  const elsewhere = begun.filter((task) =>
+    isAgentTask(task) ? (queued?.has(task) ?? true) : handouts.has(nameOf(task)),
+  )
   for (const task of elsewhere) {
     standing.running.set(task.id, task)
     standing.pools.resume(task)
   }
   standing.fresh = standing.fresh.filter((task) => !standing.running.has(task.id))
   // Inserting again inserts what is missing: one was announced, and its owner died before it was queued.
-  await beginAll(session, elsewhere)
+  if (mayBegin) await beginAll(session, elsewhere)
+  else for (const task of elsewhere) if (isFunctionTask(task)) handedOut.add(task.id)
   await checkElsewhere(session, events)
 }
 

@@ -41,11 +41,14 @@ function play(
   return machine.outcome()
 }
 
-function call({ leaf, argument, attempt, isEach }: LeafTask): LeafOutcome {
+function call({ leaf, attempt, isEach, calls, argumentOf }: LeafTask): LeafOutcome {
   const name = 'function' in leaf ? leaf.function : assert.fail('there are no agents here')
   const one = (given: unknown): unknown => callTreeFunction(name, given, attempt)
   try {
-    return { status: 'completed', value: isEach ? (argument as unknown[]).map(one) : one(argument) } // a list of them
+    return {
+      status: 'completed',
+      value: isEach ? Array.from({ length: calls }, (_, place) => one(argumentOf(place))) : one(argumentOf(0)),
+    }
   } catch {
     return { status: 'failed', error: 'broken' }
   }

@@ -38,12 +38,15 @@ function play(
   return { outcome: machine.outcome() ?? assert.fail('it did not end'), tasks, most }
 }
 
+const givenTo = ({ calls, argumentOf }: LeafTask): unknown[] =>
+  Array.from({ length: calls }, (_, place) => argumentOf(place))
+
 function callLeaf(functions: Functions, task: LeafTask): LeafOutcome {
   const name = 'function' in task.leaf ? task.leaf.function : task.leaf.agent
   const call = functions[name] ?? assert.fail(`there is no ${name}`)
   try {
     const one = (argument: unknown): unknown => call(argument as never, task) // each test knows what it gets
-    const value = task.isEach ? (task.argument as unknown[]).map(one) : one(task.argument)
+    const value = task.isEach ? givenTo(task).map(one) : one(task.argumentOf(0))
     return { status: 'completed', value }
   } catch (error) {
     return { status: 'failed', error: error instanceof Error ? error.message : String(error) }
@@ -263,7 +266,7 @@ test('Map-reduce with custom partition function: keys go where it says, and nowh
   }
   const reduced = play(root, words).tasks.filter((task) => task.id.startsWith('root/reduce'))
   assert.deepEqual(
-    reduced.map(({ id, argument }) => [id, (argument as { key: string }[]).map(({ key }) => key)]),
+    reduced.map((task) => [task.id, givenTo(task).map((each) => (each as { key: string }).key)]),
     [
       ['root/reduce 0', ['ccc']],
       ['root/reduce 1', ['a']],

@@ -1,49 +1,27 @@
 // A flow run as a pure machine: told what became of its leaves, it answers which leaves are to be started, and in the end
 // how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
 // leaves gets the same machine: that is how a flow goes on after a crash.
+import { type FlowNode, type Leaf, MOST_PIECES } from '../kernel/flow.ts'
+import { type LeafTask, leafTask, streamTask } from './leaf-task.ts'
 import {
-  type Adaptive,
-  type FlowNode,
-  type ForkJoin,
-  type Leaf,
-  type MapReduce,
-  MOST_PIECES,
-  type Pipeline,
-} from '../kernel/flow.ts'
-import { type Child, type Decision, failed, type MachineNode, type Outcome, type Pattern } from './pattern.ts'
+  type Child,
+  type Decision,
+  failed,
+  type MachineNode,
+  type Move,
+  type Outcome,
+  type Pattern,
+} from './pattern.ts'
 import { adaptive } from './patterns/adaptive.ts'
 import { forkJoin, piece } from './patterns/fork-join.ts'
 import { hierarchical } from './patterns/hierarchical.ts'
 import { loop } from './patterns/loop.ts'
-import { mapReduce, sourceLeaf } from './patterns/map-reduce.ts'
+import { mapReduce } from './patterns/map-reduce.ts'
 import { parallel } from './patterns/parallel.ts'
 import { sequential } from './patterns/sequential.ts'
-import { render, type Scope } from './render.ts'
+import { renderParts, type Scope } from './render.ts'
 
-/** A leaf that is to be started. */
-export interface LeafTask {
-  /** Unique in the run, and the same in every replay. */
-  id: string
-  /** What people called it. */
-  nodeId: string | null
-  leaf: Leaf
-  /** What it is given; one of these for each call where it is called for several. */
-  argument: unknown
-  isEach: boolean
-  /** A function that gives the things a pattern works on, and may give them one by one. */
-  isSource: boolean
-  answer: Decision | null
-  /** The leaves whose results it was given, where the shape of the flow does not say. */
-  after: readonly string[]
-  /** From 1. */
-  attempt: number
-  afterMs: number
-  parentId: string | null
-  /** A pipeline, which is one leaf to the machine; `argument` is then the list of its items, or null for a function's. */
-  stream: { node: Pipeline; argumentOf: (stage: number, item: unknown) => unknown } | null
-  /** The part of the flow whose workers do it, where it has some. */
-  pool: { id: string; node: Adaptive | ForkJoin | MapReduce } | null
-}
+export type { LeafTask } from './leaf-task.ts'
 
 export interface Machine {
   begin(): LeafTask[]
@@ -180,16 +158,17 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   }
 
   function taskFor(frame: Frame, afterMs = 0): LeafTask {
-    return frame.node.type === 'pipeline' ? streamOf(frame, frame.node, afterMs) : taskOf(frame, afterMs)
+    const { node } = frame
+    return node.type === 'pipeline'
+      ? streamTask(frame, node, scopeOf(frame), afterMs)
+      : leafTask(frame, node as Leaf, scopeOf(frame), afterMs) // asked by whoever calls
   }
 
   /** Asks the pattern until it waits or ends. */
   function advance(frame: Frame, afterMs = 0): LeafTask[] {
     const pattern = patterns[frame.node.type]
     if (!pattern) return end(frame, failed(`This server does not know the pattern ${frame.node.type}.`))
-    const { node, previous, children, nodes, open, slow } = frame
-    const rendering = (value: unknown): unknown => render(value, scopeOf(frame))
-    const move = pattern({ node, previous, children, nodes, open, slow, render: rendering })
+    const move = askPattern(pattern, frame)
     if (move === 'wait') return []
     if ('end' in move) return end(frame, named(frame, move.end))
     for (const key of move.drop ?? []) giveUp(frame, key)
@@ -204,6 +183,18 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     const tasks = started.flatMap((child) => start(child, afterMs))
     for (const { key, ms } of move.watch ?? []) watch(frame, key, ms)
     return tasks
+  }
+
+  /** A pattern that cannot go on with what it was given has failed: whoever replays it would only fail again. */
+  function askPattern(pattern: AnyPattern, frame: Frame): Move {
+    const { node, previous, children, nodes, open, slow } = frame
+    try {
+      const rendering = (value: unknown): unknown => renderParts(value, scopeOf(frame))
+      return pattern({ node, previous, children, nodes, open, slow, render: rendering })
+    } catch (error) {
+      drop(frame)
+      return { end: failed(error instanceof Error ? error.message : String(error)) }
+    }
   }
 
   /** The whole of it, with all that is under way: pieces beside this one would go on and on. */
@@ -267,56 +258,6 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   function scopeOf({ previous, item }: Frame): Scope {
     return { input, previous, item, results }
   }
-
-  function taskOf(frame: Frame, afterMs: number): LeafTask {
-    const leaf = frame.node as Leaf // asked by whoever calls
-    const argumentFor = (item: unknown): unknown => {
-      const given = 'agent' in leaf ? leaf.input : leaf.args
-      if (given !== undefined) return render(given, { ...scopeOf(frame), item })
-      return item === undefined ? frame.previous : item
-    }
-    return {
-      id: frame.id,
-      nodeId: leaf.id ?? null,
-      leaf,
-      argument: frame.each ? frame.each.map(argumentFor) : argumentFor(frame.item),
-      isEach: frame.each !== undefined,
-      isSource: frame.isSource,
-      answer: frame.answer,
-      after: frame.after.map((key) => `${frame.parent?.id}/${key}`),
-      attempt: frame.attempt,
-      afterMs,
-      parentId: frame.parent?.id ?? null,
-      pool: poolAround(frame),
-      stream: null,
-    }
-  }
-
-  function streamOf(frame: Frame, node: Pipeline, afterMs: number): LeafTask {
-    const argumentOf = (stage: number, item: unknown): unknown => {
-      const leaf = node.stages[stage]
-      const given = leaf && 'agent' in leaf ? leaf.input : leaf?.args
-      return given === undefined ? item : render(given, { ...scopeOf(frame), item })
-    }
-    const source = sourceLeaf(node.source)
-    const given = source ? ('args' in source ? source.args : undefined) : node.source
-    return {
-      ...{ id: frame.id, nodeId: node.id ?? null, leaf: { type: 'task', function: 'pipeline' } },
-      // What the source is, or what the function that gives it is called with.
-      argument: given === undefined ? frame.previous : render(given, scopeOf(frame)),
-      ...{ isEach: false, isSource: false, answer: null, after: [], attempt: frame.attempt, afterMs },
-      ...{ parentId: frame.parent?.id ?? null, pool: null, stream: { node, argumentOf } },
-    }
-  }
-}
-
-/** The nearest part around it that has workers of its own. */
-function poolAround(frame: Frame): LeafTask['pool'] {
-  for (let at = frame.parent; at; at = at.parent) {
-    const { id, node } = at
-    if (node.type === 'adaptive' || node.type === 'fork_join' || node.type === 'map_reduce') return { id, node }
-  }
-  return null
 }
 
 /** What went wrong with the part itself, and not with one within it, says which part that is. */

@@ -77,5 +77,16 @@ export const failed = (error: string, value: unknown = null): Outcome => ({ stat
 export const endOf = (value: unknown, parts: Iterable<Outcome | null>): Outcome =>
   [...parts].some((part) => part?.status === 'partial') ? partial(value) : completed(value)
 
+/** What lists put together may hold; more would take the memory of the process before anybody could count it. */
+const MOST_ITEMS = 2_000_000
+
+/** The lists among the values become one, with what is no list in its place. Throws where it would be too long. */
+export function flattened(values: readonly unknown[]): unknown[] {
+  let items = 0
+  for (const value of values) items += Array.isArray(value) ? value.length : 1
+  if (items > MOST_ITEMS) throw new Error(`The lists have more than ${MOST_ITEMS} items together.`)
+  return values.flat(1)
+}
+
 /** A function's name stands for a leaf that is given the item. */
 export const leafOf = (work: Work): Leaf => (typeof work === 'string' ? { type: 'task', function: work } : work)

@@ -1,5 +1,7 @@
 // Templates in a flow's values: `{{input.name}}`. One pass, no code: what is put in is never looked at again, and a path
-// leads only through properties that the value itself has.
+// leads only through properties that the value itself has. What comes of it is counted while it is made: a template that
+// stands there often multiplies what it stands for, and its whole might be more than the process can hold.
+import { type JsonSize, jsonSize } from '../kernel/json-size.ts'
 
 /** What `{{…}}` may name. */
 export interface Scope {
@@ -15,22 +17,99 @@ const ONE_TEMPLATE = /^\{\{\s*(input|previous|item|results)((?:\.[^{}.\s]+)*)\s*
 /** The whole text is one template, whose value keeps its type. */
 export const isTemplate = (text: string): boolean => ONE_TEMPLATE.test(text)
 
-/** The value with every template in it filled in, however deep it stands. Property names are left as they are. */
-export function render(value: unknown, scope: Scope): unknown {
-  if (typeof value === 'string') return renderText(value, scope)
-  if (Array.isArray(value)) return value.map((each) => render(each, scope))
-  if (value === null || typeof value !== 'object') return value
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, render(each, scope)]))
+/** What a leaf may be given, and what it may give. */
+export const MOST_BYTES = 16 * 1_048_576
+export const MOST_NODES = 1_000_000
+
+/** A value that is too large to be given to anybody. */
+export class TooLarge extends Error {}
+
+/** What is left of the room for a value, counted while it is made. */
+interface Room {
+  bytes: number
+  nodes: number
+  /** What a template stands for may be larger: it is not copied here, and whoever is given it counts it. */
+  isForWhole: boolean
 }
 
-function renderText(text: string, scope: Scope): unknown {
+/**
+ * The value with every template in it filled in, however deep it stands. Property names are left as they are. Throws
+ * TooLarge as soon as it takes more than a leaf may be given.
+ */
+export function render(value: unknown, scope: Scope): unknown {
+  return fill(value, scope, { bytes: MOST_BYTES, nodes: MOST_NODES, isForWhole: false })
+}
+
+/** The same for what a pattern deals out in parts: only the texts that are put together are bounded. */
+export function renderParts(value: unknown, scope: Scope): unknown {
+  return fill(value, scope, { bytes: MOST_BYTES, nodes: MOST_NODES, isForWhole: true })
+}
+
+/** Throws TooLarge where a value that is handed on as it is takes more than a leaf may be given. */
+export function requireRoom(value: unknown): void {
+  const room = { bytes: MOST_BYTES, nodes: MOST_NODES, isForWhole: false }
+  spend(room, jsonSize(value, room))
+}
+
+function fill(value: unknown, scope: Scope, room: Room): unknown {
+  if (typeof value === 'string') return fillText(value, scope, room)
+  if (value === null || typeof value !== 'object') {
+    spend(room, jsonSize(value))
+    return value
+  }
+  spend(room, { bytes: 2, nodes: 1 })
+  if (Array.isArray(value)) return value.map((each) => fill(each, scope, room))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, each]) => {
+      spend(room, { bytes: name.length + 3, nodes: 0 })
+      return [name, fill(each, scope, room)]
+    }),
+  )
+}
+
+function fillText(text: string, scope: Scope, room: Room): unknown {
   const one = ONE_TEMPLATE.exec(text)
   if (one) {
-    const value = valueAt(scope, one[1], one[2])
+    const found = valueAt(scope, one[1], one[2])
     // An unknown path is an empty text.
-    return value === undefined ? '' : value
+    const value = found === undefined ? '' : found
+    if (!room.isForWhole) spend(room, jsonSize(value, room))
+    return value
   }
-  return text.replaceAll(TEMPLATE, (_, root: string, path: string) => asText(valueAt(scope, root, path)))
+  spend(room, jsonSize(text))
+  return text.replaceAll(TEMPLATE, (_, root: string, path: string) => {
+    const value = valueAt(scope, root, path)
+    spend(room, jsonSize(value, room))
+    return asText(value)
+  })
+}
+
+function spend(room: Room, { bytes, nodes }: JsonSize): void {
+  room.bytes -= bytes
+  room.nodes -= nodes
+  if (room.bytes < 0) throw new TooLarge(`What it would be given takes more than ${MOST_BYTES} bytes (16 MiB).`)
+  if (room.nodes < 0) throw new TooLarge(`What it would be given has more than ${MOST_NODES} values.`)
+}
+
+/**
+ * Which results the templates in a value name: what is rendered later must see those that were there when it was due.
+ * Null: all of them.
+ */
+export function resultsNamed(value: unknown): ReadonlySet<string> | null {
+  const names = new Set<string>()
+  const waiting: unknown[] = [value]
+  while (waiting.length > 0) {
+    const next = waiting.pop()
+    if (typeof next === 'string') {
+      for (const [, root, path = ''] of next.matchAll(TEMPLATE)) {
+        if (root !== 'results') continue
+        const [, name] = path.split('.', 2)
+        if (name === undefined) return null
+        names.add(name)
+      }
+    } else if (next !== null && typeof next === 'object') for (const each of Object.values(next)) waiting.push(each)
+  }
+  return names
 }
 
 function valueAt(scope: Scope, root = '', path = ''): unknown {

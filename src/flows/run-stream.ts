@@ -8,7 +8,7 @@ import type { AgentWaits } from './agent-waits.ts'
 import { callOnce } from './call-function.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import { sourceLeaf } from './patterns/map-reduce.ts'
-import type { PipelineProgress, PipelineSource, StageContext } from './pipeline/parts.ts'
+import { messageOf, type PipelineProgress, type PipelineSource, type StageContext } from './pipeline/parts.ts'
 import type { PipelineEvent } from './pipeline/pipeline-event.ts'
 import { createRecordReader } from './pipeline/read-record.ts'
 import { runPipeline } from './pipeline/run-pipeline.ts'
@@ -36,7 +36,7 @@ export interface StreamParts {
 export async function runStream(parts: StreamParts): Promise<LeafOutcome> {
   const { task, flowRunId, pool, signal, append, onProgress } = parts
   const { node, argumentOf } = task.stream
-  const source = sourceOf(parts)
+  const source = tryFor(() => sourceOf(parts))
   if ('problem' in source) return { status: 'failed', error: source.problem }
   return runPipeline({
     ...{ flowRunId, taskId: task.id, node, buffer: node.buffer ?? parts.buffer, source, argumentOf },
@@ -46,14 +46,24 @@ export async function runStream(parts: StreamParts): Promise<LeafOutcome> {
   })
 }
 
+/** What cannot be put together is what is wrong with the pipeline. */
+function tryFor(find: () => PipelineSource | { problem: string }): PipelineSource | { problem: string } {
+  try {
+    return find()
+  } catch (error) {
+    return { problem: messageOf(error) }
+  }
+}
+
 function sourceOf({ task, functions, flowRunId, projectId, log }: StreamParts): PipelineSource | { problem: string } {
   const leaf = sourceLeaf(task.stream.node.source)
-  if (!leaf) return Array.isArray(task.argument) ? { items: task.argument } : { problem: 'source is no list.' }
+  const argument = task.argumentOf(0)
+  if (!leaf) return Array.isArray(argument) ? { items: argument } : { problem: 'source is no list.' }
   const name = 'function' in leaf ? leaf.function : ''
   const run = functions.get(name)
   if (!run) return { problem: `There is no function called ${name}.` }
   const shared = { key: `${flowRunId}:${task.id}:source`, attempt: 1, run_id: flowRunId, project_id: projectId }
-  return { open: ({ signal }) => run(task.argument as never, { ...shared, signal, log, emit: () => {} }) } // its author's word
+  return { open: ({ signal }) => run(argument as never, { ...shared, signal, log, emit: () => {} }) } // its author's word
 }
 
 async function callStage(

@@ -1,5 +1,6 @@
 // What becomes of leaves: told to the machine, and to the journal with all that follows from it.
 import type { FlowEvent } from '../kernel/flow-run.ts'
+import { jsonSize } from '../kernel/json-size.ts'
 import { runIdsOf } from './agent-leaves.ts'
 import { isAgentTask } from './begin-leaf.ts'
 import type { Session } from './flow-session.ts'
@@ -11,10 +12,11 @@ export function take(
   { standing }: Session,
   events: FlowEvent[],
   task: LeafTask,
-  outcome: LeafOutcome,
+  given: LeafOutcome,
   startedAtMs: number,
 ): void {
   if (!standing.running.has(task.id)) return
+  const outcome = withinRoom(standing, given)
   const shared = recordOf(task, startedAtMs)
   events.push(
     outcome.status === 'completed'
@@ -25,6 +27,15 @@ export function take(
   const next = settle(standing, task, { ...outcome, tookMs: shared.duration })
   standing.fresh.push(...next)
   events.push(...untold(standing))
+}
+
+/** What the leaves of one flow run may give in all. */
+const MOST_HELD_BYTES = 256 * 1_048_576
+
+/** One tenant's results must not take the memory of all. What is refused is on record as a failure, for every replay. */
+function withinRoom({ heldBytes }: FlowStanding, outcome: LeafOutcome): LeafOutcome {
+  if (outcome.status === 'failed' || heldBytes + jsonSize(outcome.value).bytes <= MOST_HELD_BYTES) return outcome
+  return { status: 'failed', error: `The results of this flow run take more than ${MOST_HELD_BYTES} bytes (256 MiB).` }
 }
 
 const resultOf = ({ value, onRecord }: Extract<LeafOutcome, { status: 'completed' }>) =>

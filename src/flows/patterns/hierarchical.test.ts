@@ -40,8 +40,8 @@ const agentOf = ({ leaf }: LeafTask): string => ('agent' in leaf ? leaf.agent : 
 test('Queen planning phase: she is asked for a plan under its name, with the goal and the workers', () => {
   const { asked } = play({ queen: [plan(subtask('a')), accept] })
   assert.equal(asked[0]?.answer?.name, 'queen_plan')
-  assert.match(String(asked[0]?.argument), /Analyze the code for security issues/)
-  assert.match(String(asked[0]?.argument), /ann, bob, cyd/)
+  assert.match(String(asked[0]?.argumentOf(0)), /Analyze the code for security issues/)
+  assert.match(String(asked[0]?.argumentOf(0)), /ann, bob, cyd/)
 })
 
 test('Queen delegation: subtasks go to the workers that have least to do, each when what it depends on is done', () => {
@@ -56,7 +56,7 @@ test('Queen delegation: subtasks go to the workers that have least to do, each w
     ],
   )
   assert.deepEqual(made[2]?.after, ['root/do 1 scan 0', 'root/do 1 audit 0'])
-  assert.match(String(made[2]?.argument), /Title of scan:\nresult of do 1 scan 0/)
+  assert.match(String(made[2]?.argumentOf(0)), /Title of scan:\nresult of do 1 scan 0/)
   assert.deepEqual(outcome, { status: 'completed', value: 'All is well.', error: null })
 })
 
@@ -72,20 +72,20 @@ test('a worker that fails is replaced by another, once; then the queen hears of 
   })
   assert.equal(never.made.length, 2)
   assert.equal(never.outcome.status, 'partial')
-  assert.match(String(never.asked[1]?.argument), /Title of a: all ill\n- Title of b: What it depends on failed/)
+  assert.match(String(never.asked[1]?.argumentOf(0)), /Title of a: all ill\n- Title of b: What it depends on failed/)
 })
 
 test('a subtask for several workers is several runs with the same brief and their number, and gives a list', () => {
   const { made, asked } = play({ queen: [plan(subtask('a', [], 3)), accept] })
   assert.deepEqual(made.map(agentOf), ['ann', 'bob', 'cyd'])
-  assert.match(String(made[1]?.argument), /You are worker 2 of 3/)
-  assert.match(String(asked[1]?.argument), /\["result of do 1 a 0","result of do 1 a 1","result of do 1 a 2"\]/)
+  assert.match(String(made[1]?.argumentOf(0)), /You are worker 2 of 3/)
+  assert.match(String(asked[1]?.argumentOf(0)), /\["result of do 1 a 0","result of do 1 a 1","result of do 1 a 2"\]/)
 })
 
 test('Queen synthesis: what she does not accept is done once more with the problems, then it is partial', () => {
   const { outcome, asked, made } = play({ queen: [plan(subtask('a')), refuse, plan(subtask('a')), refuse] })
   assert.equal(asked[1]?.answer?.name, 'queen_review')
-  assert.match(String(asked[2]?.argument), /not acceptable:\n- Too short\./)
+  assert.match(String(asked[2]?.argumentOf(0)), /not acceptable:\n- Too short\./)
   assert.deepEqual(
     made.map((task) => task.id),
     ['root/do 1 a 0', 'root/do 2 a 0'],
@@ -104,7 +104,7 @@ for (const [what, answer] of Object.entries({
     const failed = play({ queen: [answer, answer] })
     assert.equal(failed.outcome.status, 'failed')
     assert.deepEqual([failed.asked.length, failed.made.length], [2, 0])
-    assert.match(String(failed.asked[1]?.argument), /did not fit/)
+    assert.match(String(failed.asked[1]?.argumentOf(0)), /did not fit/)
     assert.equal(play({ queen: [answer, plan(subtask('a')), accept] }).outcome.status, 'completed')
   })
 }
@@ -169,14 +169,14 @@ test('Queen oversight and adjustment: of a slow subtask she is asked once, and m
   slow('do 1 c 0')
   const asked = open.get('adjust 1 c') ?? assert.fail('she was not asked')
   assert.deepEqual([agentOf(asked), asked.answer?.name], ['queen', 'queen_adjust'])
-  assert.match(String(asked.argument), /Title of c/)
+  assert.match(String(asked.argumentOf(0)), /Title of c/)
   settle('adjust 1 c', adjust({ action: 'split', subtasks: [subtask('x'), subtask('y', ['x'])] }))
   assert.deepEqual([...open.keys()], ['part 1 c 0'], 'the slow run was given up')
   assert.deepEqual(machine.settle('root/do 1 c 0', { status: 'completed', value: 'too late' }), [])
   settle('part 1 c 0', 'X')
-  assert.match(String(open.get('part 1 c 1')?.argument), /x:\nX/)
+  assert.match(String(open.get('part 1 c 1')?.argumentOf(0)), /x:\nX/)
   settle('part 1 c 1', 'Y')
-  assert.match(String(open.get('do 1 d 0')?.argument), /Title of c:\n\["X","Y"\]/)
+  assert.match(String(open.get('do 1 d 0')?.argumentOf(0)), /Title of c:\n\["X","Y"\]/)
   settle('do 1 d 0', 'D')
   settle('review 1', accept)
   assert.equal(machine.outcome()?.status, 'completed')
@@ -189,9 +189,9 @@ test('she may give a slow subtask more workers: they get its brief, and the resu
   slow('do 1 c 0')
   settle('adjust 1 c', adjust({ action: 'more_workers', workers: 2 }))
   assert.deepEqual([...open.keys()], ['do 1 c 0', 'do 1 c 1', 'do 1 c 2'])
-  assert.match(String(open.get('do 1 c 2')?.argument), /You are worker 3 of 3/)
+  assert.match(String(open.get('do 1 c 2')?.argumentOf(0)), /You are worker 3 of 3/)
   for (const place of [0, 1, 2]) settle(`do 1 c ${place}`, `C${place}`)
-  assert.match(String(open.get('review 1')?.argument), /\["C0","C1","C2"\]/)
+  assert.match(String(open.get('review 1')?.argumentOf(0)), /\["C0","C1","C2"\]/)
   settle('review 1', accept)
   assert.equal(machine.outcome()?.status, 'completed')
 })

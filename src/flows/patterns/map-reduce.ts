@@ -5,6 +5,7 @@ import {
   completed,
   endOf,
   failed,
+  flattened,
   leafOf,
   type Move,
   type Outcome,
@@ -24,7 +25,7 @@ export const mapReduce: Pattern<MapReduce> = (standing) => {
   if (maps.length === 0) return items.length === 0 ? { end: completed([]) } : { start: mapChildren(standing, items) }
   const emitted = maps.map(({ value }) => value)
   if (!emitted.every(isPairs)) return reduceAll(standing, emitted)
-  return reduceByKey(standing, grouped(emitted.flat(1)))
+  return reduceByKey(standing, grouped(flattened(emitted) as Pair[])) // each of them is a list of pairs
 }
 
 type Pair = [key: string | number, value: unknown]
@@ -86,7 +87,7 @@ function grouped(pairs: readonly Pair[]): Groups {
 function reduceAll({ node, previous, children }: Standing<MapReduce>, emitted: readonly unknown[]): Move {
   const reduced = children.get('reduce')
   if (reduced) return { end: endOf(reduced.value, children.values()) }
-  const values = emitted.flatMap((value) => (Array.isArray(value) ? value : [value]))
+  const values = flattened(emitted)
   return { start: [{ key: 'reduce', node: leafOf(node.reduce), previous, item: { values } }] }
 }
 

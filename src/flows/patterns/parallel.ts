@@ -1,5 +1,5 @@
 import type { Parallel } from '../../kernel/flow.ts'
-import { failed, leafOf, type Move, type Outcome, type Pattern, partial, type Standing } from '../pattern.ts'
+import { failed, flattened, leafOf, type Move, type Outcome, type Pattern, partial, type Standing } from '../pattern.ts'
 
 const AGGREGATE = 'aggregate'
 
@@ -29,7 +29,7 @@ function aggregate({ node, previous, children }: Standing<Parallel>): Move {
     case 'array':
       return finished(values)
     case 'concat':
-      return finished(values.filter((value) => value !== null).flat(1))
+      return finished(flattened(values.filter((value) => value !== null)))
     case 'merge':
       return finished(merged(values))
     default:
@@ -47,5 +47,7 @@ function endOfAggregate({ children }: Standing<Parallel>): Move {
 /** Later branches win. What is no object has nothing to merge. */
 function merged(values: readonly unknown[]): Record<string, unknown> {
   const objects = values.filter((value) => value !== null && typeof value === 'object' && !Array.isArray(value))
-  return Object.assign({}, ...objects)
+  const all: Record<string, unknown> = {}
+  for (const each of objects) Object.assign(all, each)
+  return all
 }

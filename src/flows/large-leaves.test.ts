@@ -1,0 +1,167 @@
+// Leaves that cannot be started: what they would be given is larger than anything that can be serialised, or the database
+// does not take it. Each of these is that leaf's failure, once, and nothing is taken again.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestFlows } from '../../test/kit/flows.ts'
+import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import { setHalted } from '../identity/projects.ts'
+import type { FlowNode } from '../kernel/flow.ts'
+import { systemActor } from '../kernel/principal.ts'
+import { cancelFlow } from './cancel-flow.ts'
+
+const flows = await createTestFlows({
+  functions: {
+    same: (value: unknown) => value,
+    fifteen: (_: unknown, { attempt }) => String(attempt).repeat(15 * 1_048_576),
+    pair: () => [['a', 1]],
+    yes: () => true,
+    never: () => assert.fail('it is given too much, and must not be called'),
+  },
+})
+flows.models.set(
+  'script',
+  createScriptedModel(() => ({ text: 'said' })),
+)
+await flows.createAgent({ name: 'ann' })
+
+const f = (name: string, more: object = {}): FlowNode => ({ type: 'task', function: name, ...more })
+const sequence = (...steps: FlowNode[]): FlowNode => ({ type: 'sequential', steps })
+const parallel = (...branches: FlowNode[]): FlowNode => ({ type: 'parallel', branches })
+
+/** As large as the door lets an input be. */
+const input = 'x'.repeat(1_000_000)
+const nodes = Array.from({ length: 200_000 }, () => 1)
+const asList = (count: number): string[] => Array.from({ length: count }, () => '{{input}}')
+const asText = (count: number): string => '{{input}} '.repeat(count)
+
+const tooLarge: Record<string, { leaf: FlowNode; input?: unknown; error?: RegExp }> = {
+  'an agent that is given a list': { leaf: { type: 'task', agent: 'ann', input: { all: asList(600) } } },
+  'an agent that is given a text': { leaf: { type: 'task', agent: 'ann', input: asText(600) } },
+  'an agent that is given what came before': {
+    leaf: sequence(parallel(...Array.from({ length: 20 }, () => f('same'))), { type: 'task', agent: 'ann' }),
+  },
+  'a function that is given a list': { leaf: f('never', { args: asList(10_000) }) },
+  'a function that is given a text': { leaf: f('never', { args: asText(10_000) }) },
+  'many values': { leaf: f('never', { args: asList(10) }), input: nodes, error: /more than 1000000 values/ },
+  'the source of a pipeline': {
+    leaf: {
+      type: 'pipeline',
+      source: { function: 'never', args: asList(600) },
+      stages: [{ type: 'task', function: 'never' }],
+      on_error: 'stop',
+    },
+  },
+  'a stage of a pipeline': {
+    leaf: {
+      type: 'pipeline',
+      source: [1],
+      stages: [{ type: 'task', function: 'never', args: asList(600) }],
+      on_error: 'stop',
+    },
+  },
+  'an agent that is a stage': {
+    leaf: {
+      type: 'pipeline',
+      source: [1],
+      stages: [{ type: 'task', agent: 'ann', input: asList(600) }],
+      on_error: 'stop',
+    },
+  },
+  'the items of a map': {
+    leaf: {
+      type: 'map_reduce',
+      items: { function: 'never', args: asText(600) },
+      workers: 1,
+      map: 'never',
+      reduce: 'never',
+    },
+  },
+  'a map': { leaf: { type: 'map_reduce', items: asList(600), workers: 1, map: 'never', reduce: 'never' } },
+  'a reduce': {
+    leaf: {
+      type: 'map_reduce',
+      items: [1],
+      workers: 1,
+      map: 'pair',
+      reduce: { type: 'task', function: 'never', args: asList(600) },
+    },
+  },
+  'the problem of a fork': {
+    leaf: {
+      type: 'fork_join',
+      problem: asText(600),
+      should_split: 'never',
+      split: 'never',
+      solve: 'never',
+      join: 'never',
+      stealing: true,
+      workers: 1,
+    },
+  },
+  'a piece of a fork': {
+    leaf: {
+      type: 'fork_join',
+      problem: asList(600),
+      should_split: 'never',
+      split: 'never',
+      solve: 'never',
+      join: 'never',
+      stealing: true,
+      workers: 1,
+    },
+  },
+  'the goal of a queen': { leaf: { type: 'hierarchical', queen: 'ann', workers: ['ann'], goal: asText(600) } },
+}
+for (const [
+  what,
+  { leaf, input: given = input, error: expected = /takes more than 16777216 bytes \(16 MiB\)/ },
+] of Object.entries(tooLarge)) {
+  test(`too much for one leaf fails that leaf: ${what}`, async () => {
+    const { status, error, crashes } = await flows.play(leaf, { input: given })
+    assert.deepEqual([status, crashes], ['failed', 0])
+    assert.match(error ?? '', expected)
+  })
+}
+
+test('too much for one leaf leaves the others alone', async () => {
+  const { status, output, error } = await flows.play(parallel(f('never', { args: asList(600) }), f('yes')), { input })
+  assert.deepEqual([status, output], ['partial', [null, true]])
+  assert.match(error ?? '', /16 MiB/)
+})
+
+test('what leaves are given is put together when they start, from the results of that time', async () => {
+  const args = { first: '{{results.first}}', second: '{{results.second}}' }
+  const root = sequence(
+    f('same', { id: 'first', args: 1 }),
+    parallel(f('same', { args }), f('same', { id: 'second', args: 2 })),
+  )
+  assert.deepEqual((await flows.play(root, { workers: 1 })).output, [{ first: 1, second: '' }, 2])
+})
+
+test('what the database refuses fails the one leaf that it refuses', async () => {
+  await flows.pool.query(
+    `create function refuse() returns trigger language plpgsql as $$ begin
+       if new.input = '"poison"' then raise exception 'This cannot be stored.'; end if; return new; end $$;
+     create trigger refuse before insert on agent_runs for each row execute function refuse()`,
+  )
+  const ask = (text: string): FlowNode => ({ type: 'task', agent: 'ann', input: text })
+  const { status, error, output } = await flows.play(parallel(ask('one'), ask('poison'), ask('two')))
+  assert.deepEqual([status, output], ['partial', ['said', null, 'said']])
+  assert.match(error ?? '', /This cannot be stored/)
+  await flows.pool.query('drop trigger refuse on agent_runs')
+})
+
+test('what a flow gives is bounded', async () => {
+  const given = await flows.play(parallel(...Array.from({ length: 5 }, () => f('fifteen'))))
+  const error = 'The output of the flow takes more than 67108864 bytes (64 MiB).'
+  assert.deepEqual([given.status, given.error], ['failed', error])
+})
+
+test('a cancel wins over a flow that nobody can go on with', async () => {
+  await setHalted(flows.pool, flows.projectId, true, systemActor)
+  const id = await flows.startFlow(f('yes'))
+  await flows.pool.query(`update flow_runs set root = '{"type": "sequential"}' where id = $1`, [id])
+  await cancelFlow(flows.pool, flows.projectId, id, systemActor)
+  assert.equal((await flows.ended(id)).status, 'cancelled')
+  await setHalted(flows.pool, flows.projectId, false, systemActor)
+})

@@ -1,0 +1,16 @@
+/** Work that takes long is cut into turns of about so much, between which the process serves others. */
+const TURN_MS = 15
+
+/** Answers what to wait for before going on, once a turn has lasted long enough; null while it has not. */
+export function createTurns(): () => Promise<void> | null {
+  let since = performance.now()
+  return () => {
+    if (performance.now() - since < TURN_MS) return null
+    return new Promise((resolve) => {
+      setImmediate(() => {
+        since = performance.now()
+        resolve()
+      })
+    })
+  }
+}
