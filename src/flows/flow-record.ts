@@ -1,26 +1,19 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
-import type { JournalEvent } from '../journal/read.ts'
+import { type JournalEvent, type PageOf, pageSql, readPage } from '../journal/read.ts'
 import { roundCost } from '../kernel/cost.ts'
 import { runNotFound } from '../kernel/errors.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { type FlowRunRow, flowHasEnded, readFlowRow } from './flow-runs.ts'
 import type { Recorded, TaskUsage } from './trace.ts'
 
-const READ: PreparedSql = {
-  name: 'flow_journal_read',
-  text: `select seq, kind, data, at from flow_events where run_id = $1 and seq > $2 and seq <= $3 order by seq limit $4`,
-}
+const READ: PreparedSql = { name: 'flow_journal_read', text: pageSql('flow_events') }
 
 const PAGE = 500
 
 /** A page of a flow run's journal, oldest first. */
-export async function readFlowEvents(
-  db: Db,
-  runId: string,
-  { after = 0, upTo = Number.MAX_SAFE_INTEGER, limit = PAGE }: { after?: number; upTo?: number; limit?: number } = {},
-): Promise<JournalEvent[]> {
-  const { rows } = await db.query<JournalEvent>(READ, [runId, after, upTo, limit])
-  return rows
+export async function readFlowEvents(db: Db, runId: string, page: PageOf = {}): Promise<JournalEvent[]> {
+  const { events } = await readPage(db, READ, runId, { limit: PAGE, ...page })
+  return events
 }
 
 export interface FlowRecord extends Recorded {

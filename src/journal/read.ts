@@ -10,35 +10,91 @@ export interface JournalEvent {
 const PAGE = 2_000
 
 /**
- * SQL: the data of row `e`. An event of a sub-run stands in the sub-run's own journal; older rows are copies. Looked up
+ * A page ends where it holds so much, in bytes; its first event is in it, however large that is. The size as it is stored
+ * is known without reading the data, but says little of what compresses well, so both are bounded: what is read of a page
+ * that compresses a hundredfold and then left out is a few dozen events at most.
+ */
+const STORED_BYTES = 1_048_576
+const TEXT_BYTES = 8 * 1_048_576
+
+/**
+ * SQL: the rows of `listed`, which has seq and data, in the order of their seqs, cut where they hold too much. `found` says
+ * how many there were before.
+ */
+export const cutByBytes = (listed: string): string => `
+  select * from (
+    select *, coalesce(sum(octet_length(data::text)) over earlier, 0) as text_before from (
+      select *, coalesce(sum(pg_column_size(data)) over earlier, 0) as stored_before, count(*) over () as found
+      from (${listed}) listed window earlier as (order by seq rows between unbounded preceding and 1 preceding)
+    ) stored where stored_before < ${STORED_BYTES}
+    window earlier as (order by seq rows between unbounded preceding and 1 preceding)
+  ) page where text_before < ${TEXT_BYTES} order by seq`
+
+/** SQL: a page of a journal. `$1` run, `$2` after which seq, `$3` up to which, `$4` how many at most. */
+export const pageSql = (events: 'run_events' | 'flow_events', where = ''): string =>
+  cutByBytes(`
+    select e.seq, e.kind, e.data, e.at from ${events} e
+    where e.run_id = $1 and e.seq > $2 and e.seq <= $3 ${where} order by e.seq limit $4`)
+
+/**
+ * The data of a sub-run's event stands in the sub-run's own journal; rows of earlier releases are copies. It is looked up
  * row by row, because a join might read the whole table.
  */
-const EVENT_DATA = `case when e.origin_seq is null then e.data else coalesce(
-  (select e.data || o.data from run_events o where o.run_id = (e.data->>'run_id')::uuid and o.seq = e.origin_seq),
-  e.data) end as data`
+const WITH_SUB_RUNS = cutByBytes(`
+  select e.seq, e.kind, e.at, case when e.origin_seq is not null then e.data end as whose,
+    case when e.origin_seq is null then e.data else coalesce((
+      select o.data from run_events o where o.run_id = (e.data->>'run_id')::uuid and o.seq = e.origin_seq), '{}') end as data
+  from run_events e where e.run_id = $1 and e.seq > $2 and e.seq <= $3 order by e.seq limit $4`)
 
 const READ: PreparedSql = {
   name: 'journal_read',
-  text: `select seq, kind, ${EVENT_DATA}, at from run_events e where run_id = $1 and seq > $2 and seq <= $3 order by seq limit $4`,
+  text: `select seq, kind, coalesce(whose || data, data) as data, at, found from (${WITH_SUB_RUNS}) page order by seq`,
 }
+
+/** What sub-runs say is not even looked up; of copies that earlier releases made the data stays where it is. */
+const READ_OWN: PreparedSql = {
+  name: 'journal_read_own',
+  text: `select seq, kind, case when not data ? 'run_id' then data end as data, at, found
+    from (${pageSql('run_events', 'and e.origin_seq is null')}) page order by seq`,
+}
+
+export interface PageOf {
+  after?: number
+  upTo?: number
+  /** The page may be shorter though more follow: it is bounded by bytes, too. Only an empty one says that nothing does. */
+  limit?: number
+}
+
+type FoundEvent = JournalEvent & { found: number }
 
 /** A page of a journal, oldest first. */
-export async function readEvents(
-  db: Db,
-  runId: string,
-  { after = 0, upTo = Number.MAX_SAFE_INTEGER, limit = PAGE }: { after?: number; upTo?: number; limit?: number } = {},
-): Promise<JournalEvent[]> {
-  const { rows } = await db.query<JournalEvent>(READ, [runId, after, upTo, limit])
-  return rows
+export async function readEvents(db: Db, runId: string, page: PageOf = {}): Promise<JournalEvent[]> {
+  const { events } = await readPage(db, READ, runId, page)
+  return events
 }
 
-/** The whole journal up to a seq, page by page, so that a long one is never held at once. */
+export async function readPage(
+  db: Db,
+  sql: PreparedSql,
+  runId: string,
+  { after = 0, upTo = Number.MAX_SAFE_INTEGER, limit = PAGE }: PageOf,
+): Promise<{ events: JournalEvent[]; isLast: boolean }> {
+  const { rows } = await db.query<FoundEvent>(sql, [runId, after, upTo, limit])
+  const found = rows[0]?.found ?? 0
+  const events = rows.map(({ seq, kind, data, at }) => ({ seq, kind, data, at }))
+  return { events, isLast: found < limit && rows.length === found }
+}
+
+/**
+ * The run's own events up to a seq, page by page, so that a long journal is never held at once. What sub-runs say stands
+ * there for the streams only.
+ */
 export async function* replayEvents(db: Db, runId: string, upTo?: number): AsyncGenerator<JournalEvent> {
   for (let after = 0; ; ) {
-    const page = await readEvents(db, runId, upTo === undefined ? { after } : { after, upTo })
-    yield* page
-    const last = page.at(-1)
-    if (!last || page.length < PAGE) return
-    after = last.seq
+    const { events, isLast } = await readPage(db, READ_OWN, runId, upTo === undefined ? { after } : { after, upTo })
+    // Null: a copy of what a sub-run said.
+    for (const event of events) if (event.data !== null) yield event
+    after = events.at(-1)?.seq ?? after
+    if (isLast) return
   }
 }

@@ -16,8 +16,6 @@ export async function loadState(db: Db, run: Origin): Promise<RunState> {
   const state = newState()
   for (const { runId, upTo } of await chainOf(db, run)) {
     for await (const { kind, data, at } of replayEvents(db, runId, upTo)) {
-      // Events of sub-runs stand here for the stream only.
-      if ('run_id' in data) continue
       applyEvent(state, { kind, data } as unknown as RunEvent, at.getTime()) // written by us; unknown kinds are ignored
     }
   }

@@ -1,37 +1,63 @@
 import type { Db } from '../db/pool.ts'
+import { cutByBytes } from '../journal/read.ts'
 import { invalidRequest } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import type { Step } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 
-/** A run's own model calls and tool calls, oldest first. The cursor is the last seq seen. */
+/**
+ * A run's own model calls and tool calls, oldest first, and at most so many bytes of them. The cursor is the last seq
+ * seen.
+ */
 export async function listSteps(
   db: Db,
   runId: string,
   { limit, cursor }: { limit: number; cursor?: string | undefined },
 ): Promise<Page<Step>> {
   if (cursor !== undefined && !/^\d{1,15}$/.test(cursor)) throw invalidRequest('cursor is not one that this list gave.')
-  // What a tool was called with stands with its step, and in its announcement where it was made.
-  const { rows } = await db.query<{ seq: number; kind: string; data: unknown; at: Date; args: unknown }>(
-    `select e.seq, e.kind, e.data, e.at, coalesce(e.data->'args',
-       (select c->'args' from run_events s, jsonb_array_elements(s.data->'tool_calls') c
-        where s.run_id = e.run_id and s.seq < e.seq and s.kind = 'step.completed' and s.data->'step' = e.data->'step'
-          and not s.data ? 'run_id' and c->>'id' = e.data->>'call_id'
-        order by s.seq desc limit 1)) as args
-     from run_events e
-     where e.run_id = $1 and e.seq > $2 and not e.data ? 'run_id'
-       and (e.kind in ('step.completed', 'tool.completed') or e.kind = 'run.paused' and e.data ? 'call')
-     order by e.seq limit $3`,
-    [runId, Number(cursor ?? 0), limit + 1],
-  )
-  const shown = rows.slice(0, limit)
-  return {
-    items: shown.map(({ seq, kind, data, at, args }) => toStep(seq, at, { kind, data } as RunEvent, args)), // written by us
-    next_cursor: rows.length > limit ? String(shown.at(-1)?.seq) : null,
+  let after = Number(cursor ?? 0)
+  for (;;) {
+    const { rows } = await db.query<FoundStep>(READ, [runId, after, limit + 1])
+    const looked = rows.slice(0, limit)
+    const isMore = (rows[0]?.found ?? 0) > looked.length
+    const items = looked.filter(isOwnStep).map(toStep)
+    after = looked.at(-1)?.seq ?? after
+    // What earlier releases copied from sub-runs, and pauses that are no steps, may fill a page.
+    if (items.length > 0 || !isMore) return { items, next_cursor: isMore ? String(after) : null }
   }
 }
 
-function toStep(seq: number, at: Date, event: RunEvent, args: unknown): Step {
+interface FoundStep {
+  seq: number
+  kind: string
+  data: Record<string, unknown>
+  at: Date
+  args: unknown
+  found: number
+}
+
+/**
+ * A tool call's arguments stand with its step, or in its announcement where it was made. They are looked for once the page
+ * is cut, and for tools alone, because a look reads the data of the steps before.
+ */
+const READ = `
+  select p.seq, p.kind, p.data, p.at, p.found, case when p.kind = 'tool.completed' then coalesce(p.data->'args', (
+    select c->'args' from run_events s, jsonb_array_elements(s.data->'tool_calls') c
+    where s.run_id = $1 and s.seq < p.seq and s.kind = 'step.completed' and s.origin_seq is null
+      and s.data->'step' = p.data->'step' and not s.data ? 'run_id' and c->>'id' = p.data->>'call_id'
+    order by s.seq desc limit 1)) end as args
+  from (${cutByBytes(`
+    select e.seq, e.kind, e.data, e.at from run_events e
+    where e.run_id = $1 and e.seq > $2 and e.origin_seq is null
+      and e.kind in ('step.completed', 'tool.completed', 'run.paused')
+    order by e.seq limit $3`)}) p
+  order by p.seq`
+
+const isOwnStep = ({ kind, data }: FoundStep): boolean =>
+  data.run_id === undefined && (kind !== 'run.paused' || data.call !== undefined)
+
+function toStep({ seq, at, kind, data, args }: FoundStep): Step {
+  const event = { kind, data } as unknown as RunEvent // written by us
   if (event.kind === 'step.completed') {
     const { step, text, tool_calls, finish_reason, usage, started_at, duration } = event.data
     const calls = tool_calls.map((call) => ({ id: call.id, name: call.name, args: call.args }))
