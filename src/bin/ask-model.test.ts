@@ -6,8 +6,10 @@ import { createDecide } from './ask-model.ts'
 
 const answer = JSON.stringify({ pattern: 'adaptive', items: 50, workers: 5, reasoning: 'The load is uneven.' })
 const model = createScriptedModel((request) => (request.answerSchema ? { text: answer } : { text: 'Something else.' }))
+let isHalted = false
 const kit = await createTestApp({
-  decide: (...question) => createDecide({ pool: kit.pool, resolveModel: async () => model })(...question),
+  decide: (...question) =>
+    createDecide({ pool: kit.pool, resolveModel: async () => model, isHalted: () => isHalted })(...question),
 })
 const project = await kit.createProject()
 const base = `/api/projects/${project.id}`
@@ -65,4 +67,11 @@ test('who may only read does not spend on a model', async () => {
   assert.match((await recommend(keys.viewer.key)).reasoning, /no model was asked\.$/)
   assert.equal(model.requests.length, 0)
   assert.equal((await recommend(keys.member.key)).pattern, 'adaptive')
+})
+
+test('in a halted project no model is asked', async () => {
+  isHalted = true
+  assert.match((await recommend()).reasoning, /no model was asked\.$/)
+  isHalted = false
+  assert.equal(model.requests.splice(0).length, 1, 'the call of the test before')
 })

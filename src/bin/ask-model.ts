@@ -1,56 +1,130 @@
-// How flows ask a project's default model, beside the agents.
+// How flows ask a project's default model, beside the agents. Such a call is one like any other: the off switch is asked
+// first, failures that may pass are tried again, and its tokens are counted, those of failed tries too.
+import { setTimeout as delay } from 'node:timers/promises'
+import { whileUnavailable } from '../db/patience.ts'
 import type { Pool } from '../db/pool.ts'
+import { noteAsked } from '../flows/asked-usage.ts'
 import type { Ask } from '../flows/built-in-functions.ts'
 import type { Decide } from '../flows/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
-import type { Model, ModelRequest } from '../kernel/model-call.ts'
+import { costOf } from '../kernel/cost.ts'
+import { judgeEnding } from '../kernel/guards.ts'
+import type { Model, ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
+import { retryWaitMs, triedOften } from '../kernel/retry.ts'
+import type { StepUsage } from '../kernel/run.ts'
 import { findProvider } from '../models/providers.ts'
 
 const MOST_TOKENS = 4_096
 const SYSTEM = 'You do what you are asked, carefully, and answer with the result alone.'
+/** How often a call that waits for the off switch looks at what this process has heard of it. */
+const LOOK_EVERY_MS = 200
+/** Tokens that were spent are counted before the answer is used; the database may be away for so long. */
+const COUNTED_WITHIN_MS = 20_000
 
 export interface ModelParts {
   pool: Pool
   resolveModel: (choice: ModelChoice) => Promise<Model | null>
+  /** The project's off switch is on. */
+  isHalted: (projectId: string) => boolean
+  /** Before the first retry of a call; each further one waits twice as long. */
+  firstBackoffMs?: number
 }
 
 /** Asks the project's default model, for leaves of flows that need no agent. Rejects where it does not answer. */
-export function createAsk({ pool, resolveModel }: ModelParts): Ask {
-  return async (projectId, prompt, signal) => {
+export function createAsk(parts: ModelParts): Ask {
+  const { pool } = parts
+  return async ({ projectId, flowRunId }, prompt, signal) => {
     const { default_model: choice } = await getSettings(pool, projectId)
-    return callFor(resolveModel, choice, { prompt }, signal)
+    const count = (usage: StepUsage): Promise<void> =>
+      whileUnavailable(COUNTED_WITHIN_MS, () => noteAsked(pool, flowRunId, usage))
+    return callFor(parts, { projectId, choice, prompt, count }, signal)
   }
 }
 
-/** The same for an answer of a given shape. The offline model fills a shape with anything: it is not asked. */
-export function createDecide({ pool, resolveModel }: ModelParts): Decide {
-  return async (projectId, { prompt, answer }, signal) => {
+/**
+ * The same for an answer of a given shape. The offline model fills a shape with anything: it is not asked. Nor is any
+ * where the project is halted.
+ */
+export function createDecide(parts: ModelParts): Decide {
+  const { pool, isHalted } = parts
+  return async (projectId, { prompt, answer: answerSchema }, signal) => {
+    if (isHalted(projectId)) return null
     const { default_model: choice } = await getSettings(pool, projectId)
     const provider = await findProvider(pool, choice.provider)
     if (!provider || provider.kind === 'offline') return null
-    return callFor(resolveModel, choice, { prompt, answerSchema: answer }, signal)
+    return callFor(parts, { projectId, choice, prompt, answerSchema, count: async () => {} }, signal)
   }
 }
 
-async function callFor(
-  resolveModel: ModelParts['resolveModel'],
-  choice: Pick<ModelChoice, 'provider' | 'name'>,
-  { prompt, ...shape }: { prompt: string } & Pick<ModelRequest, 'answerSchema'>,
-  signal: AbortSignal,
-): Promise<string> {
-  const model = await resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
+interface Question extends Pick<ModelRequest, 'answerSchema'> {
+  projectId: string
+  choice: Pick<ModelChoice, 'provider' | 'name'>
+  prompt: string
+  count: (usage: StepUsage) => Promise<void>
+}
+
+async function callFor(parts: ModelParts, question: Question, signal: AbortSignal): Promise<string> {
+  const { projectId, choice, count } = question
+  const model = await parts.resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
   if (!model) throw new Error(`There is no provider called "${choice.provider}".`)
-  const outcome = await model.call(
-    {
-      prompt: [
-        { role: 'system', content: SYSTEM },
-        { role: 'user', content: [{ type: 'text', text: prompt }] },
-      ],
-      ...{ tools: [], toolChoice: 'auto', maxOutputTokens: MOST_TOKENS, ...shape },
-    },
-    { signal, onText: () => {} },
-  )
-  if (outcome.kind === 'answered' && outcome.finishReason === 'stop') return outcome.text
-  throw new Error(outcome.kind === 'failed' ? outcome.message : 'The model did not end its answer.')
+  let waitedMs = 0
+  for (let attempts = 0; ; attempts++) {
+    // The question waits with the project: it was asked, and is neither lost nor answered with a failure.
+    while (parts.isHalted(projectId)) await delay(LOOK_EVERY_MS, undefined, { signal })
+    signal.throwIfAborted()
+    const outcome = await model.call(requestOf(question), { signal, onText: () => {} })
+    await count(usageOf(model, outcome))
+    signal.throwIfAborted()
+    const answer = answerOf(outcome, attempts)
+    if ('text' in answer) return answer.text
+    const waitMs = retryWaitMs(answer, { attempts, waitedMs, firstBackoffMs: parts.firstBackoffMs })
+    if (waitMs === null) throw new Error(`${answer.message}${triedOften(attempts)}`)
+    waitedMs += waitMs
+    await delay(waitMs, undefined, { signal })
+  }
+}
+
+function requestOf({ prompt, answerSchema }: Question): ModelRequest {
+  return {
+    prompt: [
+      { role: 'system', content: SYSTEM },
+      { role: 'user', content: [{ type: 'text', text: prompt }] },
+    ],
+    tools: [],
+    toolChoice: 'auto',
+    maxOutputTokens: MOST_TOKENS,
+    ...(answerSchema ? { answerSchema } : {}),
+  }
+}
+
+type Answer = { text: string } | { isRetryable: boolean; retryAfterMs: number | null; message: string }
+
+function answerOf(outcome: ModelOutcome, attempts: number): Answer {
+  if (outcome.kind === 'failed') {
+    const { isRetryable, retryAfterMs, message } = outcome
+    return { isRetryable, retryAfterMs, message }
+  }
+  const lost = { isRetryable: false, retryAfterMs: null }
+  if (outcome.kind === 'aborted') return { ...lost, message: 'The call of the model was given up.' }
+  const ending = judgeEnding(outcome.finishReason, outcome.calls.length, outcome.text)
+  switch (ending.ending) {
+    case 'complete':
+      return { text: outcome.text }
+    case 'retry':
+      return { ...lost, isRetryable: attempts < ending.retries, message: ending.message }
+    case 'act':
+      return { ...lost, message: 'The model asked for a tool, and there is none.' }
+    case 'fail':
+      return { ...lost, message: ending.message }
+  }
+}
+
+function usageOf(model: Model, { usage }: ModelOutcome): StepUsage {
+  return {
+    input_tokens: Math.ceil(usage.inputTokens),
+    output_tokens: Math.ceil(usage.outputTokens),
+    estimated: usage.isEstimated,
+    cost_usd: costOf(model.price, usage.inputTokens, usage.outputTokens),
+  }
 }

@@ -28,7 +28,7 @@ import { createToolRegistry } from '../tools/registry.ts'
 import { runTools } from '../tools/run-tools.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
 import { reactions } from '../triggers/reactions.ts'
-import { createAsk, createDecide } from './ask-model.ts'
+import { createAsk, createDecide, type ModelParts } from './ask-model.ts'
 import type { Config } from './config.ts'
 import { logEvents } from './log-events.ts'
 import { measureRuns } from './run-metrics.ts'
@@ -114,12 +114,17 @@ export async function startRuns(parts: {
       worker.onReady()
     },
   }
+  const asking: ModelParts = {
+    pool,
+    resolveModel: (choice) => models.resolve(choice),
+    isHalted: (projectId) => worker.isHalted(projectId),
+  }
   return {
     services,
     worker,
     app,
-    ask: createAsk({ pool, resolveModel: (choice) => models.resolve(choice) }),
-    decide: createDecide({ pool, resolveModel: (choice) => models.resolve(choice) }),
+    ask: createAsk(asking),
+    decide: createDecide(asking),
     stop: async () => {
       await worker.stop()
       await others.stop()

@@ -60,7 +60,7 @@ test('ask shows the model the input below the prompt, objects as JSON, and nothi
   assert.equal(await call('muster.ask', { prompt: 'Why?' }), 'Why?')
 })
 
-test('ask is told of which project, and under which signal', async () => {
+test('ask is told of which project and flow run, and under which signal', async () => {
   const { signal } = new AbortController()
   let told: unknown[] = []
   const functions = createBuiltInFunctions({
@@ -70,7 +70,7 @@ test('ask is told of which project, and under which signal', async () => {
     },
   })
   await functions.get('muster.ask')?.({ prompt: 'x' } as never, context(signal)) // it reads what it is given
-  assert.deepEqual(told, ['p', 'x', signal])
+  assert.deepEqual(told, [{ projectId: 'p', flowRunId: 'r' }, 'x', signal])
 })
 
 test('ask_each asks about each item, or about those of its share', async () => {

@@ -5,8 +5,12 @@ import type { AppFunction } from '../kernel/app.ts'
 import type { ToolContext } from '../kernel/tool.ts'
 import { partsOf } from './patterns/map-reduce.ts'
 
-/** One answer of the project's default model. Rejects where there is none to be had. */
-export type Ask = (projectId: string, prompt: string, signal: AbortSignal) => Promise<string>
+/** One answer of the project's default model, at the flow run's cost. Rejects where there is none to be had. */
+export type Ask = (of: AskedFor, prompt: string, signal: AbortSignal) => Promise<string>
+export interface AskedFor {
+  projectId: string
+  flowRunId: string
+}
 
 /** How many characters condense shows the model in one prompt, besides the words of the prompt itself. */
 export const CONDENSE_CHARACTERS = 24_000
@@ -77,10 +81,10 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
   return new Map(
     Object.entries(builtIns).map(([name, { call }]): [string, AppFunction] => [
       name,
-      (input: unknown, { project_id, signal }: ToolContext) =>
+      (input: unknown, { project_id, run_id, signal }: ToolContext) =>
         call(input, name, (text) => {
           signal.throwIfAborted()
-          return ask(project_id, text, signal)
+          return ask({ projectId: project_id, flowRunId: run_id }, text, signal)
         }),
     ]),
   )

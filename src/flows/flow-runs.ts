@@ -6,6 +6,7 @@ import { runNotFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import type { FlowRun, FlowRunStatus, Progress } from '../kernel/flow-run.ts'
 import { isId } from '../kernel/id.ts'
+import { toUsage } from '../runs/run-row.ts'
 import { etaOf } from './eta.ts'
 
 /** What is larger is not shown but told where to find. */
@@ -34,6 +35,10 @@ export interface FlowRunRow {
   duration: number | null
   cancel_requested_at: Date | null
   last_seq: number
+  input_tokens: number
+  output_tokens: number
+  usage_estimated: boolean
+  cost_usd: number | null
   /** By the database's clock. */
   read_at: Date
 }
@@ -43,7 +48,8 @@ export interface FlowRunRow {
 const columns = (
   mostBytes: number,
 ): string => `id, project_id, flow_id, root->>'type' as pattern, status, input, error, progress, workers,
-  created_at, started_at, completed_at, duration, cancel_requested_at, last_seq, muster.now() as read_at,
+  created_at, started_at, completed_at, duration, cancel_requested_at, last_seq,
+  input_tokens, output_tokens, usage_estimated, cost_usd, muster.now() as read_at,
   ${isLarge('output', mostBytes)} as is_large, case when not ${isLarge('output', mostBytes)} then output end as output`
 const isLarge = (value: string, mostBytes: number): string =>
   `coalesce(case when pg_column_size(${value}) > ${2 * mostBytes} then true
@@ -154,6 +160,7 @@ function toFlowRun(row: FlowRunRow, results: Results | null, usualWorkers: numbe
     results: results === null || isTooMuch(results) ? { truncated: true, url: `${url}?part=results` } : results,
     ...{ error, progress, eta: etaOf(row)?.toISOString() ?? null, workers: row.workers ?? usualWorkers },
     cancel_requested_at: row.cancel_requested_at?.toISOString() ?? null,
+    usage: toUsage(row),
     created_at: row.created_at.toISOString(),
     started_at: row.started_at?.toISOString() ?? null,
     completed_at: row.completed_at?.toISOString() ?? null,

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { durationField, idField, instantField } from './fields.ts'
 import type { Topology } from './flow.ts'
+import { usageSchema } from './run.ts'
 
 export const flowRunStatuses = [
   'queued',
@@ -41,6 +42,7 @@ export const flowRunSchema = z.strictObject({
   eta: instantField.nullable(),
   cancel_requested_at: instantField.nullable().describe('What is under way then may end; nothing new begins.'),
   workers: z.int(),
+  usage: usageSchema.describe('Of its leaves that have ended, and of the calls that its functions muster.* have made.'),
   created_at: instantField,
   started_at: instantField.nullable(),
   completed_at: instantField.nullable(),

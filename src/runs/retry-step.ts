@@ -1,12 +1,10 @@
 import type { ModelOutcome } from '../kernel/model-call.ts'
+import { retryWaitMs, triedOften } from '../kernel/retry.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { type End, failed, stopped } from './end.ts'
 import { append, remainingMs, type Session, spend, withChange } from './session.ts'
 
-const MOST_RETRIES = 4
-const MOST_WAITING_MS = 60_000
-const FIRST_BACKOFF_MS = 500
 /** A longer wait holds no slot. */
 const PARK_ABOVE_MS = 1_000
 
@@ -53,24 +51,19 @@ export async function afterFailure(session: Session, failure: FailedCall): Promi
   return 'again'
 }
 
-/** Null: not again. Retry-After is honoured as far as the whole waiting stays within a minute. */
-function waitBefore(session: Session, { isRetryable, retryAfterMs }: FailedCall['outcome']): number | null {
-  const { attempts, waitedMs } = session.state
-  if (!isRetryable || attempts >= MOST_RETRIES) return null
-  const firstMs = session.deps.firstBackoffMs ?? FIRST_BACKOFF_MS
-  const jitter = 0.75 + Math.random() / 2
-  const waitMs = Math.round(Math.max(retryAfterMs ?? 0, firstMs * 2 ** attempts * jitter))
-  const leftMs = remainingMs(session, session.settings.grace_period)
-  if (waitedMs + waitMs > MOST_WAITING_MS || (leftMs !== null && waitMs >= leftMs)) return null
-  return waitMs
+/** Null: not again, or not before the run's time is up. */
+function waitBefore(session: Session, failure: FailedCall['outcome']): number | null {
+  const { state, deps, settings } = session
+  const waitMs = retryWaitMs(failure, { ...state, firstBackoffMs: deps.firstBackoffMs })
+  const leftMs = remainingMs(session, settings.grace_period)
+  return waitMs !== null && leftMs !== null && waitMs >= leftMs ? null : waitMs
 }
 
 function giveUp({ state }: Session, { outcome, windDown }: FailedCall): End {
   const text = outcome.text || state.text || null
   // The limit was reached before the provider failed: the run pauses, with what there is.
   if (windDown) return stopped(windDown, text)
-  const tries = state.attempts > 0 ? ` (tried ${state.attempts + 1} times)` : ''
-  return failed('MODEL_ERROR', `${outcome.message}${tries}`, text)
+  return failed('MODEL_ERROR', `${outcome.message}${triedOften(state.attempts)}`, text)
 }
 
 async function pause(session: Session, waitMs: number): Promise<void> {

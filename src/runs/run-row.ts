@@ -40,13 +40,16 @@ export function toRun(row: RunRow): Run {
     created_at: created_at.toISOString(),
     started_at: started_at?.toISOString() ?? null,
     completed_at: completed_at?.toISOString() ?? null,
-    usage: {
-      input_tokens,
-      output_tokens,
-      total_tokens: input_tokens + output_tokens,
-      estimated: usage_estimated,
-      cost_usd: cost_usd === null ? null : roundCost(cost_usd),
-    },
+    usage: toUsage({ input_tokens, output_tokens, usage_estimated, cost_usd }),
     trace_url: null,
   }
+}
+
+/** As rows of runs and of flow runs hold it. */
+export function toUsage(
+  row: Pick<RunRow, 'input_tokens' | 'output_tokens' | 'usage_estimated' | 'cost_usd'>,
+): Run['usage'] {
+  const { input_tokens, output_tokens, usage_estimated: estimated, cost_usd: cost } = row
+  const total_tokens = input_tokens + output_tokens
+  return { input_tokens, output_tokens, total_tokens, estimated, cost_usd: cost === null ? null : roundCost(cost) }
 }

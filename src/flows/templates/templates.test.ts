@@ -8,7 +8,7 @@ import { findFlowTemplate, flowTemplates } from './templates.ts'
 
 const asked: { projectId: string; prompt: string }[] = []
 const functions = createBuiltInFunctions({
-  ask: async (projectId, prompt) => {
+  ask: async ({ projectId }, prompt) => {
     asked.push({ projectId, prompt })
     return /yes or no/.test(prompt) ? 'Yes, it does.' : 'first finding\nsecond finding'
   },

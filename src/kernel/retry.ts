@@ -1,0 +1,29 @@
+// When a model call that failed is made again, for whoever makes it: a run, or a function of a flow.
+
+const MOST_RETRIES = 4
+const MOST_WAITING_MS = 60_000
+const FIRST_BACKOFF_MS = 500
+
+export interface FailedTry {
+  isRetryable: boolean
+  /** What the provider's Retry-After asked for. */
+  retryAfterMs: number | null
+}
+
+/** Of this call, before the try that failed. */
+export interface Tries {
+  attempts: number
+  waitedMs: number
+  firstBackoffMs?: number | undefined
+}
+
+/** Null: not again. Retry-After is honoured as far as the whole waiting stays within a minute. */
+export function retryWaitMs({ isRetryable, retryAfterMs }: FailedTry, tries: Tries): number | null {
+  const { attempts, waitedMs, firstBackoffMs = FIRST_BACKOFF_MS } = tries
+  if (!isRetryable || attempts >= MOST_RETRIES) return null
+  const jitter = 0.75 + Math.random() / 2
+  const waitMs = Math.round(Math.max(retryAfterMs ?? 0, firstBackoffMs * 2 ** attempts * jitter))
+  return waitedMs + waitMs > MOST_WAITING_MS ? null : waitMs
+}
+
+export const triedOften = (attempts: number): string => (attempts > 0 ? ` (tried ${attempts + 1} times)` : '')
