@@ -122,7 +122,7 @@ async function startParts(
     runs: { ...services, flows: flows.services },
     readiness: async () => {
       const isUp = !shutdown.isUnderWay() && database.isUp() && (await answers(pool))
-      return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() }
+      return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() && runs.worker.isRecovering() }
     },
   })
   await listen(app, config)

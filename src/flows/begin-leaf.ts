@@ -134,8 +134,8 @@ function callHere(session: Session, task: LeafTask, settled: (outcome: LeafOutco
 }
 
 /** Nothing happens where it has none. */
-export function releaseSlot({ deps, local }: Pick<Session, 'deps' | 'local'>, taskId: string): void {
-  if (local.delete(taskId)) deps.slots.release()
+export function releaseSlot({ deps, flow, local }: Pick<Session, 'deps' | 'flow' | 'local'>, taskId: string): void {
+  if (local.delete(taskId)) deps.slots.release(flow.project_id)
 }
 
 /** Fires when the flow run is stopped, or this leaf alone. */

@@ -1,4 +1,19 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
+import {
+  type Charge,
+  charged,
+  chargeValues,
+  DEALT_COLUMNS,
+  type Dealt,
+  dealt,
+  type FairAsk,
+  fairPick,
+  fairValues,
+  promoteDue,
+  type QueueTable,
+  releaseSuspect,
+  suspectPick,
+} from '../db/queue-table.ts'
 import type { FlowNode, Topology } from '../kernel/flow.ts'
 
 /** A flow run that this process owns from now on. */
@@ -29,34 +44,82 @@ export const CLAIMED_COLUMNS = `
   r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
   (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age, muster.now() as claimed_at`
 
+const FLOW_QUEUE: QueueTable = {
+  table: 'flow_runs',
+  kind: 'flow_run',
+  ready: 'ready_at is not null',
+  order: 'ready_at',
+}
+
+/** Flow runs whose own functions the owner knows; and any that is only to be ended. */
+const mayTake = (functions: string): string =>
+  `needs <@ ${functions} or cancel_requested_at is not null or created_at + timeout * interval '1 ms' < muster.now()`
+
+const claimed = (pick: string, columns: string, from: string): string => `
+    ${pick}, claimed as (
+      update flow_runs r set owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, status = 'running',
+        started_at = coalesce(r.started_at, muster.now())
+      from picked p where r.id = p.id
+      returning ${CLAIMED_COLUMNS}
+    )
+    select c.* ${columns} from ${from}`
+
 const CLAIM: PreparedSql = {
   name: 'flow_claim',
-  text: `
-    with picked as (
-      select id from flow_runs where ready_at <= muster.now() and exists (select from workers where id = $1)
-        and (needs <@ $3 or cancel_requested_at is not null or created_at + timeout * interval '1 ms' < muster.now())
-      order by ready_at limit $2 for update skip locked
-    )
-    update flow_runs r set owner = $1, fence = r.fence + 1, ready_at = null, status = 'running',
-      started_at = coalesce(r.started_at, muster.now())
-    from picked p where r.id = p.id
-    returning ${CLAIMED_COLUMNS}`,
+  text: claimed(
+    fairPick({ ...FLOW_QUEUE, mayTake: mayTake('$8') }),
+    `, ${DEALT_COLUMNS}`,
+    '(select) as one left join claimed c on true',
+  ),
 }
 
-/** Those whose own functions the owner knows; and any that is only to be ended. */
-export async function claimFlows(
+const CLAIM_SUSPECT: PreparedSql = {
+  name: 'flow_claim_suspect',
+  text: claimed(suspectPick({ ...FLOW_QUEUE, mayTake: mayTake('$2') }), '', 'claimed c'),
+}
+
+export async function claimFlows(db: Db, ask: FairAsk, functions: readonly string[]): Promise<Dealt<ClaimedFlow>> {
+  const { rows } = await db.query<ClaimedFlow & { cursor: string | null; may_have_more: boolean }>(CLAIM, [
+    ...fairValues(ask),
+    functions,
+  ])
+  return dealt(rows)
+}
+
+/** A flow run that took processes with it, where no suspect is under way. */
+export async function claimSuspectFlow(
   db: Db,
-  { owner, limit, functions }: { owner: string; limit: number; functions: readonly string[] },
-): Promise<ClaimedFlow[]> {
-  const { rows } = await db.query<ClaimedFlow>(CLAIM, [owner, limit, functions])
-  return rows
+  owner: string,
+  functions: readonly string[],
+): Promise<ClaimedFlow | null> {
+  const { rows } = await db.query<ClaimedFlow>(CLAIM_SUSPECT, [owner, functions])
+  return rows[0] ?? null
 }
 
-/** Flow runs whose owner is registered nowhere any more: it died, and they count it. */
+export async function releaseSuspectFlow(db: Db, owner: string): Promise<boolean> {
+  const { rows } = await db.query<{ has_none: boolean }>(releaseSuspect(FLOW_QUEUE), [owner])
+  return rows[0]?.has_none ?? true
+}
+
+/** Flow runs whose time has come want an owner. */
+export async function promoteDueFlows(db: Db): Promise<void> {
+  await db.query(promoteDue(FLOW_QUEUE))
+}
+
+/** Takes the flow runs of a dead process from it, within the transaction that forgets it. */
+export async function takeOverFlows(tx: Db, owner: string, charge: Charge): Promise<void> {
+  await tx.query(
+    `update flow_runs r set owner = null, fence = r.fence + 1, ready_at = muster.now(), crashes = ${charged('r')}
+     where r.owner = $1`,
+    [owner, ...chargeValues(charge, 'flow_run')],
+  )
+}
+
+/** Flow runs whose owner is registered nowhere: it was forgotten before it had given them back. */
 export async function freeOrphanedFlows(db: Db): Promise<number> {
   const { rowCount } = await db.query(
-    `update flow_runs r set owner = null, fence = r.fence + 1, ready_at = muster.now(), crashes = r.crashes + 1
-     where r.status = 'running' and r.owner is not null and not exists (select from workers w where w.id = r.owner)`,
+    `update flow_runs r set owner = null, fence = r.fence + 1, ready_at = muster.now()
+     where r.owner is not null and not exists (select from workers w where w.id = r.owner)`,
   )
   return rowCount ?? 0
 }
@@ -65,8 +128,20 @@ export async function freeOrphanedFlows(db: Db): Promise<number> {
 export async function freeStrayFlows(db: Db, owner: string, except: readonly string[]): Promise<number> {
   const { rowCount } = await db.query(
     `update flow_runs set owner = null, fence = fence + 1, ready_at = muster.now()
-     where status = 'running' and owner = $1 and not (id = any($2::uuid[]))`,
+     where owner = $1 and not (id = any($2::uuid[]))`,
     [owner, except],
   )
   return rowCount ?? 0
+}
+
+/**
+ * Gives one back that failed in our own code. Taken again it may fail again: that counts as a crash, so that it is tried
+ * alone and then given up.
+ */
+export async function giveUpFlow(db: Db, { id, fence }: Pick<ClaimedFlow, 'id' | 'fence'>): Promise<void> {
+  await db.query(
+    `update flow_runs set owner = null, fence = fence + 1, crashes = crashes + 1, ready_at = muster.now()
+     where id = $1 and fence = $2 and completed_at is null`,
+    [id, fence],
+  )
 }

@@ -1,13 +1,15 @@
 // The life of a flow run in the hands of one owner, from its claim until it ends, parks or goes back. The machine says
 // which leaves may start; here they are started, and what became of them is committed before anything follows from it.
 // This file knows no pattern.
+import { explainFailure } from '../db/failures.ts'
+import { MOST_CRASHES } from '../db/queue-table.ts'
 import { fault } from '../kernel/fault.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import { runIdsOf } from './agent-leaves.ts'
 import { createAgentWaits } from './agent-waits.ts'
 import { beginAll, isAgentTask, isFunctionTask, releaseSlot } from './begin-leaf.ts'
-import type { ClaimedFlow } from './claim-flows.ts'
+import { type ClaimedFlow, giveUpFlow } from './claim-flows.ts'
 import { end } from './end-flow.ts'
 import { append, type FlowDeps, FlowLost, type FlowMessage, readEvents, type Session } from './flow-session.ts'
 import { type FlowStanding, nameOf, progressOf, standingOf } from './flow-standing.ts'
@@ -18,7 +20,6 @@ import type { Mailbox } from './mailbox.ts'
 import { expireNode, stopDropped, take, untold } from './settle-leaf.ts'
 import { checkWatched, nextInMs, setDeadlines, setWatches } from './watch-leaves.ts'
 
-const MOST_CRASHES = 5
 /** A flow of a halted project looks again whether it may go on. */
 const HALTED_FOR_MS = 1_000
 /** What is due sooner is waited for here. */
@@ -64,12 +65,20 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       deps.log.info({ flow_run_id: flow.id }, 'the flow run belongs to another process now')
       return false
     }
-    deps.log.error({ flow_run_id: flow.id, err: error }, 'a flow run will be taken again')
-    return endRegardless(deps, flow)
+    if (explainFailure(error)?.code === 'UNAVAILABLE') {
+      deps.log.warn({ flow_run_id: flow.id, err: error }, 'the database is away; the flow run will be taken again')
+      return false
+    }
+    deps.log.error({ flow_run_id: flow.id, err: error }, 'a flow run failed in our own code and will be taken again')
+    if (await endRegardless(deps, flow)) return true
+    return giveUpFlow(deps.pool, flow).then(
+      () => true,
+      () => false,
+    )
   } finally {
     for (const own of signals.values()) own.abort()
     for (const timer of timers) clearTimeout(timer)
-    for (const taskId of local) releaseSlot({ deps, local }, taskId)
+    for (const taskId of local) releaseSlot({ deps, flow, local }, taskId)
     deps.slots.leave(mailbox)
   }
 }
@@ -267,28 +276,30 @@ function takeStartable(session: Session): Start[] {
   const { slots } = deps
   const room = Math.max(0, (flow.workers ?? deps.leafLimit) - standing.running.size)
   // Where nobody else lives, functions wait for room here; else those that find none are left to others.
-  const roomHere = (): number => (deps.hasOthers() ? room : slots.free())
+  const { project_id: projectId } = flow
+  const hasRoomHere = (): boolean => deps.hasOthers() || slots.hasRoomFor(projectId)
   const starts: Start[] = []
   const take = (start: Start): void => {
     const { task } = start
     starts.push(start)
     standing.running.set(task.id, task)
-    if (!isFunctionTask(task) || !deps.functions.has(task.leaf.function) || slots.free() === 0) return
-    slots.take()
+    if (!isFunctionTask(task) || !deps.functions.has(task.leaf.function) || !slots.hasRoomFor(projectId)) return
+    slots.take(projectId)
     session.local.add(task.id)
   }
   let count = 0
   for (const task of standing.ready) {
-    if (count >= room || (isFunctionTask(task) && roomHere() === 0)) break
+    if (count >= room || (isFunctionTask(task) && !hasRoomHere())) break
     take({ task, worker: null, handover: null })
     count++
   }
   standing.ready.splice(0, count)
-  for (const start of standing.pools.take(Math.min(room - count, roomHere()))) take(start)
-  if (slots.free() > 0) slots.passOn()
-  else if (standing.ready.length + standing.pools.waitingCount() > 0) {
-    slots.wait(mailbox, () => mailbox.put({ type: 'room' }))
+  for (const start of standing.pools.take(Math.min(room - count, deps.hasOthers() ? room : slots.roomFor(projectId))))
+    take(start)
+  if (standing.ready.length + standing.pools.waitingCount() > 0 && !slots.hasRoomFor(projectId)) {
+    slots.wait(mailbox, projectId, () => mailbox.put({ type: 'room' }))
   }
+  slots.passOn()
   return starts
 }
 

@@ -17,6 +17,8 @@ export interface FlowChange {
   release?: true
   seen_leaves?: number
   ready_in_ms?: number
+  /** A leaf has ended: whatever took processes with it before, this was not in vain. */
+  has_progressed?: true
   ended?: true
   /** Nothing is written where somebody has asked for the end before. */
   unless_cancelled?: true
@@ -55,8 +57,14 @@ const APPEND: PreparedSql = {
           when e.change ? 'ended' then null
           when e.change ? 'seen_leaves' and (r.ended_leaves > (e.change->>'seen_leaves')::int
             or r.cancel_requested_at is not null or r.topology_wanted_at is not null) then muster.now()
-          when e.change ? 'ready_in_ms' then muster.now() + (e.change->>'ready_in_ms')::float8 * interval '1 ms'
+          when (e.change->>'ready_in_ms')::float8 <= 0 then muster.now()
           else r.ready_at end,
+        wake_at = case
+          when e.change ? 'ended' then null
+          when (e.change->>'ready_in_ms')::float8 > 0
+            then muster.now() + (e.change->>'ready_in_ms')::float8 * interval '1 ms'
+          else r.wake_at end,
+        crashes = case when e.change ? 'has_progressed' then 0 else r.crashes end,
         topology_wanted_at = case when e.change->>'topology_in_force' = r.wanted_topology then null
           else r.topology_wanted_at end,
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,

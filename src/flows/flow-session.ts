@@ -91,9 +91,11 @@ export async function append(
   events: readonly (FlowEvent | PipelineEvent)[],
   change: FlowChange,
 ): Promise<boolean> {
-  const answer = await deps.journal.append({ runId: flow.id, fence: flow.fence, events, change })
+  const hasProgressed = events.some(isDone)
+  const written: FlowChange = hasProgressed && flow.crashes > 0 ? { ...change, has_progressed: true } : change
+  const answer = await deps.journal.append({ runId: flow.id, fence: flow.fence, events, change: written })
   if (answer.status !== 'written') throw new FlowLost()
-  if (events.some(isDone)) await fault('flow.mid')
+  if (hasProgressed) await fault('flow.mid')
   return answer.isCancelled === true
 }
 

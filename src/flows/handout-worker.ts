@@ -3,12 +3,21 @@
 import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
+import { createClaimLoop } from '../queue/claim-loop.ts'
 import { callFunction } from './call-function.ts'
-import { claimHandouts, freeStrayHandouts, type Handout, settleHandout, stillWanted } from './handouts.ts'
+import {
+  claimHandouts,
+  claimSuspectHandout,
+  freeStrayHandouts,
+  type Handout,
+  releaseSuspectHandout,
+  settleHandout,
+  stillWanted,
+} from './handouts.ts'
 import type { LeafSlots } from './leaf-slots.ts'
 
 export interface HandoutWorker {
-  /** Leaves may wait for a worker, or there is room again. */
+  /** Leaves may wait for a worker. */
   poke(): void
   /** There is room: whoever left something behind for want of it comes back. */
   onRoom(): void
@@ -30,99 +39,61 @@ export interface HandoutWorkerOptions {
 }
 
 export function createHandoutWorker({ pool, ownerId, functions, slots, log }: HandoutWorkerOptions): HandoutWorker {
-  const inHand = new Map<Handout, { stop: AbortController; done: Promise<void> }>()
-  let isStopped = false
-  let mayHaveMore = true
-  let mayHaveStrays = true
-  let claiming: Promise<void> | null = null
-  /** What is claimed meanwhile would be taken for a stray. */
-  let isFreeing = false
+  const signals = new Map<Handout, AbortController>()
+  const known = (): string[] => [...functions.keys()]
+  const loop = createClaimLoop<Handout>({
+    name: 'handed out leaves',
+    slots,
+    ownerId,
+    claim: (ask) => claimHandouts(pool, { ...ask, leftOut: [] }, known()),
+    claimSuspect: (owner) => claimSuspectHandout(pool, owner, known()),
+    releaseSuspect: (owner) => releaseSuspectHandout(pool, owner),
+    work,
+    freeStrays: (owner, inHand) => freeStrayHandouts(pool, owner, inHand),
+    endsMakeReady: false,
+    log,
+  })
 
-  const poke = (): void => {
-    mayHaveMore = true
-    if (isStopped || claiming || isFreeing || slots.free() === 0) return
-    claiming = claimAll()
-      .catch((error: unknown) => {
-        mayHaveStrays = true
-        log.debug({ err: error }, 'handed out leaves will be looked for later')
-      })
-      .finally(() => {
-        claiming = null
-      })
-  }
-
-  async function claimAll(): Promise<void> {
-    while (mayHaveMore && !isStopped && slots.free() > 0) {
-      mayHaveMore = false
-      const limit = slots.free()
-      const claimed = await claimHandouts(pool, { owner: ownerId(), functions: [...functions.keys()], limit })
-      if (claimed.length === limit) mayHaveMore = true
-      for (const handout of claimed) work(handout)
+  async function work(handout: Handout): Promise<boolean> {
+    const { run_id: flowRunId, project_id: projectId, task_id: id, attempt, call } = handout
+    const run = functions.get(handout.function)
+    if (!run) return false
+    const stop = new AbortController()
+    signals.set(handout, stop)
+    const worker = ownerId()
+    try {
+      const task = { id, attempt, ...call }
+      const outcome = await callFunction({ task, run, signal: stop.signal, flowRunId, projectId, log })
+      if (!stop.signal.aborted) await settleHandout(pool, handout, outcome, worker)
+      return !stop.signal.aborted
+    } catch (error) {
+      log.warn(
+        { flow_run_id: flowRunId, task_id: id, err: error },
+        'the result of a leaf could not be written; the leaf is done again',
+      )
+      return false
+    } finally {
+      signals.delete(handout)
     }
   }
 
-  function work(handout: Handout): void {
-    const { run_id: flowRunId, project_id: projectId, task_id: id, attempt, call } = handout
-    const run = functions.get(handout.function)
-    if (!run) return
-    slots.take()
-    const stop = new AbortController()
-    const worker = ownerId()
-    const done = callFunction({
-      task: { id, attempt, ...call },
-      run,
-      signal: stop.signal,
-      flowRunId,
-      projectId,
-      log,
-    })
-      .then(async (outcome) => {
-        if (!stop.signal.aborted) await settleHandout(pool, handout, outcome, worker)
-      })
-      .catch((error: unknown) => {
-        mayHaveStrays = true
-        log.warn(
-          { flow_run_id: flowRunId, task_id: id, err: error },
-          'what a leaf gave could not be written; it is done again',
-        )
-      })
-      .finally(() => {
-        inHand.delete(handout)
-        slots.release()
-      })
-    inHand.set(handout, { stop, done })
+  const abortAll = (): void => {
+    for (const stop of signals.values()) stop.abort()
   }
 
   return {
-    poke,
-    onRoom: () => {
-      if (mayHaveMore) poke()
-    },
+    poke: loop.poke,
+    onRoom: loop.onRoom,
     withdraw: async () => {
-      if (inHand.size === 0) return
-      const wanted = await stillWanted(pool, [...inHand.keys()])
-      for (const [handout, { stop }] of inHand) if (!wanted.has(handout)) stop.abort()
+      if (signals.size === 0) return
+      const wanted = await stillWanted(pool, [...signals.keys()])
+      for (const [handout, stop] of signals) if (!wanted.has(handout)) stop.abort()
     },
-    lapse: () => {
-      for (const { stop } of inHand.values()) stop.abort()
-    },
-    sweep: async () => {
-      if (mayHaveStrays && !claiming) {
-        mayHaveStrays = false
-        isFreeing = true
-        await freeStrayHandouts(pool, ownerId(), [...inHand.keys()]).finally(() => {
-          isFreeing = false
-        })
-      }
-      poke()
-    },
+    lapse: abortAll,
+    sweep: loop.sweep,
     stop: async (patienceMs) => {
-      isStopped = true
-      await claiming
-      const hurry = setTimeout(() => {
-        for (const { stop } of inHand.values()) stop.abort()
-      }, patienceMs)
-      await Promise.all([...inHand.values()].map(({ done }) => done))
+      const hurry = setTimeout(abortAll, patienceMs)
+      await loop.stop()
       clearTimeout(hurry)
       // Others need not wait for the lease.
       await freeStrayHandouts(pool, ownerId(), []).catch(() => undefined)

@@ -1,10 +1,26 @@
 // Function leaves in the database: left there by the owner of their flow run, for whoever knows the function.
-import type { Db } from '../db/pool.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
+import {
+  type Charge,
+  charged,
+  chargeValues,
+  DEALT_COLUMNS,
+  type Dealt,
+  dealt,
+  type FairAsk,
+  fairPick,
+  fairValues,
+  MOST_CRASHES,
+  type QueueTable,
+  releaseSuspect,
+  suspectPick,
+} from '../db/queue-table.ts'
 import { FLOW_CHANNEL } from '../journal/wake.ts'
 import type { FunctionLeaf } from '../kernel/flow.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 
 export interface Handout {
+  id: string
   run_id: string
   task_id: string
   attempt: number
@@ -18,7 +34,12 @@ export interface Handout {
 export const HANDOUT_NOTICE = 'handout'
 export const WITHDRAWN_NOTICE = 'withdrawn'
 
-const MOST_CRASHES = 5
+const LEAF_QUEUE: QueueTable = {
+  table: 'flow_handouts',
+  kind: 'leaf',
+  ready: 'owner is null and outcome is null',
+  order: 'created_at',
+}
 
 /** A leaf with what it is given: one value, or the list of them where it is called for several. */
 export type NewHandout = Pick<LeafTask, 'id' | 'attempt' | 'leaf' | 'isEach'> & { argument: unknown }
@@ -88,22 +109,48 @@ export async function withdrawUntaken(db: Db, flowRunId: string, taskIds: readon
   return rows.map((row) => row.task_id)
 }
 
-export async function claimHandouts(
+const claimed = (pick: string, columns: string, from: string): string => `
+    ${pick}, claimed as (
+      update flow_handouts h set owner = $1, fence = h.fence + 1 from picked p where h.id = p.id
+      returning h.id, h.run_id, h.task_id, h.attempt, h.project_id, h.function, h.call, h.fence
+    )
+    select c.* ${columns} from ${from}`
+
+const CLAIM: PreparedSql = {
+  name: 'leaf_claim',
+  text: claimed(
+    fairPick({ ...LEAF_QUEUE, mayTake: 'function = any($8)' }),
+    `, ${DEALT_COLUMNS}`,
+    '(select) as one left join claimed c on true',
+  ),
+}
+
+const CLAIM_SUSPECT: PreparedSql = {
+  name: 'leaf_claim_suspect',
+  text: claimed(suspectPick({ ...LEAF_QUEUE, mayTake: 'function = any($2)' }), '', 'claimed c'),
+}
+
+export async function claimHandouts(db: Db, ask: FairAsk, functions: readonly string[]): Promise<Dealt<Handout>> {
+  const { rows } = await db.query<Handout & { cursor: string | null; may_have_more: boolean }>(CLAIM, [
+    ...fairValues(ask),
+    functions,
+  ])
+  return dealt(rows)
+}
+
+/** A leaf that took processes with it, where no suspect is under way. */
+export async function claimSuspectHandout(
   db: Db,
-  { owner, functions, limit }: { owner: string; functions: readonly string[]; limit: number },
-): Promise<Handout[]> {
-  const { rows } = await db.query<Handout>(
-    `with picked as (
-       select run_id, task_id, attempt from flow_handouts
-       where owner is null and outcome is null and function = any($2) and exists (select from workers where id = $1)
-       order by created_at limit $3 for update skip locked
-     )
-     update flow_handouts h set owner = $1, fence = h.fence + 1
-     from picked p where (h.run_id, h.task_id, h.attempt) = (p.run_id, p.task_id, p.attempt)
-     returning h.run_id, h.task_id, h.attempt, h.project_id, h.function, h.call, h.fence`,
-    [owner, functions, limit],
-  )
-  return rows
+  owner: string,
+  functions: readonly string[],
+): Promise<Handout | null> {
+  const { rows } = await db.query<Handout>(CLAIM_SUSPECT, [owner, functions])
+  return rows[0] ?? null
+}
+
+export async function releaseSuspectHandout(db: Db, owner: string): Promise<boolean> {
+  const { rows } = await db.query<{ has_none: boolean }>(releaseSuspect(LEAF_QUEUE), [owner])
+  return rows[0]?.has_none ?? true
 }
 
 /** False: it is another's by now, or nobody waits for it. */
@@ -132,18 +179,31 @@ export async function stillWanted(db: Db, handouts: readonly Handout[]): Promise
   return new Set(rows.flatMap(({ place }) => handouts[place - 1] ?? []))
 }
 
-/** A process that is gone loses its handouts to others. One that brought down five fails, with its leaf. */
+/** A process that dies loses its handouts to others. One that brought down five fails, with its leaf. */
+export async function takeOverHandouts(tx: Db, owner: string, charge: Charge): Promise<void> {
+  await freeHandouts(tx, 'h.owner = $1', [owner, ...chargeValues(charge, 'leaf')])
+}
+
+/** Those whose owner is registered nowhere: it was forgotten before it had given them back. */
 export async function freeOrphanedHandouts(db: Db): Promise<void> {
+  await freeHandouts(db, '$1::uuid is null and not exists (select from workers w where w.id = h.owner)', [
+    null,
+    false,
+    null,
+  ])
+}
+
+async function freeHandouts(db: Db, which: string, values: unknown[]): Promise<void> {
   await db.query(
     `with orphans as (
-       update flow_handouts h set owner = null, fence = h.fence + 1, crashes = h.crashes + 1,
-         outcome = case when h.crashes + 1 >= ${MOST_CRASHES} then jsonb_build_object('status', 'failed', 'worker', h.owner,
-           'error', format('CRASH_LOOP: the process that worked on this leaf died %s times; it is not tried again.', h.crashes + 1))
+       update flow_handouts h set owner = null, fence = h.fence + 1, crashes = ${charged('h')},
+         outcome = case when ${charged('h')} >= ${MOST_CRASHES} then jsonb_build_object('status', 'failed', 'worker', h.owner,
+           'error', format('CRASH_LOOP: the process that worked on this leaf died %s times; it is not tried again.', ${charged('h')}))
          end
-       where h.owner is not null and h.outcome is null and not exists (select from workers w where w.id = h.owner)
+       where h.owner is not null and h.outcome is null and (${which})
        returning 1
-     ) select pg_notify($1, $2) from (select count(*) as freed from orphans) as counted where freed > 0`,
-    [FLOW_CHANNEL, HANDOUT_NOTICE],
+     ) select pg_notify($4, $5) from (select count(*) as freed from orphans) as counted where freed > 0`,
+    [...values, FLOW_CHANNEL, HANDOUT_NOTICE],
   )
 }
 
@@ -156,9 +216,7 @@ export async function forgetHandouts(db: Db): Promise<void> {
 export async function freeStrayHandouts(db: Db, owner: string, inHand: readonly Handout[]): Promise<void> {
   await db.query(
     `update flow_handouts h set owner = null, fence = h.fence + 1
-     where owner = $1 and outcome is null and not exists (
-       select from unnest($2::uuid[], $3::text[], $4::int[]) as t (run_id, task_id, attempt)
-       where (t.run_id, t.task_id, t.attempt) = (h.run_id, h.task_id, h.attempt))`,
-    [owner, inHand.map((each) => each.run_id), inHand.map((each) => each.task_id), inHand.map((each) => each.attempt)],
+     where owner = $1 and outcome is null and id <> all($2::uuid[])`,
+    [owner, inHand.map((each) => each.id)],
   )
 }

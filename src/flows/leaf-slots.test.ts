@@ -9,10 +9,10 @@ import { createLeafSlots } from './leaf-slots.ts'
 test('room goes to those who wait, in turn; where nobody does, it is told', () => {
   const told: string[] = []
   const slots = createLeafSlots(1, () => told.push('nobody waits'))
-  slots.take()
+  slots.take('p')
   assert.equal(slots.free(), 0)
-  for (const name of ['first', 'second']) slots.wait(name, () => told.push(name))
-  slots.release()
+  for (const name of ['first', 'second']) slots.wait(name, 'p', () => told.push(name))
+  slots.release('p')
   assert.deepEqual(told, ['first'])
   slots.passOn()
   slots.passOn()
@@ -22,11 +22,11 @@ test('room goes to those who wait, in turn; where nobody does, it is told', () =
 test('who does not wait any more lets the next one have the room, called or not', () => {
   const told: string[] = []
   const slots = createLeafSlots(1)
-  slots.take()
-  for (const name of ['first', 'second', 'third']) slots.wait(name, () => told.push(name))
+  slots.take('p')
+  for (const name of ['first', 'second', 'third']) slots.wait(name, 'p', () => told.push(name))
   slots.leave('first')
   assert.deepEqual(told, [], 'there is no room yet')
-  slots.release()
+  slots.release('p')
   assert.deepEqual(told, ['second'])
   slots.leave('second')
   assert.deepEqual(told, ['second', 'third'])

@@ -3,13 +3,24 @@
 import type { Pool } from '../db/pool.ts'
 import { FLOW_CHANNEL } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
+import { createClaimLoop } from '../queue/claim-loop.ts'
 import { repeat } from '../queue/repeat.ts'
+import { createSlots } from '../queue/slots.ts'
 import type { RunWorker } from '../runs/worker.ts'
-import { type ClaimedFlow, claimFlows, freeOrphanedFlows, freeStrayFlows } from './claim-flows.ts'
+import {
+  type ClaimedFlow,
+  claimFlows,
+  claimSuspectFlow,
+  freeOrphanedFlows,
+  freeStrayFlows,
+  promoteDueFlows,
+  releaseSuspectFlow,
+  takeOverFlows,
+} from './claim-flows.ts'
 import { executeFlow } from './execute-flow.ts'
 import type { FlowDeps, FlowMessage } from './flow-session.ts'
 import { createHandoutWorker } from './handout-worker.ts'
-import { forgetHandouts, freeOrphanedHandouts, HANDOUT_NOTICE, WITHDRAWN_NOTICE } from './handouts.ts'
+import { forgetHandouts, freeOrphanedHandouts, HANDOUT_NOTICE, takeOverHandouts, WITHDRAWN_NOTICE } from './handouts.ts'
 import { createLeafSlots } from './leaf-slots.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
 import { ownFunctions } from './own-functions.ts'
@@ -45,29 +56,47 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   const slots = createLeafSlots(leafLimit, () => handouts.onRoom())
   const handouts = createHandoutWorker({ pool, ownerId: () => runs.ownerId(), functions, slots, log })
   const deps: FlowDeps = { ...options.deps, slots, hasOthers: () => runs.hasOthers(), onParked: wakeLater }
-  const active = new Map<string, { mailbox: Mailbox<FlowMessage>; done: Promise<void> }>()
+  const mailboxes = new Map<string, Mailbox<FlowMessage>>()
+  const known = (): string[] => [...functions.keys()]
   let isStopped = false
   let stopping: Promise<void> | null = null
-  let claiming: Promise<void> | null = null
-  let isPokedAgain = false
-  let mayHaveStrays = false
   let publishedAs: string | null = null
-  /** There may be more than this process had room for. */
-  let isFull = false
-  let isFreeing = false
+  const loop = createClaimLoop<ClaimedFlow>({
+    name: 'flow runs',
+    slots: createSlots(MOST_AT_ONCE),
+    ownerId: () => runs.ownerId(),
+    claim: (ask) => claimFlows(pool, { ...ask, leftOut: [] }, known()),
+    claimSuspect: (owner) => claimSuspectFlow(pool, owner, known()),
+    releaseSuspect: (owner) => releaseSuspectFlow(pool, owner),
+    work,
+    freeStrays: (owner, inHand) =>
+      freeStrayFlows(
+        pool,
+        owner,
+        inHand.map((flow) => flow.id),
+      ),
+    endsMakeReady: false,
+    isAdopting: () => starter.isInserting(),
+    log,
+  })
+  const poke = loop.poke
 
   runs.join({
     onNotification: (channel, payload) => {
       if (channel !== FLOW_CHANNEL) return
       if (payload === HANDOUT_NOTICE) return handouts.poke()
       if (payload === WITHDRAWN_NOTICE) return withdraw()
-      const known = active.get(payload)
-      if (known) known.mailbox.put({ type: 'news' })
+      const mailbox = mailboxes.get(payload)
+      if (mailbox) mailbox.put({ type: 'news' })
       else poke()
     },
     onLapse: () => {
-      for (const { mailbox } of active.values()) mailbox.put({ type: 'lapse' })
+      for (const mailbox of mailboxes.values()) mailbox.put({ type: 'lapse' })
       handouts.lapse()
+    },
+    onDeath: async (tx, workerId, charge) => {
+      await takeOverFlows(tx, workerId, charge)
+      await takeOverHandouts(tx, workerId, charge)
     },
   })
   const stopSweeping = repeat({
@@ -79,22 +108,16 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
 
   const starter = createFlowStarter({
     pool,
-    ownerFor: ({ root }) => {
-      const isOurs =
-        !isStopped &&
-        !isFreeing &&
-        active.size < MOST_AT_ONCE &&
-        ownFunctions(root).every((name) => functions.has(name))
-      return isOurs ? runs.ownerId() : null
-    },
-    onOwned: work,
+    ownerFor: ({ root, projectId }) =>
+      loop.mayAdopt(projectId) && ownFunctions(root).every((name) => functions.has(name)) ? runs.ownerId() : null,
+    onOwned: loop.adopt,
     onReady: poke,
   })
 
   return {
     start: starter.start,
     poke,
-    active: () => active.size,
+    active: () => loop.active(),
     yield: () => void stop().catch(() => {}),
     hurry: () => {
       void stop().catch(() => {})
@@ -116,63 +139,43 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     handBackAll(false)
     const handoutsDone = handouts.stop(patienceMs)
     await stopSweeping()
-    await claiming
-    // Those that were claimed meanwhile, too.
-    handBackAll(false)
-    await Promise.all([...active.values()].map(({ done }) => done))
+    // Those that are claimed meanwhile hand themselves back.
+    await loop.stop()
     await handoutsDone
     clearTimeout(hurry)
   }
 
   function handBackAll(isUrgent: boolean): void {
-    for (const { mailbox } of active.values()) mailbox.put({ type: 'hand_back', isUrgent })
+    for (const mailbox of mailboxes.values()) mailbox.put({ type: 'hand_back', isUrgent })
   }
 
   function withdraw(): void {
     handouts.withdraw().catch((error: unknown) => log.debug({ err: error }, 'withdrawn leaves go on to their end'))
   }
 
-  function poke(): void {
-    isPokedAgain = true
-    if (isStopped || claiming || isFreeing) return
-    claiming = claimWhilePoked()
-      .catch((error: unknown) => {
-        mayHaveStrays = true
-        log.debug({ err: error }, 'flows could not be claimed; the next sweep tries again')
-      })
-      .finally(() => {
-        claiming = null
-      })
-  }
-
-  async function claimWhilePoked(): Promise<void> {
-    while (isPokedAgain && !isStopped) {
-      isPokedAgain = false
-      const room = MOST_AT_ONCE - active.size
-      isFull = room <= 0
-      if (isFull) return
-      const claimed = await claimFlows(pool, { owner: runs.ownerId(), limit: room, functions: [...functions.keys()] })
-      isFull = claimed.length === room
-      claimed.forEach(work)
-    }
-  }
-
   /** Without a timer here it would be seen by a sweep, up to a second late. */
   function wakeLater(forMs: number): void {
-    if (forMs < LONGEST_TIMER_MS) setTimeout(poke, forMs + 1).unref()
+    if (forMs < LONGEST_TIMER_MS) setTimeout(wakeDue, forMs + 1).unref()
   }
 
-  function work(flow: ClaimedFlow): void {
+  function wakeDue(): void {
+    if (isStopped) return
+    promoteDueFlows(pool).then(poke, (error: unknown) =>
+      log.debug({ err: error }, 'flow runs that are due will be woken by the next sweep'),
+    )
+  }
+
+  async function work(flow: ClaimedFlow): Promise<boolean> {
     const mailbox = createMailbox<FlowMessage>()
     // Whoever had it here before has lost it, and may not know yet.
-    active.get(flow.id)?.mailbox.put({ type: 'lapse' })
-    const done = executeFlow(deps, flow, mailbox).then((isSettled) => {
-      if (active.get(flow.id)?.mailbox === mailbox) active.delete(flow.id)
-      if (!isSettled) mayHaveStrays = true
-      if (isFull) poke()
-    })
-    active.set(flow.id, { mailbox, done })
+    mailboxes.get(flow.id)?.put({ type: 'lapse' })
+    mailboxes.set(flow.id, mailbox)
     if (isStopped) mailbox.put({ type: 'hand_back', isUrgent: true })
+    try {
+      return await executeFlow(deps, flow, mailbox)
+    } finally {
+      if (mailboxes.get(flow.id) === mailbox) mailboxes.delete(flow.id)
+    }
   }
 
   /** Under each name that this process has had. */
@@ -189,18 +192,11 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
 
   async function sweep(): Promise<void> {
     await publishFunctions()
+    await promoteDueFlows(pool)
     await freeOrphanedFlows(pool)
     await freeOrphanedHandouts(pool)
     await forgetHandouts(pool)
     await handouts.sweep()
-    // What is claimed or started meanwhile would be taken for one.
-    if (mayHaveStrays && !claiming && !starter.isInserting()) {
-      mayHaveStrays = false
-      isFreeing = true
-      await freeStrayFlows(pool, runs.ownerId(), [...active.keys()]).finally(() => {
-        isFreeing = false
-      })
-    }
-    poke()
+    await loop.sweep()
   }
 }

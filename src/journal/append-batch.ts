@@ -61,6 +61,7 @@ const appendSql = (isShared: boolean): PreparedSql => ({
       update agent_runs r set
         last_seq = r.last_seq + e.events,
         step_count = r.step_count + e.steps,
+        crashes = case when e.steps > 0 then 0 else r.crashes end,
         input_tokens = r.input_tokens + e.input_tokens,
         output_tokens = r.output_tokens + e.output_tokens,
         cost_usd = case when e.cost is null then r.cost_usd else coalesce(r.cost_usd, 0) + e.cost end,
@@ -76,11 +77,18 @@ const appendSql = (isShared: boolean): PreparedSql => ({
         owner = case when e.change ?| '{release,ended}' then null else r.owner end,
         ready_at = case
           when e.change ? 'ended' then null
-          when e.change->>'waits_for' = 'children' and r.open_children <= 0 then muster.now()
-          when e.change ? 'ready_in_ms' then muster.now() + (e.change->>'ready_in_ms')::float8 * interval '1 ms'
+          when e.change ? 'release' and (r.cancel_requested_at is not null
+            or r.signals > (e.change->>'seen_signals')::int
+            or (e.change->>'waits_for' = 'children' and r.open_children <= 0)
+            or (e.change->>'ready_in_ms')::float8 <= 0) then muster.now()
           when e.children_ended > 0 and r.owner is null and r.waits_for = 'children'
             and r.open_children <= e.children_ended then muster.now()
           else r.ready_at end,
+        wake_at = case
+          when e.change ? 'ended' then null
+          when (e.change->>'ready_in_ms')::float8 > 0
+            then muster.now() + (e.change->>'ready_in_ms')::float8 * interval '1 ms'
+          else r.wake_at end,
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
         duration = case when e.change ? 'ended'
           then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end

@@ -110,7 +110,7 @@ test('the row is the projection of the journal: counts are added, the rest is se
     runId,
     fence: null,
     events: [note('answer')],
-    change: { set: { status: 'running', pause_reason: null, waits_for: null, ready_in_ms: 0 } },
+    change: { set: { status: 'running', pause_reason: null, waits_for: null, release: true, ready_in_ms: 0 } },
   })
   const ready = await rowOf(runId)
   assert.equal(ready.waits_for, null)

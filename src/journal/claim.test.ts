@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
+import { readPlans, recordStatements } from '../../test/kit/query-plans.ts'
 import { insertProject } from '../../test/kit/runs.ts'
 import type { Db } from '../db/pool.ts'
+import { type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
 import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
 import { createJournal } from './append.ts'
-import { claimRuns, countReady, isSuspectWaiting } from './claim.ts'
+import { claimCappedRuns, claimRuns, claimSuspectRun, countReady, promoteDueRuns, releaseSuspectRun } from './claim.ts'
 import { insertRun } from './insert-run.ts'
 import { releaseOwn, releaseOwnerless, takeOver } from './take-over.ts'
 
@@ -22,7 +24,7 @@ async function addWorker(): Promise<string> {
   )
   return id
 }
-async function addRun(fields: { priority?: number; ancestors?: string[] } = {}): Promise<string> {
+async function addRun(fields: { priority?: number; ancestors?: string[]; projectId?: string } = {}): Promise<string> {
   const id = newId()
   const trigger = { type: 'manual' }
   await insertRun(pool, {
@@ -40,7 +42,9 @@ async function addRun(fields: { priority?: number; ancestors?: string[] } = {}):
 const forget = (id: string) => async (tx: Db) =>
   (await tx.query('delete from workers where id = $1', [id])).rowCount === 1
 const rowOf = async (id: string) => (await pool.query('select * from agent_runs where id = $1', [id])).rows[0]
-const claim = (owner: string, limit = 10, suspects = false) => claimRuns(pool, { owner, limit, suspects })
+const deal = (owner: string, free = 10, ask: Partial<FairAsk> = {}) =>
+  claimRuns(pool, { owner, free, kept: 0, cursor: NO_PROJECT, projectIds: [], counts: [], leftOut: [], ...ask })
+const claim = async (owner: string, free = 10) => (await deal(owner, free)).claimed
 const clear = () => pool.query('delete from agent_runs')
 
 test('a run is claimed once, however many ask at once, by priority and then by age', async () => {
@@ -68,9 +72,13 @@ test('a run is claimed once, however many ask at once, by priority and then by a
 test('a claim raises the fence, says run.started once, and what is not due yet is left', async () => {
   const owner = await addWorker()
   const id = await addRun()
-  await pool.query(`update agent_runs set ready_at = muster.now() + interval '1 hour' where id = $1`, [id])
+  await pool.query(`update agent_runs set ready_at = null, wake_at = muster.now() + interval '1 hour' where id = $1`, [
+    id,
+  ])
+  assert.equal(await promoteDueRuns(pool), 0)
   assert.deepEqual(await claim(owner), [])
   await clock.advance(3_600_001)
+  assert.equal(await promoteDueRuns(pool), 1)
   const [run] = await claim(owner)
   assert.equal(run?.fence, 1)
   assert.equal(run?.is_new, true)
@@ -105,7 +113,7 @@ test('of several who find a process dead one takes over; the crash is counted on
   await clear()
 })
 
-test('after two crashes a run is taken alone, after five it fails and its parent hears of it', async () => {
+test('after two crashes a run is a suspect, after five it fails and its parent hears of it', async () => {
   const parent = await addRun()
   await pool.query('update agent_runs set ready_at = null, open_children = 1, waits_for = $2 where id = $1', [
     parent,
@@ -115,9 +123,8 @@ test('after two crashes a run is taken alone, after five it fails and its parent
   for (let crash = 1; crash <= 5; crash++) {
     const owner = await addWorker()
     const isSuspect = crash > 2
-    assert.equal(await isSuspectWaiting(pool), isSuspect)
-    assert.equal((await claim(owner, 10, !isSuspect)).length, 0)
-    const [run] = await claim(owner, 10, isSuspect)
+    const run = isSuspect ? await claimSuspectRun(pool, owner) : (await claim(owner))[0]
+    assert.equal((await claim(owner)).length, 0)
     assert.equal(run?.id, id)
     await journal.append({
       runId: id,
@@ -164,19 +171,124 @@ test('what a dead owner had reserved goes back to its agent', async () => {
   await clear()
 })
 
-test('a claim out of a long backlog reads the index in its order, not the table', async () => {
+test('a claim out of a long backlog costs what it takes, beside what waits and what has ended', async () => {
+  const owner = await addWorker()
+  const others = await Promise.all([1, 2, 3].map(() => insertProject(pool)))
   await pool.query(
-    `insert into agent_runs (id, project_id, agent_id, trigger, input)
-     select gen_random_uuid(), $1, $1, '{"type":"manual"}', '"x"' from generate_series(1, 20000)`,
-    [projectId],
+    `insert into agent_runs (id, project_id, agent_id, trigger, input, ready_at, wake_at)
+     select gen_random_uuid(), ($1::uuid[])[1 + n % 4], $2, '{"type":"manual"}', '"x"',
+       case when n % 2 = 0 then muster.now() end, case when n % 2 = 1 then muster.now() + interval '1 hour' end
+     from generate_series(1, 20000) n`,
+    [[projectId, ...others], projectId],
   )
   await pool.query('analyze agent_runs')
-  const { rows } = await pool.query<{ 'QUERY PLAN': string }>(
-    `explain select id from agent_runs where ready_at <= muster.now() and (crashes >= 2) = false
-     order by priority desc, ready_at limit 50 for update skip locked`,
+  const recording = recordStatements(pool)
+  assert.equal((await deal(owner, 8, { kept: 1 })).claimed.length, 7)
+  recording.stop()
+  for (const plan of await readPlans(pool, recording.statements, { large: ['agent_runs'] })) {
+    assert.deepEqual(plan.sequentialScans, [], plan.explained)
+    assert.ok(plan.buffers < 600, `${plan.buffers} buffers\n${plan.explained}`)
+  }
+  await clear()
+})
+
+test('one suspect is under way in the whole instance, and a death is charged to it alone', async () => {
+  const [one, two] = await Promise.all([addWorker(), addWorker()])
+  const [suspect, next, bystander] = [await addRun(), await addRun(), await addRun()]
+  await pool.query('update agent_runs set crashes = 2 where id = any($1)', [[suspect, next]])
+  assert.equal((await claimSuspectRun(pool, one))?.id, suspect)
+  assert.equal(await claimSuspectRun(pool, two), null)
+  assert.equal(await claimSuspectRun(pool, one), null)
+  assert.deepEqual(
+    (await claim(one)).map((run) => run.id),
+    [bystander],
   )
-  const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
-  assert.match(plan, /Index Scan using agent_runs_ready/)
-  assert.doesNotMatch(plan, /Seq Scan|Sort/)
+  await takeOver(pool, one, forget(one))
+  assert.equal((await rowOf(suspect)).crashes, 3)
+  assert.equal((await rowOf(bystander)).crashes, 0)
+  assert.equal((await claimSuspectRun(pool, two))?.id, next, 'the next one has its turn')
+  await clear()
+  await releaseSuspectRun(pool, two)
+})
+
+test('a completed step sets the crashes back, and lets the next suspect be taken', async () => {
+  const owner = await addWorker()
+  const [first, second] = [await addRun(), await addRun()]
+  await pool.query('update agent_runs set crashes = 4 where id = any($1)', [[first, second]])
+  const run = await claimSuspectRun(pool, owner)
+  assert.equal(await releaseSuspectRun(pool, owner), false)
+  await journal.append({
+    runId: first,
+    fence: run?.fence ?? 0,
+    events: [{ kind: 'test.step', data: {} }],
+    change: { steps: 1 },
+  })
+  assert.equal((await rowOf(first)).crashes, 0)
+  assert.equal(await releaseSuspectRun(pool, owner), true)
+  assert.equal((await claimSuspectRun(pool, owner))?.id, second)
+  await clear()
+  await releaseSuspectRun(pool, owner)
+})
+
+test('claims are dealt over projects in turn, within a project by priority and age', async () => {
+  const owner = await addWorker()
+  const projects = await Promise.all([1, 2, 3].map(() => insertProject(pool)))
+  const projectOf = new Map<string, string>()
+  for (const project of projects) {
+    for (let index = 0; index < 6; index++) projectOf.set(await addRun({ projectId: project }), project)
+  }
+  const shares = (runs: readonly { id: string }[]) =>
+    projects.map((project) => runs.filter((run) => projectOf.get(run.id) === project).length)
+  const { claimed, cursor } = await deal(owner, 6)
+  assert.deepEqual(shares(claimed), [2, 2, 2])
+  const singles = []
+  let from = cursor
+  for (let index = 0; index < 3; index++) {
+    const one = await deal(owner, 1, { cursor: from })
+    singles.push(...one.claimed)
+    from = one.claimed[0]?.project_id ?? from
+  }
+  assert.deepEqual(shares(singles), [1, 1, 1])
+  await clear()
+})
+
+test('kept slots go to a project that has fewer under way than there are slots free', async () => {
+  const owner = await addWorker()
+  const [hog, newcomer] = [await insertProject(pool), await insertProject(pool)]
+  for (let index = 0; index < 20; index++) await addRun({ projectId: hog })
+  const first = await deal(owner, 10, { kept: 2 })
+  assert.equal(first.claimed.length, 8, 'two of ten slots stay free')
+  const underWay = { projectIds: [hog], counts: [8] }
+  assert.equal((await deal(owner, 2, { kept: 2, ...underWay })).claimed.length, 0)
+  const id = await addRun({ projectId: newcomer })
+  const second = await deal(owner, 2, { kept: 2, ...underWay })
+  assert.deepEqual(
+    second.claimed.map((run) => run.id),
+    [id],
+  )
+  await clear()
+})
+
+test('two projects that arrive together leave a slot for a third', async () => {
+  const owner = await addWorker()
+  for (const project of [await insertProject(pool), await insertProject(pool)]) {
+    for (let index = 0; index < 20; index++) await addRun({ projectId: project })
+  }
+  const { claimed } = await deal(owner, 10, { kept: 2 })
+  assert.equal(claimed.length, 8)
+  await clear()
+})
+
+test('a cap holds over processes that claim at once', async () => {
+  const owners = await Promise.all([addWorker(), addWorker(), addWorker()])
+  const capped = await insertProject(pool)
+  for (let index = 0; index < 9; index++) await addRun({ projectId: capped })
+  const all = await Promise.all(
+    owners.map((owner) => claimCappedRuns(pool, { owner, projectId: capped, limit: 5, cap: 4 })),
+  )
+  assert.ok(all.flat().length <= 4, `${all.flat().length}`)
+  for (const owner of owners) await claimCappedRuns(pool, { owner, projectId: capped, limit: 5, cap: 4 })
+  const { rows } = await pool.query('select count(*)::int as count from agent_runs where owner is not null')
+  assert.equal(rows[0].count, 4)
   await clear()
 })

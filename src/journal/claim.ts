@@ -1,4 +1,18 @@
-import type { Db, PreparedSql } from '../db/pool.ts'
+import type { Db, Pool, PreparedSql } from '../db/pool.ts'
+import {
+  DEALT_COLUMNS,
+  type Dealt,
+  dealt,
+  type FairAsk,
+  fairPick,
+  fairValues,
+  promoteDue,
+  type QueueTable,
+  releaseSuspect,
+  SUSPECT_AFTER,
+  suspectPick,
+} from '../db/queue-table.ts'
+import { inTransaction } from '../db/transaction.ts'
 
 /** What a person said, at the resume, about a call whose outcome was unknown. */
 export interface Settlement {
@@ -33,6 +47,8 @@ export interface ClaimedRun {
   answer: { name: string; schema: Record<string, unknown> } | null
   crashes: number
   reserved: number
+  /** How much had happened to it that it may wait for. */
+  signals: number
   summary: string | null
   waits_for: string | null
   cancel_requested_at: Date | null
@@ -46,26 +62,23 @@ export interface ClaimedRun {
   project_changed: number
 }
 
-/** Runs that took a process with them before are taken alone. */
-export const SUSPECT_AFTER = 2
+export const RUN_QUEUE: QueueTable = {
+  table: 'agent_runs',
+  kind: 'run',
+  ready: 'ready_at is not null',
+  order: 'priority desc, ready_at',
+  carried: ['status', 'waits_for', 'last_seq'],
+}
 
 /**
- * Claims raise the fence and write run.started or run.continued, in one statement for as many runs as there are free
- * slots. (A sub-run's owner appends that event itself, because it goes to the ancestors too.) A backlog costs nothing: the index is in claim order and locked rows are skipped.
- * Who was declared dead claims nothing before it has a new name.
+ * Raises the fence of what was `picked` and writes run.started or run.continued, in one statement for as many runs as
+ * were dealt. (A sub-run's owner appends that event itself, because it goes to the ancestors too.)
  */
-const CLAIM: PreparedSql = {
-  name: 'run_claim',
-  text: `
-    with picked as (
-      select id, status, waits_for, last_seq from agent_runs
-      where ready_at <= muster.now() and (crashes >= ${SUSPECT_AFTER}) = $3
-        and exists (select from workers where id = $1)
-      order by priority desc, ready_at limit $2 for update skip locked
-    ), claimed as (
+const claimed = (pick: string, columns: string, from: string): string => `
+    ${pick}, claimed as (
       update agent_runs r set
-        owner = $1, fence = r.fence + 1, ready_at = null, waits_for = null, status = 'running', pause_reason = null,
-        started_at = coalesce(r.started_at, muster.now()),
+        owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, waits_for = null, status = 'running',
+        pause_reason = null, started_at = coalesce(r.started_at, muster.now()),
         last_seq = r.last_seq + (r.ancestors = '{}' and (p.last_seq = 0 or p.status = 'paused'))::int
       from picked p where r.id = p.id
       returning r.*, p.last_seq = 0 as is_new, p.status = 'paused' as was_paused, p.waits_for as waited_for
@@ -77,35 +90,89 @@ const CLAIM: PreparedSql = {
         else '{}' end
       from claimed where ancestors = '{}' and (is_new or was_paused)
     )
-    select id, project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, answer, crashes, reserved, summary,
-      waited_for as waits_for, cancel_requested_at, is_new, was_paused,
+    select c.id, c.project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
+      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, answer, crashes, reserved, signals,
+      summary, waited_for as waits_for, cancel_requested_at, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,
       (select extract(epoch from a.updated_at)::float8 from agents a where a.id = c.agent_id and a.deleted_at is null)
         as agent_changed,
       (select extract(epoch from p.updated_at)::float8 from projects p where p.id = c.project_id) as project_changed
-    from claimed c`,
+      ${columns}
+    from ${from}`
+
+const CLAIM: PreparedSql = {
+  name: 'run_claim',
+  text: claimed(fairPick(RUN_QUEUE), `, ${DEALT_COLUMNS}`, '(select) as one left join claimed c on true'),
 }
 
-export async function claimRuns(
-  db: Db,
-  { owner, limit, suspects }: { owner: string; limit: number; suspects: boolean },
-): Promise<ClaimedRun[]> {
-  const { rows } = await db.query<ClaimedRun>(CLAIM, [owner, limit, suspects])
-  return rows
+const CLAIM_SUSPECT: PreparedSql = {
+  name: 'run_claim_suspect',
+  text: claimed(suspectPick(RUN_QUEUE), '', 'claimed c'),
 }
 
-/** Whether a run that must be taken alone is waiting for a process. */
-export async function isSuspectWaiting(db: Db): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `select from agent_runs where ready_at <= muster.now() and crashes >= ${SUSPECT_AFTER} limit 1`,
+const CLAIM_OF_ONE: PreparedSql = {
+  name: 'run_claim_of_one',
+  text: claimed(
+    `with picked as (
+       select id, status, waits_for, last_seq from agent_runs where project_id = $2 and ${RUN_QUEUE.ready} and crashes < ${SUSPECT_AFTER}
+         and exists (select from workers where id = $1)
+       order by ${RUN_QUEUE.order} limit $3 for update skip locked
+     )`,
+    '',
+    'claimed c',
+  ),
+}
+
+/** As fair as can be; a process that was declared dead claims nothing before it has a new name. */
+export async function claimRuns(db: Db, ask: FairAsk): Promise<Dealt<ClaimedRun>> {
+  const { rows } = await db.query<ClaimedRun & { cursor: string | null; may_have_more: boolean }>(
+    CLAIM,
+    fairValues(ask),
   )
-  return rowCount === 1
+  return dealt(rows)
+}
+
+/** A run that took processes with it, where none is under way. */
+export async function claimSuspectRun(db: Db, owner: string): Promise<ClaimedRun | null> {
+  const { rows } = await db.query<ClaimedRun>(CLAIM_SUSPECT, [owner])
+  return rows[0] ?? null
+}
+
+export async function releaseSuspectRun(db: Db, owner: string): Promise<boolean> {
+  const { rows } = await db.query<{ has_none: boolean }>(releaseSuspect(RUN_QUEUE), [owner])
+  return rows[0]?.has_none ?? true
+}
+
+/**
+ * Runs of a project that caps how many are under way. Whoever claims them holds the project's row meanwhile, so that two
+ * processes do not count the same and pass the cap together.
+ */
+export async function claimCappedRuns(
+  pool: Pool,
+  { owner, projectId, limit, cap }: { owner: string; projectId: string; limit: number; cap: number },
+): Promise<ClaimedRun[]> {
+  return inTransaction(pool, async (tx) => {
+    const held = await tx.query('select from projects where id = $1 for no key update skip locked', [projectId])
+    if (held.rowCount === 0) return []
+    const { rows } = await tx.query<{ count: number }>(
+      'select count(*)::int as count from agent_runs where owner is not null and project_id = $1',
+      [projectId],
+    )
+    const room = Math.min(limit, cap - (rows[0]?.count ?? 0))
+    if (room <= 0) return []
+    return (await tx.query<ClaimedRun>(CLAIM_OF_ONE, [owner, projectId, room])).rows
+  })
 }
 
 export async function countReady(db: Db): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
-    'select count(*)::int as count from agent_runs where ready_at <= muster.now()',
+    `select count(*)::int as count from agent_runs where ${RUN_QUEUE.ready}`,
   )
   return rows[0]?.count ?? 0
+}
+
+/** Runs whose time has come want a slot. Answers how many. */
+export async function promoteDueRuns(db: Db): Promise<number> {
+  const { rowCount } = await db.query(promoteDue(RUN_QUEUE))
+  return rowCount ?? 0
 }

@@ -1,4 +1,5 @@
 import type { Db } from '../db/pool.ts'
+import { type Charge, charged, chargeValues } from '../db/queue-table.ts'
 
 export interface FreedRun {
   id: string
@@ -8,46 +9,64 @@ export interface FreedRun {
   is_silent: boolean
 }
 
-export type Which = 'owned' | 'owned_elsewhere' | 'ownerless'
+/** Of which owner runs are freed: of one ($1), of one but for those that it works on ($2), or of nobody that lives. */
+export type Which =
+  | { of: 'owner'; owner: string }
+  | { of: 'owner_elsewhere'; owner: string; inHand: readonly string[] }
+  | { of: 'nobody' }
 
-const WHICH: Readonly<Record<Which, string>> = {
-  owned: 'owner = $1',
-  owned_elsewhere: 'owner = $1 and id <> all($2::uuid[])',
-  ownerless: 'owner is not null and not exists (select from workers w where w.id = owner)',
+/** All three go by the index of owned runs. */
+function find(which: Which): { where: string; values: unknown[] } {
+  switch (which.of) {
+    case 'owner':
+      return { where: 'owner = $1', values: [which.owner] }
+    case 'owner_elsewhere':
+      return { where: 'owner = $1 and id <> all($2::uuid[])', values: [which.owner, which.inHand] }
+    case 'nobody':
+      return { where: 'owner is not null and not exists (select from workers w where w.id = owner)', values: [] }
+  }
 }
 
-/** Locks these runs and everything that is written with them, in the order in which appends lock. False: there are none. */
-export async function lockRuns(tx: Db, which: Which, values: readonly unknown[]): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `select from agent_runs where (${WHICH[which]})
-       or id in (select unnest(ancestors) from agent_runs where ${WHICH[which]}) order by id for update`,
-    [...values],
+/** Their ids, and those of the runs that are written with them: two lookups, each by an index. */
+export async function findOwned(db: Db, which: Which): Promise<{ ids: string[]; withAncestors: string[] }> {
+  const { where, values } = find(which)
+  const { rows } = await db.query<{ id: string; ancestors: string[] }>(
+    `select id, ancestors from agent_runs where ${where}`,
+    values,
   )
-  return rowCount !== 0
+  const ids = rows.map((row) => row.id)
+  return { ids, withAncestors: [...new Set([...ids, ...rows.flatMap((row) => row.ancestors)])] }
+}
+
+/** In the order in which appends lock. */
+export async function lockRuns(tx: Db, ids: readonly string[]): Promise<void> {
+  await tx.query('select from agent_runs where id = any($1::uuid[]) order by id for update', [ids])
 }
 
 /**
- * Takes runs from their owner and lets them want a slot again. The fence rises here already, which keeps an owner that
- * was only asleep from writing on; what it had reserved for a call under way goes back to its agent.
+ * Takes runs from their owner and lets them want a slot again, those of them that are still without a living owner. The
+ * fence rises here already, which keeps an owner that was only asleep from writing on; what it had reserved for a call
+ * under way goes back to its agent.
  */
 export async function freeRuns(
-  db: Db,
-  which: Which,
-  { crashes, values }: { crashes: 0 | 1; values: readonly unknown[] },
+  tx: Db,
+  ids: readonly string[],
+  { owner, charge }: { owner: string | null; charge: Charge },
 ): Promise<FreedRun[]> {
-  const { rows } = await db.query<FreedRun>(
+  const { rows } = await tx.query<FreedRun>(
     `with freed as (
-       select id, agent_id, reserved from agent_runs where ${WHICH[which]} order by id for update
+       select id, agent_id, reserved from agent_runs where id = any($1::uuid[])
+         and (owner = $4 or $4 is null and owner is not null and not exists (select from workers w where w.id = owner))
      ), given_back as (
        update agent_tokens t set reserved = t.reserved - f.reserved
        from (select agent_id, sum(reserved) as reserved from freed where reserved <> 0 group by agent_id) f
        where t.agent_id = f.agent_id
      )
      update agent_runs r set owner = null, fence = r.fence + 1, reserved = 0, ready_at = muster.now(),
-       crashes = r.crashes + ${crashes}
+       crashes = ${charged('r')}
      from freed f where r.id = f.id
      returning r.id, r.ancestors, r.crashes, r.last_seq = 0 as is_silent`,
-    [...values],
+    [ids, ...chargeValues(charge, 'run'), owner],
   )
   return rows
 }

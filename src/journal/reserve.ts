@@ -52,7 +52,7 @@ export async function reserveTokens(
 export async function wakeBudgetWaiters(db: Db, agentId: string): Promise<number> {
   const { rowCount } = await db.query(
     `update agent_runs set ready_at = muster.now() where agent_id = $1 and waits_for = 'budget' and owner is null
-       and ready_at > muster.now()`,
+       and ready_at is null`,
     [agentId],
   )
   return rowCount ?? 0

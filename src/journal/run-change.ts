@@ -15,9 +15,13 @@ export interface RunChange {
     usage_estimated?: true
     /** Why it has no slot; wakes by whoever settles that. */
     waits_for?: 'children' | 'human' | 'budget' | 'backoff' | 'halted' | null
-    /** Gives the slot back: the run has no owner any more. */
+    /**
+     * Gives the slot back: the run has no owner any more. Where it was cancelled meanwhile, or more has happened to it
+     * than `seen_signals`, it wants a slot again at once: the statement that parks decides, not who looked before.
+     */
     release?: true
-    /** Wants a slot (again), after so many milliseconds. */
+    seen_signals?: number
+    /** With `release`: wants a slot (again), after so many milliseconds. */
     ready_in_ms?: number
     /** The run has ended: completed_at and duration follow. */
     ended?: true

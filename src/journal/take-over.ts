@@ -1,40 +1,54 @@
 import type { Db, Pool } from '../db/pool.ts'
+import { type Charge, chargeFor, MOST_CRASHES } from '../db/queue-table.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { appendBatch } from './append-batch.ts'
 import { type Append, entriesOf, prepare } from './entries.ts'
-import { type FreedRun, freeRuns, lockRuns, type Which } from './free-runs.ts'
+import { type FreedRun, findOwned, freeRuns, lockRuns, type Which } from './free-runs.ts'
 
-/** A run that brings its process down this often is given up. */
-const MOST_CRASHES = 5
+const NO_CHARGE: Charge = { to: 'none' }
 
 /**
  * Frees the runs of a process that died. `forget` removes the process in the same transaction and answers whether it
- * was still there, so that of several who notice only one counts the crash.
+ * was still there, so that of several who notice only one counts the crash. `also` frees its other work there.
  */
-export async function takeOver(pool: Pool, owner: string, forget: (tx: Db) => Promise<boolean>): Promise<number> {
-  return inTransaction(pool, async (tx) =>
-    (await forget(tx)) ? recover(tx, 'owned', { crashes: 1, values: [owner] }) : 0,
-  )
+export async function takeOver(
+  pool: Pool,
+  owner: string,
+  forget: (tx: Db) => Promise<boolean>,
+  also: (tx: Db, charge: Charge) => Promise<void> = async () => {},
+): Promise<number> {
+  return inTransaction(pool, async (tx) => {
+    const charge = await chargeFor(tx, owner)
+    if (!(await forget(tx))) return 0
+    const count = await recover(tx, { of: 'owner', owner }, charge)
+    await also(tx, charge)
+    return count
+  })
 }
 
 /** Gives back what this very process owns and no longer works on: after an outage that outlasted its lease. */
-export async function releaseOwn(pool: Pool, owner: string, except: readonly string[]): Promise<number> {
-  return inTransaction(pool, (tx) => recover(tx, 'owned_elsewhere', { crashes: 0, values: [owner, except] }))
+export async function releaseOwn(pool: Pool, owner: string, inHand: readonly string[]): Promise<number> {
+  return recoverAny(pool, { of: 'owner_elsewhere', owner, inHand })
 }
 
 /** Runs whose owner is registered nowhere: it was forgotten before it had given them back. */
 export async function releaseOwnerless(pool: Pool): Promise<number> {
-  return inTransaction(pool, (tx) => recover(tx, 'ownerless', { crashes: 0, values: [] }))
+  return recoverAny(pool, { of: 'nobody' })
+}
+
+/** Mostly there are none, and then no transaction is needed. */
+async function recoverAny(pool: Pool, which: Which): Promise<number> {
+  if ((await findOwned(pool, which)).ids.length === 0) return 0
+  return inTransaction(pool, (tx) => recover(tx, which, NO_CHARGE))
 }
 
 /** Frees the runs and says so in their journals: what their owner had begun has an unknown outcome, crash or not. */
-async function recover(
-  tx: Db,
-  which: Which,
-  { crashes, values }: { crashes: 0 | 1; values: readonly unknown[] },
-): Promise<number> {
-  if (!(await lockRuns(tx, which, values))) return 0
-  const freed = await freeRuns(tx, which, { crashes, values })
+async function recover(tx: Db, which: Which, charge: Charge): Promise<number> {
+  const { ids, withAncestors } = await findOwned(tx, which)
+  if (ids.length === 0) return 0
+  await lockRuns(tx, withAncestors)
+  const owner = which.of === 'nobody' ? null : which.owner
+  const freed = await freeRuns(tx, ids, { owner, charge })
   for (const run of freed) {
     // Whoever takes it next says run.started, which must come first.
     if (run.is_silent && run.crashes < MOST_CRASHES) continue

@@ -6,24 +6,63 @@ export const HALT_CHANNEL = 'muster_halt'
 /** A leaf of the flow run that is named has ended, or it was cancelled. */
 export const FLOW_CHANNEL = 'muster_flow'
 
-/** The run waits for this no longer and wants a slot. Nothing happens where it does not wait for it. */
+/**
+ * Something has happened that the run may be waiting for. It wants a slot where it waits; where it is about to, the
+ * count keeps it from sleeping. Answers whether it was made ready.
+ */
 export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'children'): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'update agent_runs set ready_at = muster.now() where id = $1 and owner is null and completed_at is null and waits_for = $2',
+  const { rows } = await db.query<{ is_ready: boolean }>(
+    `update agent_runs set signals = signals + 1,
+       ready_at = case when owner is null and waits_for = $2 then coalesce(ready_at, muster.now()) else ready_at end
+     where id = $1 and completed_at is null returning ready_at is not null as is_ready`,
     [runId, waitsFor],
   )
-  return rowCount === 1
+  return rows[0]?.is_ready ?? false
 }
 
 /** The off switch was released: its runs go on under the same ids. */
 export async function wakeHalted(db: Db, projectId: string): Promise<number> {
   const { rowCount } = await db.query(
     `update agent_runs set ready_at = muster.now()
-     where project_id = $1 and status = 'paused' and pause_reason = 'halted' and owner is null`,
+     where project_id = $1 and status = 'paused' and pause_reason = 'halted' and owner is null and ready_at is null`,
     [projectId],
   )
   return rowCount ?? 0
 }
+
+const MOST_OVERLOOKED = 500
+
+/**
+ * Wakes runs that sleep although what they wait for has happened: they were cancelled, their sub-runs have ended, or
+ * their project is not halted. Nothing should lead there; this finds it if something does. One index holds such runs
+ * alone, the other takes a probe for each project with halted runs.
+ */
+export async function wakeOverlooked(db: Db): Promise<number> {
+  const { rowCount } = await db.query(
+    `with recursive halted (project_id) as (
+       select (select project_id from agent_runs where ${HALTED} order by project_id limit 1)
+       union all
+       select (select r.project_id from agent_runs r where ${HALTED} and r.project_id > h.project_id
+         order by r.project_id limit 1)
+       from halted h where h.project_id is not null
+     ), overlooked as (
+       (select id from agent_runs where owner is null and ready_at is null and completed_at is null
+         and waits_for is not null
+         and (cancel_requested_at is not null or (waits_for = 'children' and open_children <= 0))
+        limit ${MOST_OVERLOOKED})
+       union
+       (select r.id from halted h join projects p on p.id = h.project_id and p.halted_at is null
+        join agent_runs r on r.project_id = h.project_id and r.status = 'paused' and r.pause_reason = 'halted'
+        where r.owner is null and r.ready_at is null limit ${MOST_OVERLOOKED})
+     )
+     update agent_runs set ready_at = muster.now()
+     where id in (select id from agent_runs where id in (select id from overlooked) order by id for update skip locked)
+       and owner is null and ready_at is null and completed_at is null and waits_for is not null`,
+  )
+  return rowCount ?? 0
+}
+
+const HALTED = `status = 'paused' and pause_reason = 'halted'`
 
 /** Says to every process that something happened. Where this is lost, their next sweep sees it. */
 export async function tellProcesses(db: Db, channel: string, payload = ''): Promise<void> {

@@ -39,7 +39,7 @@ export const settingsSchema = z.strictObject({
   recursion_limit: count(0),
   subagent_max_steps: count(1),
   spawn_depth_limit: count(0),
-  tool_timeout: durationField.min(1),
+  tool_timeout: durationField.min(1).max(3_600_000),
   tool_output_limit: z.int().min(1_024).max(16_777_216),
   processing_stuck_after: interval,
   cancel_drain: durationField,
@@ -50,6 +50,7 @@ export const settingsSchema = z.strictObject({
   supervisor_max_rounds: count(1),
   default_model: modelField,
   run_retention_days: z.int().min(1).max(36_500).nullable(),
+  max_concurrent_runs: count(1).nullable(),
   idempotent_hosts: z
     .array(hostField)
     .max(100)
@@ -82,6 +83,7 @@ export const defaultSettings: Settings = {
   supervisor_max_rounds: 25,
   default_model: { provider: 'offline', name: 'offline' },
   run_retention_days: null,
+  max_concurrent_runs: null,
   idempotent_hosts: [],
 }
 

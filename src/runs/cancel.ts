@@ -43,6 +43,7 @@ export async function cancelRuns(
       const end = cancelled(text)
       await journal.appendIn(tx, { runId: id, fence: null, events: [end.event], change: { set: end.set }, ancestors })
     }
+    await wakeSleepers(tx, open)
     await closeQuestions(
       tx,
       open.map((run) => run.id),
@@ -53,10 +54,21 @@ export async function cancelRuns(
   for (const id of owned) await tellProcesses(pool, CANCEL_CHANNEL, id)
 }
 
+/** Runs that were cancelled before and that nobody has ended since: their next owner does. */
+async function wakeSleepers(tx: Db, open: readonly OpenRun[]): Promise<void> {
+  const ids = open.filter((run) => run.cancel_requested_at !== null && run.owner === null).map((run) => run.id)
+  if (ids.length === 0) return
+  await tx.query(
+    `update agent_runs set ready_at = muster.now()
+     where id = any($1) and owner is null and ready_at is null and completed_at is null and open_children <= 0`,
+    [ids],
+  )
+}
+
 /** Of its sub-runs some are in somebody's hands still. */
 async function waitsForChildren(tx: Db, runId: string): Promise<boolean> {
   const { rowCount } = await tx.query(
-    `update agent_runs set status = 'running', pause_reason = null, waits_for = 'children', ready_at = null
+    `update agent_runs set status = 'running', pause_reason = null, waits_for = 'children', ready_at = null, wake_at = null
      where id = $1 and open_children > 0`,
     [runId],
   )

@@ -42,10 +42,10 @@ export function stopped(pause_reason: PauseReason, summary: string | null, undec
   }
 }
 
-/** The same run goes on when somebody acts; until then it holds no slot. */
-export function waiting(pause_reason: 'human' | 'halted', notBegun: string[]): End {
+/** The same run goes on when somebody acts; until then it holds no slot. `seen`: how much it knows to have happened. */
+export function waiting(pause_reason: 'human' | 'halted', notBegun: string[], seen: number): End {
   return {
     event: { kind: 'run.paused', data: { pause_reason, summary: null, not_begun: notBegun } },
-    set: { status: 'paused', pause_reason, waits_for: pause_reason, release: true },
+    set: { status: 'paused', pause_reason, waits_for: pause_reason, release: true, seen_signals: seen },
   }
 }

@@ -7,14 +7,14 @@ import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import { cancelled, type End, failed, waiting } from './end.ts'
+import { cancelled, type End, failed } from './end.ts'
 import { loadState } from './load-state.ts'
 import { leave, takeStep } from './model-step.ts'
-import { wakeIfAnswered } from './questions.ts'
+import { notBegun, park, parkHalted } from './park.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
 import { append, type Definition, type RunDeps, RunLost, type Session } from './session.ts'
-import { park, settleCalls } from './settle-calls.ts'
+import { settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
 import { toEvent } from './tool-result.ts'
 import { leaveUndecided } from './undecided.ts'
@@ -57,7 +57,10 @@ async function loop(session: Session): Promise<void> {
     if (control.interruption() === 'lapse') throw new RunLost('lapsed')
     if (control.interruption() === 'cancel') return void (await leave(session, cancelled(state.text || null)))
     if (control.interruption() === 'hand_back' || control.isAskedToYield()) return handBack(session)
-    if (deps.isHalted(run.project_id)) return void (await leave(session, waiting('halted', notBegun(state))))
+    if (deps.isHalted(run.project_id)) {
+      if (await parkHalted(session)) return
+      continue
+    }
     if (state.pending.size === 0) {
       if (state.stage !== session.stage.index && !(await enterStage(session))) return
       if ((await takeStep(session)) === 'left') return
@@ -71,7 +74,6 @@ async function loop(session: Session): Promise<void> {
         return leaveUndecided(session, settled.call)
       case 'park':
         await park(session, settled.for)
-        if (settled.for.human) await wakeIfAnswered(session)
         deps.onReady()
         return
     }
@@ -175,9 +177,6 @@ async function handBack(session: Session): Promise<void> {
   await append(session, [{ kind: 'run.parked', data }], { set: { release: true, ready_in_ms: 0 } })
   session.deps.onReady()
 }
-
-const notBegun = (state: RunState): string[] =>
-  [...state.pending.values()].filter((call) => !call.hasBegun && !call.isUnknown).map((call) => call.id)
 
 async function failRun(deps: RunDeps, run: ClaimedRun, error: unknown): Promise<boolean> {
   const message = error instanceof Error ? error.message : String(error)

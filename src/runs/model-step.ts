@@ -9,7 +9,7 @@ import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { noteMarks } from './budget-marks.ts'
 import { compactHistory } from './compact.ts'
-import { cancelled, type End, failed, stopped, waiting } from './end.ts'
+import { cancelled, type End, failed, stopped } from './end.ts'
 import { judgeCalls } from './judge-calls.ts'
 import { nextRequest, promptTokens } from './prompt.ts'
 import { afterFailure } from './retry-step.ts'
@@ -32,7 +32,8 @@ export async function takeStep(session: Session): Promise<Progress> {
     case 'compact':
       return compactHistory(session)
     case 'wait':
-      return verdict.reason === 'halted' ? leave(session, waiting('halted', [])) : waitForBudget(session)
+      // The loop parks a run of a halted project before anything else.
+      return verdict.reason === 'halted' ? 'again' : waitForBudget(session)
     case 'stop':
       return leave(session, endOf(session, verdict))
   }

@@ -1,4 +1,3 @@
-import { wakeWaiting } from '../journal/wake.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { askHumanArguments } from '../tools/run-tools.ts'
@@ -22,12 +21,4 @@ export async function settleQuestions(session: Session, calls: readonly PendingC
   }
   if (events.length > 0) await append(session, events)
   return calls.length - events.length
-}
-
-/** An answer that came between the look and the parking woke nobody. */
-export async function wakeIfAnswered({ deps, run, state }: Session): Promise<void> {
-  const taskIds = [...state.pending.values()].map((call) => idFrom(call.key))
-  if ((await deps.askHuman.answers(taskIds)).size === 0) return
-  await wakeWaiting(deps.pool, run.id, 'human')
-  deps.onReady()
 }

@@ -28,6 +28,8 @@ export interface RunDeps {
   /** The text behind a prompt_id; null where there is none. */
   resolvePrompt: (projectId: string, promptId: string) => Promise<string | null>
   isHalted: (projectId: string) => boolean
+  /** Asks the database which projects are halted: it knows better than `isHalted` does. */
+  refreshHalted: () => Promise<void>
   /** Text of the step under way, as it arrives. */
   onText: (runId: string, step: number, offset: number, text: string) => void
   /** Runs became ready in the database, or will be after so long: somebody may take them. */
@@ -97,6 +99,30 @@ export async function appendWritten(
     return entryOf(session, [event], change)
   })
   apply(session, event ? [event] : [], appended)
+}
+
+/** Thrown to roll a transaction back. */
+class NotTrue extends Error {}
+
+/** Commits the events only where `isTrue` within the same transaction. Answers whether it was. */
+export async function appendWhere(
+  session: Session,
+  isTrue: (tx: Db) => Promise<boolean>,
+  events: readonly RunEvent[],
+  change: RunChange,
+): Promise<boolean> {
+  const { journal, pool } = session.deps
+  try {
+    const appended = await journal.appendAfter(pool, async (tx) => {
+      if (!(await isTrue(tx))) throw new NotTrue()
+      return entryOf(session, events, change)
+    })
+    apply(session, events, appended)
+    return true
+  } catch (error) {
+    if (error instanceof NotTrue) return false
+    throw error
+  }
 }
 
 export interface OpenCommit extends Pick<OpenAppend, 'taken' | 'join'> {

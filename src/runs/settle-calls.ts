@@ -6,7 +6,6 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import type { CallTool } from '../kernel/tool.ts'
 import { executeTool } from '../tools/execute-tool.ts'
 import { settleChildren } from './children.ts'
-import { waiting } from './end.ts'
 import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
@@ -165,23 +164,4 @@ function execute(session: Session, tool: CallTool, call: PendingCall, signal: Ca
 function timedOut(call: PendingCall, startedAt: number | null): RunEvent {
   const error = 'The time of the run was up before this call answered.'
   return toEvent(call, { error }, true, startedAt ?? Date.now(), 'timeout')
-}
-
-/** Without a slot until a sub-run ends, a person answers, or the run's time is up. */
-export async function park(session: Session, waits: Waits): Promise<void> {
-  if (waits.human) {
-    const end = waiting('human', [])
-    await append(session, [end.event], { set: end.set })
-  } else {
-    const leftMs = remainingMs(session)
-    await append(session, [{ kind: 'run.parked', data: { waits_for: 'children' } }], {
-      set: {
-        waits_for: 'children',
-        release: true,
-        ...(leftMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(leftMs)) }),
-      },
-    })
-    if (leftMs !== null) session.deps.onReady(leftMs)
-  }
-  await fault('park.after_commit')
 }

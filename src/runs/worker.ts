@@ -1,20 +1,29 @@
 // One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes over
 // what the dead leave behind, and gives back what it holds when it stops.
-import { explainFailure } from '../db/failures.ts'
-import type { Pool } from '../db/pool.ts'
-import { type ClaimedRun, claimRuns, isSuspectWaiting } from '../journal/claim.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import type { Charge, Dealt, FairAsk } from '../db/queue-table.ts'
+import {
+  type ClaimedRun,
+  claimCappedRuns,
+  claimRuns,
+  claimSuspectRun,
+  promoteDueRuns,
+  releaseSuspectRun,
+} from '../journal/claim.ts'
 import type { Hub } from '../journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
-import { releaseOwn, releaseOwnerless, takeOver } from '../journal/take-over.ts'
+import { releaseOwn, takeOver } from '../journal/take-over.ts'
 import { CANCEL_CHANNEL, FLOW_CHANNEL, HALT_CHANNEL, READY_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
-import { createDispatcher } from '../queue/dispatcher.ts'
+import { createClaimLoop } from '../queue/claim-loop.ts'
 import { type Presence, startPresence } from '../queue/presence.ts'
+import { createSlots } from '../queue/slots.ts'
 import { findCancelled } from './cancel.ts'
 import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
-import { haltedProjects } from './halt.ts'
+import { type ProjectSwitches, readSwitches } from './project-switches.ts'
+import { createRecovery } from './recover-runs.ts'
 import { createRunControl, type RunControl } from './run-control.ts'
 import type { Definition, RunDeps } from './session.ts'
 
@@ -29,7 +38,7 @@ export interface WorkerOptions {
   /** Calls under way may end by themselves for so long when this process stops. */
   drainMs: number
   isAlone: boolean
-  deps: Omit<RunDeps, 'isHalted' | 'onText' | 'onReady'>
+  deps: Omit<RunDeps, 'isHalted' | 'refreshHalted' | 'onText' | 'onReady'>
 }
 
 export interface RunWorker {
@@ -46,6 +55,8 @@ export interface RunWorker {
   join(companion: Companion): void
   /** How many runs are under way here. */
   active(): number
+  /** Runs of dead processes are found, and what is due wakes. */
+  isRecovering(): boolean
   /** Takes no new run, and asks those under way to give their slots back at their next step. Their calls drain from now on. */
   yield(): void
   /** Calls under way are cut off, and their runs handed back. */
@@ -57,6 +68,8 @@ export interface Companion {
   onNotification(channel: string, payload: string): void
   /** What this process owns may be another's. */
   onLapse(): void
+  /** Another process has died: its work is freed in this transaction. */
+  onDeath(tx: Db, workerId: string, charge: Charge): Promise<void>
 }
 
 const SWEEP_EVERY_MS = 1_000
@@ -71,34 +84,45 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const { pool, hub, log } = options
   const controls = new Map<string, RunControl>()
   const define = createDefinitions(pool)
+  const recovery = createRecovery(pool, log)
+  const slots = createSlots(options.slots)
   const ancestorsOf = new Map<string, readonly string[]>()
-  let halted: ReadonlySet<string> = await haltedProjects(pool)
-  /** Runs may be ours in the database and in nobody's hands: a claim or a write was cut off. */
-  let mayHaveStrays = true
-  let releasing: Promise<void> | null = null
+  let switches: ProjectSwitches = await readSwitches(pool)
   const companions: Companion[] = []
   let isStarted = false
   let isStopped = false
   let draining: NodeJS.Timeout | undefined
 
+  const isHalted = (projectId: string): boolean => switches.halted.has(projectId)
   const deps: RunDeps = {
     ...options.deps,
-    isHalted: (projectId) => halted.has(projectId),
+    isHalted,
+    refreshHalted: refreshSwitches,
     onText: (runId, step, offset, text) => texts.add({ runId, step, offset, text }, ancestorsOf.get(runId) ?? []),
     onReady,
   }
-  const dispatcher = createDispatcher<Claimed>({
-    slots: options.slots,
+  const loop = createClaimLoop<Claimed>({
+    name: 'runs',
+    slots,
+    ownerId: () => presence.ownerId(),
     claim,
-    isSuspectWaiting: () => isSuspectWaiting(pool),
-    work,
-    onFull: offerToOthers,
-    onYield: (isUrgent) => {
-      for (const control of controls.values()) {
-        if (isUrgent) control.interrupt('hand_back')
-        else control.askToYield()
-      }
+    claimSuspect: async (owner) => {
+      const run = await claimSuspectRun(pool, owner)
+      return run && ((await withDefinitions([run]))[0] ?? null)
     },
+    releaseSuspect: (owner) => releaseSuspectRun(pool, owner),
+    work,
+    freeStrays: async (owner, inHand) => {
+      const count = await releaseOwn(
+        pool,
+        owner,
+        inHand.map((run) => run.id),
+      )
+      if (count > 0) log.info({ runs: count }, 'runs that were in nobody’s hands are ready again')
+    },
+    onFull: offerToOthers,
+    // A sub-run's end makes its parent ready.
+    endsMakeReady: true,
     log,
   })
   const presence: Presence = await startPresence({
@@ -111,18 +135,12 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     log,
     onNotification,
     onListening: poke,
-    onDeath: async (workerId, forget) => {
-      const count = await takeOver(pool, workerId, forget)
-      if (count > 0) log.warn({ worker: workerId, runs: count }, 'runs of a dead process were taken over')
-      poke()
-    },
+    onDeath: takeOverFrom,
     onLapse: () => {
       for (const control of controls.values()) control.interrupt('lapse')
       for (const companion of companions) companion.onLapse()
     },
-    onReturn: async () => {
-      mayHaveStrays = true
-    },
+    onReturn: async () => {},
   })
   const texts = createLiveTexts({ db: pool, hub, hasOthers: () => presence.hasOthers(), log })
   let offering: Promise<void> | null = null
@@ -133,11 +151,12 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   return {
     onReady,
     texts,
-    isHalted: (projectId) => halted.has(projectId),
+    isHalted,
     ownerId: () => presence.ownerId(),
     hasOthers: () => presence.hasOthers(),
     join: (companion) => void companions.push(companion),
-    active: () => dispatcher.active(),
+    active: () => loop.active(),
+    isRecovering: () => presence.isWatching() && recovery.isWorking(),
     yield: yieldAll,
     hurry: () => {
       yieldAll()
@@ -145,7 +164,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     },
     stop: async () => {
       yieldAll()
-      await dispatcher.stop()
+      await loop.stop()
       clearTimeout(draining)
       await sweeping
       await offering
@@ -160,16 +179,23 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     if (isStopped) return
     if (inMs > 0) {
       // Without a timer here it would be seen by a sweep, up to a second late.
-      if (inMs < LONGEST_TIMER_MS) setTimeout(onReady, inMs + 1).unref()
+      if (inMs < LONGEST_TIMER_MS) setTimeout(wakeDue, inMs + 1).unref()
       return
     }
-    if (dispatcher.free() > 0) dispatcher.poke()
+    if (slots.free() > 0) loop.poke()
     else offerToOthers()
+  }
+
+  function wakeDue(): void {
+    promoteDueRuns(pool).then(
+      () => onReady(),
+      (error: unknown) => log.debug({ err: error }, 'runs that are due will be woken by the next sweep'),
+    )
   }
 
   function yieldAll(): void {
     isStopped = true
-    dispatcher.close()
+    loop.close()
     for (const control of controls.values()) control.askToYield()
     draining ??= setTimeout(handBackAll, options.drainMs)
   }
@@ -180,7 +206,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   /** What is heard while this process is being set up is looked for when it is. */
   function poke(): void {
-    if (isStarted) dispatcher.poke()
+    if (isStarted) loop.poke()
   }
 
   function offerToOthers(): void {
@@ -196,24 +222,38 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   function onNotification(channel: string, payload: string): void {
     if (channel === READY_CHANNEL) poke()
     if (channel === CANCEL_CHANNEL) controls.get(payload)?.interrupt('cancel')
-    if (channel === HALT_CHANNEL) void refreshHalted().catch(() => {})
+    if (channel === HALT_CHANNEL) void refreshSwitches().catch(() => {})
     for (const companion of companions) companion.onNotification(channel, payload)
   }
 
-  async function claim(limit: number, suspects: boolean): Promise<Claimed[]> {
-    await fault('claim.before')
-    await releasing
-    try {
-      const runs = await claimRuns(pool, { owner: presence.ownerId(), limit, suspects })
-      const definitionOf = runs.length > 0 ? await define(runs) : () => null
-      return runs.map((run) => ({ ...run, definition: definitionOf(run) }))
-    } catch (error) {
-      mayHaveStrays = true
-      throw error
-    }
+  async function takeOverFrom(workerId: string, forget: (tx: Db) => Promise<boolean>): Promise<void> {
+    const count = await takeOver(pool, workerId, forget, async (tx, charge) => {
+      for (const companion of companions) await companion.onDeath(tx, workerId, charge)
+    })
+    if (count > 0) log.warn({ worker: workerId, runs: count }, 'runs of a dead process were taken over')
+    poke()
   }
 
-  async function work(run: Claimed): Promise<void> {
+  /** Projects that cap their runs are claimed for one by one, because the cap holds over all processes. */
+  async function claim(ask: Omit<FairAsk, 'leftOut'>): Promise<Dealt<Claimed>> {
+    await fault('claim.before')
+    const { caps } = switches
+    const dealt = await claimRuns(pool, { ...ask, leftOut: [...caps.keys()] })
+    const runs = dealt.claimed
+    for (const [projectId, cap] of caps) {
+      const limit = Math.min(ask.free - runs.length, slots.roomFor(projectId))
+      if (limit > 0) runs.push(...(await claimCappedRuns(pool, { owner: ask.owner, projectId, limit, cap })))
+    }
+    return { ...dealt, claimed: await withDefinitions(runs) }
+  }
+
+  async function withDefinitions(runs: readonly ClaimedRun[]): Promise<Claimed[]> {
+    if (runs.length === 0) return []
+    const definitionOf = await define(runs)
+    return runs.map((run) => ({ ...run, definition: definitionOf(run) }))
+  }
+
+  async function work(run: Claimed): Promise<boolean> {
     const control = createRunControl()
     controls.set(run.id, control)
     // It was claimed while this process began to stop.
@@ -221,8 +261,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     if (run.ancestors.length > 0) ancestorsOf.set(run.id, run.ancestors)
     hub.poke(run.id)
     try {
-      const isSettled = await executeRun(deps, run, run.definition, control)
-      if (!isSettled) mayHaveStrays = true
+      return await executeRun(deps, run, run.definition, control)
     } finally {
       controls.delete(run.id)
       ancestorsOf.delete(run.id)
@@ -233,35 +272,20 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function sweep(): Promise<void> {
     while (!isStopped) {
       try {
-        await refreshHalted()
+        await refreshSwitches()
         for (const id of await findCancelled(pool, presence.ownerId())) controls.get(id)?.interrupt('cancel')
-        if (mayHaveStrays && !dispatcher.isClaiming()) await releaseStrays()
-        await releaseOwnerless(pool)
-        if (options.slots > 0) void dispatcher.sweep().catch(() => {})
+        // It says by itself where it fails; ready runs are claimed all the same.
+        await recovery.sweep().catch(() => {})
+        if (options.slots > 0) await loop.sweep()
       } catch (error) {
-        if (explainFailure(error)?.code !== 'UNAVAILABLE') log.warn({ err: error }, 'a sweep failed; trying again')
+        log.debug({ err: error }, 'a sweep failed; trying again')
       }
       await nextSweep()
     }
   }
 
-  async function releaseStrays(): Promise<void> {
-    mayHaveStrays = false
-    // Nothing is claimed meanwhile: it would not be on this list, and be taken for a stray.
-    const released = releaseOwn(pool, presence.ownerId(), [...controls.keys()])
-    releasing = released.then(
-      (count) => {
-        if (count > 0) log.info({ runs: count }, 'runs that were in nobody’s hands are ready again')
-      },
-      () => {
-        mayHaveStrays = true
-      },
-    )
-    await released
-  }
-
-  async function refreshHalted(): Promise<void> {
-    halted = await haltedProjects(pool)
+  async function refreshSwitches(): Promise<void> {
+    switches = await readSwitches(pool)
   }
 
   async function nextSweep(): Promise<void> {

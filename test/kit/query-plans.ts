@@ -172,9 +172,8 @@ async function readPlan(
     const [plan] = rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }] // format json answers one row with one plan
     return { text, values, mode, ...difference(before, after, large), ...summaryOf(plan.Plan) }
   } finally {
-    await client.query('rollback')
-    await client.query('deallocate all; select pg_advisory_unlock_all()')
-    client.release()
+    // The session is closed with its prepared statement and its locks.
+    client.release(true)
   }
 }
 

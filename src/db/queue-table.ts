@@ -1,0 +1,185 @@
+// The contract of every table that is a queue: runs, flow runs, and leaves that were handed out.
+//
+//            due                 claimed: fence + 1
+//  waiting ───────► ready ────────────────────────────► owned ──────► ended
+//     ▲               ▲ ▲                               │ │ │
+//     │               │ └─── handed back ───────────────┘ │ │      the owner gives it up; nothing is counted
+//     └─────────────────────  parked  ────────────────────┘ │      decided in the statement that parks: where the
+//                     │                                     │      awaited thing has happened it is ready at once
+//                     └──── orphaned: fence + 1 ────────────┘      the owner is gone; if it died, crashes + 1
+//
+// A row is owned where `owner` is set, ready where `ready_at` is, waiting where neither is (`wake_at` may say until when).
+// The owner writes with its fence; nobody writes with an old one. Progress sets `crashes` back to 0. A row with
+// SUSPECT_AFTER crashes is a suspect: one suspect is under way in the whole instance, and if its process dies, the crash is
+// charged to it alone. A row with MOST_CRASHES fails.
+//
+// Claims are fair (`fairPick`): they are dealt round robin over the projects that have ready rows, within a project in
+// the table's own order. A claim costs what it takes, whatever the backlog: projects are found by skipping through the
+// index, one probe for each, from where the last claim ended.
+import type { Db } from './pool.ts'
+
+export const SUSPECT_AFTER = 2
+export const MOST_CRASHES = 5
+
+export interface QueueTable {
+  table: 'agent_runs' | 'flow_runs' | 'flow_handouts'
+  kind: 'run' | 'flow_run' | 'leaf'
+  /** The rows that want an owner now, as their index has it. */
+  ready: string
+  /** In which they are taken within a project, as their index has it. */
+  order: string
+  /** Columns of the locked row that the claim needs as they were, as `picked` then has them. */
+  carried?: readonly string[]
+  /** Rows that this process may take, where that is not all: a condition over parameters from $8 on. */
+  mayTake?: string
+}
+
+/** Whom a claim is for. */
+export interface FairAsk {
+  owner: string
+  /** Slots that are free, and how many of all are kept for projects with less than their share under way. */
+  free: number
+  kept: number
+  /** The project at which the last claim ended. */
+  cursor: string
+  /** How many of each project are under way in this process. */
+  projectIds: readonly string[]
+  counts: readonly number[]
+  /** Projects that are claimed for in another way. */
+  leftOut: readonly string[]
+}
+
+export interface Dealt<Claimed> {
+  claimed: Claimed[]
+  cursor: string
+  /** Further projects may have ready rows. */
+  mayHaveMore: boolean
+}
+
+export const NO_PROJECT = '00000000-0000-0000-0000-000000000000'
+/** So many projects are asked at least, however few slots are free: the first ones may have their share. */
+const FEWEST_PROJECTS = 20
+
+export const fairValues = (ask: FairAsk): unknown[] => [
+  ask.owner,
+  ask.free,
+  ask.kept,
+  ask.cursor,
+  ask.projectIds,
+  ask.counts,
+  ask.leftOut,
+]
+
+/** How many projects were asked at most. */
+const PROJECTS = `greatest($2, ${FEWEST_PROJECTS})`
+
+/**
+ * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The slots that are
+ * kept go only to a project that has fewer under way than there are slots free, so that a newcomer finds one: whatever a
+ * project takes of them leaves the next project as many as it has itself.
+ */
+export function fairPick({ table, ready, order, carried = [], mayTake = 'true' }: QueueTable): string {
+  const more = carried.map((column) => `, ${column}`).join('')
+  const plain = `${ready} and crashes < ${SUSPECT_AFTER}`
+  const projectsFrom = (name: string, start: string, bound: string): string => `
+    ${name} (project_id, place) as (
+      select project_id, 1 from (
+        select (select project_id from ${table} where ${plain} and ${start} order by project_id limit 1) as project_id
+      ) first where project_id is not null
+      union all
+      select project_id, place + 1 from (
+        select before.place, (select t.project_id from ${table} t where ${plain} and t.project_id > before.project_id
+          and ${bound} order by t.project_id limit 1) as project_id
+        from ${name} before where before.place < ${PROJECTS}
+      ) next where project_id is not null
+    )`
+  return `
+    with recursive ${projectsFrom('later', 'project_id > $4', 'true')},
+    ${projectsFrom('earlier', 'project_id <= $4', 't.project_id <= $4')},
+    asking as (
+      select project_id, place from later
+      union all select project_id, place + ${PROJECTS} from earlier
+      order by place limit ${PROJECTS}
+    ), eligible as materialized (
+      select a.project_id, a.place, coalesce(u.count, 0) as under_way
+      from asking a left join unnest($5::uuid[], $6::int[]) as u (project_id, count) using (project_id)
+      where a.project_id <> all($7::uuid[]) and ($2 > $3 or coalesce(u.count, 0) < $2)
+        and exists (select from workers where id = $1)
+    ), candidates as (
+      select c.id${more}, e.under_way + c.nth as nth, e.place as project_place,
+        row_number() over (order by e.under_way + c.nth, e.place) as place
+      from eligible e cross join lateral (
+        select id${more}, row_number() over () as nth from (
+          select id${more} from ${table}
+          where project_id = e.project_id and ${plain} and (${mayTake}) order by ${order}
+          limit ceil($2::float8 / (select count(*) from eligible)) for update skip locked
+        ) r
+      ) c
+    ), picked as (
+      select id${more}, project_place from candidates where place <= $2 and (place <= $2 - $3 or nth <= $2 - place + 1)
+    )`
+}
+
+/** Answered beside the rows: the project that was dealt to last (or asked last), and whether there may be others. */
+export const DEALT_COLUMNS = `
+  (select project_id from asking where place <= coalesce((select max(project_place) from picked), place)
+   order by place desc limit 1) as cursor,
+  (select count(*) from asking) >= ${PROJECTS} as may_have_more`
+
+/** A claim answers one row more where it claimed nothing: `id` is null, and the rest says where to go on. */
+export function dealt<Claimed extends { id: string }>(
+  rows: readonly (Claimed & { cursor: string | null; may_have_more: boolean })[],
+): Dealt<Claimed> {
+  const claimed = rows.filter((row) => row.id !== null)
+  return { claimed, cursor: rows[0]?.cursor ?? NO_PROJECT, mayHaveMore: rows[0]?.may_have_more ?? false }
+}
+
+/** `with …, picked (id)`: one suspect, where none is under way. */
+export function suspectPick({ table, kind, ready, order, carried = [], mayTake = 'true' }: QueueTable): string {
+  const more = carried.map((column) => `, ${column}`).join('')
+  return `
+    with suspect as (
+      select id${more} from ${table} where ${ready} and crashes >= ${SUSPECT_AFTER} and (${mayTake})
+        and exists (select from workers where id = $1) and not exists (select from suspect_under_way)
+      order by ${order.replace(/^priority desc, /, '')} limit 1 for update skip locked
+    ), held as (
+      insert into suspect_under_way (worker_id, kind, item_id) select $1, '${kind}', id from suspect
+      on conflict do nothing returning item_id as id
+    ), picked as (select id${more} from suspect join held using (id))`
+}
+
+/** The suspect of this worker ($1) has ended, parked or progressed: another may be taken. Answers whether it has none. */
+export const releaseSuspect = ({ table, kind }: QueueTable): string => `
+  with held as (
+    select exists (select from ${table} t where t.id = s.item_id and t.owner = $1 and t.crashes >= ${SUSPECT_AFTER}) as is_under_way
+    from suspect_under_way s where worker_id = $1 and kind = '${kind}'
+  ), released as (
+    delete from suspect_under_way where worker_id = $1 and exists (select from held where not is_under_way)
+  )
+  select not exists (select from held where is_under_way) as has_none`
+
+/** Rows whose time has come are ready: a few hundred at a time. */
+export const promoteDue = ({ table }: QueueTable): string => `
+  update ${table} set ready_at = coalesce(ready_at, muster.now()), wake_at = null
+  where id in (select id from ${table} where wake_at <= muster.now() order by wake_at limit 500 for update skip locked)`
+
+/** To whom a death is charged: to all rows of the dead worker, or, where it had a suspect, to that one alone. */
+export type Charge = { to: 'all' } | { to: 'one'; kind: QueueTable['kind']; itemId: string } | { to: 'none' }
+
+/** How many crashes a row has after its owner is gone; $2 and $3 are `chargeValues`. */
+export const charged = (row: string): string =>
+  `${row}.crashes + case when $2::boolean or ${row}.id = $3::uuid then 1 else 0 end`
+
+export function chargeValues(charge: Charge, kind: QueueTable['kind']): [boolean, string | null] {
+  return [charge.to === 'all', charge.to === 'one' && charge.kind === kind ? charge.itemId : null]
+}
+
+/** Asked before the dead worker is forgotten: its suspect goes with it. */
+export async function chargeFor(tx: Db, workerId: string): Promise<Charge> {
+  const { rows } = await tx.query<{ kind: QueueTable['kind']; item_id: string }>(
+    'select kind, item_id from suspect_under_way where worker_id = $1',
+    [workerId],
+  )
+  const suspect = rows[0]
+  return suspect ? { to: 'one', kind: suspect.kind, itemId: suspect.item_id } : { to: 'all' }
+}

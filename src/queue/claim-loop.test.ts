@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NO_PROJECT } from '../db/queue-table.ts'
+import { silentLog } from '../kernel/log.ts'
+import { createClaimLoop } from './claim-loop.ts'
+import { createSlots } from './slots.ts'
+
+interface Item {
+  id: string
+  project_id: string
+}
+
+/** A loop over a list of waiting rows, whose work ends when the test says so. */
+function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
+  const waiting: Item[] = []
+  const suspects: Item[] = []
+  const under = new Map<string, (isSettled: boolean) => void>()
+  const seen = {
+    full: 0,
+    claims: 0,
+    failNext: false,
+    freed: [] as string[][],
+    held: null as string | null,
+    gate: Promise.resolve(),
+  }
+  const loop = createClaimLoop<Item>({
+    name: 'items',
+    slots: createSlots(slots),
+    ownerId: () => 'me',
+    claim: async ({ free }) => {
+      seen.claims++
+      if (seen.failNext) {
+        seen.failNext = false
+        throw new Error('the database is away')
+      }
+      return { claimed: waiting.splice(0, free), cursor: NO_PROJECT, mayHaveMore: false }
+    },
+    claimSuspect: async () => {
+      if (seen.held !== null) return null
+      const suspect = suspects.shift() ?? null
+      seen.held = suspect?.id ?? null
+      return suspect
+    },
+    releaseSuspect: async () => {
+      if (seen.held !== null && under.has(seen.held)) return false
+      seen.held = null
+      return true
+    },
+    work: ({ id }) => {
+      const { promise, resolve } = Promise.withResolvers<boolean>()
+      under.set(id, resolve)
+      return promise.finally(() => under.delete(id))
+    },
+    freeStrays: async (_, inHand) => {
+      seen.freed.push(inHand.map((item) => item.id))
+      await seen.gate
+    },
+    onFull: () => {
+      seen.full++
+    },
+    endsMakeReady: options.endsMakeReady ?? true,
+    log: silentLog,
+  })
+  const add = (...ids: string[]): void => void waiting.push(...ids.map((id) => ({ id, project_id: 'p' })))
+  return { loop, waiting, suspects, under, seen, add }
+}
+
+const settle = async (): Promise<void> => {
+  for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate)
+}
+
+test('as many are under way as there are slots, and a slot that frees up takes the next', async () => {
+  const { loop, under, seen, add } = setUp(2)
+  add('a', 'b', 'c')
+  loop.poke()
+  await settle()
+  assert.deepEqual([...under.keys()], ['a', 'b'])
+  assert.equal(seen.full, 1, 'others are told that there may be more')
+  under.get('a')?.(true)
+  await settle()
+  assert.deepEqual([...under.keys()], ['b', 'c'])
+})
+
+test('many pokes at once are few claims, and none is lost', async () => {
+  const { loop, under, seen, add } = setUp(100)
+  for (let index = 0; index < 50; index++) {
+    add(`${index}`)
+    loop.poke()
+  }
+  await settle()
+  assert.equal(under.size, 50)
+  assert.ok(seen.claims <= 4, `${seen.claims}`)
+})
+
+test('a claim that fails is made again at the next poke', async () => {
+  const { loop, under, seen, add } = setUp(1)
+  seen.failNext = true
+  add('a')
+  loop.poke()
+  await settle()
+  assert.equal(under.size, 0)
+  loop.poke()
+  await settle()
+  assert.equal(under.size, 1)
+})
+
+test('an end that makes nothing ready is followed by a claim only where some were left behind', async () => {
+  const { loop, under, seen, add } = setUp(10, { endsMakeReady: false })
+  add('a')
+  loop.poke()
+  await settle()
+  const before = seen.claims
+  under.get('a')?.(true)
+  await settle()
+  assert.equal(seen.claims, before)
+  add(...'bcdefghijklm')
+  loop.poke()
+  await settle()
+  under.get('b')?.(true)
+  await settle()
+  assert.ok(seen.claims > before + 1)
+})
+
+test('a suspect takes one slot while everything else is served, one after the other', async () => {
+  const { loop, suspects, under, add } = setUp(3)
+  add('a')
+  suspects.push({ id: 's', project_id: 'p' }, { id: 't', project_id: 'p' })
+  await loop.sweep()
+  await settle()
+  assert.deepEqual([...under.keys()].toSorted(), ['a', 's'])
+  await loop.sweep()
+  await settle()
+  assert.deepEqual([...under.keys()].toSorted(), ['a', 's'], 'one suspect at a time')
+  under.get('s')?.(true)
+  await settle()
+  await loop.sweep()
+  await settle()
+  assert.deepEqual([...under.keys()].toSorted(), ['a', 't'])
+})
+
+test('rows that are ours in the database alone are freed, and nothing is claimed meanwhile', async () => {
+  const { loop, under, seen, add } = setUp(2)
+  await loop.sweep()
+  assert.deepEqual(seen.freed, [[]], 'at first there may be some')
+  await loop.sweep()
+  assert.equal(seen.freed.length, 1)
+  add('a', 'b')
+  loop.poke()
+  await settle()
+  under.get('a')?.(false)
+  await settle()
+  await loop.sweep()
+  assert.deepEqual(seen.freed.at(-1), ['b'])
+})
+
+test('nothing is claimed while strays are looked for: it would be taken for one', async () => {
+  const { loop, under, seen, add } = setUp(2)
+  const gate = Promise.withResolvers<void>()
+  seen.gate = gate.promise
+  const sweeping = loop.sweep()
+  add('a')
+  loop.poke()
+  await settle()
+  assert.equal(seen.claims, 0)
+  assert.equal(loop.mayAdopt('p'), false)
+  gate.resolve()
+  await sweeping
+  await settle()
+  assert.deepEqual([...under.keys()], ['a'])
+})
+
+test('after close nothing is claimed, and stop waits for what is under way', async () => {
+  const { loop, waiting, under, add } = setUp(2)
+  add('a')
+  loop.poke()
+  await settle()
+  loop.close()
+  add('b')
+  loop.poke()
+  let isStopped = false
+  const stopping = loop.stop().then(() => {
+    isStopped = true
+  })
+  await settle()
+  assert.deepEqual([...under.keys()], ['a'])
+  assert.equal(isStopped, false)
+  under.get('a')?.(true)
+  await stopping
+  assert.deepEqual(
+    waiting.map((item) => item.id),
+    ['b'],
+  )
+})
+
+test('a process without slots claims nothing', async () => {
+  const { loop, seen, add } = setUp(0)
+  add('a')
+  loop.poke()
+  await settle()
+  assert.equal(seen.claims, 0)
+})

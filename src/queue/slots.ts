@@ -1,0 +1,49 @@
+// Room for work under way in this process, counted by project. A part of the slots is kept for projects that have less
+// than their share under way: without it one project's hanging work would hold every slot, and a newcomer would wait.
+
+export interface Slots {
+  free(): number
+  /** How many of all are kept. */
+  readonly kept: number
+  /** Whether this project may take one more. */
+  hasRoomFor(projectId: string): boolean
+  /** How many this project may take at once. */
+  roomFor(projectId: string): number
+  take(projectId: string): void
+  release(projectId: string): void
+  underWay(): { projectIds: string[]; counts: number[] }
+}
+
+/** A fifth, at least one; where there are fewer than four slots, none. */
+export const keptOf = (count: number): number => (count < 4 ? 0 : Math.max(1, Math.floor(count / 5)))
+
+export function createSlots(count: number): Slots {
+  const kept = keptOf(count)
+  const counts = new Map<string, number>()
+  let used = 0
+  const ownOf = (projectId: string): number => counts.get(projectId) ?? 0
+  /** A kept slot goes to a project that has fewer under way than are free: it leaves as many as it takes. */
+  const mayTake = (own: number, free: number): boolean => free > kept || (free > 0 && own < free)
+  const free = (): number => Math.max(0, count - used)
+  return {
+    kept,
+    free,
+    hasRoomFor: (projectId) => mayTake(ownOf(projectId), free()),
+    roomFor: (projectId) => {
+      let room = 0
+      while (mayTake(ownOf(projectId) + room, free() - room)) room++
+      return room
+    },
+    take: (projectId) => {
+      used++
+      counts.set(projectId, ownOf(projectId) + 1)
+    },
+    release: (projectId) => {
+      used--
+      const left = ownOf(projectId) - 1
+      if (left > 0) counts.set(projectId, left)
+      else counts.delete(projectId)
+    },
+    underWay: () => ({ projectIds: [...counts.keys()], counts: [...counts.values()] }),
+  }
+}

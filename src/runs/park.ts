@@ -1,0 +1,55 @@
+// A run that waits for others holds no slot. Whether it sleeps is decided inside the statement that parks it, never by a
+// look before: a cancel, an answer or the end of a halt that is committed in between must be seen.
+import type { Db } from '../db/pool.ts'
+import { fault } from '../kernel/fault.ts'
+import { waiting } from './end.ts'
+import type { RunState } from './run-state.ts'
+import { append, appendWhere, remainingMs, type Session } from './session.ts'
+import type { Waits } from './settle-calls.ts'
+
+/** Without a slot until a sub-run ends, a person answers, or the run's time is up. */
+export async function park(session: Session, waits: Waits): Promise<void> {
+  const { signals } = session.run
+  if (waits.human) {
+    const end = waiting('human', [], signals)
+    await append(session, [end.event], { set: end.set })
+  } else {
+    const leftMs = remainingMs(session)
+    await append(session, [{ kind: 'run.parked', data: { waits_for: 'children' } }], {
+      set: {
+        waits_for: 'children',
+        release: true,
+        seen_signals: signals,
+        ...(leftMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(leftMs)) }),
+      },
+    })
+    if (leftMs !== null) session.deps.onReady(leftMs)
+  }
+  await fault('park.after_commit')
+}
+
+/**
+ * Without a slot until the project's off switch is released. The project's row is held meanwhile: a release is committed
+ * before, and then the run does not park, or after, and then it finds the run parked. False: the project is not halted.
+ */
+export async function parkHalted(session: Session): Promise<boolean> {
+  const { run, deps } = session
+  const end = waiting('halted', notBegun(session.state), run.signals)
+  const isParked = await appendWhere(session, (tx) => isHalted(tx, run.project_id), [end.event], { set: end.set })
+  if (isParked) await fault('final.after_commit')
+  else await deps.refreshHalted()
+  return isParked
+}
+
+async function isHalted(tx: Db, projectId: string): Promise<boolean> {
+  const { rows } = await tx.query<{ is_halted: boolean }>(
+    'select halted_at is not null as is_halted from projects where id = $1 for share',
+    [projectId],
+  )
+  // Of a project that is gone the run goes with it.
+  return rows[0]?.is_halted ?? true
+}
+
+/** Calls that were announced and that nobody has begun. */
+export const notBegun = (state: RunState): string[] =>
+  [...state.pending.values()].filter((call) => !call.hasBegun && !call.isUnknown).map((call) => call.id)
