@@ -6,6 +6,7 @@ import pg from 'pg'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { loadMigrations, migrate } from '../../src/db/migrate.ts'
 import { silentLog } from '../../src/kernel/log.ts'
+import { superuserUrl } from '../../test/kit/superuser.ts'
 
 export interface BenchServer extends AsyncDisposable {
   /** A new database with all migrations applied; answers its URL. */
@@ -25,8 +26,9 @@ export async function startBenchServer(): Promise<BenchServer> {
   const migrations = await loadMigrations(new URL('../../migrations', import.meta.url).pathname)
   return {
     createDatabase: async (name) => {
-      await withClient(server.url(), (client) => client.query(`create database "${name}" template template0`))
-      const url = Object.assign(new URL(server.url()), { pathname: `/${name}` }).href
+      const inServer = await superuserUrl(dataDir, server.url())
+      await withClient(inServer, (client) => client.query(`create database "${name}" template template0`))
+      const url = Object.assign(new URL(inServer), { pathname: `/${name}` }).href
       await migrate({ url, migrations, log: silentLog })
       return url
     },

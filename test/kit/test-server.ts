@@ -5,18 +5,20 @@ import { join } from 'node:path'
 import pg from 'pg'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
+import { superuserUrl } from './superuser.ts'
 
 export async function startTestServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const dataDir = await mkdtemp(join(tmpdir(), 'muster-test-'))
   const server = createEmbeddedServer({ dataDir, log: silentLog })
   await server.start()
+  const url = await superuserUrl(dataDir, server.url())
   // Clones are made by the dozen and thrown away. What fsync is for is tested on servers of their own.
-  await withClient(server.url(), async (client) => {
+  await withClient(url, async (client) => {
     await client.query('alter system set fsync = off')
     await client.query('select pg_reload_conf()')
   })
   return {
-    url: server.url(),
+    url,
     stop: async () => {
       await server.stop()
       await rm(dataDir, { recursive: true, force: true })

@@ -55,6 +55,7 @@ const secrets = {
   'invitation token': '',
   'sign-in token': '',
   'database password': '',
+  'database password of the superuser': '',
 }
 type SecretName = keyof typeof secrets
 
@@ -81,7 +82,10 @@ before(async () => {
     },
   })
   databaseUrl = (await runningUrl(muster.dataDir)) ?? assert.fail()
-  secrets['database password'] = (await readFile(join(muster.dataDir, 'postgres.password'), 'utf8')).trim()
+  secrets['database password'] = new URL(databaseUrl).password
+  secrets['database password of the superuser'] = (
+    await readFile(join(muster.dataDir, 'postgres.password'), 'utf8')
+  ).trim()
   secrets['sign-in token'] = muster.signInLink().split('/').at(-1) ?? ''
   const project = await useProjects()
   await useProviders()

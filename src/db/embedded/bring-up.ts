@@ -13,7 +13,7 @@ import {
   spawnPostmaster,
   watchPostmaster,
 } from './postmaster.ts'
-import { askServer, createDatabase } from './probe.ts'
+import { askServer, createDatabase, superuserLogin } from './probe.ts'
 import { lastComplaint, sizeOf } from './server-log.ts'
 
 // One attempt to have a server that answers: take over the one that runs already, or start one.
@@ -22,6 +22,7 @@ export interface BringUpNeeds {
   readonly binaries: Binaries
   readonly place: ClusterPlace
   readonly dataDir: string
+  /** Of the superuser. */
   readonly password: string
   readonly log: Log
   readonly onProgress: (sentence: string) => void
@@ -108,14 +109,14 @@ async function untilReady(
   let isTold = false
   for (;;) {
     signal.throwIfAborted()
-    const answer = await askServer(port, password)
+    const answer = await askServer(port, superuserLogin(password))
     // Asked after the answer, which may have come from another server that took the port.
     if (await postmaster.isGone()) throw new Error(`the server ended (${await postmaster.gone})`)
     switch (answer) {
       case 'ready':
         return
       case 'no database':
-        return createDatabase(port, password)
+        return createDatabase(port, superuserLogin(password))
       case 'wrong password':
         throw new HopelessStart(
           `it does not accept the password in postgres.password, put back the file that belongs to ${place.cluster}`,

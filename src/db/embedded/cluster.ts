@@ -9,6 +9,7 @@ import { runProgram } from './run-program.ts'
 // The cluster: PostgreSQL's own folder of files. It is made beside its place and renamed when it is whole, so a first
 // start that is killed half way leaves rubbish to sweep, never a broken database.
 
+/** Owns the cluster. It makes the database and the role that Muster works under (app-role.ts), and nothing else. */
 export const superuser = 'muster'
 
 export interface ClusterNeeds {
@@ -21,6 +22,7 @@ export interface ClusterNeeds {
 
 export interface ReadyCluster {
   readonly isNew: boolean
+  /** Of the superuser. */
   readonly password: string
 }
 

@@ -14,6 +14,7 @@ import {
   spawnChild,
   until,
 } from '../../../test/kit/embedded-kit.ts'
+import { superuserUrl } from '../../../test/kit/superuser.ts'
 
 test('the first start creates a database, the next one finds its rows at the same address', async (t) => {
   const folder = await makeFolder(t)
@@ -51,7 +52,8 @@ test('it keeps what it acknowledges, listens on loopback only and speaks UTF-8 a
     'data_checksums',
     'TimeZone',
   ]
-  const [row] = await query(server.url(), `select ${names.map((name) => `current_setting('${name}') as "${name}"`)}`)
+  const asSuperuser = await superuserUrl(server.dataDir, server.url())
+  const [row] = await query(asSuperuser, `select ${names.map((name) => `current_setting('${name}') as "${name}"`)}`)
   assert.deepEqual(row, {
     fsync: 'on',
     synchronous_commit: 'on',

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../kernel/log.ts'
+import { appLogin, ensureAppRole } from './app-role.ts'
 import { type Binaries, findPackagedBinaries, prepareBinaries } from './binaries.ts'
 import {
   type BringUpNeeds,
@@ -22,7 +23,7 @@ import { nextWaitMs, shortestWaitMs, supervise } from './supervise.ts'
 // spawned by ourselves: the usual wrapper can neither take over a server that outlived us nor tell that it died.
 // From the outside in: this file (start, stop), supervise (again when it dies), bring-up (one attempt: adopt or
 // launch), postmaster (the process: pid file, signals), probe (does it answer); below them the files and users:
-// cluster, cluster-place, binaries, run-as. data-folder is apart: it makes sure that one Muster at a time does this.
+// cluster, app-role, cluster-place, binaries, run-as. data-folder is apart: it makes sure that one Muster at a time does this.
 
 export type ServerState = 'starting' | 'running' | 'down' | 'stopped'
 export type StartOutcome = 'created' | 'started' | 'adopted'
@@ -30,7 +31,7 @@ export type StartOutcome = 'created' | 'started' | 'adopted'
 export interface EmbeddedServer {
   /** Returns when the database answers. Throws one sentence that says what to do. */
   start(): Promise<StartOutcome>
-  /** Connection string of the database `muster`. It stays the same until the server is stopped. */
+  /** Connection string of the database `muster`, for a role that owns it and is no superuser. It stays the same until the server is stopped. */
   url(): string
   state(): ServerState
   /** Returns when no process of the server is left. May be called at any time, also twice. */
@@ -110,8 +111,9 @@ class SupervisedServer implements EmbeddedServer {
     const up = await bringUpPatiently(needs, () => choosePort(portFile))
     this.#up = up
     await rememberPort(portFile, up.port)
+    await ensureAppRole(up.port, needs.password)
     signal.throwIfAborted()
-    this.#url = databaseUrl(up.port, needs.password)
+    this.#url = databaseUrl(up.port, appLogin(needs.password))
     this.#state = 'running'
     const outcome = isNew ? 'created' : up.isAdopted ? 'adopted' : 'started'
     log.info({ pid: up.postmaster.pid, port: up.port, outcome }, 'the database is running')

@@ -16,13 +16,20 @@ export type Answer =
   | 'wrong password'
   | 'silence'
 
-export const databaseUrl = (port: number, password: string, database = databaseName): string =>
-  // sslmode is named so that a PGSSLMODE in somebody's environment does not decide it.
-  `postgres://${superuser}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}?sslmode=disable`
+export interface Login {
+  readonly user: string
+  readonly password: string
+}
 
-export async function askServer(port: number, password: string): Promise<Answer> {
+export const superuserLogin = (password: string): Login => ({ user: superuser, password })
+
+export const databaseUrl = (port: number, { user, password }: Login, database = databaseName): string =>
+  // sslmode is named so that a PGSSLMODE in somebody's environment does not decide it.
+  `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}?sslmode=disable`
+
+export async function askServer(port: number, login: Login): Promise<Answer> {
   try {
-    await withClient(databaseUrl(port, password), (client) => client.query('select 1'))
+    await withClient(databaseUrl(port, login), (client) => client.query('select 1'))
     return 'ready'
   } catch (error) {
     if (isCode(error, '3D000')) return 'no database'
@@ -32,8 +39,8 @@ export async function askServer(port: number, password: string): Promise<Answer>
   }
 }
 
-export async function createDatabase(port: number, password: string): Promise<void> {
-  await withClient(databaseUrl(port, password, 'postgres'), async (client) => {
+export async function createDatabase(port: number, login: Login): Promise<void> {
+  await withClient(databaseUrl(port, login, 'postgres'), async (client) => {
     try {
       await client.query(`create database ${databaseName}`)
     } catch (error) {
@@ -42,13 +49,13 @@ export async function createDatabase(port: number, password: string): Promise<vo
   })
 }
 
-async function withClient(url: string, use: (client: pg.Client) => Promise<unknown>): Promise<void> {
+export async function withClient<Result>(url: string, use: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: patienceMs, query_timeout: 30_000 })
   // A connection cut between two calls is reported here, and unheard would end the process.
   client.on('error', () => undefined)
   try {
     await client.connect()
-    await use(client)
+    return await use(client)
   } finally {
     await client.end().catch(() => undefined)
   }
