@@ -419,6 +419,7 @@ const matrix: Row[] = [
       `/api/projects/${projectId}/agents/${graph.reactorId}/processing-log/${graph.entryId}/retry`,
     expect: forMembers(200),
   },
+  { route: 'GET /api/projects/:id/tools', path: project('/tools'), expect: readable },
   { route: 'GET /api/projects/:id/schedule', path: project('/schedule'), expect: readable },
   {
     route: 'GET /api/projects/:id/mcp-servers',

@@ -7,6 +7,7 @@ import type { AppFunction } from '../kernel/app.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
 import type { RunStarter } from '../runs/start-together.ts'
 import type { Mcp } from '../tools/mcp.ts'
+import type { ToolRegistry } from '../tools/registry.ts'
 
 /** What the routes of flows need. */
 export interface FlowServices {
@@ -38,6 +39,8 @@ export interface RunServices {
   /** A provider was changed or deleted through this process. */
   onProvider?: (name: string) => void
   mcp: Mcp
+  /** What agents may name. */
+  tools: Pick<ToolRegistry, 'list'>
   flows: FlowServices
   /** Runs became ready in the database: somebody may take them. */
   onReady: () => void

@@ -53,6 +53,7 @@ import { addSessionRoutes } from './routes/sessions.ts'
 import { addSettingsRoutes } from './routes/settings.ts'
 import { addSystemRoutes, type Readiness } from './routes/system.ts'
 import { addTaskRoutes } from './routes/tasks.ts'
+import { addToolRoutes } from './routes/tools.ts'
 import type { RunServices } from './run-services.ts'
 import { addSecurityHeaders } from './security-headers.ts'
 import { createSerializer } from './serializer.ts'
@@ -193,6 +194,7 @@ function addRunParts(app: App, parts: RunParts): void {
   const track = trackLongRequests(app)
   addAgentRoutes(app, { ...parts, rules: services.agentRules })
   addScheduleRoutes(app, parts)
+  addToolRoutes(app, services)
   addMcpServerRoutes(app, { ...parts, mcp: services.mcp })
   addTaskRoutes(app, { ...parts, writer: services.writer, onReady: services.onReady })
   addObjectRoutes(app, { ...parts, writer: services.writer, onReady: services.onReady })

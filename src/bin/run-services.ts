@@ -106,6 +106,7 @@ export async function startRuns(parts: {
     writer,
     starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
     mcp,
+    tools: registry,
     onReady: () => worker.onReady(),
     onHalt: async (projectId, isHalted) => {
       await tellProcesses(pool, HALT_CHANNEL)

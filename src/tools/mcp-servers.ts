@@ -60,6 +60,17 @@ export async function createMcpServer(
   }
 }
 
+export async function approvedMcpTools(
+  db: Db,
+  projectId: string,
+): Promise<{ server: string; tools: readonly McpToolEntry[] }[]> {
+  const { rows } = await db.query<{ server: string; tools: McpToolEntry[] }>(
+    'select name as server, tools from mcp_servers where project_id = $1 order by name',
+    [projectId],
+  )
+  return rows
+}
+
 export function listMcpServers(db: Db, projectId: string, query: PageQuery): Promise<Page<McpServer>> {
   return listPage<McpServerRow, McpServer>(db, {
     sql: `select ${COLUMNS} from mcp_servers where project_id = $1`,

@@ -18,6 +18,7 @@ import type { connectMcp, McpConnection, McpPlace } from './mcp-client.ts'
 import { createMcpConnections } from './mcp-connections.ts'
 import {
   approvedMcpToolNames,
+  approvedMcpTools,
   approveMcpTools,
   createMcpServer,
   deleteMcpServer,
@@ -192,6 +193,8 @@ export function createMcp(options: McpOptions): Mcp {
     },
 
     approvedNames: approvedMcpToolNames,
+
+    approvedTools: (projectId) => approvedMcpTools(pool, projectId),
 
     async toolsOf(projectId, name) {
       const server = await findMcpServer(pool, projectId, name)

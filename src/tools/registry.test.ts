@@ -34,10 +34,12 @@ const offers: Record<string, string[]> = {
 const mcp: McpTools = {
   approvedNames: async (_db, _project, servers) =>
     new Map(servers.flatMap((server) => (offers[server] ? [[server, offers[server]] as const] : []))),
+  approvedTools: async () => [],
   toolsOf: async (_project, server) => offers[server]?.map(tool) ?? null,
 }
 const noMcp: McpTools = {
   approvedNames: () => assert.fail('MCP was asked'),
+  approvedTools: async () => [],
   toolsOf: () => assert.fail('MCP was asked'),
 }
 

@@ -2,7 +2,9 @@
 // `mcp:<server>/*`. An agent without MCP tools costs a few map lookups: no query, no connection.
 import { createHash } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
-import type { CallTool, Tool } from '../kernel/tool.ts'
+import type { ListedTool } from '../kernel/listed-tool.ts'
+import type { McpToolEntry } from '../kernel/mcp-server.ts'
+import type { CallTool, Tool, ToolEffect } from '../kernel/tool.ts'
 
 /** What the registry needs to know of MCP servers. */
 export interface McpTools {
@@ -10,6 +12,8 @@ export interface McpTools {
   approvedNames(db: Db, projectId: string, servers: readonly string[]): Promise<Map<string, readonly string[]>>
   /** Under the names their server gives them; null where the server is not registered. Opens no connection. */
   toolsOf(projectId: string, server: string): Promise<CallTool[] | null>
+  /** The approved tools of all servers of the project. */
+  approvedTools(projectId: string): Promise<{ server: string; tools: readonly McpToolEntry[] }[]>
 }
 
 export interface ToolRegistry {
@@ -17,6 +21,8 @@ export interface ToolRegistry {
   check(db: Db, projectId: string, names: readonly string[]): Promise<string | null>
   /** Each once, in the order of `names`, those of MCP servers last. `missing` are names that led nowhere. Tools are called as the model sees them. */
   resolve(projectId: string, names: readonly string[]): Promise<{ tools: Tool[]; missing: string[] }>
+  /** Every tool that an agent of the project may name. Opens no connection. */
+  list(projectId: string): Promise<ListedTool[]>
 }
 
 export interface RegistryOptions {
@@ -85,7 +91,37 @@ export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions)
       }
       return { tools: [...found.values()], missing }
     },
+
+    async list(projectId) {
+      const servers = (await mcp?.approvedTools(projectId)) ?? []
+      return [
+        ...builtIns.map((tool) => listed(tool, 'built_in')),
+        ...appTools.map((tool) => listed(tool, 'app')),
+        ...servers.flatMap(({ server, tools }) =>
+          tools.map(
+            ({ name, description, effect, input_schema }): ListedTool => ({
+              name: `mcp:${server}/${name}`,
+              source: 'mcp',
+              description,
+              effect,
+              input_schema,
+            }),
+          ),
+        ),
+      ]
+    },
   }
+}
+
+function listed(tool: Tool, source: 'built_in' | 'app'): ListedTool {
+  const { name, description, inputSchema } = tool
+  return { name, source, description, effect: effectOf(tool), input_schema: { ...inputSchema } }
+}
+
+/** The run carries the others out once per key, whoever takes it over; the exit of a loop changes nothing. */
+function effectOf(tool: Tool): ToolEffect {
+  if (tool.kind === 'call') return tool.effect
+  return tool.kind === 'finish_loop' ? 'readonly' : 'keyed'
 }
 
 /** What every provider accepts as the name of a function. */

@@ -113,6 +113,7 @@ export async function createTestServices(
     starter: createRunStarter(pool),
     agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
     mcp,
+    tools: registry,
     flows: flows.services,
     onReady,
     onHalt: async (projectId, isHalted) => {

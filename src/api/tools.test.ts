@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestApp } from '../../test/kit/app.ts'
+import { testTool } from '../../test/kit/run-worker.ts'
+import type { ListedTool } from '../kernel/listed-tool.ts'
+
+const kit = await createTestApp({ tools: [testTool('post', async () => null, { effect: 'unsafe' })] })
+const project = await kit.createProject()
+const viewer = await kit.createKey(project.id, 'viewer')
+const entry = { name: 'read', description: 'Reads.', input_schema: { type: 'object' }, effect: 'readonly', hash: 'h' }
+await kit.pool.query(
+  `insert into mcp_servers (id, project_id, name, url, set_by_instance_admin, tools)
+   values (gen_random_uuid(), $1, 'files', 'http://127.0.0.1:1', true, $2)`,
+  [project.id, JSON.stringify([entry])],
+)
+const list = async (token: string): Promise<Map<string, ListedTool>> => {
+  const { status, body, text } = await kit.call<{ items: ListedTool[] }>(`GET /api/projects/${project.id}/tools`, {
+    token,
+  })
+  assert.equal(status, 200, text)
+  return new Map(body.items.map((tool) => [tool.name, tool]))
+}
+
+test('the tools of a project are listed with their source and effect, under the names that agents write', async () => {
+  const tools = await list(viewer.key)
+  const effects = ['http_fetch', 'object_get', 'object_create', 'spawn_agent', 'ask_human', 'finish_loop', 'post'].map(
+    (name) => [name, tools.get(name)?.source, tools.get(name)?.effect],
+  )
+  assert.deepEqual(effects, [
+    ['http_fetch', 'built_in', 'unsafe'],
+    ['object_get', 'built_in', 'readonly'],
+    ['object_create', 'built_in', 'keyed'],
+    ['spawn_agent', 'built_in', 'keyed'],
+    ['ask_human', 'built_in', 'keyed'],
+    ['finish_loop', 'built_in', 'readonly'],
+    ['post', 'app', 'unsafe'],
+  ])
+  assert.deepEqual(tools.get('mcp:files/read'), {
+    ...{ name: 'mcp:files/read', source: 'mcp', description: 'Reads.', effect: 'readonly' },
+    input_schema: { type: 'object' },
+  })
+  assert.deepEqual(Object.keys(tools.get('spawn_agent')?.input_schema.properties ?? {}).sort(), [
+    ...['agent', 'input', 'max_steps', 'resume_run_id', 'timeout'],
+  ])
+  // Every name that is listed is one that an agent may have.
+  const agent = { name: 'all', tools: [...tools.keys()] }
+  assert.equal((await kit.call(`POST /api/projects/${project.id}/agents`, { body: agent })).status, 201)
+})
+
+test('another project does not see the tools of this one’s servers', async () => {
+  const other = await kit.createProject('Another')
+  const { body } = await kit.call<{ items: ListedTool[] }>(`GET /api/projects/${other.id}/tools`)
+  assert.ok(body.items.length > 0 && !body.items.some(({ source }) => source === 'mcp'))
+  const key = await kit.createKey(other.id, 'admin')
+  assert.equal((await kit.call(`GET /api/projects/${project.id}/tools`, { token: key.key })).status, 404)
+})

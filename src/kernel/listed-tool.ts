@@ -1,0 +1,16 @@
+import { z } from 'zod'
+import { jsonObject } from './fields.ts'
+
+/** A tool as people see it who choose the tools of an agent, under the name that they write there. */
+export const listedTool = z.strictObject({
+  name: z.string(),
+  source: z.enum(['built_in', 'app', 'mcp']),
+  description: z.string(),
+  effect: z
+    .enum(['readonly', 'keyed', 'unsafe'])
+    .describe(
+      'readonly: changes nothing. keyed: made again after a crash, under the same key. unsafe: not made again. Where it depends on the call, that of the worst one.',
+    ),
+  input_schema: jsonObject,
+})
+export type ListedTool = z.infer<typeof listedTool>
