@@ -3,8 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { invalidRequest } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
+import { principalOf } from './auth.ts'
 import { errorSchema } from './errors.ts'
 import type { TrackRequest } from './long-requests.ts'
+import type { OpenStreams } from './open-streams.ts'
 import type { RunServices } from './run-services.ts'
 import { type EventStream, openEventStream } from './sse.ts'
 import type { StillAdmitted } from './still-admitted.ts'
@@ -13,6 +15,7 @@ export interface EventRoutes {
   log: Log
   track: TrackRequest
   stillAdmitted: StillAdmitted
+  streams: OpenStreams
   services: RunServices
 }
 
@@ -46,10 +49,11 @@ export async function startingPoint(
 
 /** Shows until `show` is done, the reader goes, or may read no more. */
 export async function streamEvents(
-  { log, track, stillAdmitted, services }: EventRoutes,
+  { log, track, stillAdmitted, streams, services }: EventRoutes,
   { request, reply, run }: { request: FastifyRequest; reply: FastifyReply; run: { id: string; project_id: string } },
   show: (stream: EventStream, signal: AbortSignal) => Promise<void>,
 ): Promise<FastifyReply> {
+  streams.open(principalOf(request), reply)
   const signal = track(reply)
   const stream = openEventStream(reply, { signal, heartbeatMs: services.heartbeatMs })
   const recheck = setInterval(async () => {

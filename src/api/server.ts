@@ -5,6 +5,7 @@ import cookies from '@fastify/cookie'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type RawServerDefault } from 'fastify'
 import { validatorCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod'
 import type { Pool } from '../db/pool.ts'
+import { createEndedRuns } from '../flows/ended-runs.ts'
 import { createKeyCache, type KeyCache } from '../identity/key-cache.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
@@ -19,6 +20,7 @@ import { createIdempotency, type Idempotency } from './idempotency.ts'
 import { trackLongRequests } from './long-requests.ts'
 import { answerUnknownRoutes, isFilePath, nothingHere } from './not-found.ts'
 import { watchRequests } from './observe-requests.ts'
+import { createOpenStreams, type OpenStreams } from './open-streams.ts'
 import { serveOpenApi } from './openapi.ts'
 import { createRateLimits, type RateLimits } from './rate-limits.ts'
 import { createRawAnswers } from './raw-http.ts'
@@ -91,6 +93,8 @@ export interface ServerOptions {
   checkAnswers?: boolean
   /** Sign-ins per minute, by address and by account; 0 means no limit. */
   signInLimit?: number
+  /** Streams that one key or person may have open; the instance admin may have any number. */
+  streamsPerKey?: number
   /** How long a request may take to arrive, headers and body. */
   requestTimeoutMs?: number
   /** Hears of every route, as "METHOD /path". */
@@ -168,7 +172,9 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addKeyRoutes(app, { pool, keys, create })
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
-  addRunParts(app, { ...idempotency, pool, cipher, log, keys, cookie, limits, services, publicUrl: options.publicUrl })
+  const streams = createOpenStreams(options.streamsPerKey)
+  const shared = { pool, cipher, log, keys, cookie, limits, streams, services, publicUrl: options.publicUrl }
+  addRunParts(app, { ...idempotency, ...shared })
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, cookie, allowedOrigins: origins })
   addInvitationRoutes(app, { pool, limits, cookie, allowedOrigins: origins })
@@ -184,6 +190,7 @@ interface RunParts extends Idempotency {
   keys: KeyCache
   cookie: SessionCookie
   limits: RateLimits
+  streams: OpenStreams
   services: RunServices
   publicUrl: URL
 }
@@ -192,6 +199,7 @@ function addRunParts(app: App, parts: RunParts): void {
   const { services } = parts
   const stillAdmitted = createStillAdmitted({ ...parts, db: parts.pool })
   const track = trackLongRequests(app)
+  const ended = createEndedRuns(parts.pool)
   addAgentRoutes(app, { ...parts, rules: services.agentRules })
   addScheduleRoutes(app, parts)
   addToolRoutes(app, services)
@@ -207,8 +215,8 @@ function addRunParts(app: App, parts: RunParts): void {
   addFlowTemplateRoutes(app, { ...parts, decide: services.flows.decide })
   addFlowRoutes(app, { ...parts, flows: services.flows })
   addFlowRunRoutes(app, { ...parts, flows: services.flows })
-  addFlowTraceRoutes(app, parts)
-  addFlowTopologyRoutes(app, { ...parts, flows: services.flows })
+  addFlowTraceRoutes(app, { ...parts, ended })
+  addFlowTopologyRoutes(app, { ...parts, ended, flows: services.flows })
   addAlertRoutes(app, parts)
   addFlowEventRoutes(app, { ...parts, track, stillAdmitted })
 }

@@ -3,11 +3,12 @@ import { z } from 'zod'
 import type { Db } from '../db/pool.ts'
 import { runNotFound } from '../kernel/errors.ts'
 import { durationField, instantField } from '../kernel/fields.ts'
-import { type FlowNode, type Topology, topologies } from '../kernel/flow.ts'
+import { type Adaptive, type FlowNode, type Topology, topologies } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
-import { flowHasEnded, readFlowRow } from './flow-runs.ts'
+import { createEndedRuns } from './ended-runs.ts'
+import { type FlowRunRow, flowHasEnded, readFlowRow } from './flow-runs.ts'
 import { recommendTopology, type TopologyRecommendation } from './learn-topology.ts'
-import { recordTopologies, type TopologyEvent, type TopologyRecord } from './topology-record.ts'
+import { recordTopologies, type TopologyEvent } from './topology-record.ts'
 import { readTopologyResults } from './topology-results.ts'
 import { adaptiveNodes, possibleTopologies, workloadOf } from './topology-workload.ts'
 
@@ -44,8 +45,19 @@ export const flowTopologySchema = z.strictObject({
 })
 export type FlowTopology = z.infer<typeof flowTopologySchema>
 
-export async function readTopology(db: Db, projectId: string, runId: string): Promise<FlowTopology> {
+export async function readTopology(
+  db: Db,
+  projectId: string,
+  runId: string,
+  ended = createEndedRuns(db),
+): Promise<FlowTopology> {
   const run = await readFlowRow(db, projectId, runId)
+  const { root, told, node } = await ended.told('topology', run, () => topologyOf(db, run))
+  return { ...told, recommendation: await recommend(db, run.project_id, root, node) }
+}
+
+/** All but what is learned from other runs. */
+async function topologyOf(db: Db, run: FlowRunRow) {
   const { rows } = await db.query<{ root: FlowNode; wanted_topology: Topology | null; now: Date }>(
     'select root, wanted_topology, muster.now() as now from flow_runs where id = $1',
     [run.id],
@@ -55,7 +67,7 @@ export async function readTopology(db: Db, projectId: string, runId: string): Pr
   const record = recordTopologies(root, await readEvents(db, run.id), flowHasEnded(run) ? null : now)
   const hasSeveral = record.parts.length > 1
   const named = (id: string | null) => (hasSeveral && id !== null ? { pool: id } : {})
-  return {
+  const told = {
     current: record.parts.at(-1)?.current ?? firstTopology(root, wanted),
     history: record.history.map(({ pool: id, at, ...change }) => ({
       ...{ ...change, at: at.toISOString() },
@@ -66,8 +78,8 @@ export async function readTopology(db: Db, projectId: string, runId: string): Pr
       ...named(id),
     })),
     by_topology: record.byTopology,
-    recommendation: await recommend(db, run.project_id, root, record),
   }
+  return { root, told, node: record.parts.at(-1)?.node ?? null }
 }
 
 /** With which topology the first adaptive part will begin. */
@@ -81,9 +93,9 @@ async function recommend(
   db: Db,
   projectId: string,
   root: FlowNode,
-  { parts }: TopologyRecord,
+  last: Adaptive | null,
 ): Promise<TopologyRecommendation | null> {
-  const node = parts.at(-1)?.node ?? adaptiveNodes(root)[0]
+  const node = last ?? adaptiveNodes(root)[0]
   if (!node) return null
   const workload = workloadOf(node)
   return recommendTopology(workload, await readTopologyResults(db, projectId, [workload]), possibleTopologies(node))

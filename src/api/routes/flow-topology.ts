@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import type { EndedRuns } from '../../flows/ended-runs.ts'
 import { readFlowRow } from '../../flows/flow-runs.ts'
 import { flowTopologySchema, readTopology, topologyField } from '../../flows/topology.ts'
 import { askForTopology, standingOfWish } from '../../flows/topology-wish.ts'
@@ -20,7 +21,10 @@ const path = '/api/projects/:id/flow-runs/:runId/topology'
 const WAIT_MS = 5_000
 const LOOK_EVERY_MS = 20
 
-export function addFlowTopologyRoutes(app: App, { pool, flows }: { pool: Pool; flows: FlowServices }): void {
+export function addFlowTopologyRoutes(
+  app: App,
+  { pool, flows, ended }: { pool: Pool; flows: FlowServices; ended: EndedRuns },
+): void {
   app.get(
     path,
     {
@@ -32,7 +36,7 @@ export function addFlowTopologyRoutes(app: App, { pool, flows }: { pool: Pool; f
         response: answers(200, flowTopologySchema),
       },
     },
-    (request) => readTopology(pool, request.params.id, request.params.runId),
+    (request) => readTopology(pool, request.params.id, request.params.runId, ended),
   )
 
   app.post(
@@ -56,7 +60,7 @@ export function addFlowTopologyRoutes(app: App, { pool, flows }: { pool: Pool; f
       const standing = await settledWish(pool, run.id)
       if (standing === 'too late') throw conflict('The flow run ended before the topology was switched.')
       reply.code(standing === 'open' ? 202 : 200)
-      return readTopology(pool, run.project_id, run.id)
+      return readTopology(pool, run.project_id, run.id, ended)
     },
   )
 }

@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
+import type { EndedRuns } from '../../flows/ended-runs.ts'
 import { exportFormats, exportTrace } from '../../flows/export-trace.ts'
 import { flowMetricsSchema, metricsOf } from '../../flows/flow-metrics.ts'
 import { type FlowRecord, readRecord } from '../../flows/flow-record.ts'
+import { readFlowRow } from '../../flows/flow-runs.ts'
 import { flowTaskSchema, tasksOf, traceOf, traceSchema } from '../../flows/trace.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import { pageOf } from '../../kernel/fields.ts'
@@ -12,8 +14,19 @@ import { answers, listQuery } from '../shapes.ts'
 import { flowRunParams } from './flow-runs.ts'
 
 const tags = ['Flow runs']
+type ExportFormat = (typeof exportFormats)[number]
 
-export function addFlowTraceRoutes(app: App, { pool }: { pool: Pool }): void {
+export function addFlowTraceRoutes(app: App, { pool, ended }: { pool: Pool; ended: EndedRuns }): void {
+  /** Found once for a run that has ended. */
+  async function told<Value>(
+    what: string,
+    { id, runId }: { id: string; runId: string },
+    find: (record: FlowRecord) => Value,
+  ): Promise<Value> {
+    const run = await readFlowRow(pool, id, runId)
+    return ended.told(what, run, async () => find(await readRecord(pool, id, runId)))
+  }
+
   app.get(
     '/api/projects/:id/flow-runs/:runId/tasks',
     {
@@ -30,7 +43,7 @@ export function addFlowTraceRoutes(app: App, { pool }: { pool: Pool }): void {
       const { limit, cursor } = request.query
       if (cursor !== undefined && !/^\d{1,9}$/.test(cursor))
         throw invalidRequest('cursor is not one that this list gave.')
-      const tasks = tasksOf(await readRecord(pool, request.params.id, request.params.runId))
+      const tasks = await told('tasks', request.params, tasksOf)
       const end = Number(cursor ?? 0) + limit
       return {
         items: tasks.slice(end - limit, end).map(({ busy: _, ...task }) => task),
@@ -62,15 +75,11 @@ export function addFlowTraceRoutes(app: App, { pool }: { pool: Pool }): void {
     },
     async (request, reply) => {
       const { format } = request.query
-      const record = await readRecord(pool, request.params.id, request.params.runId)
-      if (format === 'json') return reply.type('application/json; charset=utf-8').send(traceOf(record))
-      const { run } = record
-      const { contentType, text } = exportTrace(
-        {
-          ...{ id: run.id, name: `flow ${run.flow_id ?? run.id}`, status: run.status, error: run.error },
-          ...{ startedAt: run.started_at ?? run.created_at, until: endOf(record), tasks: tasksOf(record) },
-        },
-        format,
+      if (format === 'json') {
+        return reply.type('application/json; charset=utf-8').send(await told('trace', request.params, traceOf))
+      }
+      const { contentType, text } = await told(`trace as ${format}`, request.params, (record) =>
+        traceAs(record, format),
       )
       return reply.type(contentType).send(text)
     },
@@ -87,12 +96,24 @@ export function addFlowTraceRoutes(app: App, { pool }: { pool: Pool }): void {
         response: answers(200, flowMetricsSchema),
       },
     },
-    async (request) => {
-      const record = await readRecord(pool, request.params.id, request.params.runId)
-      const { started_at: startedAt, duration, workers } = record.run
-      return metricsOf({ tasks: tasksOf(record), startedAt, until: endOf(record), duration, workers })
-    },
+    (request) => told('metrics', request.params, metricsIn),
   )
+}
+
+function traceAs(record: FlowRecord, format: ExportFormat): ReturnType<typeof exportTrace> {
+  const { run } = record
+  return exportTrace(
+    {
+      ...{ id: run.id, name: `flow ${run.flow_id ?? run.id}`, status: run.status, error: run.error },
+      ...{ startedAt: run.started_at ?? run.created_at, until: endOf(record), tasks: tasksOf(record) },
+    },
+    format,
+  )
+}
+
+function metricsIn(record: FlowRecord): ReturnType<typeof metricsOf> {
+  const { started_at: startedAt, duration, workers } = record.run
+  return metricsOf({ tasks: tasksOf(record), startedAt, until: endOf(record), duration, workers })
 }
 
 const endOf = ({ run, readAt }: FlowRecord): Date => run.completed_at ?? readAt

@@ -1,0 +1,138 @@
+// How many streams one may have open, and that what is told of a flow run that has ended is found once.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { test } from 'node:test'
+import { ADMIN_TOKEN, createTestApp } from '../../test/kit/app.ts'
+import { flowCalls } from '../../test/kit/flow-calls.ts'
+import { signInByLink } from '../../test/kit/people.ts'
+import { insertRuns } from '../../test/kit/runs.ts'
+import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import { STREAMS_PER_KEY } from './open-streams.ts'
+
+const MOST = 3
+const gate = Promise.withResolvers<void>()
+const kit = await createTestApp({
+  streamsPerKey: MOST,
+  // With models there is a worker.
+  models: new Map([['script', createScriptedModel([])]]),
+  functions: { wait: () => gate.promise.then(() => 1), one: () => 1 },
+})
+const project = await kit.createProject()
+const address = await kit.app.listen({ port: 0, host: '127.0.0.1' })
+const { start, play } = flowCalls(kit, project.id)
+const [runId = assert.fail()] = await insertRuns(kit.pool, project.id, 1)
+const { id: flowId } = await start({ type: 'task', function: 'wait' })
+const ofRun = `/api/projects/${project.id}/runs/${runId}/events`
+const ofFlow = `/api/projects/${project.id}/flow-runs/${flowId}/events`
+
+interface Opened {
+  status: number | undefined
+  retryAfter: string | undefined
+  sent: ClientRequest
+  response: IncomingMessage
+}
+
+async function open(path: string, headers: Record<string, string>): Promise<Opened> {
+  const sent = httpRequest(`${address}${path}`, { headers, agent: false })
+  sent.on('error', () => {})
+  sent.end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage] // what node:http emits
+  response.on('error', () => {})
+  return { status: response.statusCode, retryAfter: response.headers['retry-after'], sent, response }
+}
+
+/** The server hears of a connection that is gone when it does; nothing tells when. */
+async function openAgain(path: string, headers: Record<string, string>): Promise<Opened> {
+  for (;;) {
+    const opened = await open(path, headers)
+    if (opened.status === 200) return opened
+    await once(opened.response.resume(), 'end')
+  }
+}
+
+const bearer = (key: string): Record<string, string> => ({ authorization: `Bearer ${key}` })
+
+test('as many as the contract says where nobody says otherwise', () => assert.equal(STREAMS_PER_KEY, 500))
+
+test('a key has so many streams open, of runs and flow runs together, and no more', async () => {
+  const { key } = await kit.createKey(project.id, 'viewer')
+  const opened = [await open(ofRun, bearer(key)), await open(ofFlow, bearer(key)), await open(ofRun, bearer(key))]
+  assert.deepEqual(
+    opened.map(({ status }) => status),
+    [200, 200, 200],
+  )
+  for (const path of [ofRun, ofFlow]) {
+    const refused = await open(path, bearer(key))
+    assert.equal(refused.status, 429)
+    assert.ok(Number(refused.retryAfter) > 0)
+    const chunks: string[] = []
+    for await (const chunk of refused.response.setEncoding('utf8')) chunks.push(chunk)
+    const { error } = JSON.parse(chunks.join(''))
+    assert.equal(error.code, 'RATE_LIMITED')
+    assert.match(error.message, /3 streams are open/)
+  }
+  // Another key, a person and the instance admin are not concerned.
+  const other = await kit.createKey(project.id, 'viewer')
+  const person = await signInByLink(kit, { member: { projectId: project.id, role: 'viewer' } })
+  const others = [await open(ofRun, bearer(other.key)), await open(ofRun, { cookie: person.cookie })]
+  for (let more = 0; more <= MOST; more++) others.push(await open(ofRun, bearer(ADMIN_TOKEN)))
+  assert.ok(others.every(({ status }) => status === 200))
+  // One that breaks off leaves its place; so do refused ones, which never had one.
+  opened[0]?.response.destroy()
+  opened[1]?.sent.destroy()
+  const again = [await openAgain(ofRun, bearer(key)), await openAgain(ofFlow, bearer(key))]
+  assert.equal((await open(ofRun, bearer(key))).status, 429)
+  for (const { sent } of [...opened, ...others, ...again]) sent.destroy()
+})
+
+test('a person is counted over all sessions, a stream that ends leaves its place', async () => {
+  const person = await signInByLink(kit, { member: { projectId: project.id, role: 'viewer' } })
+  const { id } = await play({ type: 'task', function: 'one' })
+  for (let count = 0; count < 2 * MOST; count++) {
+    const whole = await openAgain(`/api/projects/${project.id}/flow-runs/${id}/events`, { cookie: person.cookie })
+    await once(whole.response.resume(), 'end')
+  }
+  const held: Opened[] = []
+  for (let count = 0; count < MOST; count++) held.push(await openAgain(ofRun, { cookie: person.cookie }))
+  assert.equal((await open(ofRun, { cookie: person.cookie })).status, 429)
+  for (const { sent } of held) sent.destroy()
+})
+
+test('what is told of a flow run that has ended is found once, however many ask', async (t) => {
+  const { id } = await play({
+    type: 'parallel',
+    branches: Array.from({ length: 5 }, () => ({ type: 'task', function: 'one' })),
+  })
+  let reads = 0
+  const query = kit.pool.query.bind(kit.pool)
+  t.mock.method(kit.pool, 'query', (...args: Parameters<typeof query>) => {
+    const [sql] = args as unknown[]
+    const text = typeof sql === 'string' ? sql : String((sql as { text?: string }).text)
+    if (/from flow_events/.test(text) && /task/.test(text)) reads++
+    return query(...args)
+  })
+  const path = `/api/projects/${project.id}/flow-runs/${id}`
+  for (const what of ['trace', 'trace?format=csv', 'trace?format=otlp', 'metrics', 'tasks?limit=2', 'topology']) {
+    reads = 0
+    const ask = async (): Promise<string> => (await kit.call(`GET ${path}/${what}`)).text
+    const [first, ...rest] = [...(await Promise.all(Array.from({ length: 5 }, ask))), await ask(), await ask()]
+    assert.ok(rest.every((each) => each === first))
+    assert.equal(reads, 1, what)
+  }
+  const page = await kit.call<{ items: object[]; next_cursor: string }>(`GET ${path}/tasks?limit=2`)
+  const next = await kit.call<{ items: object[] }>(`GET ${path}/tasks?limit=200&cursor=${page.body.next_cursor}`)
+  assert.deepEqual([page.body.items.length, next.body.items.length], [2, 3])
+})
+
+test('what is told of a flow run under way is found anew', async () => {
+  const path = `/api/projects/${project.id}/flow-runs/${flowId}`
+  const before = await kit.call<{ tasks: { status: string }[] }>(`GET ${path}/trace`)
+  assert.equal(before.body.tasks[0]?.status, 'running')
+  gate.resolve()
+  for (;;) {
+    const { body } = await kit.call<{ tasks: { status: string }[] }>(`GET ${path}/trace`)
+    if (body.tasks[0]?.status === 'completed') break
+  }
+  assert.equal((await kit.call(`GET /api/projects/${project.id}/flow-runs/${crypto.randomUUID()}/trace`)).status, 404)
+})

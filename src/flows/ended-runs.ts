@@ -1,0 +1,61 @@
+// What is told of flow runs and takes long to find (traces, metrics, topologies). A run that has ended does not change any
+// more, so it is found once; and those who ask at the same moment get the same answer, whether it has ended or not.
+import type { Db } from '../db/pool.ts'
+import { jsonSize } from '../kernel/json-size.ts'
+import { type FlowRunRow, flowHasEnded } from './flow-runs.ts'
+
+export interface EndedRuns {
+  /** `find` is called only where nobody has found it, or is about to. What it answers is not changed by anybody. */
+  told<Value>(what: string, run: FlowRunRow, find: () => Promise<Value>): Promise<Value>
+}
+
+/** All that is kept, in bytes of JSON: some hundred runs of a thousand leaves. */
+const MOST_BYTES = 33_554_432
+/** One that is larger is found again rather than to take the place of all others. */
+const LARGEST = MOST_BYTES / 4
+
+export function createEndedRuns(db: Db, { mostBytes = MOST_BYTES, largest = LARGEST } = {}): EndedRuns {
+  /** The oldest first. */
+  const kept = new Map<string, { value: unknown; bytes: number }>()
+  const underWay = new Map<string, Promise<unknown>>()
+  let keptBytes = 0
+
+  async function find<Value>(name: string, run: FlowRunRow, work: () => Promise<Value>): Promise<Value> {
+    const value = await work()
+    if (!flowHasEnded(run) || !(await isSettled(db, run.id))) return value
+    const { bytes } = jsonSize(value)
+    if (bytes > largest) return value
+    kept.set(name, { value, bytes })
+    keptBytes += bytes
+    for (const [oldest, entry] of kept) {
+      if (keptBytes <= mostBytes) break
+      kept.delete(oldest)
+      keptBytes -= entry.bytes
+    }
+    return value
+  }
+
+  return {
+    told: async <Value>(what: string, run: FlowRunRow, work: () => Promise<Value>): Promise<Value> => {
+      const name = `${what} ${run.id} ${run.last_seq}`
+      const known = kept.get(name)
+      if (known) {
+        kept.delete(name)
+        kept.set(name, known)
+        return known.value as Value // under one name there is one kind of value
+      }
+      const shared = underWay.get(name) ?? find(name, run, work).finally(() => underWay.delete(name))
+      underWay.set(name, shared)
+      return shared as Promise<Value> // as above
+    },
+  }
+}
+
+/** Runs that a flow left behind when it was stopped go on to use tokens for a while. */
+async function isSettled(db: Db, flowRunId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select from agent_runs where flow_run_id = $1 and completed_at is null limit 1',
+    [flowRunId],
+  )
+  return rowCount === 0
+}
