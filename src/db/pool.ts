@@ -4,8 +4,6 @@ import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
 import { setSession } from './session.ts'
 
-export { SESSION_SETTINGS } from './session.ts'
-
 /** A statement that each connection parses and plans once. For hot SQL; the name stands for this very text. */
 export interface PreparedSql {
   name: string

@@ -12,11 +12,6 @@ import pg from 'pg'
  */
 const SETTINGS = { search_path: 'public', datestyle: 'ISO', bytea_output: 'hex', jit: 'off' }
 
-/** For whoever connects directly: the same settings in the start packet. */
-export const SESSION_SETTINGS = Object.entries(SETTINGS)
-  .map(([name, value]) => `-c ${name}=${value}`)
-  .join(' ')
-
 /** To be awaited before anything else is asked of a new connection. */
 export async function setSession(client: pg.ClientBase, more: Readonly<Record<string, string>> = {}): Promise<void> {
   const sets = Object.entries({ ...SETTINGS, ...more }).map(
