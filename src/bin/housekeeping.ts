@@ -1,6 +1,7 @@
 import { sealAudit } from '../audit/seal.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Journal } from '../journal/append.ts'
+import { pruneLiveText } from '../journal/live-text.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import { abandonStuck } from '../triggers/abandon-stuck.ts'
@@ -9,6 +10,7 @@ import { removeLapsed } from './retention.ts'
 const PRUNE_EVERY_MS = 10 * 60_000
 const SEAL_EVERY_MS = 1_000
 const LOOK_FOR_STUCK_EVERY_MS = 1_000
+const LOOK_FOR_TEXTS_EVERY_MS = 5_000
 
 export interface Housekeeping {
   /** Ends the rounds; what has been written by now is sealed before it returns. */
@@ -17,6 +19,7 @@ export interface Housekeeping {
 
 /**
  * What has lapsed is removed every ten minutes; what was audited is sealed, and what is stuck is given up, every second.
+ * Texts under way that a killed process left go within seconds: there are as many as steps under way.
  * Several processes may do it.
  */
 export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
@@ -28,6 +31,12 @@ export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal:
       work: () => abandonStuck({ pool, journal }),
       everyMs: LOOK_FOR_STUCK_EVERY_MS,
       ifItFails: 'entries that are stuck will be given up later',
+      log,
+    }),
+    repeat({
+      work: () => pruneLiveText(pool),
+      everyMs: LOOK_FOR_TEXTS_EVERY_MS,
+      ifItFails: 'texts that a killed process left will be removed later',
       log,
     }),
     repeat({

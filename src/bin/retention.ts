@@ -4,7 +4,6 @@ import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import type { Pool } from '../db/pool.ts'
 import { pruneFlowRuns } from '../flows/prune-flow-runs.ts'
 import { pruneIdentity } from '../identity/prune.ts'
-import { pruneLiveText } from '../journal/live-text.ts'
 import { pruneRuns, readRetentions } from '../runs/prune-runs.ts'
 import { pruneTasks } from '../tasks/prune-tasks.ts'
 import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
@@ -14,7 +13,6 @@ import { pruneEntries } from '../triggers/prune-entries.ts'
 export async function removeLapsed(pool: Pool, signal?: AbortSignal): Promise<void> {
   await pruneIdentity(pool, signal)
   await pruneIdempotencyKeys(pool, signal)
-  await pruneLiveText(pool)
   await pruneDeliveries(pool, signal)
   const retentions = await readRetentions(pool)
   for (const retention of retentions) await pruneFlowRuns(pool, retention, signal)
