@@ -57,8 +57,11 @@ function requireWholeJournal(run: RunRecord, name: string): void {
   )
   assert.equal(run.last_seq, seqs.length, `${name}: last_seq`)
   assert.equal(new Set(run.events.map(({ id }) => id)).size, seqs.length, `${name}: an event was written twice`)
-  const isFinal = ({ kind }: { kind: string }): boolean => /^run\.(completed|failed|cancelled|paused)$/.test(kind)
-  const finals = run.own.filter(isFinal)
+  const finals = run.own.filter(({ kind, data }) =>
+    kind === 'run.paused'
+      ? data.pause_reason !== 'human' && data.pause_reason !== 'halted' // it waits
+      : /^run\.(completed|failed|cancelled)$/.test(kind),
+  )
   assert.equal(finals.length, 1, `${name}: ${finals.length} final events: ${kindsOf(run)}`)
   assert.equal(run.events.at(-1)?.id, finals[0]?.id, `${name}: something follows its end: ${kindsOf(run)}`)
   assert.equal(finals[0]?.kind, `run.${run.status}`, `${name}: its end`)
@@ -97,8 +100,10 @@ function requireLegalStates(run: RunRecord, name: string): void {
       assert.equal(data.step, steps, `${name}: a call of another step`)
       open.add(data.call_id)
     }
-    if (kind === 'tool.completed' && run.resumed_from === null) {
-      assert.ok(open.delete(data.call_id), `${name}: the result of a call that was not announced`)
+    if (kind === 'tool.completed') {
+      // Calls of the run that a resumed one goes on from were announced there.
+      const isKnown = open.delete(data.call_id) || run.resumed_from !== null
+      assert.ok(isKnown, `${name}: the result of a call that was not announced`)
     }
   }
   assert.equal(run.step_count, steps, `${name}: step_count`)
@@ -118,7 +123,8 @@ function requireFamily(runs: ReadonlyMap<string, RunRecord>, run: RunRecord, nam
   if (run.status !== 'completed') return
   // Everything that its children said it shows as well, in their order.
   for (const child of runs.values()) {
-    if (child.parent_run_id !== run.id) continue
+    // A child that people resumed goes on after its parent was told how it stood.
+    if (child.parent_run_id !== run.id || child.resumed_from !== null) continue
     const shown = run.events.filter(({ data }) => data.run_id === child.id)
     assert.deepEqual(
       shown.map(({ kind, data: { run_id: _, ...data } }) => ({ kind, data })),
@@ -185,7 +191,7 @@ function requireBudget(runs: ReadonlyMap<string, RunRecord>, run: RunRecord, mod
   const facts = `${name}: ${asked} model calls, ${steps.length} steps, ${restarts.length} restarts: ${kindsOf(run)}`
   assert.ok(asked >= steps.length, facts)
   assert.ok(asked <= steps.length + restarts.length + atEnd, facts)
-  const handedBack = restarts.filter(({ data }) => data.reason === 'handed_back').length
+  const handedBack = restarts.filter(({ data }) => data.reason === 'handed_back' || data.reason === 'halted').length
   assert.ok(asked <= steps.length + recoveries + handedBack + atEnd, facts)
 }
 

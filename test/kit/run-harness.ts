@@ -50,6 +50,7 @@ const tools = [
   'throw_later',
   'reject_unseen',
   'spawn_agent',
+  'ask_human',
   'object_create',
   'object_update',
 ]
