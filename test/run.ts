@@ -1,8 +1,9 @@
 // Runs the tests: `check` (types, lint and what is quick of the tests beside the source: under a minute), `all` (those,
-// the slow ones, and the tests of the whole system), `external` (what is quick and needs a database, on the server that
-// MUSTER_TEST_SERVER_URL names: all our SQL, on an older PostgreSQL), `long` (what takes hours: files called so, and random tests with many more cases; of
-// these the ones named after it, where some are), or the files named after `files`. One PostgreSQL serves all files; each
-// has databases of its own.
+// the slow ones, and every kind of test of the whole system), `system` (the cases of each kind that `all` leaves out: files
+// called so, and those in which kit/tiers.ts tells the cases apart), `external` (what is quick and needs a database, on
+// the server that MUSTER_TEST_SERVER_URL names: all our SQL, on an older PostgreSQL), `long` (what takes hours: files
+// called so, and random tests with many more cases; of these the ones named after it, where some are), or the files named
+// after `files`. One PostgreSQL serves all files; each has databases of its own.
 import { spawn } from 'node:child_process'
 import { chmod, glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,12 +14,14 @@ import { startTestServer } from './kit/test-server.ts'
 const BESIDE_SOURCE = ['src/**/*.test.ts', 'test/*.test.ts']
 const SYSTEM = ['test/system/*.test.ts']
 const FILES_AT_ONCE = 2
+const TIERS: Record<string, string> = { check: 'usual', all: 'usual', external: 'usual', system: 'system' }
 
 const [mode = 'all', ...patterns] = process.argv.slice(2)
 process.exitCode = await main()
 
 async function main(): Promise<number> {
   if (mode === 'long') return runLong()
+  if (mode === 'system') return runTests(patterns.length > 0 ? patterns : [...BESIDE_SOURCE, ...SYSTEM])
   if (patterns.length > 0) return runTests(patterns)
   if (mode === 'external') return runExternal()
   for (const [command, ...args] of [
@@ -48,12 +51,18 @@ async function isLeftOut(file: string): Promise<boolean> {
   if (mode === 'files') return false
   if (mode === 'long') return !file.endsWith('.long.test.ts') && !(await canBeLong(file))
   if (file.endsWith('.long.test.ts')) return true
+  if (mode === 'system') return !file.endsWith('.system.test.ts') && !(await hasTiers(file))
+  if (file.endsWith('.system.test.ts')) return true
   if (mode !== 'all' && file.endsWith('.slow.test.ts')) return true
   return mode === 'external' && !(await usesTestServer(file))
 }
 
 async function canBeLong(file: string): Promise<boolean> {
   return (await readFile(file, 'utf8')).includes("/kit/how-many.ts'")
+}
+
+async function hasTiers(file: string): Promise<boolean> {
+  return (await readFile(file, 'utf8')).includes("/kit/tiers.ts'")
 }
 
 async function runTests(globs: readonly string[], given: Record<string, string> = {}): Promise<number> {
@@ -66,6 +75,7 @@ async function runTests(globs: readonly string[], given: Record<string, string> 
   await chmod(compiled, 0o755)
   try {
     const environment = {
+      MUSTER_TEST_TIER: TIERS[mode] ?? 'all',
       ...given,
       ...(server ? { MUSTER_TEST_SERVER_URL: server.url } : {}),
       NODE_COMPILE_CACHE: compiled,

@@ -8,6 +8,7 @@ import { createTestApp } from '../../test/kit/app.ts'
 import { dumpRows } from '../../test/kit/database.ts'
 import { howMany } from '../../test/kit/how-many.ts'
 import { signInByLink } from '../../test/kit/people.ts'
+import { isSystem } from '../../test/kit/tiers.ts'
 import { newId } from '../kernel/id.ts'
 import { errorSchema } from './errors.ts'
 
@@ -29,7 +30,7 @@ interface Operation {
   statuses: string[]
 }
 
-const RUNS_PER_ROUTE = Number(process.env.MUSTER_FUZZ_RUNS ?? howMany(8, 200))
+const RUNS_PER_ROUTE = Number(process.env.MUSTER_FUZZ_RUNS ?? howMany(isSystem ? 8 : 3, 200))
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? Date.now() % 1_000_000)
 
 const kit = await createTestApp({ signInLimit: 0 })

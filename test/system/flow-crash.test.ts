@@ -1,7 +1,7 @@
 // Servers are killed while they work on flows of every pattern, at random instants and right after leaves were settled.
 // Whoever comes next goes on where the journal ends: what was done stays done, and the flow ends as if nobody had died.
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../kit/at-end.ts'
 import {
@@ -17,6 +17,7 @@ import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type Begun, createFlowWorld, type FlowWorld, isInTheMiddle, type Kill } from '../kit/flow-harness.ts'
 import type { Muster } from '../kit/process.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const SEEDS = 20
@@ -38,34 +39,37 @@ const first = createFlowWorld(wholeFile).then(async ({ world, server }) => {
 })
 
 describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
-  test(`at ${SEEDS} random instants, with a flow of every pattern: done is done, and each ends as it should`, async (t) => {
-    const { world, undisturbed } = await first
-    let server = await world.start()
-    const rounds: Flows[] = []
-    const hits = new Map<CrashFlowName, number>(names.map((name) => [name, 0]))
-    for (let seed = 1; seed <= SEEDS; seed++) {
-      const random = createRandom(seed)
-      const flows = await beginAll(world, server, String(seed))
-      rounds.push(flows)
-      // Every part of a flow's length has its turn, early and late ones mixed.
-      const share = ((((seed * 7) % SEEDS) + random()) / SEEDS) * LATEST
-      await untilShareIsDone(world, flows, undisturbed, share)
-      await until(() => isBearable(world), `seed ${seed}: nothing was interrupted too often`, 30_000)
-      await sleep(random() * 50)
-      const kill = await world.kill(server)
-      const hit = namesAmid(kill, flows)
-      for (const name of hit) hits.set(name, (hits.get(name) ?? 0) + 1)
-      t.diagnostic(`seed ${seed}: killed at ${Math.round(share * 100)} %, amid ${hit.join(', ')}`)
-      server = await world.start()
-    }
-    await world.untilEnded(rounds.flatMap((flows) => Object.values(flows)))
-    for (const flows of rounds) await checkAll(world, server, flows, undisturbed)
-    t.diagnostic(`hit in the middle: ${[...hits].map(([name, times]) => `${name} ${times}`).join(', ')}`)
-    for (const [name, times] of hits) assert.ok(times >= SEEDS / 4, `${name} was hit ${times} times only`)
-    const all = [...hits.values()].reduce((sum, times) => sum + times, 0)
-    assert.ok(all >= (SEEDS * names.length) / 2, `${all} flows were hit in the middle`)
-    await server.kill('SIGKILL')
-  })
+  inSystem(
+    `at ${SEEDS} random instants, with a flow of every pattern: done is done, and each ends as it should`,
+    async (t) => {
+      const { world, undisturbed } = await first
+      let server = await world.start()
+      const rounds: Flows[] = []
+      const hits = new Map<CrashFlowName, number>(names.map((name) => [name, 0]))
+      for (let seed = 1; seed <= SEEDS; seed++) {
+        const random = createRandom(seed)
+        const flows = await beginAll(world, server, String(seed))
+        rounds.push(flows)
+        // Every part of a flow's length has its turn, early and late ones mixed.
+        const share = ((((seed * 7) % SEEDS) + random()) / SEEDS) * LATEST
+        await untilShareIsDone(world, flows, undisturbed, share)
+        await until(() => isBearable(world), `seed ${seed}: nothing was interrupted too often`, 30_000)
+        await sleep(random() * 50)
+        const kill = await world.kill(server)
+        const hit = namesAmid(kill, flows)
+        for (const name of hit) hits.set(name, (hits.get(name) ?? 0) + 1)
+        t.diagnostic(`seed ${seed}: killed at ${Math.round(share * 100)} %, amid ${hit.join(', ')}`)
+        server = await world.start()
+      }
+      await world.untilEnded(rounds.flatMap((flows) => Object.values(flows)))
+      for (const flows of rounds) await checkAll(world, server, flows, undisturbed)
+      t.diagnostic(`hit in the middle: ${[...hits].map(([name, times]) => `${name} ${times}`).join(', ')}`)
+      for (const [name, times] of hits) assert.ok(times >= SEEDS / 4, `${name} was hit ${times} times only`)
+      const all = [...hits.values()].reduce((sum, times) => sum + times, 0)
+      assert.ok(all >= (SEEDS * names.length) / 2, `${all} flows were hit in the middle`)
+      await server.kill('SIGKILL')
+    },
+  )
 
   describe('of one flow at a time', { concurrency: 1 }, () => {
     const second = first.then(async () => await createFlowWorld(wholeFile))
@@ -120,7 +124,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
       await server.kill('SIGKILL')
     })
 
-    test('with one slot: agents within agents of flows get their turn, also after a kill', async () => {
+    inSystem('with one slot: agents within agents of flows get their turn, also after a kill', async () => {
       const { world } = await second
       const env = { MUSTER_CONCURRENCY: '1' }
       const killed = await world.start({ env })
@@ -138,7 +142,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
       await server.kill('SIGKILL')
     })
 
-    test('with a second server: it has the flows of the first going again within the lease', async (t) => {
+    inSystem('with a second server: it has the flows of the first going again within the lease', async (t) => {
       const { undisturbed } = await first
       const { world, server: dying } = await createFlowWorld(wholeFile, { databaseUrl: await createEmptyDatabase() })
       const [worker] = await world.query<{ id: string }>('select id from workers')

@@ -1,6 +1,6 @@
 // The flow pages in a real browser, against a real server whose agents answer when the test lets them.
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { before, describe } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import type { Alert } from '../../src/flows/alerts.ts'
 import type { Flow } from '../../src/flows/flows.ts'
@@ -13,6 +13,7 @@ import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type FakeModel, type Plan, startFakeModel } from '../kit/fake-model.ts'
 import { type Cleanup, type Muster, startMuster } from '../kit/process.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const skip = noBrowser
@@ -48,7 +49,7 @@ describe('the flow pages in a browser', { concurrency: 2, skip }, () => {
     }
   })
 
-  test('the demo has a flow that has run, and a template is started with its example input', async (t) => {
+  inSystem('the demo has a flow that has run, and a template is started with its example input', async (t) => {
     const { page, troubles } = await open(t, adminCookie, `${demo}/flows`)
     const recent = page.getByRole('list', { name: 'Recent flow runs' })
     const first = recent.getByRole('listitem').filter({ hasText: 'Swarm test' })
@@ -79,7 +80,7 @@ describe('the flow pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('an alert is shown with its cause and is acted upon: more workers, acknowledged, cancelled', async (t) => {
+  inSystem('an alert is shown with its cause and is acted upon: more workers, acknowledged, cancelled', async (t) => {
     const project = await createProject()
     await createAgent(project, 'Clerk')
     const flow = await api<Flow>(`POST ${pathOf(project)}/flows`, {
@@ -146,7 +147,7 @@ describe('the flow pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual([...list.troubles, ...troubles], [])
   })
 
-  test('results that are too large are linked, and an unknown run leads back to the flows', async (t) => {
+  inSystem('results that are too large are linked, and an unknown run leads back to the flows', async (t) => {
     const branches = ['a', 'b'].map((id) => ({ type: 'task', id, function: 'muster.identity' }))
     const input = 'x'.repeat(600_000)
     const { id } = await startRun(demo, { root: { type: 'parallel', branches }, input })
@@ -162,7 +163,7 @@ describe('the flow pages in a browser', { concurrency: 2, skip }, () => {
     await page.getByRole('list', { name: 'Recent flow runs' }).waitFor()
   })
 
-  test('the topology of an adaptive flow is switched on its page', async (t) => {
+  inSystem('the topology of an adaptive flow is switched on its page', async (t) => {
     const project = await createProject()
     await createAgent(project, 'Clerk')
     model.hold('gate-topology')
@@ -182,25 +183,28 @@ describe('the flow pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('of a thousand tasks two hundred are shown, and the page says so; a status chooses among them', async (t) => {
-    const project = await createProject()
-    const branches = Array.from({ length: 1_000 }, (_, place) => ({
-      ...{ type: 'task', id: `t_${place}`, function: place === 700 ? 'muster.chunk' : 'muster.identity', args: {} },
-    }))
-    const run = await startRun(project, { root: { type: 'parallel', branches } })
-    assert.equal((await ended(project, run.id)).status, 'partial')
-    const { page, troubles } = await open(t, adminCookie, `${project}/flows/${run.id}`)
-    await page.getByText('200 of 1,000 tasks are shown').waitFor()
-    assert.equal(await page.locator('tr[data-task]').count(), 200)
-    await page.getByRole('button', { name: /failed/ }).click()
-    await page.locator('tr[data-task="t_700"][data-status="failed"]').waitFor()
-    assert.equal(await page.locator('tr[data-task]').count(), 1)
-    const error = page.locator('tr[data-task="t_700"] summary')
-    assert.notEqual(await error.textContent(), '')
-    await page.getByRole('button', { name: /failed/ }).click()
-    await page.getByText('200 of 1,000 tasks are shown').waitFor()
-    assert.deepEqual(troubles, [])
-  })
+  inSystem(
+    'of a thousand tasks two hundred are shown, and the page says so; a status chooses among them',
+    async (t) => {
+      const project = await createProject()
+      const branches = Array.from({ length: 1_000 }, (_, place) => ({
+        ...{ type: 'task', id: `t_${place}`, function: place === 700 ? 'muster.chunk' : 'muster.identity', args: {} },
+      }))
+      const run = await startRun(project, { root: { type: 'parallel', branches } })
+      assert.equal((await ended(project, run.id)).status, 'partial')
+      const { page, troubles } = await open(t, adminCookie, `${project}/flows/${run.id}`)
+      await page.getByText('200 of 1,000 tasks are shown').waitFor()
+      assert.equal(await page.locator('tr[data-task]').count(), 200)
+      await page.getByRole('button', { name: /failed/ }).click()
+      await page.locator('tr[data-task="t_700"][data-status="failed"]').waitFor()
+      assert.equal(await page.locator('tr[data-task]').count(), 1)
+      const error = page.locator('tr[data-task="t_700"] summary')
+      assert.notEqual(await error.textContent(), '')
+      await page.getByRole('button', { name: /failed/ }).click()
+      await page.getByText('200 of 1,000 tasks are shown').waitFor()
+      assert.deepEqual(troubles, [])
+    },
+  )
 
   test('what people called flows and agents opens no dialog, loads nothing and is shown as it is', async (t) => {
     const evil = `<img src="http://evil.invalid/a.png" onerror="alert(1)"><script>alert(2)</script>`

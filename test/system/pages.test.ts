@@ -1,6 +1,6 @@
 // The pages in a real browser, against a real server: what an admin, a member and a viewer see and do there.
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { before, describe } from 'node:test'
 import type { Browser, Locator, Page } from 'playwright-core'
 import type { Agent } from '../../src/kernel/agent.ts'
 import type { Hook } from '../../src/kernel/hook.ts'
@@ -15,6 +15,7 @@ import { until } from '../kit/embedded-kit.ts'
 import { type Plan, startFakeModel } from '../kit/fake-model.ts'
 import { startBareServer } from '../kit/model-server.ts'
 import { type Cleanup, type Muster, startMuster } from '../kit/process.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const skip = noBrowser
@@ -72,7 +73,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('what the API refuses is said at the form, and nothing is lost of what was typed', async (t) => {
+  inSystem('what the API refuses is said at the form, and nothing is lost of what was typed', async (t) => {
     const project = await createProject()
     const { page, troubles } = await open(t, adminCookie, `${project}/agents/new`)
     await page.getByLabel('Name').fill('Report')
@@ -89,7 +90,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('an agent is disabled, and deleted only after a confirmation', async (t) => {
+  inSystem('an agent is disabled, and deleted only after a confirmation', async (t) => {
     const project = await createProject()
     const agent = await createAgent(project, { name: 'Spare' })
     const { page, troubles } = await open(t, adminCookie, `${project}/agents/${agent.id}`)
@@ -106,7 +107,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('Webhook Details: the page of a webhook agent lists its hooks and can create and delete them', async (t) => {
+  inSystem('Webhook Details: the page of a webhook agent lists its hooks and can create and delete them', async (t) => {
     const project = await createProject()
     const agent = await createAgent(project, { name: 'Triage', trigger_type: 'webhook' })
     const hooks = `${pathOf(project)}/agents/${agent.id}/hooks`
@@ -182,7 +183,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('several are approved at once; the one whose object has moved on says so and can be rejected', async (t) => {
+  inSystem('several are approved at once; the one whose object has moved on says so and can be rejected', async (t) => {
     const project = await createProject()
     const [moved, still] = [
       await createObject(project, { type: 'Person', key: 'moved', properties: { n: 1 } }),
@@ -228,7 +229,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('an entry of the processing log that failed is tried again', async (t) => {
+  inSystem('an entry of the processing log that failed is tried again', async (t) => {
     const project = await createProject()
     const reaction_config = { objectTypes: ['Person'] }
     const agent = await createAgent(project, { name: 'R', trigger_type: 'reaction', reaction_config, model: refusing })
@@ -246,7 +247,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('objects are found by type and words, and made of JSON', async (t) => {
+  inSystem('objects are found by type and words, and made of JSON', async (t) => {
     const project = await createProject()
     await createObject(project, { type: 'Person', properties: { name: 'Ada' } })
     await createObject(project, { type: 'Person', properties: { name: 'Grace' } })

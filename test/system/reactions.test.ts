@@ -2,7 +2,7 @@
 // the entries and runs it should have, and every decision is carried out once.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { describe, test } from 'node:test'
+import { describe } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
@@ -10,6 +10,7 @@ import type { ChangePoint } from '../kit/fault-lists.ts'
 import { isLong } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
 import { accept, createWorld, offer, planned, times, untilEnded, untilKilled, type World } from '../kit/run-harness.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const OBJECTS = 1_000
@@ -139,7 +140,7 @@ describe('a burst of changes', { concurrency: 1 }, () => {
     await second.stop()
   })
 
-  test('the same with two servers, one of which is killed', async () => {
+  inSystem('the same with two servers, one of which is killed', async () => {
     const world = await createWorld(wholeFile, { databaseUrl: await createEmptyDatabase() })
     const [first, second] = await Promise.all([world.start(), world.start()])
     const reactors = await createReactors(world, first)

@@ -1,7 +1,7 @@
 // kill -9 of a server at every named point of a run's life, with one run and with fifty under way, on the embedded
 // database as a newcomer has it. The next start goes on where the journal ends, and the promise holds.
 import assert from 'node:assert/strict'
-import { describe, type TestContext, test } from 'node:test'
+import { describe, type TestContext } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
@@ -25,9 +25,12 @@ import {
   type World,
 } from '../kit/run-harness.ts'
 import type { RunRecord } from '../kit/run-record.ts'
+import { inTier, inTest as test } from '../kit/tiers.ts'
 
 /** Where most happens at once; at the other points fifty are under way in `npm run test:long`. */
 const BUSIEST: ReadonlySet<string> = new Set(['claim.after', 'llm.mid_stream', 'tool.after_effect_before_commit'])
+/** One of each kind: before and after a commit, in the middle of a stream, around an effect, with a family. */
+const STANDS_FOR_ITS_KIND: ReadonlySet<string> = new Set([...BUSIEST, 'step.after_commit', 'spawn.after_insert'])
 const LANES = 2
 const MANY = 50
 
@@ -102,44 +105,47 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
   for (const [point, exercise] of Object.entries(exercises)) {
     const { alone, many = fullWork, at, recurs, firstLife, env = {}, costs } = exercise
     const howBusy = isLong || BUSIEST.has(point) ? ` and with ${MANY}` : ''
-    test(`kill -9 at ${point}, with one run${howBusy}: nothing is lost and nothing happens twice`, async (t) => {
-      await inWorld(async (world) => {
-        const single = alone(world)
-        if (firstLife) {
-          await firstLife(world, single)
-        } else {
-          const killed = await world.start({ faults: `${point}=kill` })
-          await offer(world, killed, [single])
-          await untilKilled(killed)
-        }
-        if (recurs) await untilKilled(await world.spawn({ faults: `${point}=kill` }))
+    inTier(STANDS_FOR_ITS_KIND.has(point))(
+      `kill -9 at ${point}, with one run${howBusy}: nothing is lost and nothing happens twice`,
+      async (t) => {
+        await inWorld(async (world) => {
+          const single = alone(world)
+          if (firstLife) {
+            await firstLife(world, single)
+          } else {
+            const killed = await world.start({ faults: `${point}=kill` })
+            await offer(world, killed, [single])
+            await untilKilled(killed)
+          }
+          if (recurs) await untilKilled(await world.spawn({ faults: `${point}=kill` }))
 
-        const next = await world.start({ faults: `${point}=kill@${at}`, env })
-        const [id = ''] = await accept(world, next, [single])
-        await untilEnded(world, [id])
-        if (!isLong && !BUSIEST.has(point)) {
-          await untilEnded(world, await allRuns(world))
-          return checkSingle(await world.check(next, [id]), next)
-        }
-        const plans = times(MANY, () => many(world))
-        await offer(world, next, plans)
-        await untilKilled(next)
+          const next = await world.start({ faults: `${point}=kill@${at}`, env })
+          const [id = ''] = await accept(world, next, [single])
+          await untilEnded(world, [id])
+          if (!isLong && !BUSIEST.has(point)) {
+            await untilEnded(world, await allRuns(world))
+            return checkSingle(await world.check(next, [id]), next)
+          }
+          const plans = times(MANY, () => many(world))
+          await offer(world, next, plans)
+          await untilKilled(next)
 
-        const server = await world.start()
-        const ids = await accept(world, server, plans)
-        await untilEnded(world, ids)
-        const runs = await world.check(server, [id, ...ids])
-        requireHit(t, runs, plans)
-        await checkSingle(runs, server)
+          const server = await world.start()
+          const ids = await accept(world, server, plans)
+          await untilEnded(world, ids)
+          const runs = await world.check(server, [id, ...ids])
+          requireHit(t, runs, plans)
+          await checkSingle(runs, server)
 
-        async function checkSingle(runs: ReadonlyMap<string, RunRecord>, server: Muster): Promise<void> {
-          const run = runs.get(id) ?? assert.fail()
-          assert.equal(run.status, 'completed', run.error_code ?? '')
-          assert.deepEqual(costOf(world, run), costs)
-          await server.kill('SIGKILL')
-        }
-      })
-    })
+          async function checkSingle(runs: ReadonlyMap<string, RunRecord>, server: Muster): Promise<void> {
+            const run = runs.get(id) ?? assert.fail()
+            assert.equal(run.status, 'completed', run.error_code ?? '')
+            assert.deepEqual(costOf(world, run), costs)
+            await server.kill('SIGKILL')
+          }
+        })
+      },
+    )
   }
 
   test(`kill -9 at cancel.mid, with one run and with ${MANY}: what was asked for happens, and no more`, async () => {

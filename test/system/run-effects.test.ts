@@ -1,7 +1,7 @@
 // Effects outside, and the processes that make them: killed in the middle of a call, killed by a call again and again,
 // asked to stop, asleep for longer than their lease. On the embedded database, with one server at a time.
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
@@ -22,6 +22,7 @@ import {
   type World,
 } from '../kit/run-harness.ts'
 import { eventsOf, type RunRecord } from '../kit/run-record.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const LANES = 2
 const inWorld = createWorldPool({ after: atEnd }, LANES)
@@ -60,7 +61,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       await server.stop()
     }))
 
-  test('kill -9 before and after the effect of an unsafe call: at most once, and always a person is asked', () =>
+  inSystem('kill -9 before and after the effect of an unsafe call: at most once, and always a person is asked', () =>
     inWorld(async (world) => {
       const outcomes: number[] = []
       for (const point of ['tool.before', 'tool.after_effect_before_commit']) {
@@ -77,7 +78,8 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
         await server.kill('SIGKILL')
       }
       assert.deepEqual(outcomes, [0, 1])
-    }))
+    }),
+  )
 
   test('a tool that does not heed its key turns the check red: it is the key that keeps effects single', async (t) => {
     const world = await createWorld(t)
@@ -164,7 +166,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       await next.stop()
     }))
 
-  test('one slot: agents that spawn agents five deep, and 60 parents with a child each, all complete', (t) =>
+  inSystem('one slot: agents that spawn agents five deep, and 60 parents with a child each, all complete', (t) =>
     inWorld(async (world) => {
       const server = await world.start({ env: { MUSTER_CONCURRENCY: '1' } })
       const chain = times(5, () => 0).reduce(
@@ -190,9 +192,10 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       assert.equal(runs.length, 6 + 120)
       for (const run of runs) assert.deepEqual([run.status, run.crashes], ['completed', 0])
       await server.stop()
-    }))
+    }),
+  )
 
-  test('a server asleep for longer than its lease repeats no unsafe call when it wakes', () =>
+  inSystem('a server asleep for longer than its lease repeats no unsafe call when it wakes', () =>
     inWorld(async (world) => {
       const { ledger } = world
       ledger.hold('post in sleep')
@@ -215,7 +218,8 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       assert.deepEqual([posted?.status, posted?.pause_reason], ['paused', 'outcome_unknown'])
       assert.deepEqual([paid?.status, paid?.crashes], ['completed', 0])
       await server.stop()
-    }))
+    }),
+  )
 })
 
 /** Of a plan and of all plans below it. */

@@ -1,7 +1,7 @@
 // Two servers over one PostgreSQL: one dies, sleeps, is full or loses its connections, and the other goes on with its
 // runs. Nobody is declared dead who lives, nothing happens twice, and it does not matter whom a client asks.
 import assert from 'node:assert/strict'
-import { before, describe, test } from 'node:test'
+import { before, describe } from 'node:test'
 import pg from 'pg'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
@@ -24,6 +24,7 @@ import {
   type World,
 } from '../kit/run-harness.ts'
 import { type RunStream, readStream } from '../kit/run-stream.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const done = { say: 'It is done.' }
@@ -59,31 +60,34 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await finishAndCheck(world, second, ids, { crashes: 1 })
   })
 
-  test('a server with one free slot is given 20 runs: they start on the other while its long ones hang', async (t) => {
-    const world = await createSharedWorld()
-    const { model } = world
-    const full = await world.start({ env: { MUSTER_CONCURRENCY: '5' } })
-    model.hold('long')
-    model.hold('short')
-    const long = await accept(world, full, plansOf(4, world, 'long'))
-    await until(() => model.held('long') === 4, 'four slots are taken')
-    const other = await world.start()
-    const short = await accept(world, full, plansOf(20, world, 'short'))
-    // Five slots cannot hold 24: all but one of them are with the other.
-    await until(() => model.held('short') === 20, 'all 20 are under way')
-    const [row] = await world.query<{ ms: number }>(
-      'select max(extract(epoch from started_at - created_at) * 1000)::int as ms from agent_runs where id = any($1)',
-      [short],
-    )
-    t.diagnostic(`the last of 20 started ${row?.ms} ms after it was accepted`)
-    model.release('short')
-    await untilEnded(world, short)
-    assert.equal(model.held('long'), 4, 'a long one has moved')
-    model.release('long')
-    await finishAndCheck(world, other, [...long, ...short], { crashes: 0 })
-  })
+  inSystem(
+    'a server with one free slot is given 20 runs: they start on the other while its long ones hang',
+    async (t) => {
+      const world = await createSharedWorld()
+      const { model } = world
+      const full = await world.start({ env: { MUSTER_CONCURRENCY: '5' } })
+      model.hold('long')
+      model.hold('short')
+      const long = await accept(world, full, plansOf(4, world, 'long'))
+      await until(() => model.held('long') === 4, 'four slots are taken')
+      const other = await world.start()
+      const short = await accept(world, full, plansOf(20, world, 'short'))
+      // Five slots cannot hold 24: all but one of them are with the other.
+      await until(() => model.held('short') === 20, 'all 20 are under way')
+      const [row] = await world.query<{ ms: number }>(
+        'select max(extract(epoch from started_at - created_at) * 1000)::int as ms from agent_runs where id = any($1)',
+        [short],
+      )
+      t.diagnostic(`the last of 20 started ${row?.ms} ms after it was accepted`)
+      model.release('short')
+      await untilEnded(world, short)
+      assert.equal(model.held('long'), 4, 'a long one has moved')
+      model.release('long')
+      await finishAndCheck(world, other, [...long, ...short], { crashes: 0 })
+    },
+  )
 
-  test('a server asleep past its lease wakes: its runs were taken over and no effect happened twice', async () => {
+  inSystem('a server asleep past its lease wakes: its runs were taken over and no effect happened twice', async () => {
     const world = await createSharedWorld()
     const { model, ledger } = world
     const env = { MUSTER_LEASE: '2000' }
@@ -120,31 +124,34 @@ describe('two servers over one database', { concurrency: 2 }, () => {
   const beforeCall = ['right before a call', 'tool.before'] as const
   const beforeCommit = ['between an answer and its commit', 'llm.after_reply_before_commit'] as const
   for (const [where, point] of isLong ? [beforeCall, beforeCommit] : [beforeCall]) {
-    test(`a server that falls asleep ${where} wakes long after another did the work: it happened once`, async () => {
-      const world = await createSharedWorld()
-      const env = { MUSTER_LEASE: '2000' }
-      const other = await world.start({ env: { ...env, MUSTER_CONCURRENCY: '1' } })
-      // The other is busy until the sleeper sleeps, so that the run is the sleeper's.
-      world.model.hold('busy')
-      const busy = await accept(world, other, [fullWork(world, 'busy')])
-      await until(() => world.model.held('busy') === 1, 'the other is busy')
-      const sleeper = await world.start({ env, faults: `${point}=stop` })
-      const ids = await accept(world, other, [single(world, 'pay', 'pay')])
-      await until(async () => (await ownersOf(world, ids))[0] !== null, 'the sleeper has it')
-      const asleep = await workerOf(world, ids)
-      await until(async () => !(await workers(world)).includes(asleep), 'it was declared dead', 30_000)
-      world.model.release('busy')
-      await untilEnded(world, ids)
-      assert.equal(world.ledger.callsOf('pay').length, 1)
-      sleeper.signal('SIGCONT')
-      await until(() => /may belong to another process/.test(sleeper.stderr()), 'the sleeper has let go of it')
-      await finishAndCheck(world, other, [...busy, ...ids], {})
-      await requireWorking(world, sleeper)
-      await sleeper.stop()
-    })
+    inSystem(
+      `a server that falls asleep ${where} wakes long after another did the work: it happened once`,
+      async () => {
+        const world = await createSharedWorld()
+        const env = { MUSTER_LEASE: '2000' }
+        const other = await world.start({ env: { ...env, MUSTER_CONCURRENCY: '1' } })
+        // The other is busy until the sleeper sleeps, so that the run is the sleeper's.
+        world.model.hold('busy')
+        const busy = await accept(world, other, [fullWork(world, 'busy')])
+        await until(() => world.model.held('busy') === 1, 'the other is busy')
+        const sleeper = await world.start({ env, faults: `${point}=stop` })
+        const ids = await accept(world, other, [single(world, 'pay', 'pay')])
+        await until(async () => (await ownersOf(world, ids))[0] !== null, 'the sleeper has it')
+        const asleep = await workerOf(world, ids)
+        await until(async () => !(await workers(world)).includes(asleep), 'it was declared dead', 30_000)
+        world.model.release('busy')
+        await untilEnded(world, ids)
+        assert.equal(world.ledger.callsOf('pay').length, 1)
+        sleeper.signal('SIGCONT')
+        await until(() => /may belong to another process/.test(sleeper.stderr()), 'the sleeper has let go of it')
+        await finishAndCheck(world, other, [...busy, ...ids], {})
+        await requireWorking(world, sleeper)
+        await sleeper.stop()
+      },
+    )
   }
 
-  test('an owner that returns after its takeover while the new owner is killed goes on with its runs', async () => {
+  inSystem('an owner that returns after its takeover while the new owner is killed goes on with its runs', async () => {
     const world = await createSharedWorld()
     const { ledger } = world
     const env = { MUSTER_LEASE: '2000' }
@@ -209,7 +216,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     for (const server of servers) await server.kill('SIGKILL')
   })
 
-  test('one of two is stopped: the other goes on with its runs, which count no crash', async (t) => {
+  inSystem('one of two is stopped: the other goes on with its runs, which count no crash', async (t) => {
     const world = await createSharedWorld()
     const { model } = world
     const first = await world.start()
@@ -226,21 +233,24 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await finishAndCheck(world, second, ids, { crashes: 0 })
   })
 
-  test('the database of a newcomer is killed and comes back: the server keeps its runs, and they complete', async (t) => {
-    const world = await createWorld(t)
-    const server = await world.start()
-    world.model.hold('answer')
-    const ids = await accept(world, server, plansOf(20, world, 'answer'))
-    await until(() => world.model.held('answer') === 20, 'all are in mid-answer')
-    const known = await untilWorkers(world, 1)
-    const before = await startTime(world)
-    process.kill(await postmasterPid(server), 'SIGKILL')
-    await until(async () => (await startTime(world)) > before, 'another database was started', 30_000)
-    world.model.release('answer')
-    await untilEnded(world, ids)
-    assert.deepEqual(await workers(world), known)
-    await finishAndCheck(world, server, ids, { crashes: 0 })
-  })
+  inSystem(
+    'the database of a newcomer is killed and comes back: the server keeps its runs, and they complete',
+    async (t) => {
+      const world = await createWorld(t)
+      const server = await world.start()
+      world.model.hold('answer')
+      const ids = await accept(world, server, plansOf(20, world, 'answer'))
+      await until(() => world.model.held('answer') === 20, 'all are in mid-answer')
+      const known = await untilWorkers(world, 1)
+      const before = await startTime(world)
+      process.kill(await postmasterPid(server), 'SIGKILL')
+      await until(async () => (await startTime(world)) > before, 'another database was started', 30_000)
+      world.model.release('answer')
+      await untilEnded(world, ids)
+      assert.deepEqual(await workers(world), known)
+      await finishAndCheck(world, server, ids, { crashes: 0 })
+    },
+  )
 
   test('replies cut after the commit of a journal or a claim: it is found, and nothing is written twice', async (t) => {
     const world = await createSharedWorld()
@@ -261,34 +271,37 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await finishAndCheck(world, server, [...ids, ...claimed], { crashes: 0 })
   })
 
-  test('a connection cut while the journal is being written: the retry does not write what is still under way', async (t) => {
-    const world = await createSharedWorld()
-    const { model } = world
-    const proxy = createDatabaseProxy(t, await world.databaseUrl(), await freePort())
-    await proxy.listen()
-    const server = await world.start({ databaseUrl: proxy.url })
-    model.hold('answer')
-    const ids = await accept(world, server, plansOf(1, world, 'answer'))
-    await until(() => model.held('answer') === 1, 'it is in mid-answer')
-    const lock = new pg.Client({ connectionString: await world.databaseUrl() })
-    await lock.connect()
-    t.after(() => lock.end())
-    await lock.query('begin')
-    await lock.query('select from agent_runs where id = $1 for update', ids)
-    const waiting = async (): Promise<number> => {
-      const rows = await world.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      )
-      return rows.length
-    }
-    model.release('answer')
-    await until(async () => (await waiting()) === 1, 'the append waits for the lock')
-    proxy.cutAll()
-    await until(async () => (await waiting()) === 2, 'it is tried again')
-    await lock.query('commit')
-    await untilEnded(world, ids)
-    await finishAndCheck(world, server, ids, { crashes: 0 })
-  })
+  inSystem(
+    'a connection cut while the journal is being written: the retry does not write what is still under way',
+    async (t) => {
+      const world = await createSharedWorld()
+      const { model } = world
+      const proxy = createDatabaseProxy(t, await world.databaseUrl(), await freePort())
+      await proxy.listen()
+      const server = await world.start({ databaseUrl: proxy.url })
+      model.hold('answer')
+      const ids = await accept(world, server, plansOf(1, world, 'answer'))
+      await until(() => model.held('answer') === 1, 'it is in mid-answer')
+      const lock = new pg.Client({ connectionString: await world.databaseUrl() })
+      await lock.connect()
+      t.after(() => lock.end())
+      await lock.query('begin')
+      await lock.query('select from agent_runs where id = $1 for update', ids)
+      const waiting = async (): Promise<number> => {
+        const rows = await world.query(
+          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        return rows.length
+      }
+      model.release('answer')
+      await until(async () => (await waiting()) === 1, 'the append waits for the lock')
+      proxy.cutAll()
+      await until(async () => (await waiting()) === 2, 'it is tried again')
+      await lock.query('commit')
+      await untilEnded(world, ids)
+      await finishAndCheck(world, server, ids, { crashes: 0 })
+    },
+  )
 })
 
 describe('two servers that live', () => {

@@ -1,0 +1,20 @@
+// Which tier runs: `npm test` has every kind of test, `npm run test:system` the cases that remain. A file called
+// `*.system.test.ts` belongs to the second as a whole. A file with cases for both takes its `test` from here: `inTest`
+// for those of the first, `inSystem` for those of the second. Whoever names a file has all of its cases.
+import { test } from 'node:test'
+
+const tier = process.env.MUSTER_TEST_TIER ?? 'all'
+
+/** For a test that tries more of the same in the second tier. */
+export const isSystem = tier === 'system'
+
+type Register = typeof test
+
+// A case that is left out is not told of: the other tier runs it.
+const leftOut = (async () => {}) as unknown as Register // only ever called, never used as a namespace
+
+export const inTest: Register = tier === 'system' ? leftOut : test
+export const inSystem: Register = tier === 'usual' ? leftOut : test
+
+/** For a table of cases: the first tier has those that stand for their kind, the second has the others. */
+export const inTier = (isOfItsKind: boolean): Register => (isOfItsKind ? inTest : inSystem)
