@@ -8,7 +8,7 @@ import { findSession } from '../identity/sessions.ts'
 import { roleIn } from '../identity/users.ts'
 import { forbidden, invalidRequest, notFound, unauthenticated } from '../kernel/errors.ts'
 import { isId } from '../kernel/id.ts'
-import { type Actor, isInstanceAdmin, type Principal } from '../kernel/principal.ts'
+import { type Actor, isInstanceAdmin, type Principal, systemActor } from '../kernel/principal.ts'
 import { isAtLeast, type Role } from '../kernel/role.ts'
 import type { RateLimits } from './rate-limits.ts'
 import type { SessionCookie } from './session-cookie.ts'
@@ -92,6 +92,11 @@ function lowerIds(request: FastifyRequest): void {
 export function actorOf(request: FastifyRequest): Actor {
   const { type, id } = principalOf(request)
   return { type, id, requestId: request.id, address: request.ip }
+}
+
+/** The same for doors that take anybody: whoever shows no credentials is nobody. */
+export function callerOf(request: FastifyRequest): Actor {
+  return request.principal ? actorOf(request) : { ...systemActor, requestId: request.id, address: request.ip }
 }
 
 export function principalOf(request: FastifyRequest): Principal {

@@ -41,12 +41,11 @@ export async function acceptInvitation(
   pool: Pool,
   invitation: Invitation,
   person: { token: string; name?: string | undefined; password?: string | undefined; signedInAs: User | null },
-  from: Pick<Actor, 'requestId' | 'address'>,
+  caller: Actor,
 ): Promise<User> {
   const identify = await identifyPerson(pool, invitation, person)
   if (identify === null) {
-    const actor = { type: 'system' as const, id: null, ...from }
-    await recordAudit(pool, note('member.join_refused', invitation, actor))
+    await recordAudit(pool, note('member.join_refused', invitation, caller))
     throw forbidden(
       'That is not the password of an account with this address. Whoever is new here gives a name, too, and chooses a password. Whoever does not know the password of this account asks the instance admin to reset it.',
     )
@@ -55,7 +54,7 @@ export async function acceptInvitation(
     return await inTransaction(pool, async (tx) => {
       const user = await identify(tx)
       await join(tx, person.token, user)
-      await recordAudit(tx, note('member.join', invitation, actorOfUser(user.id, from)))
+      await recordAudit(tx, note('member.join', invitation, actorOfUser(user.id, caller)))
       return user
     })
   } catch (error) {

@@ -4,7 +4,7 @@ import { acceptInvitation, getInvitation } from '../../identity/invitations.ts'
 import { getUser } from '../../identity/users.ts'
 import { invitationSchema, passwordField } from '../../kernel/access.ts'
 import { nameField } from '../../kernel/fields.ts'
-import { requireOwnOrigin } from '../auth.ts'
+import { callerOf, requireOwnOrigin } from '../auth.ts'
 import { countPasswordTry } from '../password-tries.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
@@ -57,8 +57,8 @@ export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOri
       })
       await countPasswordTry({ db: pool, limits }, request, invitation.email)
       const signedInAs = request.principal?.type === 'user' ? await getUser(pool, request.principal.id) : null
-      const from = { requestId: request.id, address: request.ip }
-      const user = await acceptInvitation(pool, invitation, { ...request.body, token, signedInAs }, from)
+      const person = { ...request.body, token, signedInAs }
+      const user = await acceptInvitation(pool, invitation, person, callerOf(request))
       const principal = await signIn(pool, request, reply, { userId: user.id, cookie, how: 'invitation' })
       return describeMe(pool, principal)
     },

@@ -10,7 +10,7 @@ import { passwordField, sessionSchema } from '../../kernel/access.ts'
 import { forbidden, invalidRequest, notFound, unauthenticated } from '../../kernel/errors.ts'
 import { emailField } from '../../kernel/fields.ts'
 import type { Principal } from '../../kernel/principal.ts'
-import { actorOf, principalOf, requireOwnOrigin } from '../auth.ts'
+import { actorOf, callerOf, principalOf, requireOwnOrigin } from '../auth.ts'
 import { countPasswordTry } from '../password-tries.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { App } from '../server.ts'
@@ -178,12 +178,9 @@ function personOf(request: FastifyRequest): Extract<Principal, { type: 'user' }>
   return principal
 }
 
-/** Whoever failed to prove who they are is nobody, unless they are signed in. */
 const refusal = (action: string, request: FastifyRequest, details: Record<string, unknown>) => ({
   action,
-  actor: request.principal
-    ? actorOf(request)
-    : { type: 'system' as const, id: null, requestId: request.id, address: request.ip },
+  actor: callerOf(request),
   projectId: null,
   targetType: 'user',
   targetId: null as string | null,
