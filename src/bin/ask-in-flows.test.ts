@@ -18,7 +18,10 @@ const looked = (): boolean => {
 }
 const ask: ReturnType<typeof createAsk> = (...question) =>
   createAsk({ pool: flows.pool, resolveModel: async () => model, isHalted: looked, firstBackoffMs: 1 })(...question)
-const flows = await createTestFlows({ functions: Object.fromEntries(createBuiltInFunctions({ ask })) })
+const flows = await createTestFlows({
+  functions: { ...Object.fromEntries(createBuiltInFunctions({ ask })), plain: () => 'plain' },
+  leafLimit: 2,
+})
 const { pool, projectId } = flows
 
 const price = { input: 2, output: 8 }
@@ -123,4 +126,24 @@ test('a call that waits for the switch is given up with its flow', async () => {
   const { status } = await flows.play(asks({ prompt: 'Say.' }), { timeout: 300 })
   isHalted = false
   assert.deepEqual([status, model.requests.length], ['timed_out', 0])
+})
+
+test('calls that wait for the switch hold no slot: other functions of this process go on', async () => {
+  use(() => ({ text: 'late' }))
+  isHalted = true
+  const branches = ['a', 'b', 'c'].map(
+    (prompt): FlowNode => ({ type: 'task', function: 'muster.ask', args: { prompt } }),
+  )
+  const id = await flows.startFlow({ type: 'parallel', branches })
+  const before = looks
+  while (looks < before + 3) await new Promise(setImmediate)
+  const plain: FlowNode = { type: 'task', function: 'plain', args: {} }
+  const other = await flows.play({ type: 'parallel', branches: Array.from({ length: 10 }, () => plain) })
+  assert.equal(other.status, 'completed')
+  assert.equal(model.requests.length, 0)
+  isHalted = false
+  const { status, output } = await flows.ended(id)
+  assert.deepEqual([status, output], ['completed', ['late', 'late', 'late']])
+  // Every slot is there again.
+  assert.equal((await flows.play({ type: 'parallel', branches: [plain, plain, plain] })).status, 'completed')
 })

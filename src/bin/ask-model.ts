@@ -5,6 +5,7 @@ import { whileUnavailable } from '../db/patience.ts'
 import type { Pool } from '../db/pool.ts'
 import { noteAsked } from '../flows/asked-usage.ts'
 import type { Ask } from '../flows/built-in-functions.ts'
+import type { WhileIdle } from '../flows/call-function.ts'
 import type { Decide } from '../flows/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
@@ -19,6 +20,8 @@ const MOST_TOKENS = 4_096
 const SYSTEM = 'You do what you are asked, carefully, and answer with the result alone.'
 /** How often a call that waits for the off switch looks at what this process has heard of it. */
 const LOOK_EVERY_MS = 200
+/** A longer wait holds no slot. */
+const IDLE_ABOVE_MS = 1_000
 /** Tokens that were spent are counted before the answer is used; the database may be away for so long. */
 const COUNTED_WITHIN_MS = 20_000
 
@@ -34,11 +37,11 @@ export interface ModelParts {
 /** Asks the project's default model, for leaves of flows that need no agent. Rejects where it does not answer. */
 export function createAsk(parts: ModelParts): Ask {
   const { pool } = parts
-  return async ({ projectId, flowRunId }, prompt, signal) => {
+  return async ({ projectId, flowRunId, whileIdle }, prompt, signal) => {
     const { default_model: choice } = await getSettings(pool, projectId)
     const count = (usage: StepUsage): Promise<void> =>
       whileUnavailable(COUNTED_WITHIN_MS, () => noteAsked(pool, flowRunId, usage))
-    return callFor(parts, { projectId, choice, prompt, count }, signal)
+    return callFor(parts, { projectId, choice, prompt, count, whileIdle }, signal)
   }
 }
 
@@ -62,16 +65,17 @@ interface Question extends Pick<ModelRequest, 'answerSchema'> {
   choice: Pick<ModelChoice, 'provider' | 'name'>
   prompt: string
   count: (usage: StepUsage) => Promise<void>
+  whileIdle?: WhileIdle | undefined
 }
 
 async function callFor(parts: ModelParts, question: Question, signal: AbortSignal): Promise<string> {
-  const { projectId, choice, count } = question
+  const { projectId, choice, count, whileIdle = (wait) => wait() } = question
   const model = await parts.resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
   if (!model) throw new Error(`There is no provider called "${choice.provider}".`)
   let waitedMs = 0
   for (let attempts = 0; ; attempts++) {
     // The question waits with the project: it was asked, and is neither lost nor answered with a failure.
-    while (parts.isHalted(projectId)) await delay(LOOK_EVERY_MS, undefined, { signal })
+    if (parts.isHalted(projectId)) await whileIdle(() => untilReleased(parts, projectId, signal))
     signal.throwIfAborted()
     const outcome = await model.call(requestOf(question), { signal, onText: () => {} })
     await count(usageOf(model, outcome))
@@ -81,8 +85,13 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
     const waitMs = retryWaitMs(answer, { attempts, waitedMs, firstBackoffMs: parts.firstBackoffMs })
     if (waitMs === null) throw new Error(`${answer.message}${triedOften(attempts)}`)
     waitedMs += waitMs
-    await delay(waitMs, undefined, { signal })
+    const wait = (): Promise<void> => delay(waitMs, undefined, { signal })
+    await (waitMs > IDLE_ABOVE_MS ? whileIdle(wait) : wait())
   }
+}
+
+async function untilReleased({ isHalted }: ModelParts, projectId: string, signal: AbortSignal): Promise<void> {
+  while (isHalted(projectId)) await delay(LOOK_EVERY_MS, undefined, { signal })
 }
 
 function requestOf({ prompt, answerSchema }: Question): ModelRequest {

@@ -2,7 +2,7 @@ import { explainFailure } from '../db/failures.ts'
 import type { AgentLeaf, FunctionLeaf } from '../kernel/flow.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import { runIdsOf, startAgentLeaves } from './agent-leaves.ts'
-import { callFunction } from './call-function.ts'
+import { callFunction, type WhileIdle } from './call-function.ts'
 import { append, FlowLost, type Session } from './flow-session.ts'
 import { progressOf } from './flow-standing.ts'
 import { handOut, type NewHandout } from './handouts.ts'
@@ -125,12 +125,30 @@ function callHere(session: Session, task: LeafTask, settled: (outcome: LeafOutco
   if (!run) throw new Error(`There is no function called ${name}.`)
   const argument = isEach ? argumentsOf(task) : task.argumentOf(0)
   const { signal, own } = signalFor(session, id)
-  const of = { flowRunId: flow.id, projectId: flow.project_id, log: deps.log }
+  const whileIdle = withoutSlot(session, id, signal)
+  const of = { flowRunId: flow.id, projectId: flow.project_id, log: deps.log, whileIdle }
   void callFunction({ task: { id, attempt, leaf, isEach, argument }, run, signal, ...of }).then((outcome) => {
     if (signals.get(id) === own) signals.delete(id)
     releaseSlot(session, id)
     settled(outcome)
   })
+}
+
+/** Whoever comes back takes a slot even where none is free: those that would begin next wait a little longer. */
+function withoutSlot(session: Session, taskId: string, signal: AbortSignal): WhileIdle {
+  const { deps, flow, local } = session
+  return async (wait) => {
+    const hadSlot = local.has(taskId)
+    releaseSlot(session, taskId)
+    try {
+      return await wait()
+    } finally {
+      if (hadSlot && !signal.aborted) {
+        deps.slots.take(flow.project_id)
+        local.add(taskId)
+      }
+    }
+  }
 }
 
 /** Nothing happens where it has none. */

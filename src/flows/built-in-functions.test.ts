@@ -70,7 +70,7 @@ test('ask is told of which project and flow run, and under which signal', async 
     },
   })
   await functions.get('muster.ask')?.({ prompt: 'x' } as never, context(signal)) // it reads what it is given
-  assert.deepEqual(told, [{ projectId: 'p', flowRunId: 'r' }, 'x', signal])
+  assert.deepEqual(told, [{ projectId: 'p', flowRunId: 'r', whileIdle: undefined }, 'x', signal])
 })
 
 test('ask_each asks about each item, or about those of its share', async () => {

@@ -2,7 +2,7 @@
 // ask the project's default model; the others are plain. Each says in `description` what it takes and gives.
 import { z } from 'zod'
 import type { AppFunction } from '../kernel/app.ts'
-import type { ToolContext } from '../kernel/tool.ts'
+import type { FunctionContext, WhileIdle } from './call-function.ts'
 import { partsOf } from './patterns/map-reduce.ts'
 
 /** One answer of the project's default model, at the flow run's cost. Rejects where there is none to be had. */
@@ -10,6 +10,8 @@ export type Ask = (of: AskedFor, prompt: string, signal: AbortSignal) => Promise
 export interface AskedFor {
   projectId: string
   flowRunId: string
+  /** Where the function that asks holds a slot. */
+  whileIdle?: WhileIdle | undefined
 }
 
 /** How many characters condense shows the model in one prompt, besides the words of the prompt itself. */
@@ -81,10 +83,10 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
   return new Map(
     Object.entries(builtIns).map(([name, { call }]): [string, AppFunction] => [
       name,
-      (input: unknown, { project_id, run_id, signal }: ToolContext) =>
+      (input: unknown, { project_id, run_id, signal, whileIdle }: FunctionContext) =>
         call(input, name, (text) => {
           signal.throwIfAborted()
-          return ask({ projectId: project_id, flowRunId: run_id }, text, signal)
+          return ask({ projectId: project_id, flowRunId: run_id, whileIdle }, text, signal)
         }),
     ]),
   )

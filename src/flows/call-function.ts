@@ -2,6 +2,7 @@ import type { AppFunction } from '../kernel/app.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import type { Log } from '../kernel/log.ts'
 import { MAX_DEPTH } from '../kernel/strict-json.ts'
+import type { ToolContext } from '../kernel/tool.ts'
 import { executeTool } from '../tools/execute-tool.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 import { messageOf } from './pipeline/parts.ts'
@@ -10,7 +11,16 @@ import { MOST_BYTES, MOST_NODES } from './render.ts'
 /** A function without a time of its own ends with its flow. */
 const LONGEST_MS = 2_147_483_647
 
+/** Waits without the slot that its leaf holds: others may work meanwhile. */
+export type WhileIdle = <Value>(wait: () => Promise<Value>) => Promise<Value>
+
+/** What a function is given; those of our own know that they may give their slot away. */
+export interface FunctionContext extends ToolContext {
+  whileIdle?: WhileIdle
+}
+
 interface Called {
+  whileIdle?: WhileIdle
   run: AppFunction
   signal: AbortSignal
   flowRunId: string
@@ -83,7 +93,10 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
       }
     },
   }
-  const context = { signal, key, attempt, run_id: flowRunId, project_id: projectId, log, emit: () => {} }
+  const context: FunctionContext = {
+    ...{ signal, key, attempt, run_id: flowRunId, project_id: projectId, log, emit: () => {} },
+    ...(call.whileIdle ? { whileIdle: call.whileIdle } : {}),
+  }
   const outcome = await executeTool(tool, argument, context, { timeoutMs, outputLimitBytes: MOST_BYTES })
   if (!outcome.isError && (outcome.rawBytes ?? 0) <= MOST_BYTES) return { status: 'completed', value: outcome.result }
   if (!outcome.isError) return { status: 'failed', error: `The function ${name} gave more than ${MOST_BYTES} bytes.` }

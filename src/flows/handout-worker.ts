@@ -4,7 +4,7 @@ import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
 import { createClaimLoop } from '../queue/claim-loop.ts'
-import { callFunction } from './call-function.ts'
+import { callFunction, type WhileIdle } from './call-function.ts'
 import {
   claimHandouts,
   claimSuspectHandout,
@@ -63,7 +63,8 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
     const worker = ownerId()
     try {
       const task = { id, attempt, ...call }
-      const outcome = await callFunction({ task, run, signal: stop.signal, flowRunId, projectId, log })
+      const of = { flowRunId, projectId, log, whileIdle: withoutSlot(projectId) }
+      const outcome = await callFunction({ task, run, signal: stop.signal, ...of })
       if (!stop.signal.aborted) await settleHandout(pool, handout, outcome, worker)
       return !stop.signal.aborted
     } catch (error) {
@@ -74,6 +75,18 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
       return false
     } finally {
       signals.delete(handout)
+    }
+  }
+
+  /** The loop gives the slot back when the leaf has ended: until then the leaf has it again. */
+  function withoutSlot(projectId: string): WhileIdle {
+    return async (wait) => {
+      slots.release(projectId)
+      try {
+        return await wait()
+      } finally {
+        slots.take(projectId)
+      }
     }
   }
 
