@@ -1,5 +1,5 @@
 import type { Pool } from '../db/pool.ts'
-import { countReady } from '../journal/claim.ts'
+import { countReady, MOST_COUNTED } from '../journal/claim.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import type { Metrics } from '../observe/metrics.ts'
 
@@ -25,7 +25,8 @@ export function measureRuns(
   metrics.watch({ name: 'muster_runs_active', help: 'Runs under way in this process.' }, () => [
     { labels: {}, value: active() },
   ])
-  metrics.watch({ name: 'muster_runs_ready', help: 'Runs that want a slot, over all processes.' }, async () => [
+  const readyHelp = `Runs that want a slot, over all processes, counted up to ${MOST_COUNTED}.`
+  metrics.watch({ name: 'muster_runs_ready', help: readyHelp }, async () => [
     { labels: {}, value: await countReady(pool) },
   ])
   return (events) => {

@@ -1,6 +1,7 @@
 // Background work over many rows: a small transaction at a time, with a time limit of its own, and by one process at a
 // time. A process that dies in the middle leaves whole batches behind, and whoever looks next goes on from there.
-import type { Client, Pool } from './pool.ts'
+import type pg from 'pg'
+import type { Client, Db, Pool } from './pool.ts'
 import { inTransaction } from './transaction.ts'
 
 /** What each lock is for. Two numbers make the key, so that none meets the locks of one number. */
@@ -31,12 +32,12 @@ export const BEGINNING: Position = { at: '-infinity', id: '00000000-0000-0000-00
 export async function inBatches(
   pool: Pool,
   { lock, timeoutMs = 120_000, signal }: Batches,
-  batch: (tx: Client) => Promise<boolean>,
+  batch: (tx: Db) => Promise<boolean>,
 ): Promise<boolean> {
   for (let isMore = true; isMore && !signal?.aborted; ) {
     const answer = await inTransaction(pool, async (tx) => {
       await tx.query(`set local statement_timeout = ${Math.trunc(timeoutMs)}`)
-      return (await takeTurn(tx, lock)) ? { isMore: await batch(tx) } : null
+      return (await takeTurn(tx, lock)) ? { isMore: await batch(patient(tx, timeoutMs)) } : null
     })
     if (!answer) return false
     isMore = answer.isMore
@@ -44,8 +45,23 @@ export async function inBatches(
   return true
 }
 
+/** The driver, too, waits as long as the statement may take, and not as long as those of requests. */
+function patient(tx: Client, timeoutMs: number): Db {
+  return {
+    query: (sql, values = []) => {
+      // The driver's types do not know that a statement may have a time of its own.
+      const statement: pg.QueryConfig<unknown[]> & { query_timeout: number } = {
+        ...(typeof sql === 'string' ? { text: sql } : sql),
+        values: [...values],
+        query_timeout: timeoutMs + 5_000,
+      }
+      return tx.query(statement)
+    },
+  }
+}
+
 /** Until the transaction ends no other process has a turn. False: another one has it. */
-export async function takeTurn(tx: Client, lock: Batches['lock']): Promise<boolean> {
+export async function takeTurn(tx: Db, lock: Batches['lock']): Promise<boolean> {
   const { rows } = await tx.query<{ got: boolean }>('select pg_try_advisory_xact_lock($1, $2) as got', [
     LOCK_SPACE,
     BATCH_LOCKS[lock],

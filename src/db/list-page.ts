@@ -16,7 +16,8 @@ interface Positioned {
 }
 
 interface List<Row, Item> {
-  sql: string
+  /** Several are merged by age: each is read by an index of its own, and no further than the page may need. */
+  sql: string | readonly string[]
   values: readonly unknown[]
   query: PageQuery
   toItem: (row: Row) => Item
@@ -58,11 +59,17 @@ async function readRows<Row extends { id: string }, Item>(
   const where = after
     ? `where (created_at, id) < (timestamptz 'epoch' + $${at} * interval '1 us', $${at + 1}::uuid)`
     : ''
-  const { rows } = await db.query<Row & Positioned>(
-    `select *, (extract(epoch from created_at) * 1000000)::bigint as cursor_at from (${list.sql}) as listed ${where}
-     order by created_at desc, id desc limit $${list.values.length + 1}`,
-    [...list.values, count, ...(after ? [after.at, after.id] : [])],
-  )
+  const order = `order by created_at desc, id desc limit $${list.values.length + 1}`
+  const positioned = (sql: string): string =>
+    `select *, (extract(epoch from created_at) * 1000000)::bigint as cursor_at from (${sql}) as listed ${where} ${order}`
+  const [first = '', ...others] = typeof list.sql === 'string' ? [list.sql] : list.sql
+  const merged = (): string =>
+    `select * from (${[first, ...others].map((sql) => `(${positioned(sql)})`).join('\nunion all ')}) as merged ${order}`
+  const { rows } = await db.query<Row & Positioned>(others.length === 0 ? positioned(first) : merged(), [
+    ...list.values,
+    count,
+    ...(after ? [after.at, after.id] : []),
+  ])
   return rows
 }
 

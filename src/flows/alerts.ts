@@ -42,11 +42,13 @@ export async function listAlerts(
   filter: AlertFilter,
   query: PageQuery,
 ): Promise<Page<Alert>> {
-  const { flow_run_id: flowRunId = null, acked = null } = filter
+  const { flow_run_id: flowRunId, acked } = filter
+  const ofRun = flowRunId === undefined ? '' : 'and flow_run_id = $2'
+  // Spelled out, so that the indexes of what was seen and of what was not are recognised.
+  const seen = acked === undefined ? '' : `and acked_at is ${acked ? 'not' : ''} null`
   return listPage<AlertRow, Alert>(db, {
-    sql: `select ${COLUMNS} from flow_alerts where project_id = $1 and ($2::uuid is null or flow_run_id = $2)
-          and ($3::boolean is null or (acked_at is not null) = $3)`,
-    values: [projectId, flowRunId, acked],
+    sql: `select ${COLUMNS} from flow_alerts where project_id = $1 ${ofRun} ${seen}`,
+    values: flowRunId === undefined ? [projectId] : [projectId, flowRunId],
     query,
     toItem: toAlert,
   })

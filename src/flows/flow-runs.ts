@@ -2,9 +2,10 @@
 // needs to work on a run for it to be read.
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
+import { selectByStatus } from '../db/select-by-status.ts'
 import { runNotFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
-import type { FlowRun, FlowRunStatus, Progress } from '../kernel/flow-run.ts'
+import { type FlowRun, type FlowRunStatus, flowRunStatuses, type Progress } from '../kernel/flow-run.ts'
 import { isId } from '../kernel/id.ts'
 import { toUsage } from '../runs/run-row.ts'
 import { etaOf } from './eta.ts'
@@ -88,12 +89,13 @@ export async function listFlowRuns(
   query: PageQuery,
   usualWorkers: number,
 ): Promise<Page<FlowRun>> {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined)
-  // The names are those of FlowRunFilter: a constant of the source, never of a request.
-  const conditions = given.map(([column], index) => `and ${column} = $${index + 2}`)
+  const { status, flow_id } = filter
   const page = await listPage<FlowRunRow, FlowRunRow>(db, {
-    sql: `select ${columns(MOST_BYTES_IN_LIST)} from flow_runs where project_id = $1 ${conditions.join(' ')}`,
-    values: [projectId, ...given.map(([, value]) => value)],
+    ...selectByStatus({
+      select: `select ${columns(MOST_BYTES_IN_LIST)} from flow_runs`,
+      by: { project_id: projectId, flow_id },
+      among: { status: status === undefined ? flowRunStatuses : [status] },
+    }),
     query,
     toItem: (row) => row,
   })

@@ -1,9 +1,10 @@
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
+import { selectByStatus } from '../db/select-by-status.ts'
 import { runNotFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { isId } from '../kernel/id.ts'
-import type { Run, RunStatus } from '../kernel/run.ts'
+import { type Run, type RunStatus, runStatuses } from '../kernel/run.ts'
 import { RUN_COLUMNS, type RunRow, toRun } from './run-row.ts'
 
 export async function getRun(db: Db, projectId: string, runId: string): Promise<Run> {
@@ -24,17 +25,26 @@ export interface RunFilter {
   agent_id?: string | undefined
   status?: RunStatus | undefined
   parent_run_id?: string | undefined
+  flow_run_id?: string | undefined
 }
 
 export async function listRuns(db: Db, projectId: string, filter: RunFilter, query: PageQuery): Promise<Page<Run>> {
-  const given = Object.entries(filter).filter(([, value]) => value !== undefined)
-  // The names are those of RunFilter: a constant of the source, never of a request.
-  const conditions = given.map(([column], index) => `and ${column} = $${index + 2}`)
+  const { status, parent_run_id, flow_run_id, agent_id } = filter
   return listPage<RunRow, Run>(db, {
-    sql: `select ${RUN_COLUMNS} from agent_runs where project_id = $1 ${conditions.join(' ')}`,
-    values: [projectId, ...given.map(([, value]) => value)],
+    ...selectByStatus({
+      select: `select ${RUN_COLUMNS} from agent_runs`,
+      ...runIndex({ parent_run_id, flow_run_id, agent_id, project_id: projectId }),
+      among: { status: status === undefined ? runStatuses : [status] },
+    }),
     query,
     toItem: toRun,
     isHeavy: true,
   })
+}
+
+/** A run has fewer sub-runs, and a flow run fewer leaves, than an agent has runs. */
+function runIndex({ parent_run_id, flow_run_id, agent_id, project_id }: RunFilter & { project_id: string }) {
+  if (parent_run_id !== undefined) return { by: { parent_run_id }, also: { flow_run_id, agent_id, project_id } }
+  if (flow_run_id !== undefined) return { by: { flow_run_id }, also: { agent_id, project_id } }
+  return { by: { project_id, agent_id } }
 }

@@ -3,11 +3,12 @@
 import { changeAudited } from '../audit/record.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
+import { selectByStatus } from '../db/select-by-status.ts'
 import { invalidRequest } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
-import type { Creator, Task, TaskInput, TaskStatus } from '../kernel/task.ts'
+import { type Creator, type Task, type TaskInput, type TaskStatus, taskKinds, taskStatuses } from '../kernel/task.ts'
 import { requireAssignee } from './assignee.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow, toTask } from './task-row.ts'
 
@@ -49,11 +50,20 @@ export interface TaskFilter {
 }
 
 export async function listTasks(db: Db, projectId: string, filter: TaskFilter, query: PageQuery): Promise<Page<Task>> {
-  const { kind = null, status = null, assigned_to = null } = filter
+  const { kind, status, assigned_to } = filter
+  const select = `select ${TASK_COLUMNS} from tasks`
+  const isFiltered = kind !== undefined || status !== undefined || assigned_to !== undefined
   return listPage<TaskRow, Task>(db, {
-    sql: `select ${TASK_COLUMNS} from tasks where project_id = $1 and ($2::text is null or kind = $2)
-          and ($3::text is null or status = $3) and ($4::uuid is null or assigned_to = $4)`,
-    values: [projectId, kind, status, assigned_to],
+    ...(isFiltered
+      ? selectByStatus({
+          select,
+          by: { project_id: projectId, assigned_to },
+          among: {
+            kind: kind === undefined ? taskKinds : [kind],
+            status: status === undefined ? taskStatuses : [status],
+          },
+        })
+      : { sql: `${select} where project_id = $1`, values: [projectId] }),
     query,
     toItem: toTask,
     isHeavy: true,

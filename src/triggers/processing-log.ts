@@ -3,10 +3,11 @@
 import { recordAudit } from '../audit/record.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
+import { selectByStatus } from '../db/select-by-status.ts'
 import { conflict, notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
-import type { ProcessingEntry } from '../kernel/object.ts'
+import { type ProcessingEntry, processingStatuses } from '../kernel/object.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { reactionInput } from './reactions.ts'
 
@@ -18,12 +19,15 @@ type EntryRow = Omit<ProcessingEntry, Instants> & { [Field in Instants]: Date | 
 export async function listEntries(
   db: Db,
   agentId: string,
-  { status = null }: { status?: ProcessingEntry['status'] | null | undefined },
+  { status }: { status?: ProcessingEntry['status'] | undefined },
   query: PageQuery,
 ): Promise<Page<ProcessingEntry>> {
   return listPage<EntryRow, ProcessingEntry>(db, {
-    sql: `select ${COLUMNS} from processing_log where agent_id = $1 and ($2::text is null or status = $2)`,
-    values: [agentId, status],
+    ...selectByStatus({
+      select: `select ${COLUMNS} from processing_log`,
+      by: { agent_id: agentId },
+      among: { status: status === undefined ? processingStatuses : [status] },
+    }),
     query,
     toItem: toEntry,
   })

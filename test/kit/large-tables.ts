@@ -1,5 +1,6 @@
 // What an instance looks like after years: a hundred thousand runs that have ended, with everything that hangs on them,
 // made in a few seconds by a handful of statements. Work at hand is put in by the test itself.
+import type pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
 import { inTransaction } from '../../src/db/transaction.ts'
 import { newId } from '../../src/kernel/id.ts'
@@ -44,8 +45,16 @@ export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: n
   await inTransaction(pool, async (tx) => {
     // No triggers and no foreign keys while rows are made that fit by construction.
     await tx.query('set local session_replication_role = replica; set local statement_timeout = 0')
-    for (const sql of FILL)
-      await tx.query(sql.replaceAll('$runs', String(runs)), usesIds(sql) ? [projects, agents] : [])
+    for (const sql of FILL) {
+      const values = usesIds(sql) ? [projects, agents] : []
+      // The driver's types do not know that a statement may have a time of its own.
+      const statement: pg.QueryConfig & { query_timeout: number } = {
+        text: sql.replaceAll('$runs', String(runs)),
+        values,
+        query_timeout: 300_000,
+      }
+      await tx.query(statement)
+    }
   })
   await pool.query('analyze')
   const { rows: parents } = await pool.query<{ id: string }>(
