@@ -105,8 +105,8 @@ test('of several who find a process dead one takes over; the crash is counted on
   const dead = await addWorker()
   const id = await addRun()
   const [run] = await claim(dead)
-  const counts = await Promise.all([1, 2, 3, 4].map(() => takeOver(pool, dead, forget(dead))))
-  assert.deepEqual(counts.toSorted(), [0, 0, 0, 1])
+  const taken = await Promise.all([1, 2, 3, 4].map(() => takeOver(pool, dead, forget(dead))))
+  assert.deepEqual(taken.map(({ count }) => count).toSorted(), [0, 0, 0, 1])
   assert.equal((await rowOf(id)).crashes, 1)
   const late = await journal.append({ runId: id, fence: run?.fence ?? 0, events: [{ kind: 'test.late', data: {} }] })
   assert.equal(late.status, 'lost')
@@ -132,7 +132,9 @@ test('after two crashes a run is a suspect, after five it fails and its parent h
       events: [{ kind: 'test.begun', data: {} }],
       ancestors: [parent],
     })
-    await takeOver(pool, owner, forget(owner))
+    // Whoever takes over is told, for its log, which run was given up.
+    const { failed } = await takeOver(pool, owner, forget(owner))
+    assert.deepEqual(failed, crash === 5 ? [id] : [])
   }
   const row = await rowOf(id)
   assert.equal(row.status, 'failed')

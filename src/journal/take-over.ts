@@ -16,14 +16,21 @@ export async function takeOver(
   owner: string,
   forget: (tx: Db) => Promise<boolean>,
   also: (tx: Db, charge: Charge) => Promise<void> = async () => {},
-): Promise<number> {
+): Promise<TakenOver> {
   return inTransaction(pool, async (tx) => {
     const charge = await chargeFor(tx, owner)
-    if (!(await forget(tx))) return 0
-    const count = await recover(tx, { of: 'owner', owner }, charge)
+    if (!(await forget(tx))) return { count: 0, failed: [] }
+    const freed = await recover(tx, { of: 'owner', owner }, charge)
     await also(tx, charge)
-    return count
+    const failed = freed.filter(({ crashes }) => crashes >= MOST_CRASHES).map(({ id }) => id)
+    return { count: freed.length, failed }
   })
+}
+
+export interface TakenOver {
+  count: number
+  /** Of these: given up, because it was once too often. */
+  failed: string[]
 }
 
 /** Gives back what this very process owns and no longer works on: after an outage that outlasted its lease. */
@@ -39,13 +46,13 @@ export async function releaseOwnerless(pool: Pool): Promise<number> {
 /** Mostly there are none, and then no transaction is needed. */
 async function recoverAny(pool: Pool, which: Which): Promise<number> {
   if ((await findOwned(pool, which)).ids.length === 0) return 0
-  return inTransaction(pool, (tx) => recover(tx, which, NO_CHARGE))
+  return inTransaction(pool, async (tx) => (await recover(tx, which, NO_CHARGE)).length)
 }
 
 /** Frees the runs and says so in their journals: what their owner had begun has an unknown outcome, crash or not. */
-async function recover(tx: Db, which: Which, charge: Charge): Promise<number> {
+async function recover(tx: Db, which: Which, charge: Charge): Promise<FreedRun[]> {
   const { ids, withAncestors } = await findOwned(tx, which)
-  if (ids.length === 0) return 0
+  if (ids.length === 0) return []
   await lockRuns(tx, withAncestors)
   const owner = which.of === 'nobody' ? null : which.owner
   const freed = await freeRuns(tx, ids, { owner, charge })
@@ -55,7 +62,7 @@ async function recover(tx: Db, which: Which, charge: Charge): Promise<number> {
     // An ancestor that is freed too has an entry of its own; a statement changes a row once.
     await appendBatch(tx, entriesOf([prepare(recoveryOf(run))]))
   }
-  return freed.length
+  return freed
 }
 
 function recoveryOf({ id, ancestors, crashes }: FreedRun): Append {

@@ -227,10 +227,11 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   async function takeOverFrom(workerId: string, forget: (tx: Db) => Promise<boolean>): Promise<void> {
-    const count = await takeOver(pool, workerId, forget, async (tx, charge) => {
+    const { count, failed } = await takeOver(pool, workerId, forget, async (tx, charge) => {
       for (const companion of companions) await companion.onDeath(tx, workerId, charge)
     })
     if (count > 0) log.warn({ worker: workerId, runs: count }, 'runs of a dead process were taken over')
+    for (const id of failed) log.warn({ run_id: id, error_code: 'CRASH_LOOP' }, 'a run failed')
     poke()
   }
 
