@@ -1,4 +1,5 @@
 // Everything that works on runs, put together: the journal and its watchers, models, tools, and this process's worker.
+import { join } from 'node:path'
 import { createCheckNames } from '../api/check-names.ts'
 import type { RunServices } from '../api/run-services.ts'
 import type { Pool } from '../db/pool.ts'
@@ -68,6 +69,7 @@ export async function startRuns(parts: {
   const programs = createConfinedPrograms({
     path: config.commandPath,
     hidden: [config.dataDir],
+    noteFile: join(config.dataDir, 'mcp.homes'),
     maySameUser: config.mcpSameUser,
   })
   const mcp = createMcp({ pool, cipher, egress, log, programs })

@@ -2,7 +2,7 @@
 // and other programs. The same program without confinement finds them, so that each of these tests can fail.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { chown, mkdtemp, rm } from 'node:fs/promises'
+import { chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -96,4 +96,27 @@ test('where neither way works a command is refused when it is added and when it 
   ])
   assert.match(errorText(await closed.call('fixture', 'echo', { text: 'x' })), sentence)
   await assert.rejects(closed.mcp.approve(closed.projectId, 'fixture', null, systemActor), sentence)
+})
+
+test('homes that a killed process left are removed by its successor, and nothing else is', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'muster-notes-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const noteFile = join(folder, 'mcp.homes')
+  const make = () => createConfinedPrograms({ path: '/bin', hidden: [], maySameUser: true, ways: [], noteFile })
+  const program = { projectId: 'p', name: 'n', command: 'x', args: [], env: {} }
+  const { cwd: left } = await make().start(program)
+  await writeFile(join(left, 'cache'), 'x')
+  const successor = make()
+  const { cwd } = await successor.start(program)
+  await assert.rejects(stat(left), /ENOENT/)
+  assert.equal((await stat(cwd)).isDirectory(), true)
+  await successor.stop()
+  await assert.rejects(stat(cwd), /ENOENT/)
+  for (const named of [folder, '/', '../muster-mcp-abcdef', `${folder}/muster-mcp-../x`]) {
+    await writeFile(noteFile, named)
+    const next = make()
+    await next.start(program)
+    await next.stop()
+    assert.equal((await stat(folder)).isDirectory(), true)
+  }
 })

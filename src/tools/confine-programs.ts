@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto'
 import { chmod, chown, mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { writePrivateFile } from '../db/embedded/private-file.ts'
 import { conflict } from '../kernel/errors.ts'
 
 export type Way = 'user' | 'namespaces' | 'same_user'
@@ -48,6 +49,11 @@ export interface ConfineOptions {
   path: string
   /** Folders that hold secrets. */
   hidden: readonly string[]
+  /**
+   * Names the homes of this process. Whoever starts with the same file is its successor, and removes what a process that
+   * was killed could not.
+   */
+  noteFile?: string
   /** MUSTER_MCP_SAME_USER. */
   maySameUser: boolean
   /** Instead of trying which ways work; for tests. */
@@ -77,7 +83,11 @@ export function createConfinedPrograms(options: ConfineOptions): ConfinedProgram
   }
 
   async function makeParent(): Promise<string> {
-    const made = await realpath(await mkdtemp(join(tmpdir(), 'muster-mcp-')))
+    const made = await realpath(await mkdtemp(join(tmpdir(), HOMES)))
+    if (options.noteFile !== undefined) {
+      await removeEarlier(options.noteFile)
+      await writePrivateFile(options.noteFile, made)
+    }
     // Passed, not listed: each home is its owner's alone.
     await chmod(made, 0o711)
     return made
@@ -126,6 +136,14 @@ export function createConfinedPrograms(options: ConfineOptions): ConfinedProgram
       if (made !== null) await removeHome(await made)
     },
   }
+}
+
+const HOMES = 'muster-mcp-'
+
+async function removeEarlier(noteFile: string): Promise<void> {
+  const earlier = await readFile(noteFile, 'utf8').catch(() => '')
+  // Whatever became of the file, nothing but such a folder is removed.
+  if (/^\/(?:[^/]+\/)*muster-mcp-[A-Za-z0-9]{6}$/.test(earlier)) await removeHome(earlier)
 }
 
 const nameOf = ({ projectId, name }: { projectId: string; name: string }): string => `${projectId}/${name}`
