@@ -4,6 +4,7 @@ import { benchFlows } from './flows.ts'
 import { benchHttp } from './http.ts'
 import { benchLongRun } from './long-run.ts'
 import { benchRuns } from './runs.ts'
+import { benchStall } from './stall.ts'
 import { benchTriggers } from './triggers.ts'
 
 /** Each prints what it measured and answers whether its promise holds. */
@@ -13,6 +14,7 @@ const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   'long-run': benchLongRun,
   triggers: benchTriggers,
   flows: benchFlows,
+  stall: benchStall,
 }
 
 const [name = ''] = process.argv.slice(2)

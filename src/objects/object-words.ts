@@ -52,20 +52,40 @@ function createWords(): Words {
     list: () => [...words],
     add: (text, isStored) => {
       places++
-      const plain = foldedText(text).slice(0, MOST_FOLDED - folded)
-      folded += plain.length
-      // A stray half of a pair is no letter; where the text was cut it would be kept as one.
-      for (const [word] of plain.toWellFormed().matchAll(ASCII.test(plain) ? ASCII_WORD : WORD)) {
-        if (isFull()) return
-        const until = isStored && UNSPACED.test(word) ? word.length : 1
-        for (let from = 0, end = endAfter(word, LONGEST_WORD); from < until && !isFull(); ) {
-          keep(word.slice(from, end))
-          from += widthAt(word, from)
-          end += widthAt(word, end)
-        }
+      for (let from = 0; from < text.length && folded < MOST_FOLDED; ) {
+        const to = endOfPart(text, from)
+        addPart(text.slice(from, to), isStored)
+        from = to
       }
     },
   }
+
+  function addPart(part: string, isStored: boolean): void {
+    const plain = foldedText(part)
+    folded += plain.length
+    const hasUnspaced = isStored && UNSPACED.test(plain)
+    for (const [word] of plain.matchAll(ASCII.test(plain) ? ASCII_WORD : WORD)) {
+      if (isFull()) return
+      const until = hasUnspaced && UNSPACED.test(word) ? word.length : 1
+      for (let from = 0, end = endAfter(word, LONGEST_WORD); from < until && !isFull(); ) {
+        keep(word.slice(from, end))
+        from += widthAt(word, from)
+        end += widthAt(word, end)
+      }
+    }
+  }
+}
+
+/** A long text is folded in parts: each may become many times as long, and what is too much is seen in time. */
+const PART_CHARACTERS = 65_536
+
+/** Behind a space where there is one, so that no word is cut. */
+function endOfPart(text: string, from: number): number {
+  const end = from + PART_CHARACTERS
+  if (end >= text.length) return text.length
+  const space = text.lastIndexOf(' ', end - 1)
+  if (space > from + PART_CHARACTERS / 2) return space + 1
+  return widthAt(text, end - 1) === 2 ? end + 1 : end
 }
 
 const ASCII = /^[\0-\x7f]*$/

@@ -1,0 +1,120 @@
+// What a tenant can send that is as large as the door lets it be, and shaped so that work on it multiplies. Each comes in
+// the size that is asked for, so that the same kind of work can be done with a small one.
+import type { HostileMcp } from './hostile-mcp.ts'
+
+/** How a request is made: by whom it is accepted, and when it is over. */
+export type Attack =
+  | { kind: 'object'; properties: object }
+  | { kind: 'flow'; root: object; input: unknown }
+  | { kind: 'message'; text: string }
+  /** The offline model calls the tool of a server, with these arguments or with what it makes of the schema. */
+  | { kind: 'tool'; url: string; message: string }
+
+export interface Body {
+  what: string
+  of(bytes: number): Attack
+}
+
+const times = (text: string, bytes: number): string =>
+  text.repeat(Math.max(1, Math.floor(bytes / Buffer.byteLength(text))))
+const task = (name: string, args: unknown): object => ({ type: 'task', function: name, args })
+const ask = (input: unknown): object => ({ type: 'task', agent: 'agent', input })
+const templates = (bytes: number): string[] =>
+  Array.from({ length: Math.max(2, Math.floor(bytes / 16)) }, () => '{{input}}')
+
+const object = (what: string, textOf: (bytes: number) => unknown): Body => ({
+  what: `object: ${what}`,
+  of: (bytes) => ({ kind: 'object', properties: { text: textOf(bytes) } }),
+})
+
+/** Half of the body is what is multiplied, the other half multiplies it. */
+const flow = (what: string, rootOf: (bytes: number) => object): Body => ({
+  what: `flow: ${what}`,
+  of: (bytes) => ({ kind: 'flow', root: rootOf(bytes / 2), input: 'x'.repeat(bytes / 2) }),
+})
+
+const message = (what: string, unit: string): Body => ({
+  what: `message: ${what}`,
+  of: (bytes) => ({ kind: 'message', text: times(unit, bytes) }),
+})
+
+function doubled(keyword: string, levels: number): object {
+  const names = Array.from({ length: levels }, (_, at) => [
+    `d${at}`,
+    { [keyword]: [1, 2].map(() => ({ $ref: `#/$defs/d${at + 1}` })) },
+  ])
+  const $defs = { ...Object.fromEntries(names), [`d${levels}`]: { type: 'string' } }
+  return { type: 'object', properties: { a: { $ref: '#/$defs/d0' } }, required: ['a'], $defs }
+}
+
+function nestedLists(levels: number): object {
+  return levels === 0 ? { type: 'string' } : { type: 'array', minItems: 1_000, items: nestedLists(levels - 1) }
+}
+
+export const bodies = (mcp: HostileMcp): Body[] => [
+  object('one word without spaces', (bytes) => times('一', bytes)),
+  object('different letters without spaces', (bytes) =>
+    Array.from({ length: Math.floor(bytes / 3) }, (_, at) =>
+      String.fromCharCode(0x4e00 + ((at * 7_919) % 20_000)),
+    ).join(''),
+  ),
+  object('marks on one letter', (bytes) => `e${times('\u0301\u0323', bytes)}`),
+  object('letters that stand for eighteen', (bytes) => times('\ufdfa', bytes)),
+  object('short texts', (bytes) => Array.from({ length: Math.floor(bytes / 4) }, () => 'a')),
+  flow('an agent is given the input many times, as a list', (bytes) => ask(templates(bytes))),
+  flow('an agent is given the input many times, as a text', (bytes) => ask(times('{{input}} ', bytes))),
+  flow('a function is given the input many times', (bytes) => task('muster.identity', templates(bytes))),
+  flow('a function gives what the next is given many times', (bytes) => ({
+    type: 'sequential',
+    steps: [
+      task('muster.identity', templates(15 * 16)),
+      task(
+        'muster.identity',
+        templates(bytes).map(() => '{{previous}}'),
+      ),
+    ],
+  })),
+  flow('thousands of agents are given the input', (bytes) => ({
+    type: 'parallel',
+    branches: Array.from({ length: Math.min(2_000, Math.ceil(bytes / 100)) }, () => ask('{{input}} once more')),
+  })),
+  flow('the source of a pipeline', (bytes) => ({
+    ...{ type: 'pipeline', source: { function: 'muster.identity', args: templates(bytes) }, on_error: 'stop' },
+    stages: [{ type: 'task', function: 'muster.identity' }],
+  })),
+  flow('the items of a map', (bytes) => ({
+    ...{ type: 'map_reduce', items: templates(bytes), workers: 2 },
+    ...{ map: 'muster.identity', reduce: 'muster.identity' },
+  })),
+  flow('the goal of a queen', (bytes) => ({
+    ...{ type: 'hierarchical', queen: 'agent', workers: ['agent'], goal: times('{{input}} ', bytes) },
+  })),
+  message('a tool named again and again', 'go {'),
+  message('an address that ends in stops', 'http://....................'),
+  message('handing over to nobody', 'delegate '),
+  message('words', 'a '),
+  {
+    what: 'tool: choices that refer to the same twice',
+    of: (bytes) => ({
+      kind: 'tool',
+      url: mcp.offering(doubled('anyOf', bytes > 2_048 ? 60 : 4)),
+      message: 'go {"a": 1}',
+    }),
+  },
+  {
+    what: 'tool: lists within lists',
+    of: (bytes) => ({
+      kind: 'tool',
+      url: mcp.offering({ type: 'object', properties: { a: nestedLists(bytes > 2_048 ? 15 : 1) }, required: ['a'] }),
+      message: 'go',
+    }),
+  },
+  ...[200, 500].map((status) => ({
+    what: `tool: an answer of status ${status} that unpacks to 400 MB`,
+    of: (bytes: number): Attack => ({
+      kind: 'tool',
+      url: mcp.answering(status, bytes > 2_048 ? 400_000_000 : 1_000),
+      message: 'go {}',
+    }),
+  })),
+]

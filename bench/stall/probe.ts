@@ -1,0 +1,38 @@
+// Asks a server every 50 ms whether it lives, from a process of its own, and tells how long each answer took. Whatever is
+// asked waits for nothing before it: a server that stalls for a second is late with twenty answers.
+import { answerQuestions } from '../kit/side.ts'
+
+const EVERY_MS = 50
+
+export type Question = { begin: string } | { end: true }
+
+let stop: (() => Promise<number[]>) | null = null
+
+answerQuestions<Question>(async (question) => {
+  if ('begin' in question) stop = begin(`${question.begin}/healthz`)
+  else return stop?.() ?? []
+})
+
+function begin(url: string): () => Promise<number[]> {
+  const took: number[] = []
+  const open = new Set<Promise<void>>()
+  const ask = (): void => {
+    const since = performance.now()
+    const asked = fetch(url)
+      .then(async (answer) => void (await answer.arrayBuffer()))
+      // No answer is a late one: the next figure shows it.
+      .catch(() => {})
+      .then(() => {
+        took.push(performance.now() - since)
+        open.delete(asked)
+      })
+    open.add(asked)
+  }
+  const timer = setInterval(ask, EVERY_MS)
+  ask()
+  return async () => {
+    clearInterval(timer)
+    await Promise.all(open)
+    return took
+  }
+}
