@@ -45,18 +45,16 @@ export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: n
   await inTransaction(pool, async (tx) => {
     // No triggers and no foreign keys while rows are made that fit by construction.
     await tx.query('set local session_replication_role = replica; set local statement_timeout = 0')
-    for (const sql of FILL) {
-      const values = usesIds(sql) ? [projects, agents] : []
+    for (const sql of [...FILL, 'analyze']) {
       // The driver's types do not know that a statement may have a time of its own.
       const statement: pg.QueryConfig & { query_timeout: number } = {
         text: sql.replaceAll('$runs', String(runs)),
-        values,
-        query_timeout: 300_000,
+        values: usesIds(sql) ? [projects, agents] : [],
+        query_timeout: 600_000,
       }
       await tx.query(statement)
     }
   })
-  await pool.query('analyze')
   const { rows: parents } = await pool.query<{ id: string }>(
     'select distinct on (project_id) parent_run_id as id from agent_runs where parent_run_id is not null order by project_id',
   )
