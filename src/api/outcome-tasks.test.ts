@@ -62,7 +62,7 @@ async function undecided(calls = ['call_1_1']): Promise<{ runId: string; agentId
       { kind: 'run.started', data: { agent_id: agent.id, input: 'Send it.' } },
       { kind: 'step.completed', data: { ...step, started_at: new Date().toISOString() } },
       ...announced,
-      { kind: 'run.recovered', data: { crashes: 1 } },
+      { kind: 'run.recovered', data: { crashes: 1, charged: true } },
     ],
     change: { steps: 1, set: { release: true, ready_in_ms: 0 } },
   })

@@ -5,6 +5,8 @@ export interface FreedRun {
   id: string
   ancestors: string[]
   crashes: number
+  /** The death of its owner counts as its crash. */
+  is_charged: boolean
   /** A sub-run that was claimed and has not said yet that it starts. */
   is_silent: boolean
 }
@@ -55,7 +57,7 @@ export async function freeRuns(
 ): Promise<FreedRun[]> {
   const { rows } = await tx.query<FreedRun>(
     `with freed as (
-       select id, agent_id, reserved from agent_runs where id = any($1::uuid[])
+       select id, agent_id, reserved, crashes from agent_runs where id = any($1::uuid[])
          and (owner = $4 or $4 is null and owner is not null and not exists (select from workers w where w.id = owner))
      ), given_back as (
        update agent_tokens t set reserved = t.reserved - f.reserved
@@ -65,7 +67,7 @@ export async function freeRuns(
      update agent_runs r set owner = null, fence = r.fence + 1, reserved = 0, ready_at = muster.now(),
        crashes = ${charged('r')}
      from freed f where r.id = f.id
-     returning r.id, r.ancestors, r.crashes, r.last_seq = 0 as is_silent`,
+     returning r.id, r.ancestors, r.crashes, r.crashes > f.crashes as is_charged, r.last_seq = 0 as is_silent`,
     [ids, ...chargeValues(charge, 'run'), owner],
   )
   return rows

@@ -65,8 +65,8 @@ async function recover(tx: Db, which: Which, charge: Charge): Promise<FreedRun[]
   return freed
 }
 
-function recoveryOf({ id, ancestors, crashes }: FreedRun): Append {
-  const recovered = { kind: 'run.recovered', data: { crashes } }
+function recoveryOf({ id, ancestors, crashes, is_charged }: FreedRun): Append {
+  const recovered = { kind: 'run.recovered', data: { crashes, charged: is_charged } }
   const append = { runId: id, fence: null, ancestors }
   if (crashes < MOST_CRASHES) return { ...append, events: [recovered] }
   const error = {

@@ -74,7 +74,8 @@ export type RunEvent =
   | { kind: 'context.compacted'; data: { step: number; summary: string; keep: number; usage: StepUsage } }
   /** Waits without a slot; `not_begun` names calls that were announced and not made. */
   | { kind: 'run.parked'; data: { waits_for: string; not_begun?: string[] } }
-  | { kind: 'run.recovered'; data: { crashes: number } }
+  /** `crashes` since the last completed step; `charged`: the death of its owner is one of them. */
+  | { kind: 'run.recovered'; data: { crashes: number; charged: boolean } }
   | { kind: 'run.cancel_requested'; data: Record<string, never> }
   | { kind: 'run.continued'; data: Record<string, never> }
   | { kind: 'run.completed'; data: { summary: string } }

@@ -48,8 +48,12 @@ export interface Presence {
 const LOOK_EVERY_MS = 1_000
 const LONGEST_BEAT_MS = 1_000
 const SHORTEST_BEAT_MS = 50
-/** A worker without a lock is dead when it has missed this many renewals; less may be a hiccup of its network. */
-const MISSED_BEATS = 3
+/** A worker without a lock is dead when it has been silent for so many renewals; less may be a hiccup of its network. */
+const MISSED_BEATS = 2.5
+/** A worker without a lock is looked at this often. */
+const LOOK_CLOSELY_EVERY_MS = 250
+/** A renewal that takes longer on the listening connection is made on another one, too. */
+const HEDGE_AFTER_MS = 300
 
 export async function startPresence(options: PresenceOptions): Promise<Presence> {
   const { pool, log, leaseMs } = options
@@ -63,8 +67,8 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   let hasLapsed = false
   let others = 0
   let isStopped = false
-  /** Of each other worker the lease that was last seen, and since when it is the same. */
-  const leases = new Map<string, { until: number; since: number }>()
+  /** Some other worker holds no lock. */
+  let isSuspicious = false
 
   const listener: Listener = await startListener({
     url: options.url,
@@ -78,9 +82,13 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     },
   })
   await lookAround(options.isAlone)
-  const renewing = every(beatMs, renew)
-  const looking = every(Math.min(LOOK_EVERY_MS, leaseMs), () => lookAround(false))
-  const watching = every(Math.max(20, leaseMs / 10), async () => checkLapse())
+  const renewing = every(() => beatMs, renew)
+  const lookEveryMs = (): number => Math.min(isSuspicious ? LOOK_CLOSELY_EVERY_MS : LOOK_EVERY_MS, leaseMs)
+  const looking = every(lookEveryMs, () => lookAround(false))
+  const watching = every(
+    () => Math.max(20, leaseMs / 10),
+    async () => checkLapse(),
+  )
 
   return {
     ownerId: () => worker.id,
@@ -110,12 +118,26 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
 
   async function renew(): Promise<void> {
     const askedAt = performance.now()
-    const [db, isKnown] = await renewOn(listener).catch(() => renewOn(pool)) // a new listening connection is being opened
+    const [db, isKnown] = await renewSoon()
     if (!isKnown) await comeBackAsAnother(db)
     noteRenewal(askedAt)
     if (!hasLapsed) return
     hasLapsed = false
     await options.onReturn(worker.id)
+  }
+
+  /** On the listening connection; where that does not answer soon, on one of the pool. */
+  async function renewSoon(): Promise<[Db, boolean]> {
+    const onOwn = renewOn(listener)
+    const late = Promise.withResolvers<void>()
+    const timer = setTimeout(late.resolve, HEDGE_AFTER_MS)
+    const isOwnSettled = onOwn.then(
+      () => {},
+      () => late.resolve(),
+    )
+    await Promise.race([isOwnSettled, late.promise])
+    clearTimeout(timer)
+    return Promise.any([onOwn, late.promise.then(() => renewOn(pool))])
   }
 
   async function renewOn(db: Db): Promise<[Db, boolean]> {
@@ -146,14 +168,10 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   async function lookAround(isAlone: boolean): Promise<void> {
     const sightings = await sightOthers(pool, worker.id)
     others = sightings.length
+    isSuspicious = sightings.some((sighting) => sighting.isUnlocked)
     const at = performance.now()
-    for (const id of leases.keys()) if (!sightings.some((sighting) => sighting.id === id)) leases.delete(id)
     for (const sighting of sightings) {
-      if (leases.get(sighting.id)?.until !== sighting.leaseUntil) {
-        leases.set(sighting.id, { until: sighting.leaseUntil, since: at })
-      }
       if (!isAlone && !isDead(sighting, at)) continue
-      leases.delete(sighting.id)
       log.warn({ worker: sighting.id }, 'a worker is dead; its runs are taken over')
       await options.onDeath(sighting.id, (tx) => forgetWorker(tx, sighting.id))
     }
@@ -161,26 +179,25 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   }
 
   /** Judged only by a process that has itself been steady for as long as it grants the other. */
-  function isDead({ id, hasLapsed: lapsed, isUnlocked, beatMs: otherBeatMs }: Sighting, at: number): boolean {
+  function isDead({ hasLapsed: lapsed, isUnlocked, silentForMs, beatMs: otherBeatMs }: Sighting, at: number): boolean {
     const steadyForMs = at - renewedAt <= leaseMs ? at - steadySince : 0
     if (lapsed && steadyForMs > leaseMs) return true
-    const silentForMs = at - (leases.get(id)?.since ?? at)
     const graceMs = MISSED_BEATS * otherBeatMs
     return isUnlocked && silentForMs >= graceMs && steadyForMs >= graceMs
   }
 
   /** Rounds never overlap; a failing one is tried again at the next. */
-  function every(ms: number, work: () => Promise<void>): () => Promise<void> {
+  function every(ms: () => number, work: () => Promise<void>): () => Promise<void> {
     let timer: NodeJS.Timeout
     let running = Promise.resolve()
     const round = (): void => {
       running = work()
         .catch((error: unknown) => log.debug({ err: error }, 'a round of the worker will be tried again'))
         .then(() => {
-          if (!isStopped) timer = setTimeout(round, ms)
+          if (!isStopped) timer = setTimeout(round, ms())
         })
     }
-    timer = setTimeout(round, ms)
+    timer = setTimeout(round, ms())
     return async () => {
       clearTimeout(timer)
       await running

@@ -29,7 +29,7 @@ export async function takeLock(db: Db, lockKey: number): Promise<void> {
 /** With a new lock, after the connection came back. False: somebody declared this worker dead, and its runs are theirs. */
 export async function renewWithLock(db: Db, { id, leaseMs, lockKey }: Worker): Promise<boolean> {
   const { rowCount } = await db.query(
-    `update workers set lease_until = ${LEASE}, lock_key = $3, locked_on = pg_postmaster_start_time() where id = $1`,
+    `update workers set lease_until = ${LEASE}, renewed_at = muster.now(), lock_key = $3, locked_on = pg_postmaster_start_time() where id = $1`,
     [id, leaseMs, lockKey],
   )
   return rowCount === 1
@@ -38,7 +38,10 @@ export async function renewWithLock(db: Db, { id, leaseMs, lockKey }: Worker): P
 /** False: somebody declared this worker dead, and its runs are theirs. */
 export async function renewLease(db: Db, { id, leaseMs }: Worker): Promise<boolean> {
   const { rowCount } = await db.query(
-    { name: 'worker_renew', text: `update workers set lease_until = ${LEASE} where id = $1` },
+    {
+      name: 'worker_renew',
+      text: `update workers set lease_until = ${LEASE}, renewed_at = muster.now() where id = $1`,
+    },
     [id, leaseMs],
   )
   return rowCount === 1
@@ -46,8 +49,8 @@ export async function renewLease(db: Db, { id, leaseMs }: Worker): Promise<boole
 
 export interface Sighting {
   id: string
-  /** Changes with every renewal. */
-  leaseUntil: number
+  /** Since it renewed its lease, by the database's clock. */
+  silentForMs: number
   beatMs: number
   /** Its lease has passed. */
   hasLapsed: boolean
@@ -59,12 +62,13 @@ export interface Sighting {
 export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
   const { rows } = await db.query<{
     id: string
-    lease_until: Date
+    silent_for: number
     beat_ms: number
     has_lapsed: boolean
     is_unlocked: boolean
   }>(
-    `select id, lease_until, beat_ms, lease_until < muster.now() as has_lapsed,
+    `select id, (extract(epoch from muster.now() - renewed_at) * 1000)::float8 as silent_for, beat_ms,
+       lease_until < muster.now() as has_lapsed,
        locked_on = pg_postmaster_start_time() and not exists (
          select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
            and database = (select oid from pg_database where datname = current_database())
@@ -75,7 +79,7 @@ export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
   )
   return rows.map((row) => ({
     id: row.id,
-    leaseUntil: row.lease_until.getTime(),
+    silentForMs: row.silent_for,
     beatMs: row.beat_ms,
     hasLapsed: row.has_lapsed,
     isUnlocked: row.is_unlocked,

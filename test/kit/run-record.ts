@@ -32,6 +32,7 @@ export interface RunRecord {
   ready_at: Date | null
   open_children: number
   reserved: number
+  /** How often the death of an owner was charged to it, over its whole life. */
   crashes: number
   cancel_requested_at: Date | null
   events: RecordedEvent[]
@@ -45,7 +46,7 @@ export async function readRuns(databaseUrl: string, projectId: string): Promise<
     const { rows } = await db.query<RunRecord>(
       `select id, status, pause_reason, error_code, summary, input, step_count, parent_run_id, resumed_from,
          input_tokens::int, output_tokens::int, usage_estimated, started_at, completed_at, duration, last_seq::int,
-         fence::int, owner, ready_at, open_children, reserved::int, crashes, cancel_requested_at
+         fence::int, owner, ready_at, open_children, reserved::int, cancel_requested_at
        from agent_runs where project_id = $1`,
       [projectId],
     )
@@ -61,6 +62,7 @@ export async function readRuns(databaseUrl: string, projectId: string): Promise<
     for (const { run_id, ...event } of events) runs.get(run_id)?.events.push(event)
     for (const run of runs.values()) {
       run.own = run.events.filter(({ data }) => data.run_id === undefined)
+      run.crashes = run.own.filter(({ kind, data }) => kind === 'run.recovered' && data.charged === true).length
       run.plan = planShape.parse(originOf(runs, run).input)
     }
     return runs
