@@ -217,6 +217,14 @@ test('a start through a pooler in transaction mode is refused with one sentence,
   assert.equal(doctor.code, 1)
 })
 
+test('a server behind a pooler in session mode serves like the others', async (t) => {
+  const pooler = await startPooler(t, databaseUrl, 'session')
+  const behind = await startMuster(t, { databaseUrl: pooler.url, env: { ...env, MUSTER_POOL: '5' } })
+  const { status, text } = await behind.call('POST /api/projects', { body: { name: 'behind a pooler' } })
+  assert.equal(status, 201, text)
+  await behind.stop()
+})
+
 test('the servers stop with exit 0 and leave the database alone', async () => {
   for (const server of servers) await server.stop()
   assert.equal((await query('select 1 as one')).rows.length, 1)
