@@ -119,13 +119,13 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   async function startAgain({ proxy }: Place): Promise<Muster> {
     for (;;) {
       const started = await world.spawn({ databaseUrl: proxy.url, env })
-      await until(async () => !started.isRunning() || (await isReady(started)), 'a server is ready', 60_000)
+      await until(async () => !started.isRunning() || (await isReady(started)), 'a server is ready', QUIET_WITHIN_MS)
       if (started.isRunning()) return started
     }
   }
 
   async function unhalt(): Promise<void> {
-    await until(async () => (await ask(`POST ${base}/unhalt`, {})) !== null, 'the project goes on', 30_000)
+    await until(async () => (await ask(`POST ${base}/unhalt`, {})) !== null, 'the project goes on', QUIET_WITHIN_MS)
   }
 
   async function answerQuestions(share: number): Promise<void> {
@@ -157,7 +157,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
           return id !== undefined
         },
         'a run is accepted',
-        60_000,
+        QUIET_WITHIN_MS,
       )
       if (id === undefined) continue
       accepted.push(id)
@@ -184,8 +184,10 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   async function play(): Promise<ChaosReport> {
     const loading = keepBusy()
     const underWay: Promise<unknown>[] = []
-    const failed = new Promise<never>((_resolve, reject) => loading.catch(reject))
+    // Whatever fails ends all of it at once.
+    const { promise: failed, reject: fail } = Promise.withResolvers<never>()
     failed.catch(() => {})
+    loading.catch(fail)
     while (performance.now() - startedAt < forMs) {
       await Promise.race([wait(ofActs.between(200, 1_800)), failed])
       const name = ofActs.pick(urn)
@@ -193,7 +195,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
       tell(name)
       acts.set(name, (acts.get(name) ?? 0) + 1)
       const act = Promise.race([doings[name]?.(random), failed])
-      act.catch(() => {}) // it is told of at the end
+      act.catch(fail)
       underWay.push(act)
     }
     isOver = true
