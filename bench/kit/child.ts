@@ -23,6 +23,8 @@ export async function startChild(args: readonly string[], environment: Record<st
   createInterface(child.stderr).on('line', (line) => {
     if (!line.includes('"level":"info"') && ++shown <= MOST_LINES) console.error(line)
   })
+  // It would outlive a bench that fails or is stopped half-way.
+  process.once('exit', () => child.kill('SIGKILL'))
   const address = `http://127.0.0.1:${port}`
   const stop = async (): Promise<void> => {
     if (child.exitCode !== null || child.signalCode !== null) return

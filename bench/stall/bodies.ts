@@ -74,9 +74,9 @@ export const bodies = (mcp: HostileMcp): Body[] => [
       ),
     ],
   })),
-  flow('thousands of agents are given the input', (bytes) => ({
+  flow('hundreds of agents are given the input', (bytes) => ({
     type: 'parallel',
-    branches: Array.from({ length: Math.min(2_000, Math.ceil(bytes / 100)) }, () => ask('{{input}} once more')),
+    branches: Array.from({ length: Math.min(200, Math.ceil(bytes / 100)) }, () => ask('{{input}} once more')),
   })),
   flow('the source of a pipeline', (bytes) => ({
     ...{ type: 'pipeline', source: { function: 'muster.identity', args: templates(bytes) }, on_error: 'stop' },
