@@ -34,10 +34,11 @@ export interface Handout {
 export const HANDOUT_NOTICE = 'handout'
 export const WITHDRAWN_NOTICE = 'withdrawn'
 
-const LEAF_QUEUE: QueueTable = {
+export const LEAF_QUEUE: QueueTable = {
   table: 'flow_handouts',
   kind: 'leaf',
   ready: 'owner is null and outcome is null',
+  owned: 'owner is not null and outcome is null',
   order: 'created_at',
 }
 
@@ -207,9 +208,12 @@ async function freeHandouts(db: Db, which: string, values: unknown[]): Promise<v
   )
 }
 
+/** Of `flow_handouts h`: nobody waits for those. */
+export const OF_ENDED_FLOWS = 'exists (select from flow_runs r where r.id = h.run_id and r.completed_at is not null)'
+
 /** Those of flow runs that are over. */
 export async function forgetHandouts(db: Db): Promise<void> {
-  await db.query('delete from flow_handouts h using flow_runs r where r.id = h.run_id and r.completed_at is not null')
+  await db.query(`delete from flow_handouts h where ${OF_ENDED_FLOWS}`)
 }
 
 /** Those of this owner that are in nobody's hands here: a claim or an end that was cut off. */

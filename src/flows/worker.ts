@@ -22,6 +22,7 @@ import type { FlowDeps, FlowMessage } from './flow-session.ts'
 import { createHandoutWorker } from './handout-worker.ts'
 import { forgetHandouts, freeOrphanedHandouts, HANDOUT_NOTICE, takeOverHandouts, WITHDRAWN_NOTICE } from './handouts.ts'
 import { createLeafSlots } from './leaf-slots.ts'
+import { lookAtFlows } from './look-at-flows.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
 import { ownFunctions } from './own-functions.ts'
 import { createFlowStarter, type FlowStarter } from './start-together.ts'
@@ -192,11 +193,12 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
 
   async function sweep(): Promise<void> {
     await publishFunctions()
-    await promoteDueFlows(pool)
-    await freeOrphanedFlows(pool)
-    await freeOrphanedHandouts(pool)
-    await forgetHandouts(pool)
-    await handouts.sweep()
-    await loop.sweep()
+    const { flows, leaves } = await lookAtFlows(pool)
+    if (flows.has_due) await promoteDueFlows(pool)
+    if (flows.has_orphans) await freeOrphanedFlows(pool)
+    if (leaves.has_orphans) await freeOrphanedHandouts(pool)
+    if (leaves.has_ended) await forgetHandouts(pool)
+    await handouts.sweep({ ...leaves, has_ready: leaves.has_ready || leaves.has_orphans })
+    await loop.sweep({ ...flows, has_ready: flows.has_ready || flows.has_due || flows.has_orphans })
   }
 }

@@ -19,7 +19,6 @@ import type { Log } from '../kernel/log.ts'
 import { createClaimLoop } from '../queue/claim-loop.ts'
 import { type Presence, startPresence } from '../queue/presence.ts'
 import { createSlots } from '../queue/slots.ts'
-import { findCancelled } from './cancel.ts'
 import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
 import { type ProjectSwitches, readSwitches } from './project-switches.ts'
@@ -92,6 +91,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   let isStarted = false
   let isStopped = false
   let draining: NodeJS.Timeout | undefined
+  /** Ends the time between two sweeps. */
+  let endPause = (): void => {}
 
   const isHalted = (projectId: string): boolean => switches.halted.has(projectId)
   const deps: RunDeps = {
@@ -195,6 +196,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   function yieldAll(): void {
     isStopped = true
+    endPause()
     loop.close()
     for (const control of controls.values()) control.askToYield()
     draining ??= setTimeout(handBackAll, options.drainMs)
@@ -273,15 +275,16 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function sweep(): Promise<void> {
     while (!isStopped) {
       try {
-        await refreshSwitches()
-        for (const id of await findCancelled(pool, presence.ownerId())) controls.get(id)?.interrupt('cancel')
+        const seen = await recovery.look(presence.ownerId())
+        switches = seen.switches
+        for (const id of seen.cancelled) controls.get(id)?.interrupt('cancel')
         // It says by itself where it fails; ready runs are claimed all the same.
-        await recovery.sweep().catch(() => {})
-        if (options.slots > 0) await loop.sweep()
+        const isReady = await recovery.sweep(seen).catch(() => true)
+        if (options.slots > 0) await loop.sweep({ ...seen, has_ready: seen.has_ready || isReady })
       } catch (error) {
         log.debug({ err: error }, 'a sweep failed; trying again')
       }
-      await nextSweep()
+      if (!isStopped) await nextSweep()
     }
   }
 
@@ -290,8 +293,9 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   async function nextSweep(): Promise<void> {
-    for (let waited = 0; waited < SWEEP_EVERY_MS && !isStopped; waited += 100) {
-      await new Promise((resolve) => setTimeout(resolve, 100).unref())
-    }
+    await new Promise<void>((resolve) => {
+      endPause = resolve
+      setTimeout(resolve, SWEEP_EVERY_MS).unref()
+    })
   }
 }
