@@ -5,6 +5,7 @@ import { createTestFlows } from '../../test/kit/flows.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { cancelFlow } from './cancel-flow.ts'
+import { claimSuspectHandout, releaseSuspectHandout, settleHandout } from './handouts.ts'
 
 const one = await createTestFlows({ leafLimit: 2, leaseMs: 1_000 })
 const other = await createTestFlows({ leafLimit: 2, leaseMs: 1_000, database: one })
@@ -120,6 +121,24 @@ test('a worker that is silent past its lease loses its leaf to another', async (
   other.functions.set('relay', () => 'done by another')
   const { status, output } = await one.ended(id)
   assert.deepEqual([status, output, calls], ['completed', 'done by another', 1])
+})
+
+test('a leaf that took two processes with it makes way for the next suspect as soon as it has an outcome', async () => {
+  const id = await one.startFlow(f('suspect'))
+  const suspect = 'update flow_handouts set crashes = 2 where run_id = $1'
+  await until(async () => (await one.pool.query(suspect, [id])).rowCount === 1)
+  const owner = one.worker.ownerId()
+  const taken = await claimSuspectHandout(one.pool, owner, ['suspect'])
+  assert.ok(taken)
+  assert.equal(await releaseSuspectHandout(one.pool, owner), false, 'it is under way')
+  // The owner of the flow run takes the outcome up when it comes to it; nobody waits for that.
+  const client = await one.pool.connect()
+  await client.query('begin')
+  assert.equal(await settleHandout(client, taken, { status: 'completed', value: 'done' }, owner), true)
+  assert.equal(await releaseSuspectHandout(client, owner), true)
+  await client.query('commit')
+  client.release()
+  assert.equal((await one.ended(id)).output, 'done')
 })
 
 test('what is over leaves nothing behind', async () => {

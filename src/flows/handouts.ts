@@ -38,6 +38,7 @@ export const LEAF_QUEUE: QueueTable = {
   table: 'flow_handouts',
   kind: 'leaf',
   ready: 'owner is null and outcome is null',
+  underWay: 'outcome is null',
   owned: 'owner is not null and outcome is null',
   order: 'created_at',
 }
