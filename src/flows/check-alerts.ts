@@ -13,9 +13,8 @@ import { tasksOf } from './trace.ts'
 /** So many completed runs of a flow say better than its tree how long it takes; older ones say nothing. */
 const FEWEST_RUNS = 3
 const MOST_RUNS = 100
-/** A flow of milliseconds that takes a few times as many is no news. */
-const NEVER_BEFORE_MS = 1_000
-const MOST_AT_ONCE = 50
+const MOST_AT_ONCE = 200
+const SHORTEST_WAIT_MS = 2_000
 
 interface SlowRun {
   id: string
@@ -24,50 +23,72 @@ interface SlowRun {
   expected: number
 }
 
+interface LookedAt extends SlowRun {
+  is_slow: boolean
+  /** Milliseconds after its start from which on it is late; null where nothing is expected of it. */
+  late_after: number | null
+}
+
 // An alert that was acked is repeated when the run has taken twice as long as it had when that one was made.
 const NOT_TOLD = `not exists (
   select from flow_alerts a where a.flow_run_id = r.id and a.kind = 'slow'
     and (a.acked_at is null or muster.now() - r.started_at < 2 * (a.created_at - r.started_at)))`
 
-// 14 ms for 1,000 flow runs under way, of 20 flows with 5,000 completed runs each: a median is taken once per flow.
+// Of each run that is due for a look: whether people should be told. A median is taken once per flow.
 const FIND_SLOW: PreparedSql = {
   name: 'flow_find_slow',
   text: `
-    with running as (
+    with due as materialized (
       select r.id, r.project_id, r.flow_id, r.started_at, r.expected,
         (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as elapsed,
         case when jsonb_typeof(p.settings->'alert_factor') = 'number'
-          then (p.settings->>'alert_factor')::float8 else $1::float8 end as factor
-      from flow_runs r join projects p on p.id = r.project_id
-      where r.status = 'running' and r.started_at < muster.now() - $2 * interval '1 ms' and r.cancel_requested_at is null
-        and p.halted_at is null and ${NOT_TOLD}
+          then (p.settings->>'alert_factor')::float8 else $1::float8 end as factor,
+        r.status = 'running' and r.cancel_requested_at is null and p.halted_at is null as may_tell
+      from (select * from flow_runs where check_at <= muster.now() order by check_at limit $4) r
+      join projects p on p.id = r.project_id
     ), measured as (
       select flow_id, percentile_cont(0.5) within group (order by duration) as median
-      from (select distinct flow_id from running where flow_id is not null) f
+      from (select distinct flow_id from due where flow_id is not null) f
       cross join lateral (
         select duration from flow_runs where flow_id = f.flow_id and status = 'completed'
-        order by completed_at desc limit $3
+        order by completed_at desc limit $2
       ) d
-      group by flow_id having count(*) >= $4
+      group by flow_id having count(*) >= $3
     )
-    select r.id, r.project_id, r.elapsed, coalesce(m.median, r.expected)::float8 as expected
-    from running r left join measured m using (flow_id)
-    where r.elapsed > r.factor * coalesce(m.median, r.expected)
-    order by r.started_at limit $5`,
+    select r.id, r.project_id, r.elapsed, coalesce(m.median, r.expected)::float8 as expected,
+      coalesce(r.may_tell and r.elapsed > r.factor * coalesce(m.median, r.expected), false)
+        and ${NOT_TOLD} as is_slow,
+      r.factor * coalesce(m.median, r.expected) as late_after
+    from due r left join measured m using (flow_id)`,
+}
+
+/**
+ * When to look again: as soon as the run would be late, and at the latest when it has been under way a tenth longer, for
+ * what was expected may change meanwhile. Slow ones are asked again shortly, should nobody come to tell people.
+ */
+const LOOK_AGAIN: PreparedSql = {
+  name: 'flow_look_again',
+  text: `
+    update flow_runs r set check_at = case when r.cancel_requested_at is null then muster.now() + w.in_ms * interval '1 ms' end
+    from unnest($1::uuid[], $2::float8[]) as w (id, in_ms)
+    where r.id = w.id and r.id in (
+      select id from flow_runs where id = any($1::uuid[]) and check_at <= muster.now() for no key update skip locked)`,
 }
 
 /** Answers how many alerts were made. One run that cannot be told about does not keep the others from it. */
 export async function checkAlerts({ pool, journal }: { pool: Pool; journal: FlowJournal }): Promise<number> {
-  const { rows } = await pool.query<SlowRun>(FIND_SLOW, [
+  const { rows } = await pool.query<LookedAt>(FIND_SLOW, [
     defaultSettings.alert_factor,
-    NEVER_BEFORE_MS,
     MOST_RUNS,
     FEWEST_RUNS,
     MOST_AT_ONCE,
   ])
+  if (rows.length === 0) return 0
+  await pool.query(LOOK_AGAIN, [rows.map((run) => run.id), rows.map(lookAgainInMs)])
   let made = 0
   const failures: unknown[] = []
   for (const run of rows) {
+    if (!run.is_slow) continue
     try {
       if (await tell(pool, journal, run)) made++
     } catch (error) {
@@ -76,6 +97,12 @@ export async function checkAlerts({ pool, journal }: { pool: Pool; journal: Flow
   }
   if (failures.length > 0) throw new AggregateError(failures, 'Some alerts could not be made.')
   return made
+}
+
+function lookAgainInMs({ is_slow, elapsed, late_after }: LookedAt): number {
+  if (is_slow) return SHORTEST_WAIT_MS
+  const longestMs = Math.max(SHORTEST_WAIT_MS, elapsed / 10)
+  return late_after === null || late_after <= elapsed ? longestMs : Math.min(longestMs, late_after - elapsed + 1)
 }
 
 async function tell(pool: Pool, journal: FlowJournal, run: SlowRun): Promise<boolean> {
@@ -98,6 +125,8 @@ async function tell(pool: Pool, journal: FlowJournal, run: SlowRun): Promise<boo
       [id, run.id, suspectedCause, JSON.stringify(actions)],
     )
     if (!isNews) return false
+    // Nothing can be news before this one is acked.
+    await tx.query('update flow_runs set check_at = null where id = $1', [run.id])
     const event: FlowEvent = { kind: 'alert', data: { alert_id: id, kind: 'slow', suspected_cause: suspectedCause } }
     await journal.appendIn(tx, { runId: run.id, fence: null, events: [event] })
     return true

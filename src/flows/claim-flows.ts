@@ -39,16 +39,21 @@ export interface ClaimedFlow {
   claimed_at: Date
 }
 
+/**
+ * SQL: when a flow run that starts now is looked at first (check-alerts.ts). A flow of milliseconds that takes a few times
+ * as many is no news.
+ */
+export const FIRST_CHECK = `muster.now() + interval '1 s'`
+
 export const CLAIMED_COLUMNS = `
   r.id, r.project_id, r.root, r.input, r.fence, r.workers, r.timeout, r.crashes, r.last_seq, r.ended_leaves,
   r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
   (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age, muster.now() as claimed_at`
 
-export const FLOW_QUEUE: QueueTable = {
+const FLOW_QUEUE: QueueTable = {
   table: 'flow_runs',
   kind: 'flow_run',
   ready: 'ready_at is not null',
-  owned: 'owner is not null',
   order: 'ready_at',
 }
 
@@ -59,7 +64,8 @@ const mayTake = (functions: string): string =>
 const claimed = (pick: string, columns: string, from: string): string => `
     ${pick}, claimed as (
       update flow_runs r set owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, status = 'running',
-        started_at = coalesce(r.started_at, muster.now())
+        started_at = coalesce(r.started_at, muster.now()),
+        check_at = case when r.started_at is null then ${FIRST_CHECK} else r.check_at end
       from picked p where r.id = p.id
       returning ${CLAIMED_COLUMNS}
     )

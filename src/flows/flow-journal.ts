@@ -64,6 +64,7 @@ const APPEND: PreparedSql = {
           when (e.change->>'ready_in_ms')::float8 > 0
             then muster.now() + (e.change->>'ready_in_ms')::float8 * interval '1 ms'
           else r.wake_at end,
+        check_at = case when e.change ? 'ended' then null else r.check_at end,
         crashes = case when e.change ? 'has_progressed' then 0 else r.crashes end,
         topology_wanted_at = case when e.change->>'topology_in_force' = r.wanted_topology then null
           else r.topology_wanted_at end,

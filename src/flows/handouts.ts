@@ -34,12 +34,11 @@ export interface Handout {
 export const HANDOUT_NOTICE = 'handout'
 export const WITHDRAWN_NOTICE = 'withdrawn'
 
-export const LEAF_QUEUE: QueueTable = {
+const LEAF_QUEUE: QueueTable = {
   table: 'flow_handouts',
   kind: 'leaf',
   ready: 'owner is null and outcome is null',
   underWay: 'outcome is null',
-  owned: 'owner is not null and outcome is null',
   order: 'created_at',
 }
 
@@ -209,13 +208,34 @@ async function freeHandouts(db: Db, which: string, values: unknown[]): Promise<v
   )
 }
 
-/** Of `flow_handouts h`: nobody waits for those. */
-export const OF_ENDED_FLOWS = 'exists (select from flow_runs r where r.id = h.run_id and r.completed_at is not null)'
-
-/** Those of flow runs that are over. */
-export async function forgetHandouts(db: Db): Promise<void> {
-  await db.query(`delete from flow_handouts h where ${OF_ENDED_FLOWS}`)
+const FORGET: PreparedSql = {
+  name: 'leaf_forget',
+  text: `
+    with recursive handed_out (run_id, place) as (
+      select (select run_id from flow_handouts where run_id > $1 order by run_id limit 1), 1
+      union all
+      select (select h.run_id from flow_handouts h where h.run_id > before.run_id order by h.run_id limit 1), place + 1
+      from handed_out before where before.run_id is not null and before.place < $2
+    ), gone as (
+      delete from flow_handouts where run_id = any(array(
+        select h.run_id from handed_out h join flow_runs r on r.id = h.run_id where r.completed_at is not null))
+    )
+    select run_id from handed_out where place = $2 and run_id is not null`,
 }
+
+/** So many flow runs are asked about: what a round costs does not grow with how much is handed out. */
+const FORGOTTEN_AT_ONCE = 20
+
+/**
+ * Those of flow runs that are over, which an owner that died may have left. Flow runs with leaves handed out are gone
+ * through in the order of their ids: answers where to go on.
+ */
+export async function forgetHandouts(db: Db, after: string): Promise<string> {
+  const { rows } = await db.query<{ run_id: string }>(FORGET, [after, FORGOTTEN_AT_ONCE])
+  return rows[0]?.run_id ?? NO_FLOW_RUN
+}
+
+export const NO_FLOW_RUN = '00000000-0000-0000-0000-000000000000'
 
 /** Those of this owner that are in nobody's hands here: a claim or an end that was cut off. */
 export async function freeStrayHandouts(db: Db, owner: string, inHand: readonly Handout[]): Promise<void> {

@@ -3,7 +3,7 @@ import type { Db, PreparedSql } from '../db/pool.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
-import { CLAIMED_COLUMNS, type ClaimedFlow } from './claim-flows.ts'
+import { CLAIMED_COLUMNS, type ClaimedFlow, FIRST_CHECK } from './claim-flows.ts'
 import { expectedDuration } from './expected-duration.ts'
 import { ownFunctions } from './own-functions.ts'
 import { plannedLeaves } from './planned-leaves.ts'
@@ -47,11 +47,12 @@ const START: PreparedSql = {
         as g (id, project_id, flow_id, root, input, timeout, workers, progress, expected, needs)
     ), owning as (select id from workers where id = $11), made as (
       insert into flow_runs as r (id, project_id, flow_id, root, input, timeout, workers, progress, expected, needs,
-        owner, fence, ready_at, status, started_at)
+        owner, fence, ready_at, status, started_at, check_at)
       select g.id, g.project_id, g.flow_id, g.root, g.input, g.timeout, g.workers, g.progress, g.expected,
         array(select jsonb_array_elements_text(g.needs)),
         o.id, case when o.id is null then 0 else 1 end, case when o.id is null then muster.now() end,
-        case when o.id is null then 'queued' else 'running' end, case when o.id is not null then muster.now() end
+        case when o.id is null then 'queued' else 'running' end, case when o.id is not null then muster.now() end,
+        case when o.id is not null then ${FIRST_CHECK} end
       from given g left join owning o on true
       returning r.owner, ${CLAIMED_COLUMNS}
     ), noted as (

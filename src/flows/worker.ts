@@ -20,7 +20,14 @@ import {
 import { executeFlow } from './execute-flow.ts'
 import type { FlowDeps, FlowMessage } from './flow-session.ts'
 import { createHandoutWorker } from './handout-worker.ts'
-import { forgetHandouts, freeOrphanedHandouts, HANDOUT_NOTICE, takeOverHandouts, WITHDRAWN_NOTICE } from './handouts.ts'
+import {
+  forgetHandouts,
+  freeOrphanedHandouts,
+  HANDOUT_NOTICE,
+  NO_FLOW_RUN,
+  takeOverHandouts,
+  WITHDRAWN_NOTICE,
+} from './handouts.ts'
 import { createLeafSlots } from './leaf-slots.ts'
 import { lookAtFlows } from './look-at-flows.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
@@ -62,6 +69,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   let isStopped = false
   let stopping: Promise<void> | null = null
   let publishedAs: string | null = null
+  let forgottenUpTo = NO_FLOW_RUN
   const loop = createClaimLoop<ClaimedFlow>({
     name: 'flow runs',
     slots: createSlots(MOST_AT_ONCE),

@@ -66,7 +66,6 @@ export const RUN_QUEUE: QueueTable = {
   table: 'agent_runs',
   kind: 'run',
   ready: 'ready_at is not null',
-  owned: 'owner is not null',
   order: 'priority desc, ready_at',
   carried: ['status', 'waits_for', 'last_seq'],
 }
@@ -168,13 +167,14 @@ export async function claimCappedRuns(
 /** Whoever asks for metrics must not read a backlog of any length. */
 export const MOST_COUNTED = 10_000
 
-/** How many runs want a slot, counted up to `MOST_COUNTED`. */
+/** How many runs want a slot, suspects too, counted up to `MOST_COUNTED`. Each part goes by the index of its claim. */
 export async function countReady(db: Db): Promise<number> {
+  const plain = `select from agent_runs where ${RUN_QUEUE.ready} and crashes < ${SUSPECT_AFTER} limit ${MOST_COUNTED}`
+  const suspects = `select from agent_runs where ${RUN_QUEUE.ready} and crashes >= ${SUSPECT_AFTER} limit ${MOST_COUNTED}`
   const { rows } = await db.query<{ count: number }>(
-    `select count(*)::int as count from (
-       select from agent_runs where ${RUN_QUEUE.ready} limit ${MOST_COUNTED}) ready`,
+    `select ((select count(*) from (${plain}) p) + (select count(*) from (${suspects}) s))::int as count`,
   )
-  return rows[0]?.count ?? 0
+  return Math.min(MOST_COUNTED, rows[0]?.count ?? 0)
 }
 
 /** Runs whose time has come want a slot. Answers how many. */

@@ -2,8 +2,8 @@
 // made in a few seconds by a handful of statements. Work at hand is put in by the test itself.
 import type pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
-import { inTransaction } from '../../src/db/transaction.ts'
 import { newId } from '../../src/kernel/id.ts'
+import { withClient } from './test-server.ts'
 
 /** The tables that grow with what an instance has done: nothing that runs by itself may read one from end to end. */
 export const LARGE_TABLES = [
@@ -42,17 +42,9 @@ const PROJECTS = 3
 export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: number } = {}): Promise<LargeTables> {
   const projects = Array.from({ length: PROJECTS }, () => newId())
   const agents = projects.map(() => newId())
-  await inTransaction(pool, async (tx) => {
-    // No triggers and no foreign keys while rows are made that fit by construction.
-    await tx.query('set local session_replication_role = replica; set local statement_timeout = 0')
-    for (const sql of [...FILL, 'analyze']) {
-      // The driver's types do not know that a statement may have a time of its own.
-      const statement: pg.QueryConfig & { query_timeout: number } = {
-        text: sql.replaceAll('$runs', String(runs)),
-        values: usesIds(sql) ? [projects, agents] : [],
-        query_timeout: 600_000,
-      }
-      await tx.query(statement)
+  await fill(pool, async (client) => {
+    for (const sql of FILL) {
+      await client.query(sql.replaceAll('$runs', String(runs)), usesIds(sql) ? [projects, agents] : [])
     }
   })
   const { rows: parents } = await pool.query<{ id: string }>(
@@ -62,6 +54,21 @@ export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: n
     'select distinct on (project_id) flow_run_id as id from agent_runs where flow_run_id is not null order by project_id',
   )
   return { projects, agents, parents: parents.map((row) => row.id), flowRuns: flowRuns.map((row) => row.id) }
+}
+
+/**
+ * In one transaction, then vacuumed and analysed, as autovacuum does in an instance that lives. On a connection of its
+ * own, without the pool's bounds: a busy machine may take long.
+ */
+export async function fill(pool: Pool, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  await withClient(pool.options.connectionString ?? '', async (client) => {
+    await client.query('begin')
+    // No triggers and no foreign keys while rows are made that fit by construction.
+    await client.query('set local session_replication_role = replica')
+    await work(client)
+    await client.query('commit')
+    await client.query('vacuum analyze')
+  })
 }
 
 const usesIds = (sql: string): boolean => sql.includes('$1')
@@ -77,8 +84,7 @@ const HOOK = id('d', '1')
 /** Row `i` of any table belongs to the same project as row `i` of the others. */
 const project = (number: string): string => `($1::uuid[])[1 + (${number}) % cardinality($1::uuid[])]`
 const agent = (number: string): string => `($2::uuid[])[1 + (${number}) % cardinality($2::uuid[])]`
-/** Over eleven days, however many there are. */
-const at = (number: string): string => `now() - interval '60 days' + (${number}) * interval '1 s' * (1e6 / $runs)`
+const at = (number: string): string => `now() - interval '60 days' + (${number}) * interval '10 seconds'`
 
 const FILL: readonly string[] = [
   `insert into projects (id, name) select id, 'Large ' || place from unnest($1::uuid[]) with ordinality as p (id, place)

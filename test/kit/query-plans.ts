@@ -2,6 +2,7 @@
 // many buffers it touches. Statements are executed once more under `explain analyze`, in a transaction that is rolled
 // back, so that inserts, updates and deletes are measured too, with their triggers and their foreign keys.
 import pg from 'pg'
+import { isUniqueViolation } from '../../src/db/failures.ts'
 import type { Client, Pool } from '../../src/db/pool.ts'
 
 export interface Recorded {
@@ -143,8 +144,14 @@ export async function readPlans(
   const distinct = new Map(statements.filter(({ text }) => EXPLAINABLE.test(text)).map((each) => [each.text, each]))
   const plans: QueryPlan[] = []
   for (const statement of distinct.values()) {
-    plans.push(await readPlan(pool, statement, 'custom', large))
-    if (statement.name !== null) plans.push(await readPlan(pool, statement, 'generic', large))
+    for (const mode of statement.name === null ? (['custom'] as const) : (['custom', 'generic'] as const)) {
+      try {
+        plans.push(await readPlan(pool, statement, mode, large))
+      } catch (error) {
+        // What it inserts is there by now. `measureStatements` tells what it cost.
+        if (!isUniqueViolation(error)) throw error
+      }
+    }
   }
   return plans
 }
