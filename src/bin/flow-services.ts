@@ -18,6 +18,8 @@ import { logEvents } from './log-events.ts'
 
 export interface StartedFlows {
   services: FlowServices
+  /** Flow runs of dead processes are found, and what is due wakes. */
+  isRecovering(): boolean
   /** No new work; functions under way drain from now on. */
   yield(): void
   /** Functions under way are cut off. */
@@ -56,7 +58,7 @@ export function startFlows(parts: FlowParts): StartedFlows {
     }
     const starter = createFlowStarter({ pool, ownerFor: () => null, onOwned: () => {}, onReady })
     const services = { ...shared, isAnnounced: true, onReady: () => {}, start: starter.start }
-    return { services, yield: () => {}, hurry: () => {}, stop: async () => {} }
+    return { services, isRecovering: () => true, yield: () => {}, hurry: () => {}, stop: async () => {} }
   }
   const tell = logEvents(log)
   const onWritten = (events: readonly StoredEvent[]): void => {
@@ -92,6 +94,7 @@ export function startFlows(parts: FlowParts): StartedFlows {
         })
   return {
     services: { ...shared, isAnnounced: false, onReady: () => flowWorker.poke(), start: flowWorker.start },
+    isRecovering: () => flowWorker.isRecovering(),
     yield: () => flowWorker.yield(),
     hurry: () => flowWorker.hurry(),
     stop: async () => {

@@ -122,7 +122,8 @@ async function startParts(
     runs: { ...services, flows: flows.services },
     readiness: async () => {
       const isUp = !shutdown.isUnderWay() && database.isUp() && (await answers(pool))
-      return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() && runs.worker.isRecovering() }
+      const isRecovering = runs.worker.isRecovering() && flows.isRecovering()
+      return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() && isRecovering }
     },
   })
   await listen(app, config)

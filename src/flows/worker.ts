@@ -4,6 +4,7 @@ import type { Pool } from '../db/pool.ts'
 import { FLOW_CHANNEL } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
 import { createClaimLoop } from '../queue/claim-loop.ts'
+import { createHealth, UNWELL_AFTER_MS } from '../queue/health.ts'
 import { repeat } from '../queue/repeat.ts'
 import { createSlots } from '../queue/slots.ts'
 import type { RunWorker } from '../runs/worker.ts'
@@ -29,7 +30,6 @@ import {
   WITHDRAWN_NOTICE,
 } from './handouts.ts'
 import { createLeafSlots } from './leaf-slots.ts'
-import { lookAtFlows } from './look-at-flows.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
 import { ownFunctions } from './own-functions.ts'
 import { createFlowStarter, type FlowStarter } from './start-together.ts'
@@ -38,6 +38,8 @@ export interface FlowWorker extends Pick<FlowStarter, 'start'> {
   /** Flow runs became ready. */
   poke(): void
   active(): number
+  /** Flow runs and leaves of dead processes are found, and what is due wakes. */
+  isRecovering(): boolean
   /** Takes nothing new; functions under way drain from now on. */
   yield(): void
   /** Functions under way are cut off, and their flow runs handed back. */
@@ -52,6 +54,8 @@ export interface FlowWorkerOptions {
   log: Log
   /** How long functions under way may take to end when the process stops. */
   patienceMs: number
+  /** Sweeps that have not succeeded for so long make this process unready. */
+  unwellAfterMs?: number
 }
 
 const MOST_AT_ONCE = 500
@@ -108,12 +112,9 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
       await takeOverHandouts(tx, workerId, charge)
     },
   })
-  const stopSweeping = repeat({
-    work: sweep,
-    everyMs: SWEEP_EVERY_MS,
-    ifItFails: 'flows will be looked for later',
-    log,
-  })
+  const ifItFails = 'flow runs cannot be recovered'
+  const health = createHealth({ log, ifItFails, unwellAfterMs: options.unwellAfterMs ?? UNWELL_AFTER_MS })
+  const stopSweeping = repeat({ work: sweep, everyMs: SWEEP_EVERY_MS, ifItFails, health, log })
 
   const starter = createFlowStarter({
     pool,
@@ -127,6 +128,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     start: starter.start,
     poke,
     active: () => loop.active(),
+    isRecovering: health.isWell,
     yield: () => void stop().catch(() => {}),
     hurry: () => {
       void stop().catch(() => {})
@@ -201,12 +203,11 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
 
   async function sweep(): Promise<void> {
     await publishFunctions()
-    const { flows, leaves } = await lookAtFlows(pool)
-    if (flows.has_due) await promoteDueFlows(pool)
-    if (flows.has_orphans) await freeOrphanedFlows(pool)
-    if (leaves.has_orphans) await freeOrphanedHandouts(pool)
-    if (leaves.has_ended) await forgetHandouts(pool)
-    await handouts.sweep({ ...leaves, has_ready: leaves.has_ready || leaves.has_orphans })
-    await loop.sweep({ ...flows, has_ready: flows.has_ready || flows.has_due || flows.has_orphans })
+    await promoteDueFlows(pool)
+    await freeOrphanedFlows(pool)
+    await freeOrphanedHandouts(pool)
+    forgottenUpTo = await forgetHandouts(pool, forgottenUpTo)
+    await handouts.sweep()
+    await loop.sweep()
   }
 }

@@ -19,6 +19,7 @@ async function appear(leaseMs: number, overrides: { isAlone?: boolean; url?: str
     slots: 1,
     leaseMs,
     isAlone: overrides.isAlone ?? false,
+    unwellAfterMs: 10_000,
     channels: ['muster_test'],
     log: silentLog,
     onNotification: (channel, payload) => heard.push(`${channel} ${payload}`),

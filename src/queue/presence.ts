@@ -5,6 +5,7 @@ import { type Listener, startListener } from '../db/listener.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
+import { createHealth } from './health.ts'
 import {
   forgetWorker,
   insertWorker,
@@ -23,6 +24,8 @@ export interface PresenceOptions {
   leaseMs: number
   /** No other process can be alive over this database (it is embedded and the data folder is ours). */
   isAlone: boolean
+  /** Looks at the others that have not succeeded for so long are not well; a lease is granted in any case. */
+  unwellAfterMs: number
   channels: readonly string[]
   log: Log
   onNotification: (channel: string, payload: string) => void
@@ -40,7 +43,7 @@ export interface Presence {
   ownerId(): string
   /** Other processes over the same database were seen at the last look. */
   hasOthers(): boolean
-  /** Others are looked at: false when that has failed for longer than a lease. */
+  /** Others are looked at: false when that has failed for long. */
   isWatching(): boolean
   stop(): Promise<void>
 }
@@ -61,7 +64,11 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   let worker: Worker = { id: newId(), slots: options.slots, lockKey: 0, leaseMs, beatMs }
   let isRegistered = false
   let renewedAt = performance.now()
-  let lookedAt = performance.now()
+  const looks = createHealth({
+    log,
+    ifItFails: 'dead processes cannot be found',
+    unwellAfterMs: Math.max(leaseMs, options.unwellAfterMs),
+  })
   /** Since when renewals have succeeded without a gap. A process that was cut off gives the others time to return. */
   let steadySince = performance.now()
   let hasLapsed = false
@@ -84,7 +91,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   await lookAround(options.isAlone)
   const renewing = every(() => beatMs, renew)
   const lookEveryMs = (): number => Math.min(isSuspicious ? LOOK_CLOSELY_EVERY_MS : LOOK_EVERY_MS, leaseMs)
-  const looking = every(lookEveryMs, () => lookAround(false))
+  const looking = every(lookEveryMs, lookForDead)
   const watching = every(
     () => Math.max(20, leaseMs / 10),
     async () => checkLapse(),
@@ -93,7 +100,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   return {
     ownerId: () => worker.id,
     hasOthers: () => others > 0,
-    isWatching: () => performance.now() - lookedAt <= Math.max(leaseMs, 5 * LOOK_EVERY_MS),
+    isWatching: looks.isWell,
     stop: async () => {
       isStopped = true
       await Promise.all([renewing(), looking(), watching()])
@@ -165,6 +172,15 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     options.onLapse()
   }
 
+  async function lookForDead(): Promise<void> {
+    try {
+      await lookAround(false)
+      looks.succeeded()
+    } catch (error) {
+      looks.failed(error)
+    }
+  }
+
   async function lookAround(isAlone: boolean): Promise<void> {
     const sightings = await sightOthers(pool, worker.id)
     others = sightings.length
@@ -175,7 +191,6 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
       log.warn({ worker: sighting.id }, 'a worker is dead; its runs are taken over')
       await options.onDeath(sighting.id, (tx) => forgetWorker(tx, sighting.id))
     }
-    lookedAt = performance.now()
   }
 
   /** Judged only by a process that has itself been steady for as long as it grants the other. */

@@ -1,4 +1,5 @@
 import type { Log } from '../kernel/log.ts'
+import type { Health } from './health.ts'
 
 export interface Rounds {
   work: () => Promise<unknown>
@@ -7,6 +8,8 @@ export interface Rounds {
   nextInMs?: () => Promise<number>
   /** What then becomes of it, for the log. */
   ifItFails: string
+  /** Where others wait for it: whether it succeeds is counted there, and said by it. */
+  health?: Health
   log: Log
 }
 
@@ -14,7 +17,7 @@ export interface Rounds {
  * Rounds that never overlap, the first at once. Failures are said once, until a round succeeds again. Answers the stop,
  * which waits for a round that is under way.
  */
-export function repeat({ work, everyMs, nextInMs, ifItFails, log }: Rounds): () => Promise<void> {
+export function repeat({ work, everyMs, nextInMs, ifItFails, health, log }: Rounds): () => Promise<void> {
   let timer: NodeJS.Timeout | undefined
   let isStopped = false
   let hasFailed = false
@@ -24,9 +27,11 @@ export function repeat({ work, everyMs, nextInMs, ifItFails, log }: Rounds): () 
     try {
       await work()
       if (nextInMs) sleepMs = await nextInMs()
+      health?.succeeded()
       hasFailed = false
     } catch (error) {
-      if (!hasFailed) log.warn({ err: error }, ifItFails)
+      if (health) health.failed(error)
+      else if (!hasFailed) log.warn({ err: error }, ifItFails)
       hasFailed = true
     }
     if (!isStopped) timer = setTimeout(start, sleepMs)

@@ -17,8 +17,10 @@ import { CANCEL_CHANNEL, FLOW_CHANNEL, HALT_CHANNEL, READY_CHANNEL, tellProcesse
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
 import { createClaimLoop } from '../queue/claim-loop.ts'
+import { UNWELL_AFTER_MS } from '../queue/health.ts'
 import { type Presence, startPresence } from '../queue/presence.ts'
 import { createSlots } from '../queue/slots.ts'
+import { findCancelled } from './cancel.ts'
 import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
 import { type ProjectSwitches, readSwitches } from './project-switches.ts'
@@ -37,6 +39,8 @@ export interface WorkerOptions {
   /** Calls under way may end by themselves for so long when this process stops. */
   drainMs: number
   isAlone: boolean
+  /** Recovery that has not succeeded for so long makes this process unready. */
+  unwellAfterMs?: number
   deps: Omit<RunDeps, 'isHalted' | 'refreshHalted' | 'onText' | 'onReady'>
 }
 
@@ -80,10 +84,10 @@ interface Claimed extends ClaimedRun {
 }
 
 export async function startRunWorker(options: WorkerOptions): Promise<RunWorker> {
-  const { pool, hub, log } = options
+  const { pool, hub, log, unwellAfterMs = UNWELL_AFTER_MS } = options
   const controls = new Map<string, RunControl>()
   const define = createDefinitions(pool)
-  const recovery = createRecovery(pool, log)
+  const recovery = createRecovery(pool, log, unwellAfterMs)
   const slots = createSlots(options.slots)
   const ancestorsOf = new Map<string, readonly string[]>()
   let switches: ProjectSwitches = await readSwitches(pool)
@@ -91,8 +95,6 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   let isStarted = false
   let isStopped = false
   let draining: NodeJS.Timeout | undefined
-  /** Ends the time between two sweeps. */
-  let endPause = (): void => {}
 
   const isHalted = (projectId: string): boolean => switches.halted.has(projectId)
   const deps: RunDeps = {
@@ -132,6 +134,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     slots: options.slots,
     leaseMs: options.leaseMs,
     isAlone: options.isAlone,
+    unwellAfterMs,
     channels: [READY_CHANNEL, CANCEL_CHANNEL, HALT_CHANNEL, FLOW_CHANNEL],
     log,
     onNotification,
@@ -196,7 +199,6 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   function yieldAll(): void {
     isStopped = true
-    endPause()
     loop.close()
     for (const control of controls.values()) control.askToYield()
     draining ??= setTimeout(handBackAll, options.drainMs)
@@ -275,16 +277,14 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function sweep(): Promise<void> {
     while (!isStopped) {
       try {
-        const seen = await recovery.look(presence.ownerId())
-        switches = seen.switches
-        for (const id of seen.cancelled) controls.get(id)?.interrupt('cancel')
-        // It says by itself where it fails; ready runs are claimed all the same.
-        const isReady = await recovery.sweep(seen).catch(() => true)
-        if (options.slots > 0) await loop.sweep({ ...seen, has_ready: seen.has_ready || isReady })
+        await refreshSwitches()
+        for (const id of await findCancelled(pool, presence.ownerId())) controls.get(id)?.interrupt('cancel')
+        await recovery.sweep()
+        if (options.slots > 0) await loop.sweep()
       } catch (error) {
         log.debug({ err: error }, 'a sweep failed; trying again')
       }
-      if (!isStopped) await nextSweep()
+      await nextSweep()
     }
   }
 
@@ -293,9 +293,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   async function nextSweep(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      endPause = resolve
-      setTimeout(resolve, SWEEP_EVERY_MS).unref()
-    })
+    for (let waited = 0; waited < SWEEP_EVERY_MS && !isStopped; waited += 100) {
+      await new Promise((resolve) => setTimeout(resolve, 100).unref())
+    }
   }
 }

@@ -47,8 +47,9 @@ export async function createTestFlows(
   const flowWorker = startFlowWorker({
     pool,
     runs: worker,
-    log: silentLog,
+    log: options.log ?? silentLog,
     patienceMs: options.patienceMs ?? 8_000,
+    ...(options.unwellAfterMs === undefined ? {} : { unwellAfterMs: options.unwellAfterMs }),
     deps: {
       pool,
       journal: createFlowJournal({ db: pool, log: silentLog }),

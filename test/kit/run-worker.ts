@@ -60,6 +60,7 @@ export interface TestRunsOptions {
   tools?: readonly CallTool[]
   slots?: number
   leaseMs?: number
+  unwellAfterMs?: number
   log?: Log
   askHuman?: AskHuman
   /** Another process over the same database. */
@@ -91,6 +92,7 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
     leaseMs: options.leaseMs ?? 10_000,
     drainMs: 8_000,
     isAlone: false,
+    ...(options.unwellAfterMs === undefined ? {} : { unwellAfterMs: options.unwellAfterMs }),
     deps: {
       pool,
       journal,
