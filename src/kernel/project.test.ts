@@ -22,6 +22,8 @@ const refused: Record<string, unknown>[] = [
   { poll_interval: 100.5 },
   { stuck_retry_limit: -1 },
   { max_concurrent_agents: 0 },
+  { max_concurrent_runs: 0 },
+  { tool_timeout: 3_600_001 },
   { doom_loop_warn: 1 },
   { alert_factor: 0.5 },
   { run_retention_days: 0 },
