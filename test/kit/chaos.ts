@@ -3,6 +3,8 @@
 // and killed; and people who halt the project, cancel runs and answer questions meanwhile. What happens when follows from
 // the seed alone; how it meets the servers depends on the machine.
 import assert from 'node:assert/strict'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
@@ -40,8 +42,10 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   const ofLoad = createRandom(seed)
   const ofPeople = createRandom(seed + 1)
   const ofActs = createRandom(seed + 2)
-  const folder = await makeFolder(t)
-  const database = createEmbeddedServer({ dataDir: folder, log: silentLog })
+  // Where the sweep of the kit finds its server if the test process ends early.
+  const dataDir = join(await makeFolder(t), 'data')
+  await mkdir(dataDir)
+  const database = createEmbeddedServer({ dataDir, log: silentLog })
   t.after(() => database.stop())
   await database.start()
   const world = await createWorld(t, { databaseUrl: database.url() })

@@ -103,7 +103,10 @@ function requireLegalStates(run: RunRecord, name: string): void {
     if (kind === 'tool.completed') {
       // Calls of the run that a resumed one goes on from were announced there.
       const isKnown = open.delete(data.call_id) || run.resumed_from !== null
-      assert.ok(isKnown, `${name}: the result of a call that was not announced`)
+      assert.ok(
+        isKnown,
+        `${name}: the result of ${data.name} ${data.call_id}, which was not announced: ${kindsOf(run)}`,
+      )
     }
   }
   assert.equal(run.step_count, steps, `${name}: step_count`)
