@@ -1,12 +1,10 @@
 // How much of what Fastify and pg can do is left to a client of our API: an authenticated POST that writes one row and
 // its audit row, against a bare handler that writes the same two rows. Judged against the strongest bare handler.
 import { randomUUID } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type Child, startChild } from './kit/child.ts'
+import { startChild } from './kit/child.ts'
 import { startBenchServer, withClient } from './kit/database.ts'
 import { applyLoad, type Request, type Round } from './kit/load.ts'
+import { post, type Started, startMuster } from './kit/muster.ts'
 
 interface Side {
   name: string
@@ -24,7 +22,6 @@ const ROUND_SECONDS = 3
 const ROUNDS = 9
 /** What `muster start` gives its pool (bin/start.ts). */
 const POOL_SIZE = 20
-const ADMIN_TOKEN = 'the-admin-token-of-this-bench'
 
 export async function benchHttp(): Promise<boolean> {
   await using server = await startBenchServer()
@@ -52,34 +49,6 @@ export async function benchHttp(): Promise<boolean> {
   return isKept
 }
 
-interface Started extends Child {
-  databaseUrl: string
-}
-
-/** The product itself, as `npm start` runs it, on its own database; only the limit of requests per second is off. */
-async function startMuster(databaseUrl: string): Promise<Started> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
-  const child = await startChild([...profilingFlags(), 'src/bin/muster.ts', 'start'], {
-    DATABASE_URL: databaseUrl,
-    MUSTER_DATA_DIR: dataDir,
-    MUSTER_ADMIN_TOKEN: ADMIN_TOKEN,
-    MUSTER_RATE_LIMIT: '0',
-    MUSTER_DEMO: 'off',
-    MUSTER_FIND_OLLAMA: 'off',
-  })
-  const stop = async (): Promise<void> => {
-    await child[Symbol.asyncDispose]()
-    await rm(dataDir, { recursive: true, force: true })
-  }
-  return { ...child, databaseUrl, [Symbol.asyncDispose]: stop }
-}
-
-/** `BENCH_PROFILE=<folder> npm run bench -- http` leaves a CPU profile of our side there. */
-function profilingFlags(): string[] {
-  const folder = process.env.BENCH_PROFILE
-  return folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`] : []
-}
-
 async function startPeer(databaseUrl: string): Promise<Started> {
   const projectId = randomUUID()
   await withClient(databaseUrl, (client) =>
@@ -94,13 +63,6 @@ async function openProject(address: string): Promise<Omit<Request, 'body'>> {
   const url = `${address}/api/projects/${project.id}/keys`
   const admin = await post(url, { name: 'the admin key', role: 'admin' })
   return { url, headers: { authorization: `Bearer ${admin.key}` } }
-}
-
-async function post(url: string, body: unknown): Promise<Record<string, unknown>> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${ADMIN_TOKEN}` }
-  const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
-  if (answer.status !== 201) throw new Error(`${url} answered ${answer.status}: ${await answer.text()}`)
-  return (await answer.json()) as Record<string, unknown> // our own API; its contract is tested elsewhere
 }
 
 const newSide = (name: string, databaseUrl: string, request: Request): Side => ({

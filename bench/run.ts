@@ -1,6 +1,8 @@
 // `npm run bench -- <name>`: measures one promise of the design against a plain peer in the same run, on this machine,
 // and exits 1 when the promise is not kept. Ratios count; absolute numbers are the machine's.
+import { benchFairness } from './fairness.ts'
 import { benchFlows } from './flows.ts'
+import { benchGrowth } from './growth.ts'
 import { benchHttp } from './http.ts'
 import { benchLongRun } from './long-run.ts'
 import { benchRuns } from './runs.ts'
@@ -15,6 +17,8 @@ const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   triggers: benchTriggers,
   flows: benchFlows,
   stall: benchStall,
+  growth: benchGrowth,
+  fairness: benchFairness,
 }
 
 const [name = ''] = process.argv.slice(2)

@@ -7,9 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Child extends AsyncDisposable {
   address: string
+  pid: number
 }
 
-const READY_WITHIN_MS = 30_000
+const READY_WITHIN_MS = 120_000
 /** Of what a side complains about; under load it complains thousands of times a second. */
 const MOST_LINES = 10
 
@@ -39,7 +40,8 @@ export async function startChild(args: readonly string[], environment: Record<st
     }
     await sleep(50)
   }
-  return { address, [Symbol.asyncDispose]: stop }
+  if (child.pid === undefined) throw new Error('a program that is ready has a pid')
+  return { address, pid: child.pid, [Symbol.asyncDispose]: stop }
 }
 
 async function isReady(address: string): Promise<boolean> {

@@ -32,11 +32,14 @@ export function atMostLatency(
   return { what, ours: `${ours.toFixed(2)} ms`, peer: `${bare.toFixed(2)} ms`, ...atMost(ours / bare, required) }
 }
 
-export function printVerdicts(verdicts: readonly Verdict[]): void {
+export function printVerdicts(
+  verdicts: readonly Verdict[],
+  { ours: us, peer: them } = { ours: 'muster', peer: 'peer' },
+): void {
   const rows = verdicts.map(({ what, ours, peer, value, required, isKept }) => [
     ...[what, ours, peer, value, required, isKept ? 'kept' : 'NOT kept'],
   ])
-  const table = [['', 'muster', 'peer', 'ratio', 'required', ''], ...rows]
+  const table = [['', us, them, 'ratio', 'required', ''], ...rows]
   const widths = table.reduce<number[]>(
     (most, cells) => cells.map((cell, i) => Math.max(cell.length, most[i] ?? 0)),
     [],

@@ -9,9 +9,9 @@ import { startBenchWorker } from './bench-worker.ts'
 import { createInstantModel } from './instant-model.ts'
 import type { StarterQuestion } from './starter.ts'
 
-const SAMPLES = 300
-const WARM_UP = 100
-const ROUNDS = 3
+export const SAMPLES = 300
+export const WARM_UP = 100
+export const ROUNDS = 3
 /** A worker whose run has ended looks for the next one; that must not run into the sample that follows. */
 const PAUSE_MS = 4
 const P50_REQUIRED = 5
@@ -32,13 +32,13 @@ export async function benchFirstStep(url: string): Promise<Verdict[]> {
   ]
 }
 
-interface Pairs {
+export interface Pairs {
   ours: number[]
   bare: number[]
 }
 
 /** One of each in turn, so that whatever else the machine does slows both alike. */
-async function samplePairs(ours: Measure, bare: Measure, count: number): Promise<Pairs> {
+export async function samplePairs(ours: Measure, bare: Measure, count: number): Promise<Pairs> {
   const pairs: Pairs = { ours: [], bare: [] }
   for (let taken = 0; taken < count; taken++) {
     await sleep(PAUSE_MS)
@@ -49,12 +49,12 @@ async function samplePairs(ours: Measure, bare: Measure, count: number): Promise
   return pairs
 }
 
-interface Measuring extends AsyncDisposable {
+export interface Measuring extends AsyncDisposable {
   measure: Measure
 }
 
 /** The input of a run is the instant before its start; the next one is started after it has ended. */
-async function measureRuns(url: string, starter: Side): Promise<Measuring> {
+export async function measureRuns(url: string, starter: Side): Promise<Measuring> {
   const instant = createInstantModel({ steps: 1, parts: 1 })
   let called = Promise.withResolvers<number>()
   const model: typeof instant = {

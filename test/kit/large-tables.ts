@@ -84,7 +84,8 @@ const HOOK = id('d', '1')
 /** Row `i` of any table belongs to the same project as row `i` of the others. */
 const project = (number: string): string => `($1::uuid[])[1 + (${number}) % cardinality($1::uuid[])]`
 const agent = (number: string): string => `($2::uuid[])[1 + (${number}) % cardinality($2::uuid[])]`
-const at = (number: string): string => `now() - interval '60 days' + (${number}) * interval '10 seconds'`
+/** Over eleven days, however many there are. */
+const at = (number: string): string => `now() - interval '60 days' + (${number}) * interval '1 s' * (1e6 / $runs)`
 
 const FILL: readonly string[] = [
   `insert into projects (id, name) select id, 'Large ' || place from unnest($1::uuid[]) with ordinality as p (id, place)

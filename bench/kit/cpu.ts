@@ -1,0 +1,66 @@
+// What processes take of the processor, as Linux counts it.
+import { readdir, readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { withClient } from './database.ts'
+
+/** USER_HZ, which Linux fixes for /proc on every machine. */
+const TICKS_PER_SECOND = 100
+
+interface ProcessTimes {
+  parent: number
+  /** Its own ticks, and those of its children that have ended. */
+  own: number
+  ended: number
+}
+
+/** The share of one core that a server and everything of its PostgreSQL took together for so many seconds. */
+export async function measureCpu(
+  server: { pid: number; databaseUrl: string },
+  seconds: number,
+): Promise<{ server: number; database: number }> {
+  const postmaster = await postmasterOf(server.databaseUrl)
+  const before = { server: await ticksOf(server.pid), database: await ticksOfFamily(postmaster) }
+  const began = performance.now()
+  await sleep(seconds * 1_000)
+  const tookSeconds = (performance.now() - began) / 1_000
+  const share = (ticks: number): number => ticks / TICKS_PER_SECOND / tookSeconds
+  return {
+    server: share((await ticksOf(server.pid)) - before.server),
+    database: share((await ticksOfFamily(postmaster)) - before.database),
+  }
+}
+
+/** The parent of whichever process serves a connection. */
+async function postmasterOf(url: string): Promise<number> {
+  return withClient(url, async (client) => {
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
+    const times = await readTimes(rows[0]?.pid ?? 0)
+    if (!times) throw new Error('The processes of the database are not on this machine.')
+    return times.parent
+  })
+}
+
+async function ticksOf(pid: number): Promise<number> {
+  const times = await readTimes(pid)
+  if (!times) throw new Error(`process ${pid} is gone`)
+  return times.own + times.ended
+}
+
+/** A process and its children: those that have ended are counted in it. */
+async function ticksOfFamily(pid: number): Promise<number> {
+  let ticks = await ticksOf(pid)
+  for (const name of await readdir('/proc')) {
+    const times = /^\d+$/.test(name) ? await readTimes(Number(name)) : null
+    if (times?.parent === pid) ticks += times.own
+  }
+  return ticks
+}
+
+async function readTimes(pid: number): Promise<ProcessTimes | null> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null)
+  if (text === null) return null
+  // The name, in parentheses, may hold spaces; what follows it is numbered from 3 in proc(5).
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  const field = (number: number): number => Number(fields[number - 3])
+  return { parent: field(4), own: field(14) + field(15), ended: field(16) + field(17) }
+}
