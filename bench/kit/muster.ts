@@ -9,6 +9,8 @@ export interface Started extends Child {
 }
 
 const ADMIN_TOKEN = 'the-admin-token-of-this-bench'
+/** A database is started again with the key that it was made with. */
+const SECRET_KEY = 'the-secret-key-of-this-bench'
 
 /** Only the limit of requests per second is off. `settings` are further variables of its environment. */
 export async function startMuster(databaseUrl: string, settings: Record<string, string> = {}): Promise<Started> {
@@ -17,6 +19,7 @@ export async function startMuster(databaseUrl: string, settings: Record<string, 
     DATABASE_URL: databaseUrl,
     MUSTER_DATA_DIR: dataDir,
     MUSTER_ADMIN_TOKEN: ADMIN_TOKEN,
+    MUSTER_SECRET_KEY: SECRET_KEY,
     MUSTER_RATE_LIMIT: '0',
     MUSTER_DEMO: 'off',
     MUSTER_FIND_OLLAMA: 'off',
