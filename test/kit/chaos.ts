@@ -278,7 +278,8 @@ function randomPlan(world: World, random: Random, delays: Delays, depth = 0): Pl
 
 function randomCall(world: World, random: Random, delays: Delays, depth: number) {
   const name = random.pick(['pay', 'pay', 'look', 'post', 'post', 'ask_human', 'spawn_agent'])
-  if (name === 'ask_human') return [{ name, args: { question: 'May I go on?' } }]
+  // The same question three times in a row would be a doom loop.
+  if (name === 'ask_human') return [{ name, args: { question: `May I go on with ${random.below(2 ** 31)}?` } }]
   if (name === 'spawn_agent') {
     return depth === 0 ? spawning(randomPlan(world, random, delays, depth + 1)) : [effect(world, 'look')]
   }
