@@ -40,6 +40,8 @@ export interface ConfinedPrograms {
   start(program: Program): Promise<ProgramStart>
   /** Removes the home of a server that is gone. */
   forget(server: { projectId: string; name: string }): Promise<void>
+  /** Removes the homes of all servers of these projects. */
+  forgetProjects(projectIds: ReadonlySet<string>): Promise<void>
   /** Removes all homes; the programs have ended. */
   stop(): Promise<void>
 }
@@ -111,6 +113,12 @@ export function createConfinedPrograms(options: ConfineOptions): ConfinedProgram
     return made
   }
 
+  async function forgetHome(name: string): Promise<void> {
+    const home = homes.get(name)
+    homes.delete(name)
+    if (home) await removeHome(await home)
+  }
+
   return {
     async start(program) {
       const { command, args } = program
@@ -123,10 +131,11 @@ export function createConfinedPrograms(options: ConfineOptions): ConfinedProgram
       return { ...inNamespaces([command, ...args], cwd, hidden), env, cwd, user }
     },
 
-    async forget(server) {
-      const home = homes.get(nameOf(server))
-      homes.delete(nameOf(server))
-      if (home) await removeHome(await home)
+    forget: (server) => forgetHome(nameOf(server)),
+
+    async forgetProjects(projectIds) {
+      const meant = [...homes.keys()].filter((name) => projectIds.has(name.slice(0, name.indexOf('/'))))
+      await Promise.all(meant.map(forgetHome))
     },
 
     async stop() {

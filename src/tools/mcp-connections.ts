@@ -12,6 +12,8 @@ export interface McpConnections<Server extends { id: string; name: string }> {
     work: (connection: McpConnection) => Promise<Result>,
   ): Promise<Result>
   close(serverId: string): Promise<void>
+  /** At once, whatever is under way. Answers when they have ended. */
+  closeThose(isMeant: (server: Server) => boolean): Promise<void>
   stop(): Promise<void>
 }
 
@@ -30,7 +32,8 @@ interface Held {
   isRetired: boolean
 }
 
-interface Slot {
+interface Slot<Server> {
+  server: Server
   opening: Promise<Held> | null
   held: Held | null
   /** Since the last call that went well. */
@@ -45,20 +48,20 @@ const LAST_RETRY_MS = 60_000
 export function createMcpConnections<Server extends { id: string; name: string }>(
   options: ConnectionsOptions<Server>,
 ): McpConnections<Server> {
-  const slots = new Map<string, Slot>()
+  const slots = new Map<string, Slot<Server>>()
   const closing = new Set<Promise<void>>()
   const stopping = new AbortController()
 
-  function slotOf(id: string): Slot {
-    const known = slots.get(id)
+  function slotOf(server: Server): Slot<Server> {
+    const known = slots.get(server.id)
     if (known) return known
-    const slot: Slot = { opening: null, held: null, failures: 0, retryAt: 0, reason: '' }
-    slots.set(id, slot)
+    const slot: Slot<Server> = { server, opening: null, held: null, failures: 0, retryAt: 0, reason: '' }
+    slots.set(server.id, slot)
     return slot
   }
 
   /** The first failure is forgiven: a server that worked until now is started again at once. */
-  function noteFailure(server: Server, slot: Slot, reason: string): void {
+  function noteFailure(server: Server, slot: Slot<Server>, reason: string): void {
     slot.failures += 1
     slot.reason = reason
     const waitMs = slot.failures === 1 ? 0 : Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (slot.failures - 2))
@@ -66,17 +69,18 @@ export function createMcpConnections<Server extends { id: string; name: string }
     options.onLost(server, reason)
   }
 
-  function retire(slot: Slot, held: Held, isUrgent = false): void {
+  function retire(slot: Slot<Server>, held: Held, isUrgent = false): Promise<void> | undefined {
     if (slot.held === held) slot.held = null
     held.isRetired = true
     clearTimeout(held.idle)
-    if (held.calls > 0 && !isUrgent) return
+    if (held.calls > 0 && !isUrgent) return undefined
     const closed = held.connection.close().catch(() => {})
     closing.add(closed)
     void closed.then(() => closing.delete(closed))
+    return closed
   }
 
-  async function open(server: Server, slot: Slot): Promise<Held> {
+  async function open(server: Server, slot: Slot<Server>): Promise<Held> {
     const connection = await options.open(server, stopping.signal)
     const held: Held = { connection, calls: 0, idle: undefined, isRetired: false }
     void connection.closed.then((reason) => {
@@ -91,14 +95,14 @@ export function createMcpConnections<Server extends { id: string; name: string }
     return held
   }
 
-  function rest(slot: Slot, held: Held): void {
+  function rest(slot: Slot<Server>, held: Held): void {
     held.idle = setTimeout(() => retire(slot, held), options.idleMs)
     held.idle.unref()
   }
 
   async function acquire(server: Server, signal: AbortSignal): Promise<Held> {
     if (stopping.signal.aborted) throw new Error('Muster is stopping.')
-    const slot = slotOf(server.id)
+    const slot = slotOf(server)
     if (slot.held) return slot.held
     if (slot.opening === null) {
       const waitMs = slot.retryAt - options.now()
@@ -123,7 +127,7 @@ export function createMcpConnections<Server extends { id: string; name: string }
     work: (connection: McpConnection) => Promise<Result>,
   ): Promise<Result> {
     const held = await acquire(server, signal)
-    const slot = slotOf(server.id)
+    const slot = slotOf(server)
     held.calls += 1
     clearTimeout(held.idle)
     try {
@@ -161,6 +165,12 @@ export function createMcpConnections<Server extends { id: string; name: string }
       const slot = slots.get(serverId)
       slots.delete(serverId)
       if (slot?.held) retire(slot, slot.held)
+    },
+
+    async closeThose(isMeant) {
+      const meant = [...slots.values()].filter((slot) => isMeant(slot.server))
+      for (const slot of meant) slots.delete(slot.server.id)
+      await Promise.all(meant.map((slot) => slot.held && retire(slot, slot.held, true)))
     },
 
     async stop() {

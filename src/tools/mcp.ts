@@ -40,6 +40,8 @@ export interface Mcp extends McpTools {
   /** Approves what the server offers now. */
   approve(projectId: string, name: string, approval: McpApproval, actor: Actor): Promise<McpServer>
   remove(projectId: string, name: string, actor: Actor): Promise<void>
+  /** These projects are gone: their connections end, with the calls under way and the files of their programs. */
+  leave(projectIds: ReadonlySet<string>): Promise<void>
   /** Ends all connections and the processes behind them. */
   stop(): Promise<void>
 }
@@ -190,6 +192,11 @@ export function createMcp(options: McpOptions): Mcp {
     async remove(projectId, name, actor) {
       await connections.close(await deleteMcpServer(pool, projectId, name, actor))
       await programs.forget({ projectId, name })
+    },
+
+    async leave(projectIds) {
+      await connections.closeThose((server) => projectIds.has(server.project_id))
+      await programs.forgetProjects(projectIds)
     },
 
     approvedNames: approvedMcpToolNames,
