@@ -5,12 +5,14 @@ import { pruneLiveText } from '../journal/live-text.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import { abandonStuck } from '../triggers/abandon-stuck.ts'
+import { removeProjects } from './remove-projects.ts'
 import { removeLapsed } from './retention.ts'
 
 const PRUNE_EVERY_MS = 10 * 60_000
 const SEAL_EVERY_MS = 1_000
 const LOOK_FOR_STUCK_EVERY_MS = 1_000
 const LOOK_FOR_TEXTS_EVERY_MS = 5_000
+const LOOK_FOR_DELETED_EVERY_MS = 1_000
 
 export interface Housekeeping {
   /** Ends the rounds; what has been written by now is sealed before it returns. */
@@ -20,7 +22,7 @@ export interface Housekeeping {
 /**
  * What has lapsed is removed every ten minutes; what was audited is sealed, and what is stuck is given up, every second.
  * Texts under way that a killed process left go within seconds: there are as many as steps under way.
- * Several processes may do it.
+ * Rows of deleted projects begin to go within a second. Several processes may do it.
  */
 export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)
@@ -37,6 +39,12 @@ export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal:
       work: () => pruneLiveText(pool),
       everyMs: LOOK_FOR_TEXTS_EVERY_MS,
       ifItFails: 'texts that a killed process left will be removed later',
+      log,
+    }),
+    repeat({
+      work: () => removeProjects(pool, { signal: stopping.signal }),
+      everyMs: LOOK_FOR_DELETED_EVERY_MS,
+      ifItFails: 'the rows of deleted projects will be removed later',
       log,
     }),
     repeat({

@@ -36,7 +36,7 @@ export async function createKey(
   const [row] = await changeAudited<KeyRow>(db, {
     sql: `insert into api_keys (id, project_id, name, role, prefix, key_hash, expires_at)
           select $1, id, $3, $4, $5, $6, $7::timestamptz from projects
-          where id = $2 and ($7::timestamptz is null or $7::timestamptz > muster.now()) returning ${COLUMNS}`,
+          where id = $2 and deleted_at is null and ($7::timestamptz is null or $7::timestamptz > muster.now()) returning ${COLUMNS}`,
     values: [id, projectId, input.name, input.role, prefix, sha256(key), input.expires_at ?? null],
     note: {
       action: 'key.create',
@@ -76,12 +76,13 @@ export interface LiveKey {
   role: Role
 }
 
-/** The key behind these bytes while it is neither revoked nor expired. Notes its use, at most once a minute. */
+/** The key behind these bytes while it is neither revoked nor expired, and its project not deleted. Notes its use, at most once a minute. */
 export async function findLiveKey(db: Db, key: string): Promise<LiveKey | null> {
   const { rows } = await db.query<{ id: string; project_id: string; role: Role }>(
     `with found as (
        select id, project_id, role, last_used_at from api_keys
        where key_hash = $1 and revoked_at is null and (expires_at is null or expires_at > muster.now())
+         and exists (select from projects p where p.id = project_id and p.deleted_at is null)
      ), used as (
        update api_keys set last_used_at = muster.now() from found
        where api_keys.id = found.id

@@ -22,7 +22,7 @@ export async function getInvitation(db: Db, token: string): Promise<Invitation> 
   const { rows } = await db.query<Invitation>(
     `select m.id as "memberId", m.project_id as "projectId", p.name as "projectName", m.email, m.role,
        m.invitation_expires_at as "expiresAt"
-     from members m join projects p on p.id = m.project_id
+     from members m join projects p on p.id = m.project_id and p.deleted_at is null
      where m.invitation_hash = $1 and m.user_id is null and m.invitation_expires_at > muster.now()`,
     [sha256(token)],
   )

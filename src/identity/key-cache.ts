@@ -13,7 +13,7 @@ export interface KeyCache {
   /** `beforeLookup` is called, and may throw, before the database is asked. */
   find(key: string, beforeLookup?: () => void): Promise<LiveKey | null>
   forgetKey(keyId: string): void
-  forgetProject(projectId: string): void
+  forgetProjects(projectIds: ReadonlySet<string>): void
 }
 
 export function createKeyCache(db: Db, now: () => number = Date.now): KeyCache {
@@ -38,7 +38,7 @@ export function createKeyCache(db: Db, now: () => number = Date.now): KeyCache {
       }
     },
     forgetKey: (keyId) => forget((found) => found.id === keyId),
-    forgetProject: (projectId) => forget((found) => found.projectId === projectId),
+    forgetProjects: (projectIds) => forget((found) => projectIds.has(found.projectId)),
   }
 
   function forget(matches: (found: LiveKey) => boolean): void {

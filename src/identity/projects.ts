@@ -3,6 +3,7 @@
 import { changeAudited } from '../audit/record.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
+import { HALT_CHANNEL } from '../journal/wake.ts'
 import { notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
@@ -33,7 +34,7 @@ export async function createProject(db: Db, input: { name: string }, actor: Acto
 export async function listProjects(db: Db, principal: Principal, query: PageQuery): Promise<Page<Project>> {
   const scope = scopeOf(principal)
   return listPage<ProjectRow, Project>(db, {
-    sql: `select ${COLUMNS} from projects ${scope.where}`,
+    sql: `select ${COLUMNS} from projects where deleted_at is null ${scope.and}`,
     values: scope.values,
     query,
     toItem: toProject,
@@ -41,17 +42,21 @@ export async function listProjects(db: Db, principal: Principal, query: PageQuer
 }
 
 export async function getProject(db: Db, projectId: string): Promise<Project> {
-  const { rows } = await db.query<ProjectRow>(`select ${COLUMNS} from projects where id = $1`, [projectId])
+  const { rows } = await db.query<ProjectRow>(`select ${COLUMNS} from projects where id = $1 and deleted_at is null`, [
+    projectId,
+  ])
   return onlyProject(rows)
 }
 
 export async function projectExists(db: Db, projectId: string): Promise<boolean> {
-  const { rowCount } = await db.query('select from projects where id = $1', [projectId])
+  const { rowCount } = await db.query('select from projects where id = $1 and deleted_at is null', [projectId])
   return rowCount === 1
 }
 
 export async function oldestProject(db: Db): Promise<string | null> {
-  const { rows } = await db.query<{ id: string }>('select id from projects order by created_at, id limit 1')
+  const { rows } = await db.query<{ id: string }>(
+    'select id from projects where deleted_at is null order by created_at, id limit 1',
+  )
   return rows[0]?.id ?? null
 }
 
@@ -64,16 +69,23 @@ export async function updateProject(
   const name = patch.name
   if (name === undefined) return getProject(db, projectId)
   const rows = await changeAudited<ProjectRow>(db, {
-    sql: `update projects set name = $2, updated_at = muster.now() where id = $1 returning ${COLUMNS}`,
+    sql: `update projects set name = $2, updated_at = muster.now()
+          where id = $1 and deleted_at is null returning ${COLUMNS}`,
     values: [projectId, name],
     note: note('project.update', actor, projectId, { name }),
   })
   return onlyProject(rows)
 }
 
+/**
+ * From the commit on nobody sees the project, and it is halted for good: whatever asks the off switch stops. Its rows go
+ * in the background, however many there are.
+ */
 export async function deleteProject(db: Db, projectId: string, actor: Actor): Promise<void> {
   const rows = await changeAudited<ProjectRow>(db, {
-    sql: `delete from projects where id = $1 returning ${COLUMNS}`,
+    sql: `update projects set deleted_at = muster.now(), halted_at = coalesce(halted_at, muster.now()),
+            updated_at = muster.now()
+          where id = $1 and deleted_at is null returning ${COLUMNS}, pg_notify('${HALT_CHANNEL}', '')`,
     values: [projectId],
     note: note('project.delete', actor, projectId),
   })
@@ -88,18 +100,18 @@ export async function setHalted(db: Db, projectId: string, halted: boolean, acto
   await changeAudited<ProjectRow>(db, {
     sql: `update projects set updated_at = muster.now(),
             ${halted ? 'halted_at = muster.now()' : 'halted_at = null, unhalted_at = muster.now()'}
-          where id = $1 and halted_at is ${halted ? '' : 'not'} null returning ${COLUMNS}`,
+          where id = $1 and deleted_at is null and halted_at is ${halted ? '' : 'not'} null returning ${COLUMNS}`,
     values: [projectId],
     note: note(halted ? 'project.halt' : 'project.unhalt', actor, projectId),
   })
   return getProject(db, projectId)
 }
 
-function scopeOf(principal: Principal): { where: string; values: string[] } {
-  if (isInstanceAdmin(principal)) return { where: '', values: [] }
-  if (principal.type === 'key') return { where: 'where id = $1', values: [principal.projectId] }
+function scopeOf(principal: Principal): { and: string; values: string[] } {
+  if (isInstanceAdmin(principal)) return { and: '', values: [] }
+  if (principal.type === 'key') return { and: 'and id = $1', values: [principal.projectId] }
   return {
-    where: 'where id in (select project_id from members where user_id = $1)',
+    and: 'and id in (select project_id from members where user_id = $1)',
     values: [principal.id ?? ''],
   }
 }

@@ -48,7 +48,7 @@ export async function updateSettings(
 
 async function readSettings(db: Db, projectId: string, lock: '' | 'for update'): Promise<Settings> {
   const { rows } = await db.query<{ settings: Record<string, unknown> }>(
-    `select settings from projects where id = $1 ${lock}`,
+    `select settings from projects where id = $1 and deleted_at is null ${lock}`,
     [projectId],
   )
   const row = rows[0]

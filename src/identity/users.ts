@@ -90,17 +90,18 @@ export async function setPassword(db: Db, userId: string, password: string, acto
 
 /** The role of a person in a project; null where they are no member. Asked afresh at every request. */
 export async function roleIn(db: Db, userId: string, projectId: string): Promise<Role | null> {
-  const { rows } = await db.query<{ role: Role }>('select role from members where user_id = $1 and project_id = $2', [
-    userId,
-    projectId,
-  ])
+  const { rows } = await db.query<{ role: Role }>(
+    `select m.role from members m join projects p on p.id = m.project_id and p.deleted_at is null
+     where m.user_id = $1 and m.project_id = $2`,
+    [userId, projectId],
+  )
   return rows[0]?.role ?? null
 }
 
 export async function projectsOf(db: Db, userId: string): Promise<{ id: string; name: string; role: Role }[]> {
   const { rows } = await db.query<{ id: string; name: string; role: Role }>(
     `select projects.id, projects.name, members.role from members join projects on projects.id = members.project_id
-     where members.user_id = $1 order by projects.name, projects.id limit 1000`,
+     where members.user_id = $1 and projects.deleted_at is null order by projects.name, projects.id limit 1000`,
     [userId],
   )
   return rows

@@ -28,6 +28,7 @@ const FIND: PreparedSql = {
       h.last_used_at is null or h.last_used_at < muster.now() - interval '1 minute' as is_use_due,
       d.run_id as earlier_run_id, muster.now() as now
     from hooks h join agents a on a.id = h.agent_id and a.deleted_at is null
+    join projects p on p.id = h.project_id and p.deleted_at is null
     left join hook_deliveries d on d.hook_id = h.id and d.webhook_id = $2
     where h.id = $1`,
 }
@@ -45,7 +46,7 @@ interface FoundRow {
   now: Date
 }
 
-/** By primary keys alone: this is asked for every delivery. Null for a deleted agent's hook too. */
+/** By primary keys alone: this is asked for every delivery. Null for the hook of a deleted agent or project too. */
 export async function findHook(
   db: Db,
   cipher: Cipher,

@@ -86,7 +86,7 @@ export function addProjectRoutes(app: App, { pool, keys, create, onHalt }: Proje
     },
     async (request, reply) => {
       await deleteProject(pool, request.params.id, actorOf(request))
-      keys.forgetProject(request.params.id)
+      keys.forgetProjects(new Set([request.params.id]))
       return reply.code(204).send(null)
     },
   )

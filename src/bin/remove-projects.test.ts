@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestDatabase } from '../../test/kit/database.ts'
+import { measureStatements, recordStatements } from '../../test/kit/query-plans.ts'
+import { insertProject, insertRuns } from '../../test/kit/runs.ts'
+import { takeTurn } from '../db/in-batches.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { deleteProject } from '../identity/projects.ts'
+import { newId } from '../kernel/id.ts'
+import { systemActor } from '../kernel/principal.ts'
+import { PROJECT_TABLES, removeProjects } from './remove-projects.ts'
+
+const { pool } = await createTestDatabase()
+const FILLED = ['objects', 'relationships', 'tasks', 'agent_runs', 'hooks', 'agents', 'members']
+
+/** Objects with a version and an edge each, as many tasks, each below the one before, and some of everything else. */
+async function fill(project: string, count: number): Promise<void> {
+  await pool.query(
+    `with made as (
+       insert into objects (id, project_id, type, properties, actor_type, words)
+       select gen_random_uuid(), $1, 'note', '{}', 'user', '' from generate_series(1, $2::int) returning id
+     ), versions as (
+       insert into object_versions (object_id, version, op, properties, actor_type)
+       select id, 1, 'create', '{}', 'user' from made
+     ), numbered as (select id, row_number() over () as number from made)
+     insert into relationships (id, project_id, type, from_id, to_id, actor_type)
+     select gen_random_uuid(), $1, 'next', a.id, b.id, 'user' from numbered a join numbered b on b.number = a.number + 1`,
+    [project, count],
+  )
+  await pool.query(
+    `with ids as (select gen_random_uuid() as id, number from generate_series(1, $2::int) number)
+     insert into tasks (id, project_id, kind, title, created_by, parent_task_id)
+     select a.id, $1, 'work', 'x', '{}', b.id from ids a left join ids b on b.number = a.number - 1`,
+    [project, count],
+  )
+  const runs = await insertRuns(pool, project, 20)
+  await pool.query(
+    `insert into run_events (run_id, seq, id, kind, data)
+     select run, seq, gen_random_uuid(), 'x', '{}' from unnest($1::uuid[]) run, generate_series(1, 10) seq`,
+    [runs],
+  )
+  const agent = newId()
+  await pool.query(`insert into agents (id, project_id, name, capabilities) values ($1, $2, 'one', '{}')`, [
+    agent,
+    project,
+  ])
+  const hook = newId()
+  await pool.query(`insert into hooks (id, project_id, agent_id, name, sealed_secret) values ($1, $2, $3, 'x', '')`, [
+    hook,
+    project,
+    agent,
+  ])
+  await pool.query(
+    `insert into hook_deliveries (hook_id, webhook_id, run_id) select $1, n::text, $2 from generate_series(1, 20) n`,
+    [hook, runs[0]],
+  )
+  await pool.query(`insert into members (id, project_id, email, role) values ($1, $2, 'a@example.com', 'viewer')`, [
+    newId(),
+    project,
+  ])
+}
+
+async function countRows(project: string): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const table of PROJECT_TABLES) {
+    const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [project])
+    if (rowCount) counts[table] = rowCount
+  }
+  return counts
+}
+
+const projectIsThere = async (project: string): Promise<boolean> =>
+  (await pool.query('select from projects where id = $1', [project])).rowCount === 1
+
+/** As though every process had heard of it long ago. */
+const letTimePass = (project: string) =>
+  pool.query(`update projects set deleted_at = deleted_at - interval '1 minute' where id = $1`, [project])
+
+test('every table whose rows belong to a project is known', async () => {
+  const { rows } = await pool.query<{ name: string }>(
+    `select conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'projects'::regclass`,
+  )
+  assert.deepEqual(rows.map(({ name }) => name).sort(), [...PROJECT_TABLES].sort())
+})
+
+test('a deleted project loses its rows in batches, and its neighbour none', async () => {
+  const project = await insertProject(pool, 'goes')
+  const other = await insertProject(pool, 'stays')
+  await fill(project, 10_000)
+  await fill(other, 100)
+  const before = await countRows(other)
+  assert.deepEqual(Object.keys(await countRows(project)).sort(), [...FILLED].sort())
+  await pool.query('analyze')
+  await deleteProject(pool, project, systemActor)
+  assert.equal((await countRows(project)).objects, 10_000, 'the deletion itself takes no rows away')
+
+  const recording = recordStatements(pool)
+  const startedAt = performance.now()
+  assert.equal(await removeProjects(pool), 0)
+  const tookMs = performance.now() - startedAt
+  recording.stop()
+  assert.ok(recording.statements.filter(({ text }) => text.includes('delete from objects')).length > 20, 'in batches')
+  assert.ok(tookMs < 60_000, `it took ${Math.round(tookMs)} ms`)
+  assert.deepEqual(await countRows(project), {})
+  assert.ok(await projectIsThere(project), 'it tells every process that it was deleted')
+  await letTimePass(project)
+  assert.equal(await removeProjects(pool), 1)
+  assert.equal(await projectIsThere(project), false)
+
+  assert.deepEqual(await countRows(other), before)
+  for (const [table, left] of [
+    ['object_versions', 100],
+    ['run_events', 200],
+    ['hook_deliveries', 20],
+  ] as const) {
+    const { rowCount } = await pool.query(`select from ${table}`)
+    assert.equal(rowCount, left, table)
+  }
+})
+
+test('what hangs on a row that goes is found by index', async () => {
+  const [project, other] = [await insertProject(pool), await insertProject(pool)]
+  const count = 2_000
+  await fill(project, count)
+  await fill(other, count)
+  await deleteProject(pool, project, systemActor)
+  await letTimePass(project)
+  await pool.query('analyze')
+  const large = ['objects', 'relationships', 'tasks', 'object_versions', 'agent_runs', 'processing_log']
+  const { measured, stop } = measureStatements(pool, { large })
+  assert.equal(await removeProjects(pool, { atOnce: count }), 1)
+  stop()
+  assert.ok(measured.length > PROJECT_TABLES.length)
+  // Measured alone, a statement may read a table once; without an index it would read one for each row that goes.
+  const scans = measured.flatMap((statement) => statement.sequentialScans).filter(({ rows }) => rows > 3 * count)
+  assert.deepEqual(scans, [])
+})
+
+test('a removal that is cut off goes on where it stood', async () => {
+  const project = await insertProject(pool, 'in pieces')
+  await fill(project, 100)
+  await deleteProject(pool, project, systemActor)
+  await letTimePass(project)
+  const seen: number[] = []
+  for (let round = 1; await projectIsThere(project); round++) {
+    const stop = new AbortController()
+    const recording = recordStatements(pool)
+    const cut = setInterval(() => {
+      // A little later in each round: the tables that are empty by now take a statement each, too.
+      if (recording.statements.filter(({ text }) => text.startsWith('with taken')).length > round) stop.abort()
+    }, 0)
+    await removeProjects(pool, { atOnce: 40, signal: stop.signal })
+    clearInterval(cut)
+    recording.stop()
+    seen.push(Object.values(await countRows(project)).reduce((sum, count) => sum + count, 0))
+  }
+  assert.ok(new Set(seen).size > 3, `it was cut off too late: ${seen}`)
+  assert.deepEqual(
+    seen,
+    seen.toSorted((one, other) => other - one),
+  )
+  assert.equal(seen.at(-1), 0)
+})
+
+test('one process at a time removes rows, and a row in somebody’s hands is not waited for', async () => {
+  const project = await insertProject(pool, 'held')
+  await fill(project, 10)
+  await deleteProject(pool, project, systemActor)
+  await letTimePass(project)
+  await inTransaction(pool, async (tx) => {
+    await takeTurn(tx, 'projects')
+    const before = await countRows(project)
+    assert.equal(await removeProjects(pool), 0)
+    assert.deepEqual(await countRows(project), before)
+  })
+  await inTransaction(pool, async (tx) => {
+    await tx.query('select from agent_runs where project_id = $1 limit 1 for update', [project])
+    assert.equal(await removeProjects(pool), 0)
+    assert.deepEqual(await countRows(project), { agent_runs: 1 })
+  })
+  assert.equal(await removeProjects(pool), 1)
+})
+
+test('what a late request wrote goes with the next round', async () => {
+  const project = await insertProject(pool, 'late')
+  await deleteProject(pool, project, systemActor)
+  await removeProjects(pool)
+  await pool.query(`insert into agents (id, project_id, name, capabilities) values ($1, $2, 'late', '{}')`, [
+    newId(),
+    project,
+  ])
+  await letTimePass(project)
+  assert.equal(await removeProjects(pool), 1)
+  assert.deepEqual(await countRows(project), {})
+})

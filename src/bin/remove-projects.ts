@@ -1,0 +1,97 @@
+// Deleted projects lose their rows here: table by table, in small batches, in one process at a time. A process that dies
+// in between leaves whole batches behind; whoever looks next finds what is left by the same indexes and goes on.
+import { inBatches } from '../db/in-batches.ts'
+import type { Db, Pool } from '../db/pool.ts'
+
+const ROWS_AT_ONCE = 500
+/** A run has as many events as it has, and they go with it. */
+const EVENTS_AT_ONCE = 20_000
+/** The project's own row is what tells a process that has heard nothing: every process looks once a second. */
+const TOLD_FOR_MS = 10_000
+
+/**
+ * Children first, so that nothing cascades far: entries and edges before objects, runs before agents. What belongs to
+ * a row of these (events, versions, alerts, handouts, rules, schedules) goes with it by trigger or foreign key.
+ */
+export const PROJECT_TABLES = [
+  'processing_log',
+  'relationships',
+  'objects',
+  'tasks',
+  'agent_runs',
+  'flow_alerts',
+  'flow_runs',
+  'flows',
+  'hooks',
+  'agents',
+  'mcp_servers',
+  'api_keys',
+  'members',
+] as const
+
+type ProjectTable = (typeof PROJECT_TABLES)[number]
+
+/** `atOnce`: rows of one batch. `signal` ends it after the batch under way. Answers how many projects are gone. */
+export async function removeProjects(
+  pool: Pool,
+  { atOnce = ROWS_AT_ONCE, signal }: { atOnce?: number; signal?: AbortSignal } = {},
+): Promise<number> {
+  const { rows } = await pool.query<{ id: string }>(
+    'select id from projects where deleted_at is not null order by deleted_at, id limit 100',
+  )
+  let gone = 0
+  for (const { id } of rows) {
+    const batches = { lock: 'projects', signal } as const
+    const isOurs = await inBatches(pool, batches, async (tx) => (await removeDeliveries(tx, id, atOnce)) > 0)
+    // Another process is at it.
+    if (!isOurs) return gone
+    for (const table of PROJECT_TABLES) {
+      await inBatches(pool, batches, async (tx) => (await removeRows(tx, table, id, atOnce)) > 0)
+    }
+    if (signal?.aborted) return gone
+    await inBatches(pool, batches, async (tx) => {
+      gone += await removeEmpty(tx, id)
+      return false
+    })
+  }
+  return gone
+}
+
+/** A row that somebody has in hand stays for this time: waiting for it while we hold others could be a deadlock. */
+async function removeRows(tx: Db, table: ProjectTable, projectId: string, atOnce: number): Promise<number> {
+  // Where one project has most of a table, a scan would begin with the rows that went before, in every batch.
+  await tx.query('set local enable_seqscan = off')
+  const hasJournal = table === 'agent_runs' || table === 'flow_runs'
+  const { rowCount } = await tx.query(
+    `with taken as (
+       select id, ${hasJournal ? 'last_seq' : '0 as last_seq'} from ${table}
+       where project_id = $1 limit $2 for update skip locked
+     ), few as (
+       select id from (select id, sum(last_seq) over (order by id) - last_seq as before from taken) t where before < $3
+     )
+     delete from ${table} where id in (select id from few)`,
+    [projectId, atOnce, EVENTS_AT_ONCE],
+  )
+  return rowCount ?? 0
+}
+
+async function removeDeliveries(tx: Db, projectId: string, atOnce: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from hook_deliveries where (hook_id, webhook_id) in (
+       select d.hook_id, d.webhook_id from hooks h join hook_deliveries d on d.hook_id = h.id
+       where h.project_id = $1 limit $2)`,
+    [projectId, atOnce],
+  )
+  return rowCount ?? 0
+}
+
+/** Whatever a request that was under way at the deletion wrote meanwhile goes in the next round, or by the foreign keys. */
+async function removeEmpty(tx: Db, projectId: string): Promise<number> {
+  const left = PROJECT_TABLES.map((table) => `select from ${table} where project_id = $1`)
+  const { rowCount } = await tx.query(
+    `delete from projects where id = $1 and deleted_at < muster.now() - $2 * interval '1 ms'
+       and ${left.map((rows) => `not exists (${rows})`).join(' and ')}`,
+    [projectId, TOLD_FOR_MS],
+  )
+  return rowCount ?? 0
+}
