@@ -6,6 +6,7 @@ import type { Hub, LiveText } from '../journal/hub.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
 import type { RunStarter } from '../runs/start-together.ts'
+import type { RunWorker } from '../runs/worker.ts'
 import type { Mcp } from '../tools/mcp.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 
@@ -46,6 +47,8 @@ export interface RunServices {
   onReady: () => void
   /** The off switch of a project was set or released; called after the commit. */
   onHalt: (projectId: string, isHalted: boolean) => Promise<void>
+  /** Tells of projects that were deleted, through whichever process. */
+  hearDeleted?: RunWorker['hearDeleted']
   /** How long a trigger waits for its run before it answers with the run as it stands. */
   waitMs?: number
   /** How long a cancel waits for the run to have stopped. */

@@ -148,6 +148,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
     signInsPerMinute: options.signInLimit ?? 10,
   })
   const keys = createKeyCache(pool)
+  services.hearDeleted?.(keys.forgetProjects)
   const origins = allowedOrigins(options.publicUrl)
   const isAdminToken = createSecretCheck(options.adminToken)
   const cookie = createSessionCookie(options.publicUrl.protocol === 'https:')

@@ -34,7 +34,7 @@ export interface FlowParts {
   /** Functions under way may end by themselves for so long when this process stops. */
   drainMs: number
   pool: Pool
-  worker: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'onReady' | 'isHalted'>
+  worker: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'hearDeleted' | 'onReady' | 'isHalted'>
   runs: Pick<RunServices, 'journal' | 'hub'>
   functions: ReadonlyMap<string, AppFunction>
   /** Asks the project's default model, where there is one worth asking; none is, unless it is told how. */

@@ -97,6 +97,11 @@ export async function startRuns(parts: {
       write: createWriteTools({ writer }),
     },
   })
+  worker.hearDeleted((projectIds) => {
+    mcp
+      .leave(projectIds)
+      .catch((error: unknown) => log.warn({ err: error }, 'programs of a deleted project left files'))
+  })
   const others = watchOthers({ db: pool, hub, log })
   const services: StartedRuns['services'] = {
     journal,
@@ -110,6 +115,7 @@ export async function startRuns(parts: {
     mcp,
     tools: registry,
     onReady: () => worker.onReady(),
+    hearDeleted: worker.hearDeleted,
     onHalt: async (projectId, isHalted) => {
       await tellProcesses(pool, HALT_CHANNEL)
       if (isHalted) return

@@ -23,6 +23,8 @@ export interface HandoutWorker {
   onRoom(): void
   /** Some are wanted no longer. */
   withdraw(): Promise<void>
+  /** Leaves of deleted projects are cut off. */
+  leaveDeleted(): void
   /** What this process works on may be another's. */
   lapse(): void
   sweep(): Promise<void>
@@ -35,17 +37,20 @@ export interface HandoutWorkerOptions {
   ownerId: () => string
   functions: ReadonlyMap<string, AppFunction>
   slots: LeafSlots
+  /** Projects whose rows are about to go. */
+  deleted: () => ReadonlySet<string>
   log: Log
 }
 
-export function createHandoutWorker({ pool, ownerId, functions, slots, log }: HandoutWorkerOptions): HandoutWorker {
+export function createHandoutWorker(options: HandoutWorkerOptions): HandoutWorker {
+  const { pool, ownerId, functions, slots, deleted, log } = options
   const signals = new Map<Handout, AbortController>()
   const known = (): string[] => [...functions.keys()]
   const loop = createClaimLoop<Handout>({
     name: 'handed out leaves',
     slots,
     ownerId,
-    claim: (ask) => claimHandouts(pool, { ...ask, leftOut: [] }, known()),
+    claim: (ask) => claimHandouts(pool, { ...ask, leftOut: [...deleted()] }, known()),
     claimSuspect: (owner) => claimSuspectHandout(pool, owner, known()),
     releaseSuspect: (owner) => releaseSuspectHandout(pool, owner),
     work,
@@ -101,6 +106,9 @@ export function createHandoutWorker({ pool, ownerId, functions, slots, log }: Ha
       if (signals.size === 0) return
       const wanted = await stillWanted(pool, [...signals.keys()])
       for (const [handout, stop] of signals) if (!wanted.has(handout)) stop.abort()
+    },
+    leaveDeleted: () => {
+      for (const [handout, stop] of signals) if (deleted().has(handout.project_id)) stop.abort()
     },
     lapse: abortAll,
     sweep: loop.sweep,

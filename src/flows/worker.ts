@@ -49,7 +49,7 @@ export interface FlowWorker extends Pick<FlowStarter, 'start'> {
 
 export interface FlowWorkerOptions {
   pool: Pool
-  runs: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join'>
+  runs: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'hearDeleted'>
   deps: Omit<FlowDeps, 'slots' | 'hasOthers' | 'onParked'>
   log: Log
   /** How long functions under way may take to end when the process stops. */
@@ -66,9 +66,18 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   const { patienceMs } = options
   const { functions, leafLimit } = options.deps
   const slots = createLeafSlots(leafLimit, () => handouts.onRoom())
-  const handouts = createHandoutWorker({ pool, ownerId: () => runs.ownerId(), functions, slots, log })
+  const handouts = createHandoutWorker({
+    pool,
+    ownerId: () => runs.ownerId(),
+    functions,
+    slots,
+    deleted: () => deleted,
+    log,
+  })
   const deps: FlowDeps = { ...options.deps, slots, hasOthers: () => runs.hasOthers(), onParked: wakeLater }
   const mailboxes = new Map<string, Mailbox<FlowMessage>>()
+  const projectOf = new Map<string, string>()
+  let deleted: ReadonlySet<string> = new Set()
   const known = (): string[] => [...functions.keys()]
   let isStopped = false
   let stopping: Promise<void> | null = null
@@ -78,7 +87,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     name: 'flow runs',
     slots: createSlots(MOST_AT_ONCE),
     ownerId: () => runs.ownerId(),
-    claim: (ask) => claimFlows(pool, { ...ask, leftOut: [] }, known()),
+    claim: (ask) => claimFlows(pool, { ...ask, leftOut: [...deleted] }, known()),
     claimSuspect: (owner) => claimSuspectFlow(pool, owner, known()),
     releaseSuspect: (owner) => releaseSuspectFlow(pool, owner),
     work,
@@ -111,6 +120,13 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
       await takeOverFlows(tx, workerId, charge)
       await takeOverHandouts(tx, workerId, charge)
     },
+  })
+  runs.hearDeleted((projectIds) => {
+    deleted = projectIds
+    for (const [flowId, projectId] of projectOf) {
+      if (deleted.has(projectId)) mailboxes.get(flowId)?.put({ type: 'lapse' })
+    }
+    handouts.leaveDeleted()
   })
   const ifItFails = 'flow runs cannot be recovered'
   const health = createHealth({ log, ifItFails, unwellAfterMs: options.unwellAfterMs ?? UNWELL_AFTER_MS })
@@ -181,11 +197,15 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     // Whoever had it here before has lost it, and may not know yet.
     mailboxes.get(flow.id)?.put({ type: 'lapse' })
     mailboxes.set(flow.id, mailbox)
+    projectOf.set(flow.id, flow.project_id)
     if (isStopped) mailbox.put({ type: 'hand_back', isUrgent: true })
     try {
       return await executeFlow(deps, flow, mailbox)
     } finally {
-      if (mailboxes.get(flow.id) === mailbox) mailboxes.delete(flow.id)
+      if (mailboxes.get(flow.id) === mailbox) {
+        mailboxes.delete(flow.id)
+        projectOf.delete(flow.id)
+      }
     }
   }
 

@@ -2,21 +2,28 @@ import type { Db } from '../db/pool.ts'
 
 /** What a process must know of projects before it works for them. */
 export interface ProjectSwitches {
-  /** Projects whose off switch is on. */
+  /** Projects whose off switch is on; those that were deleted are among them. */
   halted: ReadonlySet<string>
   /** How many runs may be under way in a project, over all processes, where it says so. */
   caps: ReadonlyMap<string, number>
+  /** Projects that were deleted and whose rows are not all gone. */
+  deleted: ReadonlySet<string>
 }
 
-/** Two partial indexes hold these projects alone. */
+/** Three partial indexes hold these projects alone. */
 export async function readSwitches(db: Db): Promise<ProjectSwitches> {
-  const { rows } = await db.query<{ id: string; cap: number | null }>(
-    `select id, null as cap from projects where halted_at is not null
+  const { rows } = await db.query<{ id: string; kind: 'halted' | 'deleted' | 'capped'; cap: number }>(
+    `select id, 'halted' as kind, 0 as cap from projects where halted_at is not null
      union all
-     select id, (settings->>'max_concurrent_runs')::int from projects where settings->>'max_concurrent_runs' is not null`,
+     select id, 'deleted', 0 from projects where deleted_at is not null
+     union all
+     select id, 'capped', (settings->>'max_concurrent_runs')::int from projects
+     where settings->>'max_concurrent_runs' is not null and deleted_at is null`,
   )
+  const idsOf = (kind: string): string[] => rows.flatMap((row) => (row.kind === kind ? [row.id] : []))
   return {
-    halted: new Set(rows.filter((row) => row.cap === null).map((row) => row.id)),
-    caps: new Map(rows.flatMap(({ id, cap }) => (cap === null ? [] : [[id, cap]]))),
+    halted: new Set(idsOf('halted')),
+    deleted: new Set(idsOf('deleted')),
+    caps: new Map(rows.flatMap(({ id, kind, cap }) => (kind === 'capped' ? [[id, cap]] : []))),
   }
 }

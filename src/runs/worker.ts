@@ -56,6 +56,11 @@ export interface RunWorker {
   hasOthers(): boolean
   /** Whoever else works in this process's name hears what concerns it. */
   join(companion: Companion): void
+  /**
+   * Called with the projects that were deleted and whose rows are not all gone, once a second while there are any, and
+   * once more when there are none.
+   */
+  hearDeleted(listener: (projectIds: ReadonlySet<string>) => void): void
   /** How many runs are under way here. */
   active(): number
   /** Runs of dead processes are found, and what is due wakes. */
@@ -92,6 +97,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const ancestorsOf = new Map<string, readonly string[]>()
   let switches: ProjectSwitches = await readSwitches(pool)
   const companions: Companion[] = []
+  const projectOf = new Map<string, string>()
+  const hearDeleted = [leaveDeleted]
   let isStarted = false
   let isStopped = false
   let draining: NodeJS.Timeout | undefined
@@ -159,6 +166,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     ownerId: () => presence.ownerId(),
     hasOthers: () => presence.hasOthers(),
     join: (companion) => void companions.push(companion),
+    hearDeleted: (listener) => void hearDeleted.push(listener),
     active: () => loop.active(),
     isRecovering: () => presence.isWatching() && recovery.isWorking(),
     yield: yieldAll,
@@ -242,8 +250,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   /** Projects that cap their runs are claimed for one by one, because the cap holds over all processes. */
   async function claim(ask: Omit<FairAsk, 'leftOut'>): Promise<Dealt<Claimed>> {
     await fault('claim.before')
-    const { caps } = switches
-    const dealt = await claimRuns(pool, { ...ask, leftOut: [...caps.keys()] })
+    const { caps, deleted } = switches
+    const dealt = await claimRuns(pool, { ...ask, leftOut: [...caps.keys(), ...deleted] })
     const runs = dealt.claimed
     for (const [projectId, cap] of caps) {
       const limit = Math.min(ask.free - runs.length, slots.roomFor(projectId))
@@ -261,6 +269,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function work(run: Claimed): Promise<boolean> {
     const control = createRunControl()
     controls.set(run.id, control)
+    projectOf.set(run.id, run.project_id)
     // It was claimed while this process began to stop.
     if (isStopped) control.askToYield()
     if (run.ancestors.length > 0) ancestorsOf.set(run.id, run.ancestors)
@@ -269,6 +278,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
       return await executeRun(deps, run, run.definition, control)
     } finally {
       controls.delete(run.id)
+      projectOf.delete(run.id)
       ancestorsOf.delete(run.id)
       texts.drop(run.id)
     }
@@ -289,7 +299,14 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   async function refreshSwitches(): Promise<void> {
+    const before = switches.deleted
     switches = await readSwitches(pool)
+    if (before.size > 0 || switches.deleted.size > 0) for (const hear of hearDeleted) hear(switches.deleted)
+  }
+
+  /** Their calls are cut off, and nothing more is written: the rows are about to go. */
+  function leaveDeleted(projectIds: ReadonlySet<string>): void {
+    for (const [runId, projectId] of projectOf) if (projectIds.has(projectId)) controls.get(runId)?.interrupt('lapse')
   }
 
   async function nextSweep(): Promise<void> {

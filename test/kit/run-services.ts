@@ -67,6 +67,7 @@ export async function createTestServices(
     mcp,
   })
   const worker = models ? await startWorker(models) : null
+  worker?.hearDeleted((projectIds) => void mcp.leave(projectIds))
   const texts = worker?.texts ?? createLiveTexts({ db: pool, hub, hasOthers: () => false, log })
   const others = watchOthers({ db: pool, hub, log })
   const flows = startFlows({
@@ -78,6 +79,7 @@ export async function createTestServices(
       hasOthers: () => false,
       ownerId: () => '',
       join: () => {},
+      hearDeleted: () => {},
       onReady: () => {},
       isHalted: () => false,
     },
@@ -116,6 +118,7 @@ export async function createTestServices(
     tools: registry,
     flows: flows.services,
     onReady,
+    ...(worker ? { hearDeleted: worker.hearDeleted } : {}),
     onHalt: async (projectId, isHalted) => {
       halts.push([projectId, isHalted])
       await tellProcesses(pool, HALT_CHANNEL)
