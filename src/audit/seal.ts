@@ -8,7 +8,7 @@
 // Where neither shows, the ids of the restored rows fit into the counting here, and nothing needs to be done.
 // Every step follows from the newest block and the rows, so a crash or another restore between any two is no matter. It
 // all rests on one thing: a restore sets the sequence above every row it brings.
-import type { Client, Pool } from '../db/pool.ts'
+import type { Client, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import {
   type Block,
@@ -38,11 +38,28 @@ const LOCK_KEY = 0x61756469 // 'audi'
  */
 export async function sealAudit(pool: Pool, blockRows = BLOCK_ROWS): Promise<{ sealed: number }> {
   let sealed = 0
+  if (!(await mayHaveUnsealed(pool))) return { sealed }
   for (;;) {
     const block = await inTransaction(pool, (tx) => sealBlock(tx, blockRows))
     sealed += block?.rowCount ?? 0
     if (!block || (block.seqUntil === null && block.rowCount < blockRows)) return { sealed }
   }
+}
+
+// In the newest region, rows that are not sealed have an id from the newest block's end on; in any other they have a seq
+// above all that is sealed. Asked every second by every process, mostly for nothing, so it is one statement.
+const UNSEALED: PreparedSql = {
+  name: 'audit_unsealed',
+  text: `select coalesce(
+      (select xid from audit_log order by xid desc limit 1)
+        >= coalesce((select xid_to from audit_blocks order by number desc limit 1), '${FIRST_XID}'::xid8)
+      or (select seq from audit_log order by seq desc limit 1)
+        > coalesce((select seq_to from audit_blocks order by seq_to desc limit 1), 0), false) as may_have`,
+}
+
+async function mayHaveUnsealed(pool: Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ may_have: boolean }>(UNSEALED)
+  return rows[0]?.may_have ?? true
 }
 
 async function sealBlock(tx: Client, blockRows: number): Promise<Block | null> {

@@ -26,6 +26,8 @@ export interface QueueTable {
   kind: 'run' | 'flow_run' | 'leaf'
   /** The rows that want an owner now, as their index has it. */
   ready: string
+  /** The rows that have an owner, as their index has it. */
+  owned: string
   /** In which they are taken within a project, as their index has it. */
   order: string
   /** Of the rows that have an owner, those that it still works on, where that is not all. */
@@ -137,13 +139,14 @@ export function dealt<Claimed extends { id: string }>(
 }
 
 /** `with …, picked (id)`: one suspect, where none is under way. */
-export function suspectPick({ table, kind, ready, order, carried = [], mayTake = 'true' }: QueueTable): string {
+export function suspectPick(queue: QueueTable): string {
+  const { table, kind, ready, carried = [], mayTake = 'true' } = queue
   const more = carried.map((column) => `, ${column}`).join('')
   return `
     with suspect as (
       select id${more} from ${table} where ${ready} and crashes >= ${SUSPECT_AFTER} and (${mayTake})
         and exists (select from workers where id = $1) and not exists (select from suspect_under_way)
-      order by ${order.replace(/^priority desc, /, '')} limit 1 for update skip locked
+      order by ${ageOf(queue)} limit 1 for update skip locked
     ), held as (
       insert into suspect_under_way (worker_id, kind, item_id) select $1, '${kind}', id from suspect
       on conflict do nothing returning item_id as id
@@ -165,6 +168,32 @@ export const releaseSuspect = ({ table, kind, underWay = 'true' }: QueueTable): 
 export const promoteDue = ({ table }: QueueTable): string => `
   update ${table} set ready_at = coalesce(ready_at, muster.now()), wake_at = null
   where id in (select id from ${table} where wake_at <= muster.now() order by wake_at limit 500 for update skip locked)`
+
+/**
+ * Whether there is anything to do in a table, as columns of one statement: a process that looks every second and finds
+ * nothing sends that statement alone. Each is a probe of an index that holds the work at hand and nothing else. They are
+ * ordered because a planner that expects a row soon would otherwise look for it from the table's start.
+ */
+export const atHand = (queue: QueueTable): string => `
+  (select true from ${queue.table} where ${queue.ready} and crashes < ${SUSPECT_AFTER} order by project_id limit 1) is true
+    as has_ready,
+  (select true from ${queue.table} where ${queue.ready} and crashes >= ${SUSPECT_AFTER} order by ${ageOf(queue)} limit 1) is true
+    as has_suspects,
+  exists (select from (select distinct owner from ${queue.table} where ${queue.owned}) o
+    where not exists (select from workers w where w.id = o.owner)) as has_orphans`
+
+/** Beside these, in tables whose rows may wait for an instant. */
+export const dueAtHand = ({ table }: QueueTable): string => `
+  coalesce((select wake_at from ${table} where wake_at is not null order by wake_at limit 1) <= muster.now(), false) as has_due`
+
+const ageOf = ({ order }: QueueTable): string => order.replace(/^priority desc, /, '')
+
+export interface AtHand {
+  has_ready: boolean
+  has_suspects: boolean
+  /** Some have an owner that is registered nowhere. */
+  has_orphans: boolean
+}
 
 /** To whom a death is charged: to all rows of the dead worker, or, where it had a suspect, to that one alone. */
 export type Charge = { to: 'all' } | { to: 'one'; kind: QueueTable['kind']; itemId: string } | { to: 'none' }

@@ -50,10 +50,11 @@ export const CLAIMED_COLUMNS = `
   r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
   (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age, muster.now() as claimed_at`
 
-const FLOW_QUEUE: QueueTable = {
+export const FLOW_QUEUE: QueueTable = {
   table: 'flow_runs',
   kind: 'flow_run',
   ready: 'ready_at is not null',
+  owned: 'owner is not null',
   order: 'ready_at',
 }
 

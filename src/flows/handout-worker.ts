@@ -3,7 +3,7 @@
 import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
-import { createClaimLoop } from '../queue/claim-loop.ts'
+import { type ClaimLoop, createClaimLoop } from '../queue/claim-loop.ts'
 import { callFunction, type WhileIdle } from './call-function.ts'
 import {
   claimHandouts,
@@ -27,7 +27,7 @@ export interface HandoutWorker {
   leaveDeleted(): void
   /** What this process works on may be another's. */
   lapse(): void
-  sweep(): Promise<void>
+  sweep: ClaimLoop<Handout>['sweep']
   /** Functions under way may take so long to end. */
   stop(patienceMs: number): Promise<void>
 }

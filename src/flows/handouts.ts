@@ -34,11 +34,12 @@ export interface Handout {
 export const HANDOUT_NOTICE = 'handout'
 export const WITHDRAWN_NOTICE = 'withdrawn'
 
-const LEAF_QUEUE: QueueTable = {
+export const LEAF_QUEUE: QueueTable = {
   table: 'flow_handouts',
   kind: 'leaf',
   ready: 'owner is null and outcome is null',
   underWay: 'outcome is null',
+  owned: 'owner is not null and outcome is null',
   order: 'created_at',
 }
 

@@ -30,6 +30,7 @@ import {
   WITHDRAWN_NOTICE,
 } from './handouts.ts'
 import { createLeafSlots } from './leaf-slots.ts'
+import { lookAtFlows } from './look-at-flows.ts'
 import { createMailbox, type Mailbox } from './mailbox.ts'
 import { ownFunctions } from './own-functions.ts'
 import { createFlowStarter, type FlowStarter } from './start-together.ts'
@@ -223,11 +224,12 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
 
   async function sweep(): Promise<void> {
     await publishFunctions()
-    await promoteDueFlows(pool)
-    await freeOrphanedFlows(pool)
-    await freeOrphanedHandouts(pool)
+    const { flows, leaves } = await lookAtFlows(pool)
+    if (flows.has_due) await promoteDueFlows(pool)
+    if (flows.has_orphans) await freeOrphanedFlows(pool)
+    if (leaves.has_orphans) await freeOrphanedHandouts(pool)
     forgottenUpTo = await forgetHandouts(pool, forgottenUpTo)
-    await handouts.sweep()
-    await loop.sweep()
+    await handouts.sweep({ ...leaves, has_ready: leaves.has_ready || leaves.has_orphans })
+    await loop.sweep({ ...flows, has_ready: flows.has_ready || flows.has_due || flows.has_orphans })
   }
 }

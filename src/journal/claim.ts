@@ -66,6 +66,7 @@ export const RUN_QUEUE: QueueTable = {
   table: 'agent_runs',
   kind: 'run',
   ready: 'ready_at is not null',
+  owned: 'owner is not null',
   order: 'priority desc, ready_at',
   carried: ['status', 'waits_for', 'last_seq'],
 }

@@ -57,7 +57,7 @@ export async function freeRuns(
 ): Promise<FreedRun[]> {
   const { rows } = await tx.query<FreedRun>(
     `with freed as (
-       select id, agent_id, reserved, crashes from agent_runs where id = any($1::uuid[])
+       select id, agent_id, reserved, crashes from agent_runs where id = any($1::uuid[]) and completed_at is null
          and (owner = $4 or $4 is null and owner is not null and not exists (select from workers w where w.id = owner))
      ), given_back as (
        update agent_tokens t set reserved = t.reserved - f.reserved

@@ -65,6 +65,7 @@ function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
   return { loop, waiting, suspects, under, seen, add }
 }
 
+const SEEN = { has_ready: true, has_suspects: true }
 const settle = async (): Promise<void> => {
   for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate)
 }
@@ -125,31 +126,31 @@ test('a suspect takes one slot while everything else is served, one after the ot
   const { loop, suspects, under, add } = setUp(3)
   add('a')
   suspects.push({ id: 's', project_id: 'p' }, { id: 't', project_id: 'p' })
-  await loop.sweep()
+  await loop.sweep(SEEN)
   await settle()
   assert.deepEqual([...under.keys()].toSorted(), ['a', 's'])
-  await loop.sweep()
+  await loop.sweep(SEEN)
   await settle()
   assert.deepEqual([...under.keys()].toSorted(), ['a', 's'], 'one suspect at a time')
   under.get('s')?.(true)
   await settle()
-  await loop.sweep()
+  await loop.sweep(SEEN)
   await settle()
   assert.deepEqual([...under.keys()].toSorted(), ['a', 't'])
 })
 
 test('rows that are ours in the database alone are freed, and nothing is claimed meanwhile', async () => {
   const { loop, under, seen, add } = setUp(2)
-  await loop.sweep()
+  await loop.sweep(SEEN)
   assert.deepEqual(seen.freed, [[]], 'at first there may be some')
-  await loop.sweep()
+  await loop.sweep(SEEN)
   assert.equal(seen.freed.length, 1)
   add('a', 'b')
   loop.poke()
   await settle()
   under.get('a')?.(false)
   await settle()
-  await loop.sweep()
+  await loop.sweep(SEEN)
   assert.deepEqual(seen.freed.at(-1), ['b'])
 })
 
@@ -157,7 +158,7 @@ test('nothing is claimed while strays are looked for: it would be taken for one'
   const { loop, under, seen, add } = setUp(2)
   const gate = Promise.withResolvers<void>()
   seen.gate = gate.promise
-  const sweeping = loop.sweep()
+  const sweeping = loop.sweep(SEEN)
   add('a')
   loop.poke()
   await settle()

@@ -1,7 +1,7 @@
 // One process's part in a queue, whatever the work is (db/queue-table.ts has the contract). A poke says that something
 // may be ready; a slot that frees up claims the next by itself; a sweep finds pokes that were lost, rows that are this
 // process's in the database alone, and suspects. A suspect takes one slot beside everything else.
-import { type Dealt, type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
+import { type AtHand, type Dealt, type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Slots } from './slots.ts'
 
@@ -41,7 +41,8 @@ export interface ClaimLoop<Claimed> {
   /** Whether one of this project may become this process's without a claim. */
   mayAdopt(projectId: string): boolean
   adopt(claimed: Claimed): void
-  sweep(): Promise<void>
+  /** `seen` is what a look at the queue has found. */
+  sweep(seen: Pick<AtHand, 'has_ready' | 'has_suspects'>): Promise<void>
   /** Claims nothing any more. */
   close(): void
   /** Resolves when every slot is free. */
@@ -88,11 +89,11 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
     inHand: () => active.keys(),
     mayAdopt: (projectId) => !isClosed && !isFreeing && slots.hasRoomFor(projectId),
     adopt: begin,
-    sweep: async () => {
+    sweep: async (seen) => {
       if (holdsSuspect) await passSuspectOn()
       if (mayHaveStrays && !claiming && !options.isAdopting?.()) await freeStrays()
-      if (!isClosed && !claiming && slots.free() > 0) await takeSuspect()
-      poke()
+      if (seen.has_suspects && !isClosed && !claiming && slots.free() > 0) await takeSuspect()
+      if (seen.has_ready || isPokedAgain) poke()
     },
     close: () => {
       isClosed = true

@@ -1,7 +1,7 @@
 // Which processes live over this database. A worker owns its runs as long as its lease lasts by the database's clock. It
 // also holds a session lock, which goes when its connection goes: a lock that is gone proves nothing by itself, because a
 // connection can be cut while its process lives. It only shortens the wait for a lease that is not renewed any more.
-import type { Db } from '../db/pool.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
 
 export interface Worker {
   id: string
@@ -58,6 +58,18 @@ export interface Sighting {
   isUnlocked: boolean
 }
 
+const SIGHT_OTHERS: PreparedSql = {
+  name: 'worker_sight_others',
+  text: `select id, (extract(epoch from muster.now() - renewed_at) * 1000)::float8 as silent_for, beat_ms,
+      lease_until < muster.now() as has_lapsed,
+      locked_on = pg_postmaster_start_time() and not exists (
+        select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+          and database = (select oid from pg_database where datname = current_database())
+          and (classid::bigint << 32 | objid::bigint) = lock_key
+      ) as is_unlocked
+    from workers where id <> $1`,
+}
+
 /** How the other workers look from here. */
 export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
   const { rows } = await db.query<{
@@ -66,17 +78,7 @@ export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
     beat_ms: number
     has_lapsed: boolean
     is_unlocked: boolean
-  }>(
-    `select id, (extract(epoch from muster.now() - renewed_at) * 1000)::float8 as silent_for, beat_ms,
-       lease_until < muster.now() as has_lapsed,
-       locked_on = pg_postmaster_start_time() and not exists (
-         select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
-           and database = (select oid from pg_database where datname = current_database())
-           and (classid::bigint << 32 | objid::bigint) = lock_key
-       ) as is_unlocked
-     from workers where id <> $1`,
-    [ownId],
-  )
+  }>(SIGHT_OTHERS, [ownId])
   return rows.map((row) => ({
     id: row.id,
     silentForMs: row.silent_for,

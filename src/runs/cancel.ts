@@ -90,12 +90,3 @@ async function lockTree(tx: Db, projectId: string, runIds: readonly string[]): P
   )
   return rows.toSorted((a, b) => b.depth - a.depth)
 }
-
-/** Which of the runs this process works on were cancelled: the fallback for a notification that was lost. */
-export async function findCancelled(db: Db, owner: string): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(
-    'select id from agent_runs where owner = $1 and cancel_requested_at is not null',
-    [owner],
-  )
-  return rows.map((row) => row.id)
-}

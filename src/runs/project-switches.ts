@@ -10,17 +10,28 @@ export interface ProjectSwitches {
   deleted: ReadonlySet<string>
 }
 
+export interface SwitchRow {
+  id: string
+  kind: 'halted' | 'deleted' | 'capped'
+  cap: number
+}
+
 /** Three partial indexes hold these projects alone. */
+export const SWITCHES = `
+  select id, 'halted' as kind, 0 as cap from projects where halted_at is not null
+  union all
+  select id, 'deleted', 0 from projects where deleted_at is not null
+  union all
+  select id, 'capped', (settings->>'max_concurrent_runs')::int from projects
+  where settings->>'max_concurrent_runs' is not null and deleted_at is null`
+
 export async function readSwitches(db: Db): Promise<ProjectSwitches> {
-  const { rows } = await db.query<{ id: string; kind: 'halted' | 'deleted' | 'capped'; cap: number }>(
-    `select id, 'halted' as kind, 0 as cap from projects where halted_at is not null
-     union all
-     select id, 'deleted', 0 from projects where deleted_at is not null
-     union all
-     select id, 'capped', (settings->>'max_concurrent_runs')::int from projects
-     where settings->>'max_concurrent_runs' is not null and deleted_at is null`,
-  )
-  const idsOf = (kind: string): string[] => rows.flatMap((row) => (row.kind === kind ? [row.id] : []))
+  const { rows } = await db.query<SwitchRow>(SWITCHES)
+  return switchesOf(rows)
+}
+
+export function switchesOf(rows: readonly SwitchRow[]): ProjectSwitches {
+  const idsOf = (kind: SwitchRow['kind']): string[] => rows.flatMap((row) => (row.kind === kind ? [row.id] : []))
   return {
     halted: new Set(idsOf('halted')),
     deleted: new Set(idsOf('deleted')),

@@ -5,13 +5,17 @@ import { wakeOverlooked, wakeWaiting } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
 import { createHealth } from '../queue/health.ts'
 import { findAnsweredRuns } from '../tasks/answered-runs.ts'
+import { lookAtRuns, type RunsSeen } from './look-at-runs.ts'
 
 const LOOK_FOR_OVERLOOKED_EVERY = 5
 
 /** What a process does every second for all runs, whoever owns them. */
 export interface Recovery {
-  /** Never throws: it says in the log where it fails, and is tried again with the next sweep. */
-  sweep(): Promise<void>
+  /**
+   * What there is to do for runs, and what became ready by it. Throws where nothing could be looked at; where something
+   * fails after that, it says so in the log and is tried again with the next sweep.
+   */
+  sweep(owner: string): Promise<{ seen: RunsSeen; isReady: boolean }>
   /** False when it has failed for so long that runs may be waiting for it. */
   isWorking(): boolean
 }
@@ -21,24 +25,30 @@ export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Rec
   let sinceOverlooked = LOOK_FOR_OVERLOOKED_EVERY
   return {
     isWorking: health.isWell,
-    sweep: async () => {
+    sweep: async (owner) => {
+      let seen: RunsSeen | null = null
       try {
-        await recover()
+        seen = await lookAtRuns(pool, owner)
+        const count = await recover(seen)
         health.succeeded()
+        return { seen, isReady: count > 0 }
       } catch (error) {
         health.failed(error)
+        if (!seen) throw error
+        return { seen, isReady: true }
       }
     },
   }
 
-  async function recover(): Promise<void> {
-    await promoteDueRuns(pool)
-    await releaseOwnerless(pool)
+  async function recover(seen: RunsSeen): Promise<number> {
+    let count = seen.has_due ? await promoteDueRuns(pool) : 0
+    if (seen.has_orphans) count += await releaseOwnerless(pool)
     // Where it fails it stays due: the sweeps in between would make it look as if all were well.
-    if (++sinceOverlooked <= LOOK_FOR_OVERLOOKED_EVERY) return
+    if (++sinceOverlooked <= LOOK_FOR_OVERLOOKED_EVERY) return count
     let woken = await wakeOverlooked(pool)
     for (const id of await findAnsweredRuns(pool)) if (await wakeWaiting(pool, id, 'human')) woken++
     sinceOverlooked = 1
     if (woken > 0) log.warn({ runs: woken }, 'runs slept although what they waited for had happened; they go on')
+    return count + woken
   }
 }

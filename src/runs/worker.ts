@@ -20,7 +20,6 @@ import { createClaimLoop } from '../queue/claim-loop.ts'
 import { UNWELL_AFTER_MS } from '../queue/health.ts'
 import { type Presence, startPresence } from '../queue/presence.ts'
 import { createSlots } from '../queue/slots.ts'
-import { findCancelled } from './cancel.ts'
 import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
 import { type ProjectSwitches, readSwitches } from './project-switches.ts'
@@ -102,6 +101,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   let isStarted = false
   let isStopped = false
   let draining: NodeJS.Timeout | undefined
+  /** Ends the time between two sweeps. */
+  let endPause = (): void => {}
 
   const isHalted = (projectId: string): boolean => switches.halted.has(projectId)
   const deps: RunDeps = {
@@ -207,6 +208,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   function yieldAll(): void {
     isStopped = true
+    endPause()
     loop.close()
     for (const control of controls.values()) control.askToYield()
     draining ??= setTimeout(handBackAll, options.drainMs)
@@ -287,20 +289,24 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function sweep(): Promise<void> {
     while (!isStopped) {
       try {
-        await refreshSwitches()
-        for (const id of await findCancelled(pool, presence.ownerId())) controls.get(id)?.interrupt('cancel')
-        await recovery.sweep()
-        if (options.slots > 0) await loop.sweep()
+        const { seen, isReady } = await recovery.sweep(presence.ownerId())
+        heed(seen.switches)
+        for (const id of seen.cancelled) controls.get(id)?.interrupt('cancel')
+        if (options.slots > 0) await loop.sweep({ ...seen, has_ready: seen.has_ready || isReady })
       } catch (error) {
         log.debug({ err: error }, 'a sweep failed; trying again')
       }
-      await nextSweep()
+      if (!isStopped) await nextSweep()
     }
   }
 
   async function refreshSwitches(): Promise<void> {
+    heed(await readSwitches(pool))
+  }
+
+  function heed(next: ProjectSwitches): void {
     const before = switches.deleted
-    switches = await readSwitches(pool)
+    switches = next
     if (before.size > 0 || switches.deleted.size > 0) for (const hear of hearDeleted) hear(switches.deleted)
   }
 
@@ -310,8 +316,9 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   async function nextSweep(): Promise<void> {
-    for (let waited = 0; waited < SWEEP_EVERY_MS && !isStopped; waited += 100) {
-      await new Promise((resolve) => setTimeout(resolve, 100).unref())
-    }
+    await new Promise<void>((resolve) => {
+      endPause = resolve
+      setTimeout(resolve, SWEEP_EVERY_MS).unref()
+    })
   }
 }

@@ -1,4 +1,4 @@
-import type { Db, Pool } from '../db/pool.ts'
+import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import type { Journal } from '../journal/append.ts'
 import { defaultSettings } from '../kernel/project.ts'
 import { cancelRuns } from '../runs/cancel.ts'
@@ -9,14 +9,17 @@ interface Stuck {
   project_id: string
 }
 
+const FIND_STUCK: PreparedSql = {
+  name: 'entries_stuck',
+  text: `select l.id, l.run_id, l.project_id from processing_log l join projects p on p.id = l.project_id
+    where l.working_since is not null and l.working_since < muster.now() - interval '1 ms' *
+      coalesce((p.settings->>'processing_stuck_after')::int, ${defaultSettings.processing_stuck_after})
+    limit 100`,
+}
+
 /** Runs at work on an entry for longer than the project allows. The time they wait for people does not count. */
 async function findStuck(db: Db): Promise<Stuck[]> {
-  const { rows } = await db.query<Stuck>(
-    `select l.id, l.run_id, l.project_id from processing_log l join projects p on p.id = l.project_id
-     where l.working_since is not null and l.working_since < muster.now() - interval '1 ms' *
-       coalesce((p.settings->>'processing_stuck_after')::int, ${defaultSettings.processing_stuck_after})
-     limit 100`,
-  )
+  const { rows } = await db.query<Stuck>(FIND_STUCK)
   return rows
 }
 

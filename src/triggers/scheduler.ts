@@ -1,4 +1,3 @@
-import { silentLog } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import { addMissingSchedules } from './schedules.ts'
 import { dueWithin, type TickParts, tick, watch } from './tick.ts'
@@ -19,20 +18,20 @@ const SHORTEST_SLEEP_MS = 50
 export function startScheduler(parts: TickParts): Scheduler {
   const { pool, log } = parts
   let hasAddedMissing = false
+  let dueInMs: number | null = null
   const work = async (): Promise<void> => {
     if (!hasAddedMissing) await addMissingSchedules(pool, log)
     hasAddedMissing = true
+    dueInMs = await dueWithin(pool, LONGEST_SLEEP_MS)
+    if (dueInMs === null || dueInMs > 0) return
     await tick(parts)
+    dueInMs = await dueWithin(pool, LONGEST_SLEEP_MS)
   }
-  const nextInMs = async (): Promise<number> => {
-    const dueInMs = (await dueWithin(pool, LONGEST_SLEEP_MS)) ?? LONGEST_SLEEP_MS
-    return Math.max(SHORTEST_SLEEP_MS, Math.ceil(dueInMs))
-  }
+  const nextInMs = async (): Promise<number> => Math.max(SHORTEST_SLEEP_MS, Math.ceil(dueInMs ?? LONGEST_SLEEP_MS))
   const everyMs = LONGEST_SLEEP_MS
   const rounds = repeat({ work, everyMs, nextInMs, ifItFails: 'scheduled runs will be started later', log })
-  // Beside the rounds: one that takes long under load must not look as if nobody had been there. Rounds look too, and
-  // say what is wrong.
-  const looks = repeat({ work: () => watch(pool), everyMs, ifItFails: 'schedules are not watched', log: silentLog })
+  // Beside the rounds: one that takes long under load must not look as if nobody had been there.
+  const looks = repeat({ work: () => watch(pool), everyMs, ifItFails: 'schedules are not watched', log })
   return {
     stop: async () => {
       await Promise.all([rounds(), looks()])

@@ -1,6 +1,6 @@
 // A tick claims what is due, starts its runs and moves the rows on, all in one transaction: however many processes look,
 // a tick gives one run, and a process that dies in between has done nothing.
-import type { Client, Db, Pool } from '../db/pool.ts'
+import type { Client, Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
@@ -48,27 +48,31 @@ export async function tick({ pool, log, onReady }: TickParts): Promise<number> {
 
 /** Says that somebody is here. Where nobody was for a while, what was due meanwhile was missed. */
 export async function watch(db: Db): Promise<void> {
-  const { rowCount } = await db.query(
-    `update schedule_watch set seen_at = muster.now(),
-       back_at = case when seen_at < muster.now() - interval '5 s' then muster.now() else least(back_at, muster.now()) end
-     where seen_at not between muster.now() - interval '900 ms' and muster.now() + interval '5 s'`,
-  )
-  if (rowCount === 1) return
-  await db.query(
-    `insert into schedule_watch (seen_at, back_at) select muster.now(), muster.now()
-     where not exists (select from schedule_watch) on conflict do nothing`,
-  )
+  await db.query(WATCH)
+}
+
+const WATCH: PreparedSql = {
+  name: 'schedule_watch',
+  text: `with seen as (
+      update schedule_watch set seen_at = muster.now(),
+        back_at = case when seen_at < muster.now() - interval '5 s' then muster.now() else least(back_at, muster.now()) end
+      where seen_at not between muster.now() - interval '900 ms' and muster.now() + interval '5 s'
+    )
+    insert into schedule_watch (seen_at, back_at) select muster.now(), muster.now()
+    where not exists (select from schedule_watch) on conflict do nothing`,
 }
 
 /** Milliseconds until something is due, or null where nothing is within this time. */
 export async function dueWithin(db: Db, ms: number): Promise<number | null> {
-  const { rows } = await db.query<{ ms: number }>(
-    `select (extract(epoch from s.next_run_at - muster.now()) * 1000)::float8 as ms
-     from schedules s join projects p on p.id = s.project_id
-     where s.next_run_at < muster.now() + $1 * interval '1 ms' and p.halted_at is null order by s.next_run_at limit 1`,
-    [ms],
-  )
+  const { rows } = await db.query<{ ms: number }>(DUE_WITHIN, [ms])
   return rows[0]?.ms ?? null
+}
+
+const DUE_WITHIN: PreparedSql = {
+  name: 'schedule_due_within',
+  text: `select (extract(epoch from s.next_run_at - muster.now()) * 1000)::float8 as ms
+    from schedules s join projects p on p.id = s.project_id
+    where s.next_run_at < muster.now() + $1 * interval '1 ms' and p.halted_at is null order by s.next_run_at limit 1`,
 }
 
 async function startDue(tx: Client, log: Log): Promise<{ schedules: number; runs: number; hasMore: boolean }> {

@@ -1,0 +1,27 @@
+import type { Db, PreparedSql } from '../db/pool.ts'
+import { type AtHand, atHand, dueAtHand } from '../db/queue-table.ts'
+import { RUN_QUEUE } from '../journal/claim.ts'
+import { type ProjectSwitches, SWITCHES, type SwitchRow, switchesOf } from './project-switches.ts'
+
+export interface RunsSeen extends AtHand {
+  has_due: boolean
+  /** Of the runs that this process works on: the fallback for a notification that was lost. */
+  cancelled: string[]
+  switches: ProjectSwitches
+}
+
+// One statement instead of six: every process asks every second, mostly for nothing.
+const LOOK: PreparedSql = {
+  name: 'runs_at_hand',
+  text: `select ${atHand(RUN_QUEUE)}, ${dueAtHand(RUN_QUEUE)},
+    array(select id from agent_runs where owner = $1 and cancel_requested_at is not null)::text[] as cancelled,
+    (select jsonb_agg(s) from (${SWITCHES}) s) as switches`,
+}
+
+/** Whatever a process must know of runs every second. */
+export async function lookAtRuns(db: Db, owner: string): Promise<RunsSeen> {
+  const { rows } = await db.query<Omit<RunsSeen, 'switches'> & { switches: SwitchRow[] | null }>(LOOK, [owner])
+  if (!rows[0]) throw new Error('a look at the runs answers one row')
+  const { switches, ...seen } = rows[0]
+  return { ...seen, switches: switchesOf(switches ?? []) }
+}
