@@ -1,3 +1,4 @@
+import { silentLog } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import { addMissingSchedules } from './schedules.ts'
 import { dueWithin, type TickParts, tick, watch } from './tick.ts'
@@ -30,8 +31,9 @@ export function startScheduler(parts: TickParts): Scheduler {
   const nextInMs = async (): Promise<number> => Math.max(SHORTEST_SLEEP_MS, Math.ceil(dueInMs ?? LONGEST_SLEEP_MS))
   const everyMs = LONGEST_SLEEP_MS
   const rounds = repeat({ work, everyMs, nextInMs, ifItFails: 'scheduled runs will be started later', log })
-  // Beside the rounds: one that takes long under load must not look as if nobody had been there.
-  const looks = repeat({ work: () => watch(pool), everyMs, ifItFails: 'schedules are not watched', log })
+  // Beside the rounds: one that takes long under load must not look as if nobody had been there. The rounds say where the
+  // database is away.
+  const looks = repeat({ work: () => watch(pool), everyMs, ifItFails: 'schedules are not watched', log: silentLog })
   return {
     stop: async () => {
       await Promise.all([rounds(), looks()])
