@@ -155,7 +155,8 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
       await cancelUnderWay(world, killed, [single])
 
       const plans = times(MANY, () => fullWork(world, 'cancel'))
-      const next = await world.start({ faults: 'cancel.mid=kill@20' })
+      // With slots for all of them beside those that are kept for other projects.
+      const next = await world.start({ faults: 'cancel.mid=kill@20', env: { MUSTER_CONCURRENCY: `${2 * MANY}` } })
       const first = await accept(world, next, [single])
       await untilEnded(world, first)
       await cancelUnderWay(world, next, plans)
