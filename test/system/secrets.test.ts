@@ -390,6 +390,7 @@ async function useMcpServers(project: string): Promise<void> {
   await ask(`GET ${path}`)
   await ask(`GET ${path}/fixture`)
   await ask(`POST ${path}/fixture/approve`)
+  await ask(`GET /api/projects/${project}/tools`)
   await ask(`POST ${path}`, { body: { name: 'doomed', url, headers } })
   await ask(`DELETE ${path}/doomed`)
 }
