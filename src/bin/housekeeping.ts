@@ -12,7 +12,7 @@ const PRUNE_EVERY_MS = 10 * 60_000
 const SEAL_EVERY_MS = 1_000
 const LOOK_FOR_STUCK_EVERY_MS = 1_000
 const LOOK_FOR_TEXTS_EVERY_MS = 5_000
-const LOOK_FOR_DELETED_EVERY_MS = 1_000
+const LOOK_FOR_DELETED_EVERY_MS = 5_000
 
 export interface Housekeeping {
   /** Ends the rounds; what has been written by now is sealed before it returns. */
@@ -22,7 +22,7 @@ export interface Housekeeping {
 /**
  * What has lapsed is removed every ten minutes; what was audited is sealed, and what is stuck is given up, every second.
  * Texts under way that a killed process left go within seconds: there are as many as steps under way.
- * Rows of deleted projects begin to go within a second. Several processes may do it.
+ * Rows of deleted projects begin to go within seconds. Several processes may do it.
  */
 export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)

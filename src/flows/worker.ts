@@ -61,6 +61,8 @@ export interface FlowWorkerOptions {
 
 const MOST_AT_ONCE = 500
 const SWEEP_EVERY_MS = 1_000
+/** Sweeps; nobody waits for the handouts of a flow run that is over. */
+const FORGET_EVERY = 5
 const LONGEST_TIMER_MS = 60_000
 
 export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptions): FlowWorker {
@@ -84,6 +86,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   let stopping: Promise<void> | null = null
   let publishedAs: string | null = null
   let forgottenUpTo = NO_FLOW_RUN
+  let sweeps = 0
   const loop = createClaimLoop<ClaimedFlow>({
     name: 'flow runs',
     slots: createSlots(MOST_AT_ONCE),
@@ -228,7 +231,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     if (flows.has_due) await promoteDueFlows(pool)
     if (flows.has_orphans) await freeOrphanedFlows(pool)
     if (leaves.has_orphans) await freeOrphanedHandouts(pool)
-    forgottenUpTo = await forgetHandouts(pool, forgottenUpTo)
+    if (sweeps++ % FORGET_EVERY === 0) forgottenUpTo = await forgetHandouts(pool, forgottenUpTo)
     await handouts.sweep({ ...leaves, has_ready: leaves.has_ready || leaves.has_orphans })
     await loop.sweep({ ...flows, has_ready: flows.has_ready || flows.has_due || flows.has_orphans })
   }
