@@ -81,6 +81,9 @@ const PROJECTS = `greatest($2, ${FEWEST_PROJECTS})`
  * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The slots that are
  * kept go only to a project that has fewer under way than there are slots free, so that a newcomer finds one: whatever a
  * project takes of them leaves the next project as many as it has itself.
+ *
+ * The update that follows names the ids as an array, too: without it PostgreSQL 15 expects many more rows and reads the
+ * whole table.
  */
 export function fairPick({ table, ready, order, carried = [], mayTake = 'true' }: QueueTable): string {
   const more = carried.map((column) => `, ${column}`).join('')

@@ -67,7 +67,7 @@ const claimed = (pick: string, columns: string, from: string): string => `
       update flow_runs r set owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, status = 'running',
         started_at = coalesce(r.started_at, muster.now()),
         check_at = case when r.started_at is null then ${FIRST_CHECK} else r.check_at end
-      from picked p where r.id = p.id
+      from picked p where r.id = p.id and r.id = any(array(select id from picked))
       returning ${CLAIMED_COLUMNS}
     )
     select c.* ${columns} from ${from}`

@@ -113,7 +113,7 @@ export async function withdrawUntaken(db: Db, flowRunId: string, taskIds: readon
 
 const claimed = (pick: string, columns: string, from: string): string => `
     ${pick}, claimed as (
-      update flow_handouts h set owner = $1, fence = h.fence + 1 from picked p where h.id = p.id
+      update flow_handouts h set owner = $1, fence = h.fence + 1 from picked p where h.id = p.id and h.id = any(array(select id from picked))
       returning h.id, h.run_id, h.task_id, h.attempt, h.project_id, h.function, h.call, h.fence
     )
     select c.* ${columns} from ${from}`

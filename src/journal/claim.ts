@@ -81,7 +81,7 @@ const claimed = (pick: string, columns: string, from: string): string => `
         owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, waits_for = null, status = 'running',
         pause_reason = null, started_at = coalesce(r.started_at, muster.now()),
         last_seq = r.last_seq + (r.ancestors = '{}' and (p.last_seq = 0 or p.status = 'paused'))::int
-      from picked p where r.id = p.id
+      from picked p where r.id = p.id and r.id = any(array(select id from picked))
       returning r.*, p.last_seq = 0 as is_new, p.status = 'paused' as was_paused, p.waits_for as waited_for
     ), noted as (
       insert into run_events (run_id, seq, id, kind, data)
