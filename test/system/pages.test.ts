@@ -40,6 +40,11 @@ before(async () => {
   }
   const signedIn = await muster.call(`GET ${new URL(muster.signInLink()).pathname}`, { token: null })
   adminCookie = cookieOf(signedIn.headers)
+  // The first page of a new browser takes long on a busy machine, and is no test's.
+  const first = await openPage(browser, { origin: muster.url, cookie: adminCookie })
+  await first.page.goto(muster.url)
+  await first.page.locator('main').waitFor()
+  await first.context.close()
 })
 
 describe('the pages in a browser', { concurrency: 2, skip }, () => {
