@@ -1,6 +1,6 @@
-// What it costs that every leaf of a flow is durable: against what LangGraph does for the same flows, and against what
-// PostgreSQL itself can do. All on one embedded server with fsync on. Then how fast agents are as leaves, and how fast a
-// source is read.
+// The cost of making every leaf of a flow durable: against what LangGraph does for the same flows, and against what
+// PostgreSQL itself can do. All on one embedded server with fsync on. Then how fast agents are as leaves, and how fast
+// a source is read.
 import { benchAgentLeaves } from './flows/agent-leaves.ts'
 import { benchFanOut } from './flows/fan-out.ts'
 import { benchMapReduce } from './flows/map-reduce.ts'

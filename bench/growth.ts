@@ -1,6 +1,6 @@
-// What an instance costs after years, against a new one: a database with a million ended runs and all that hangs on them,
-// against an empty one on the same server. And what a claim costs while a hundred thousand runs wait, against a hundred.
-// Rounds of the sides take turns, so that whatever else the machine does slows both alike.
+// The cost of an instance after years, against a new one: a database with a million ended runs and all that hangs on
+// them, against an empty one on the same server. And what a claim costs while a hundred thousand runs wait, against a
+// hundred. Rounds of the sides take turns, so that whatever else the machine does slows both alike.
 // `BENCH_ENDED_RUNS=<number>` makes another number of ended runs, for a quick look; the promise is about a million.
 import { createPool } from '../src/db/pool.ts'
 import { silentLog } from '../src/kernel/log.ts'

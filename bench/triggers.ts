@@ -1,4 +1,4 @@
-// What it costs that every change is versioned, audited and matched with the agents that react to it.
+// The cost of having every change versioned, audited and matched with the agents that react to it.
 import { startBenchServer } from './kit/database.ts'
 import { printVerdicts, type Verdict } from './kit/verdict.ts'
 import { benchLatency } from './triggers/latency.ts'

@@ -1,4 +1,4 @@
-// What processes take of the processor, as Linux counts it.
+// The processor time that processes take, as Linux counts it.
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { withClient } from './database.ts'

@@ -1,4 +1,4 @@
-// What a bench of several promises found, as lines of one table.
+// The findings of a bench of several promises, as lines of one table.
 import { percentile } from './rounds.ts'
 
 export interface Verdict {

@@ -1,5 +1,5 @@
-// What a tenant can send that is as large as the door lets it be, and shaped so that work on it multiplies. Each comes in
-// the size that is asked for, so that the same kind of work can be done with a small one.
+// Bodies that a tenant can send, as large as the door lets them be, and shaped so that work on it multiplies. Each
+// comes in the size that is asked for, so that the same kind of work can be done with a small one.
 import type { HostileMcp } from './hostile-mcp.ts'
 
 /** How a request is made: by whom it is accepted, and when it is over. */

@@ -1,5 +1,5 @@
-// Who is asking, and may they? Decided before a body is read. Every route says in its config who may use it; one that
-// does not say cannot be registered.
+// Decides before a body is read who is asking and whether they may. Every route says in its config who may use it; one
+// that does not say cannot be registered.
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/pool.ts'
 import type { KeyCache } from '../identity/key-cache.ts'

@@ -36,7 +36,7 @@ const key = { name: 'k', role: 'viewer' }
 const deep = (depth: number): string => `{"name":${'['.repeat(depth)}${']'.repeat(depth)}}`
 
 const rows: BadRequest[] = [
-  // What is no clean JSON
+  // Bodies that are no clean JSON
   { name: 'no body', request: `POST ${base}/keys`, ...invalid },
   { name: 'an empty JSON body', request: `POST ${base}/keys`, body: '', headers: json, ...invalid },
   { name: 'broken JSON', request: `POST ${base}/keys`, body: '{"name":', headers: json, ...invalid },

@@ -97,7 +97,7 @@ test('Flow state persistence', async () => {
   const hanging = gated('b')
   given({ a: () => 'a', b: hanging.work, c: (previous: string) => `${previous}, then c` })
   const { id } = await start(sequence(f('a'), f('b'), f('c')))
-  // What is saved is what others see: everything that happened, as soon as it did.
+  // Others see everything that happened, as soon as it did: it is saved by then.
   const saved = await until(id, ({ progress }) => progress.running === 1 && progress.completed === 1)
   assert.deepEqual(saved.progress, { total: 3, pending: 1, running: 1, completed: 1, failed: 0, skipped: 0 })
   assert.deepEqual(saved.results, { a: 'a' })
@@ -539,7 +539,7 @@ test('Flow templates library', async () => {
   for (const { name, usage, example, pattern, root } of body.items) {
     assert.equal(root.type, pattern)
     assert.match(usage, /^Input: /, name)
-    // What the example gives is what the documentation tells of.
+    // The example gives what the documentation tells of.
     for (const key of Object.keys(example.input)) assert.match(usage, new RegExp(`\\b${key}\\b`), name)
     const run = await kit.call<{ id: string }>(`POST ${runs}`, { body: { template: name, ...example } })
     assert.equal((await ended(run.body.id)).status, 'completed', name)

@@ -1,4 +1,4 @@
-// What the streams of runs and of flow runs have in common: how a reader says where it stands, and how long it may read.
+// The common part of the streams of runs and of flow runs: how a reader says where it stands, and how long it may read.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { invalidRequest } from '../kernel/errors.ts'

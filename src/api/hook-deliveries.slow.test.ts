@@ -1,4 +1,4 @@
-// What senders meet at POST /hooks/:hookId.
+// POST /hooks/:hookId, as senders meet it.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'

@@ -57,7 +57,7 @@ for (const { name, operation } of documented) {
     assert.match(operation.summary ?? '', /\S/)
     assert.equal(operation.tags?.length, 1)
     const successes = Object.keys(operation.responses).filter((status) => /^2\d\d$/.test(status))
-    // What may still be under way when it is answered is 202 then.
+    // A run that may still be under way when it is answered is 202 then.
     assert.ok(successes.length === 1 || successes.join() === '200,202', Object.keys(operation.responses).join())
     const failure = operation.responses.default?.content?.['application/json']?.schema
     assert.deepEqual(failure, { $ref: '#/components/schemas/Error' })

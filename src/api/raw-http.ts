@@ -1,4 +1,4 @@
-// What Node answers by itself, below Fastify: no HTTP at all, an expectation nobody knows, CONNECT. Each gets our
+// Answers that Node gives by itself, below Fastify: no HTTP at all, an expectation nobody knows, CONNECT. Each gets our
 // envelope and a request id like everything else.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'

@@ -1,4 +1,4 @@
-// What a route of the API does not declare, it does not take. An `?expected_version=1` that is passed over would delete
+// A route of the API takes nothing that it does not declare. An `?expected_version=1` that is passed over would delete
 // what its sender meant to protect. Pages, probes and hooks are called by those who add parameters of their own.
 import type { FastifyInstance } from 'fastify'
 import { emptyBody, emptyQuery } from './shapes.ts'

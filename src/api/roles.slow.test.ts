@@ -1,4 +1,4 @@
-// Who may do what: every route × every identity. A route that is missing here, or here but not there, fails the test.
+// The rights of every identity on every route. A route that is missing here, or here but not there, fails the test.
 import assert from 'node:assert/strict'
 import { insertAlert } from '../../test/kit/alerts.ts'
 import { createTestApp } from '../../test/kit/app.ts'
@@ -333,7 +333,7 @@ const matrix: Row[] = [
     expect: forMembers(200),
   },
   {
-    // Who may ask is told that there is nothing to switch.
+    // A caller who may ask is told that there is nothing to switch.
     route: 'POST /api/projects/:id/flow-runs/:runId/topology',
     path: (ground) => project(`/flow-runs/${ground.flowRunId}/topology`)(ground),
     body: () => ({ topology: 'mesh' }),
@@ -427,7 +427,7 @@ const matrix: Row[] = [
     expect: [401, 200, 200, 200, 404, 404, 200],
   },
   {
-    // What an admin names is not there: the server was asked, and that is what matters here.
+    // The admin names something that is not there: the server was asked, and that is what matters here.
     route: 'POST /api/projects/:id/mcp-servers',
     path: project('/mcp-servers'),
     body: () => ({ name: 'new', url: 'http://127.0.0.1:1/mcp' }),

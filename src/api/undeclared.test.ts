@@ -1,4 +1,4 @@
-// What no route asked for is refused by every route of the API, and by nothing else.
+// Every route of the API refuses what it did not ask for; nothing else does.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

@@ -1,4 +1,4 @@
-// What the wire can do to a server: no HTTP at all, headers without end, requests that never finish, bytes that are no
+// Attacks of the wire on a server: no HTTP at all, headers without end, requests that never finish, bytes that are no
 // text. Over real sockets, because injection never sees any of it.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'

@@ -1,5 +1,5 @@
-// Who did what. An entry is written by the very statement that makes the change, so there is no change without its
-// entry and no entry without its change, and it costs no round trip of its own.
+// The record of who did what. An entry is written by the very statement that makes the change, so there is no change
+// without its entry and no entry without its change, and it costs no round trip of its own.
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'

@@ -80,8 +80,8 @@ function examine(block: Block, previous: Block, contents: Contents | undefined):
 
 const missing = (block: number): Failed => ({ ok: false, block, reason: 'The block is missing.' })
 
-// What the sealer has still before it. All else must be in a block, and stays there: rows that are committed or sealed
-// while we count change nothing about the number of those below.
+// The rows that the sealer has still before it. All else must be in a block, and stays there: rows that are committed
+// or sealed while we count change nothing about the number of those below.
 const UNSEALED = '(seq > $1 or (seq > $2 and xid >= $3::xid8))'
 
 async function countRows(db: Db, head: Head): Promise<{ sealed: number; unsealed: number }> {

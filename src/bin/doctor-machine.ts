@@ -1,4 +1,4 @@
-// What doctor asks of the machine: the programs, the folders and the files.
+// The questions of doctor to the machine: the programs, the folders and the files.
 import { constants } from 'node:fs'
 import { access, readFile, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

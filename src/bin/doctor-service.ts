@@ -1,4 +1,4 @@
-// What doctor asks of the service: the database and its key, the port, and the settings that people will meet.
+// The questions of doctor to the service: the database and its key, the port, and the settings that people will meet.
 import { findPackagedBinaries, majorVersion } from '../db/embedded/binaries.ts'
 import { readIfPresent } from '../db/embedded/private-file.ts'
 import { runningUrl } from '../db/embedded/running-url.ts'

@@ -1,5 +1,5 @@
-// Deleted projects lose their rows here: table by table, in small batches, in one process at a time. A process that dies
-// in between leaves whole batches behind; whoever looks next finds what is left by the same indexes and goes on.
+// Deleted projects lose their rows here: table by table, in small batches, in one process at a time. A process that
+// dies in between leaves whole batches behind; whoever looks next finds what is left by the same indexes and goes on.
 import { inBatches } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
 
@@ -59,7 +59,7 @@ export async function removeProjects(
 
 /** A row that somebody has in hand stays for this time: waiting for it while we hold others could be a deadlock. */
 async function removeRows(tx: Db, table: ProjectTable, projectId: string, atOnce: number): Promise<number> {
-  // Where one project has most of a table, a scan would begin with the rows that went before, in every batch.
+  // A scan would begin, if one project has most of a table, with the rows that went before, in every batch.
   await tx.query('set local enable_seqscan = off')
   const hasJournal = table === 'agent_runs' || table === 'flow_runs'
   const { rowCount } = await tx.query(

@@ -1,4 +1,4 @@
-// What has lapsed is removed here: old runs where a project says how long it keeps them, and whatever is of no use after
+// Removes rows that have lapsed: old runs where a project says how long it keeps them, and whatever is of no use after
 // a time. In small batches, by one process at a time, until nothing is left to remove.
 import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import type { Pool } from '../db/pool.ts'

@@ -31,7 +31,7 @@ export function measureRuns(
   ])
   return (events) => {
     for (const { kind, data } of events) {
-      // What sub-runs say stands in their own journals too.
+      // Events of sub-runs stand in their own journals too.
       if (data.startsWith('{"run_id"')) continue
       if (kind === 'step.completed') steps.inc()
       const status = ENDS.get(kind)

@@ -1,4 +1,4 @@
-// Where the server of a data folder can be found. Kept beside muster.pid while it runs, for the commands that talk
+// The address of the server of a data folder. Kept beside muster.pid while it runs, for the commands that talk
 // about that server: they cannot know with which settings it was started.
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What the command shows: colours and a moving line only on a terminal, plain lines elsewhere.
+// The output of the command: colours and a moving line only on a terminal, plain lines elsewhere.
 import type { WriteStream } from 'node:tty'
 import { styleText } from 'node:util'
 

@@ -80,7 +80,7 @@ export async function* readArchive(handle: FileHandle): AsyncGenerator<{ name: s
   flow.catch(() => {})
   for await (const entry of tar) {
     if (entry.header.type !== 'file') throw new Error(`${entry.header.name} is no plain file`)
-    // What comes out of gunzip is buffers; the types of streamx do not say so.
+    // Gunzip gives buffers; the types of streamx do not say so.
     yield { name: entry.header.name, body: entry as AsyncIterable<Buffer> }
   }
   await flow

@@ -1,5 +1,5 @@
-// What PostgreSQL's catalogue says about the tables that a backup holds. The same questions are asked of the database
-// that is read and of the one that is filled.
+// Reads what PostgreSQL's catalogue says about the tables that a backup holds. The same questions are asked of the
+// database that is read and of the one that is filled.
 import pg from 'pg'
 import type { Db } from './pool.ts'
 
@@ -40,8 +40,8 @@ const ownership = `c.relowner in (
 const isOfUsers = `n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not exists (
   select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`
 
-// A ledger of migrations tells how the tables were made. It is not data: what is filled was made by other means. Unlogged
-// tables (persistence u) promise nothing.
+// A ledger of migrations tells how the tables were made. It is not data: what is filled was made by other means.
+// Unlogged tables (persistence u) promise nothing.
 const isData = `c.relkind = 'r' and c.relpersistence = 'p'
   and not (c.relname = 'migrations' and n.nspname <> 'public')`
 

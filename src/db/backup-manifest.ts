@@ -1,6 +1,7 @@
-// What a backup says about itself. The file is a .tar.gz: first a marker that tells a backup from any other archive
-// without reading all of it, then the tables in parts and the secrets, last the manifest, because only then is known
-// what there was. Each part holds whole rows in PostgreSQL's COPY text format: people can read it, and so can psql.
+// The manifest, in which a backup tells about itself. The file is a .tar.gz: first a marker that tells a backup from
+// any other archive without reading all of it, then the tables in parts and the secrets, last the manifest, because
+// only then is known what there was. Each part holds whole rows in PostgreSQL's COPY text format: people can read it,
+// and so can psql.
 import { z } from 'zod'
 import type { Migration } from './migrate.ts'
 

@@ -1,4 +1,4 @@
-// What a database failure means for a caller. A constraint is the business of the store that knows it; here is only
+// The meaning of a database failure for a caller. A constraint is the business of the store that knows it; here is only
 // what can happen to any statement.
 import { invalidRequest, MusterError, unavailable } from '../kernel/errors.ts'
 

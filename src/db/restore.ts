@@ -165,7 +165,7 @@ async function clearTheWay(client: pg.Client, { foreign, tables }: Target): Prom
   for (const key of foreignKeys) await alter(key, `drop constraint ${escaped(key.constraint)}`)
   for (const { table } of tables.values()) await client.query(`delete from only ${quoted(table)}`)
   return async () => {
-    // What is deferred to the commit would keep the tables from being altered.
+    // A check that is deferred to the commit would keep the tables from being altered.
     await client.query('set constraints all immediate')
     for (const key of foreignKeys) await alter(key, `add constraint ${escaped(key.constraint)} ${key.definition}`)
     for (const trigger of triggers) await alter(trigger, `${trigger.mode} trigger ${escaped(trigger.trigger)}`)

@@ -1,4 +1,4 @@
-// What each of our connections needs of its session. Settings are made by SQL after the connect and not by options of
+// The needs of each of our connections of its session. Settings are made by SQL after the connect and not by options of
 // the start packet, which poolers such as PgBouncer refuse. A session must be ours alone for as long as the connection
 // lives: locks, LISTEN, settings and prepared statements are the session's.
 import { randomUUID } from 'node:crypto'

@@ -1,5 +1,6 @@
-// What is told of flow runs and takes long to find (traces, metrics, topologies). A run that has ended does not change any
-// more, so it is found once; and those who ask at the same moment get the same answer, whether it has ended or not.
+// Keeps facts about flow runs that take long to find (traces, metrics, topologies). A run that has ended does not
+// change any more, so it is found once; and those who ask at the same moment get the same answer, whether it has ended
+// or not.
 import type { Db } from '../db/pool.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import { type FlowRunRow, flowHasEnded } from './flow-runs.ts'

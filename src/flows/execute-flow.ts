@@ -115,7 +115,7 @@ async function conduct(session: Session): Promise<void> {
   await takeUp(session, events, { mayBegin: !stopping && !deps.isHalted(flow.project_id) })
   if (stopping) await beginStopping(session, stopping)
   for (;;) {
-    // Who stops a flow has stopped it, also where the last leaf ended meanwhile.
+    // A flow that was stopped is stopped, also where the last leaf ended meanwhile.
     if (stopping && standing.running.size === 0) return end(session, events, { status: stopping, error: null })
     const outcome = stopping ? null : standing.machine.outcome()
     if (outcome) return end(session, events, outcome)
@@ -130,7 +130,7 @@ async function conduct(session: Session): Promise<void> {
     for (const data of standing.pools.rebalance()) events.push({ kind: 'topology.switched', data })
     const haveBegun = isFirst && !stopping && (await beginEarly(session, starts))
     isFirst = false
-    // What is done at once is told together with its beginning.
+    // A leaf that is done at once is told together with its beginning.
     if (!haveBegun || mailbox.isEmpty()) {
       const isCancelled = await write(session, events.splice(0))
       if (isCancelled && !stopping) {
@@ -173,7 +173,7 @@ async function conduct(session: Session): Promise<void> {
         case 'room':
           break
         case 'stop':
-          // Who drains has no longer than the flow.
+          // A drain has no longer than the flow.
           if (stopping && message.as === 'timed_out') session.after(0, { type: 'drained' })
           if (stopping) break
           stopping = message.as
@@ -275,7 +275,7 @@ function takeStartable(session: Session): Start[] {
   }
   const { slots } = deps
   const room = Math.max(0, (flow.workers ?? deps.leafLimit) - standing.running.size)
-  // Where nobody else lives, functions wait for room here; else those that find none are left to others.
+  // Functions wait for room here where nobody else lives; else those that find none are left to others.
   const { project_id: projectId } = flow
   const hasRoomHere = (): boolean => deps.hasOthers() || slots.hasRoomFor(projectId)
   const starts: Start[] = []

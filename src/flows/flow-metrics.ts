@@ -63,7 +63,8 @@ function mostAtOnce(tasks: readonly TaskRecord[], until: Date): number {
           { at: end_at === null ? until.getTime() : Date.parse(end_at), step: -1 },
         ],
   )
-  // Where one ends as another begins they were not there together; one that took no time was there all the same.
+  // Two leaves were not there together where one ends as the other begins; one that took no time was there all the
+  // same.
   let [now, most] = [0, edges.length > 0 ? 1 : 0]
   for (const { step } of edges.toSorted((a, b) => a.at - b.at || a.step - b.step)) {
     now += step

@@ -82,7 +82,7 @@ export function createFlowPools(): FlowPools {
       const taken: Taken[] = []
       for (const entry of [...busy]) {
         takeFrom(entry, room, taken)
-        // Where there is not room for all, the others come first the next time.
+        // The others come first the next time, where there is not room for all.
         busy.delete(entry)
         if (entry.pool.waiting() > 0) busy.add(entry)
         if (taken.length >= room) break
@@ -147,7 +147,7 @@ export function createFlowPools(): FlowPools {
     const pool = createWorkPool<LeafTask>({ ...settingsOf(node, own), now })
     const entry: Entry = { id, node, pool, arrived: [] }
     entries.set(id, entry)
-    // What the journal says of it came after the wish, or the wish would be new.
+    // The journal's word of it came after the wish, or the wish would be new.
     if (own === undefined && wanted !== null && isPossible(node, wanted)) due.set(entry, wanted)
     return entry
   }

@@ -103,7 +103,7 @@ export async function append(
 const isDone = ({ kind }: { kind: string }): boolean => kind === 'task.completed' || kind === 'items.completed'
 
 export async function readEvents(pool: Pool, flowRunId: string): Promise<RecordedEvent[]> {
-  // What a pipeline has on record it reads by itself, page by page; so do sources that are not at their end. Of those
+  // A pipeline reads its own record, page by page; so do sources that are not at their end. Of those
   // that are, and of pipelines that gave much, the value is read here.
   const { rows } = await pool.query<RecordedEvent>(
     `with elsewhere as (

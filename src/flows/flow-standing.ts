@@ -1,4 +1,4 @@
-// Where a flow run stands, in the hands of its owner: the machine, which leaves wait, run and are done, and how many.
+// The state of a flow run in the hands of its owner: the machine, which leaves wait, run and are done, and how many.
 import type { FlowEvent, Progress } from '../kernel/flow-run.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import type { ClaimedFlow } from './claim-flows.ts'
@@ -206,7 +206,7 @@ function noteDropped(standing: FlowStanding, as: 'failed' | 'skipped'): void {
   for (const [id, task] of dropped) {
     standing.delayed.delete(id)
     standing.running.delete(id)
-    // What never began has not failed.
+    // A leaf that never began has not failed.
     const kind = standing.begun.has(nameOf(task)) ? as : 'skipped'
     standing.counts[kind] += weightOf(task)
     standing.dropped.push({ task, as: kind, isTold: false })

@@ -1,5 +1,5 @@
-// A leaf as it is started: what it is, and what it is given. That is put together only when somebody wants it: a flow has
-// ten thousand leaves, each of which may be given megabytes, and a replay starts every one of them again.
+// A leaf as it is started: what it is, and what it is given. That is put together only when somebody wants it: a flow
+// has ten thousand leaves, each of which may be given megabytes, and a replay starts every one of them again.
 import type { Adaptive, ForkJoin, Leaf, MapReduce, Pipeline } from '../kernel/flow.ts'
 import type { Decision, MachineNode } from './pattern.ts'
 import { sourceLeaf } from './patterns/map-reduce.ts'
@@ -101,7 +101,7 @@ export function streamTask(frame: LeafFrame, node: Pipeline, live: Scope, afterM
   const scope = { ...live, results: { ...live.results } }
   return {
     ...{ id: frame.id, nodeId: node.id ?? null, leaf: { type: 'task', function: 'pipeline' } },
-    // What the source is, or what the function that gives it is called with.
+    // The source, or the argument of the function that gives it.
     argumentOf: () =>
       given === undefined ? frame.previous : source ? render(given, scope) : renderParts(given, scope),
     ...{ isEach: false, calls: 1, isSource: false, answer: null, after: [], attempt: frame.attempt, afterMs },

@@ -1,4 +1,4 @@
-// Where the waiting tasks of a pool are, and who gets which. Each task waits in one queue: that of a worker, or the hub.
+// Deals the waiting tasks of a pool to its workers. Each task waits in one queue: that of a worker, or the hub.
 import type { Topology } from '../kernel/flow.ts'
 import type { PoolLoad } from './pool-overload.ts'
 import { createPoolQueue, type PoolQueue } from './pool-queue.ts'
@@ -54,7 +54,7 @@ export function createDealing<Task>(options: {
     employ: (names) => {
       const added = names.filter((name) => !workers.has(name))
       for (const name of added) workers.set(name, createWorker(name))
-      // Where nothing may leave its queue, newcomers wait for what comes; what nobody had is theirs.
+      // Newcomers wait for new tasks where nothing may leave its queue; tasks that nobody had are theirs.
       if (added.length > 0 && (stealing || hub.length > 0)) dealAnew()
       return added
     },

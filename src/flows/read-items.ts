@@ -1,5 +1,5 @@
-// What a function gives as the items of a map, or as a problem: a list or anything to iterate, read in pages that are
-// journalled one by one. Whoever takes the flow over reads on after the last page.
+// Reads what a function gives as the items of a map, or as a problem: a list or anything to iterate, read in pages that
+// are journalled one by one. Whoever takes the flow over reads on after the last page.
 import type { Db } from '../db/pool.ts'
 import { toJsonResult } from '../tools/json-result.ts'
 import type { LeafOutcome } from './machine.ts'

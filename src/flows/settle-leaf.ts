@@ -1,4 +1,4 @@
-// What becomes of leaves: told to the machine, and to the journal with all that follows from it.
+// Tells the machine and the journal what became of leaves, with all that follows from it.
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import { runIdsOf } from './agent-leaves.ts'

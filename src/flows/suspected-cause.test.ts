@@ -44,7 +44,7 @@ test('a stage is slow where items wait before it', () => {
   assert.equal(slowestStage([0, 0, 0]), 0)
   assert.equal(slowestStage([1, 0, 0]), 1)
   assert.equal(slowestStage([300, 200, 100]), 2)
-  // What is in the hands of the last stage at this moment is no heap.
+  // Items in the hands of the last stage at this moment are no heap.
   assert.equal(slowestStage([200, 100, 99]), 1)
 })
 

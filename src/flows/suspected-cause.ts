@@ -1,5 +1,5 @@
-// What probably holds a flow run up, told from its tasks: the leaf that is under way longest; where none is, the one that
-// was tried most often, then the slowest, then the first that has not begun.
+// The probable cause of a delay of a flow run, told from its tasks: the leaf that is under way longest; where none is,
+// the one that was tried most often, then the slowest, then the first that has not begun.
 import type { FlowNode, Leaf, Pipeline } from '../kernel/flow.ts'
 import { nodesWithin } from './nodes-within.ts'
 import type { TaskRecord } from './trace.ts'

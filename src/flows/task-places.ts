@@ -1,4 +1,4 @@
-// Where in the tree of its flow a task stands, told from its id: by the name of a node, or by the way to it, as the
+// The place of a task in the tree of its flow, told from its id: by the name of a node, or by the way to it, as the
 // machine made it. What comes before what follows from there.
 import type { FlowNode, Work } from '../kernel/flow.ts'
 

@@ -1,4 +1,5 @@
-// What runs have measured of their topologies, and what follows for flows of the same kind that are started later.
+// The measurements that runs made of their topologies, and what follows for flows of the same kind that are started
+// later.
 import type { Db } from '../db/pool.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'

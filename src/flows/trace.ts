@@ -1,4 +1,4 @@
-// What a flow run did and when, told from its journal alone: its tasks, what each waited for, and everything in order.
+// Tells from its journal alone what a flow run did and when: its tasks, what each waited for, and everything in order.
 import { z } from 'zod'
 import type { JournalEvent } from '../journal/read.ts'
 import { instantField } from '../kernel/fields.ts'

@@ -1,4 +1,5 @@
-// What happens at a time of its own: leaves that are slow by then, parts whose time is up, leaves that are tried again.
+// Events that happen at a time of their own: leaves that are slow by then, parts whose time is up, leaves that are
+// tried again.
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import type { Session } from './flow-session.ts'
 import { nameOf, noteTimes, slow } from './flow-standing.ts'

@@ -1,5 +1,5 @@
-// What the description of a workload says in so many words: how many things, workers, rounds and steps, how large a
-// thing is. A number counts what the word after it names; times, shares and versions count nothing.
+// The facts that the description of a workload says in so many words: how many things, workers, rounds and steps, how
+// large a thing is. A number counts what the word after it names; times, shares and versions count nothing.
 
 export interface WorkloadFacts {
   text: string

@@ -1,5 +1,5 @@
-// What happens to runs, for those in this process who watch: streams, and requests that wait for an end. Nothing is kept
-// here; a watcher that sees a gap reads the journal.
+// Tells those in this process who watch what happens to runs: streams, and requests that wait for an end. Nothing is
+// kept here; a watcher that sees a gap reads the journal.
 import type { StoredEvent } from './entries.ts'
 
 export interface Watcher {

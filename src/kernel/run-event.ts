@@ -1,5 +1,5 @@
-// What a journal may say about a run. An event is written once and read for ever: by the stream, by the list of steps
-// and by whoever takes the run over, who rebuilds the run's state from nothing else.
+// The events that a journal may hold about a run. An event is written once and read for ever: by the stream, by the
+// list of steps and by whoever takes the run over, who rebuilds the run's state from nothing else.
 import type { ReasoningPart } from './model-call.ts'
 import type { BlockedReason, PauseReason, StepUsage } from './run.ts'
 import type { ToolEffect } from './tool.ts'

@@ -106,7 +106,7 @@ export type TaskPatch = z.infer<typeof taskPatch>
 /** Why the patch does not fit the task as it stands, or null. */
 export function patchProblem(task: Pick<Task, 'kind' | 'status'>, patch: TaskPatch): string | null {
   const { status } = patch
-  // What people are asked to approve must still be what was suggested when they approve it.
+  // A suggestion must still be what was suggested when people approve it.
   if (task.kind === 'suggestion' && Object.keys(patch).some((field) => field !== 'priority')) {
     return 'A suggestion stands as it was made: it is approved or rejected, and only its priority can be changed.'
   }

@@ -1,4 +1,4 @@
-// What has arrived of an answer so far. Called for every part of every stream, so it does as little as it can.
+// The part of an answer that has arrived so far. Called for every part of every stream, so it does as little as it can.
 import type { LanguageModelV4StreamPart, LanguageModelV4Usage, SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import type { CallUsage, ModelRequest, ReasoningPart, RequestedCall } from '../kernel/model-call.ts'
 import { estimateInputTokens, estimateOutputTokens } from './estimate-tokens.ts'

@@ -1,4 +1,4 @@
-// What the offline model says next, as a pure function of the conversation. The rules are in offline-model.ts.
+// The next words of the offline model, as a pure function of the conversation. The rules are in offline-model.ts.
 import type {
   LanguageModelV4CallOptions,
   LanguageModelV4FunctionTool,

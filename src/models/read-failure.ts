@@ -1,4 +1,4 @@
-// What went wrong with a model call, as one sentence and one decision: may it pass when tried again?
+// The failure of a model call, as one sentence and one decision: may it pass when tried again?
 import { APICallError } from '@ai-sdk/provider'
 import { findRefusal } from '../egress/refused.ts'
 import { mask, maskShapes } from '../observe/secret-shapes.ts'
@@ -98,7 +98,7 @@ function isTransient(error: unknown): boolean {
   if (APICallError.isInstance(error)) return error.statusCode !== undefined || error.isRetryable
   const name = field(error, 'name')
   if (typeof name === 'string' && TRANSIENT_NAMES.has(name)) return true
-  // What the SDK makes of a first event that is no JSON.
+  // The SDK makes this of a first event that is no JSON.
   return field(error, 'message') === 'Expected a normalized Anthropic stream error'
 }
 

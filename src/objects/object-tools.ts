@@ -1,5 +1,5 @@
-// What agents act on the graph with. Here is what a model reads about each tool and how its arguments are checked; the
-// rights of the run decide what becomes of a call (change-as-agent.ts).
+// The tools with which agents act on the graph. Here is what a model reads about each tool and how its arguments are
+// checked; the rights of the run decide what becomes of a call (change-as-agent.ts).
 import { z } from 'zod'
 import type { Db } from '../db/pool.ts'
 import { idField, jsonObject } from '../kernel/fields.ts'

@@ -1,4 +1,4 @@
-// What must not leave the process by its logs and traces, found in three ways: by the name of a field, by the shape of
+// Finds what must not leave the process by its logs and traces, in three ways: by the name of a field, by the shape of
 // a value, and by registered values themselves. None of them is enough alone.
 
 import { toPlain } from './plain.ts'

@@ -159,7 +159,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
         active.delete(claimed)
         slots.release(claimed.project_id)
         if (!isClosed && (options.endsMakeReady || hasLeftBehind)) poke()
-        // Where this fails, the next sweep does it.
+        // The next sweep does it where this fails.
         if (claimed === suspect) await passSuspectOn().catch(() => {})
       })
     active.set(claimed, done)

@@ -49,7 +49,7 @@ function createStore<Value>(load: (ids: string[]) => Promise<Map<string, Value>>
       } else stale.set(id, changed)
     }
     if (stale.size > 0) {
-      // What is read now may be newer than what the claim saw; then the next claim reads it once more.
+      // The definition that is read now may be newer than the claim saw; then the next claim reads it once more.
       for (const [id, value] of await load([...stale.keys()])) {
         found.set(id, value)
         putNewest(kept, id, { changed: stale.get(id) ?? 0, value }, MOST_KEPT)

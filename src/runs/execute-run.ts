@@ -136,7 +136,7 @@ async function openSession(
   }
   if (!definition) return close(failed('AGENT_DELETED', 'The agent of this run was deleted.', state.text || null))
   const { agent, settings } = definition
-  // What was queued for it does not begin any more; what was under way may end.
+  // Queued runs of a disabled agent do not begin any more; runs under way may end.
   if (!agent.enabled && run.is_new)
     return close(failed('AGENT_DISABLED', `The agent ${agent.name} was disabled before this run began.`, null))
   const rights = rightsWithin(run.rights, agent)

@@ -43,7 +43,7 @@ export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Rec
   async function recover(seen: RunsSeen): Promise<number> {
     let count = seen.has_due ? await promoteDueRuns(pool) : 0
     if (seen.has_orphans) count += await releaseOwnerless(pool)
-    // Where it fails it stays due: the sweeps in between would make it look as if all were well.
+    // It stays due where it fails: the sweeps in between would make it look as if all were well.
     if (++sinceOverlooked <= LOOK_FOR_OVERLOOKED_EVERY) return count
     let woken = await wakeOverlooked(pool)
     for (const id of await findAnsweredRuns(pool)) if (await wakeWaiting(pool, id, 'human')) woken++

@@ -1,4 +1,4 @@
-// Where a run stands, as its journal says. The owner applies each event after its commit, whoever takes the run over
+// The state of a run, as its journal says. The owner applies each event after its commit, whoever takes the run over
 // applies them all: the same function, so that a recovered run cannot stand anywhere else.
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'

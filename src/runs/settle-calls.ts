@@ -128,7 +128,7 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
   await fault('tool.after_effect_before_commit')
   if (outcome.cause === 'aborted') {
     if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
-    // What the call did is unknown: another attempt has the same key, and an unsafe one is for people to judge.
+    // The effect of the call is unknown: another attempt has the same key, and an unsafe one is for people to judge.
     if (signal.cause() !== 'cancel') return []
   }
   const event = toEvent(call, outcome.result, outcome.isError, startedAt)

@@ -41,7 +41,7 @@ async function write(session: Session, call: PendingCall): Promise<void> {
       return toEvent(call, written.result, written.isError, startedAt, written.blocked)
     })
   } catch (error) {
-    // What no column takes (NUL, half a surrogate pair) is the model's to mend; everything else is ours.
+    // The model mends a text that no column takes (NUL, half a surrogate pair); everything else is ours.
     if (explainFailure(error)?.code !== 'INVALID_REQUEST') throw error
     const message = 'A value in the arguments cannot be stored: leave out NUL and broken characters.'
     await append(session, [toEvent(call, { error: message }, true, startedAt)])

@@ -22,7 +22,7 @@ export async function listSteps(
     const isMore = (rows[0]?.found ?? 0) > looked.length
     const items = looked.filter(isOwnStep).map(toStep)
     after = looked.at(-1)?.seq ?? after
-    // What earlier releases copied from sub-runs, and pauses that are no steps, may fill a page.
+    // Copies of sub-runs' events by earlier releases, and pauses that are no steps, may fill a page.
     if (items.length > 0 || !isMore) return { items, next_cursor: isMore ? String(after) : null }
   }
 }

@@ -1,5 +1,5 @@
-// One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes over
-// what the dead leave behind, and gives back what it holds when it stops.
+// One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes
+// over what the dead leave behind, and gives back what it holds when it stops.
 import type { Db, Pool } from '../db/pool.ts'
 import type { Charge, Dealt, FairAsk } from '../db/queue-table.ts'
 import {
@@ -183,7 +183,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
       await offering
       await texts.stop()
       await presence.stop()
-      // What was handed back a moment ago is for somebody else to take.
+      // Runs that were handed back a moment ago are for somebody else to take.
       if (options.slots > 0) await tellProcesses(pool, READY_CHANNEL).catch(() => {})
     },
   }
@@ -224,7 +224,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   function offerToOthers(): void {
-    // Who joins meanwhile looks by itself.
+    // A process that joins meanwhile looks by itself.
     if (options.slots > 0 && !presence.hasOthers()) return
     offering ??= tellProcesses(pool, READY_CHANNEL)
       .catch((error: unknown) => log.debug({ err: error }, 'other processes will see ready runs at their next sweep'))

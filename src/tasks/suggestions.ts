@@ -152,7 +152,7 @@ async function resolve(
   { id }: Task,
   { status, result }: { status: 'completed' | 'rejected'; result: unknown },
 ): Promise<Task> {
-  // What was applied is not stale, whatever an earlier approval met.
+  // A suggestion that was applied is not stale, whatever an earlier approval met.
   const { rows } = await tx.query<TaskRow>(
     `update tasks set status = $2, result = $3, completed_at = muster.now(),
        metadata = case when $2 = 'completed' then metadata - 'stale' - 'stale_reason' else metadata end

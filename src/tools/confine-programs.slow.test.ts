@@ -1,5 +1,5 @@
-// What the program of an MCP server can see of us, tried by a program that looks: our environment, our files of secrets,
-// and other programs. The same program without confinement finds them, so that each of these tests can fail.
+// The view that the program of an MCP server has of us, tried by a program that looks: our environment, our files of
+// secrets, and other programs. The same program without confinement finds them, so that each of these tests can fail.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'

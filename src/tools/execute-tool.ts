@@ -1,6 +1,7 @@
 // Tools are what agents act with. A tool is called (a function of ours, of an app module, of an MCP server) or carried
 // out by the run itself (run-tools.ts). Whatever a called tool does (throw, hang, answer with a gigabyte) comes back
-// from `executeTool` as data. The registry finds tools by the names that agents list; mcp.ts brings those of MCP servers.
+// from `executeTool` as data. The registry finds tools by the names that agents list; mcp.ts brings those of MCP
+// servers.
 import type { CallTool, ToolContext } from '../kernel/tool.ts'
 import { cutText, type JsonResult, toJsonResult } from './json-result.ts'
 
@@ -45,7 +46,7 @@ export async function executeTool(
   const own: ToolContext = {
     ...context,
     signal: stop.signal,
-    // What an abandoned tool says later belongs to no call.
+    // An abandoned tool's later words belong to no call.
     emit: (progress) => {
       if (!call.isOver) context.emit(progress)
     },

@@ -1,5 +1,5 @@
-// What a tool returned, as JSON. One walk over the value checks it and bounds its size from above; only a value that may
-// be over the limit is serialised, and then once.
+// The result of a tool, as JSON. One walk over the value checks it and bounds its size from above; only a value that
+// may be over the limit is serialised, and then once.
 import { MAX_DEPTH } from '../kernel/strict-json.ts'
 
 export type JsonResult =

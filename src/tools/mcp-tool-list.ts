@@ -1,4 +1,4 @@
-// What an MCP server offers, in the form that is approved: a name, what a model reads, the schema of its arguments and
+// The offer of an MCP server, in the form that is approved: a name, what a model reads, the schema of its arguments and
 // what a call may do. A server that changes any of it after the approval has another tool, not the same one.
 import { createHash } from 'node:crypto'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'

@@ -1,4 +1,4 @@
-// What makes agents run without being asked: a change in the graph, the clock, a webhook. An agent's triggers are kept
+// Makes agents run without being asked, by a change in the graph, the clock, a webhook. An agent's triggers are kept
 // where they are matched (reaction rules, schedules) and follow every write of the agent in its own transaction.
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'

@@ -1,5 +1,5 @@
-// What reacting agents were given to do. Entries are made by the change itself (reactions.ts) and follow their run by a
-// trigger of the database, in the commit that moves the run; here they are read, tried again and given up.
+// The work that reacting agents were given. Entries are made by the change itself (reactions.ts) and follow their run
+// by a trigger of the database, in the commit that moves the run; here they are read, tried again and given up.
 import { recordAudit } from '../audit/record.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'

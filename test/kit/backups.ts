@@ -1,4 +1,5 @@
-// What tests of backup and restore share: folders, databases with tables of every kind, and what a database holds.
+// The common ground of tests of backup and restore: folders, databases with tables of every kind, and what a database
+// holds.
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

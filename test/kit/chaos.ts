@@ -1,7 +1,7 @@
 // Three servers over one PostgreSQL, under load, while everything that can fail does at random: listening connections
 // that only the database's side loses, connections that are cut, restarts of the database, two of the servers stopped
-// and killed; and people who halt the project, cancel runs and answer questions meanwhile. What happens when follows from
-// the seed alone; how it meets the servers depends on the machine.
+// and killed; and people who halt the project, cancel runs and answer questions meanwhile. What happens when follows
+// from the seed alone; how it meets the servers depends on the machine.
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   const ofLoad = createRandom(seed)
   const ofPeople = createRandom(seed + 1)
   const ofActs = createRandom(seed + 2)
-  // Where the sweep of the kit finds its server if the test process ends early.
+  // The sweep of the kit finds its server there if the test process ends early.
   const dataDir = join(await makeFolder(t), 'data')
   await mkdir(dataDir)
   const database = createEmbeddedServer({ dataDir, log: silentLog })
@@ -138,7 +138,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     )
     for (const { id, description } of tasks?.items ?? []) {
       if (!ofPeople.chance(share)) continue
-      // Who is asked what became of a call looks where it would show.
+      // A person who is asked what became of a call looks where it would show.
       const label = /"label": "([^"]+)"/.exec(description)?.[1]
       const word = label === undefined ? 'Yes.' : world.ledger.effects(label) > 0 ? 'done' : 'not_done'
       await ask(`PATCH ${base}/tasks/${id}`, { status: 'completed', result: word })

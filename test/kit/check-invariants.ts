@@ -181,7 +181,7 @@ function requireBudget(runs: ReadonlyMap<string, RunRecord>, run: RunRecord, mod
   const told = [...steps, ...restarts].map(({ data }) => data.usage as Tokens | undefined) // as the journal has it
   const input = told.reduce((sum, usage) => sum + (usage?.input_tokens ?? 0), 0)
   const output = told.reduce((sum, usage) => sum + (usage?.output_tokens ?? 0), 0)
-  // Who is cancelled in the middle of a call has paid for it, and has no event for that call but its end.
+  // A run that is cancelled in the middle of a call has paid for it, and has no event for that call but its end.
   if (run.status === 'cancelled') assert.ok(run.input_tokens >= input && run.output_tokens >= output, name)
   else assert.deepEqual([run.input_tokens, run.output_tokens], [input, output], `${name}: its tokens`)
 

@@ -19,7 +19,8 @@ import {
 import { commandOf, listProcesses } from '../../src/db/embedded/process-table.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 
-// What tests of the embedded server share. Every folder made here is swept after its test, with any server in it.
+// The common ground of tests of the embedded server. Every folder made here is swept after its test, with any server in
+// it.
 
 const childScript = fileURLToPath(new URL('embedded-child.ts', import.meta.url))
 

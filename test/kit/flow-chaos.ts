@@ -1,5 +1,6 @@
-// Random flow trees in the hands of two workers over one database, with crashes and cancels in the middle of calls. What
-// was called is compared with what stood in the journal at each crash, and what came of it with what the tree means.
+// Random flow trees in the hands of two workers over one database, with crashes and cancels in the middle of calls.
+// What was called is compared with what stood in the journal at each crash, and what came of it with what the tree
+// means.
 import type { Db } from '../../src/db/pool.ts'
 import { inTransaction } from '../../src/db/transaction.ts'
 import { cancelFlow } from '../../src/flows/cancel-flow.ts'
@@ -124,7 +125,7 @@ export async function createChaos(): Promise<Chaos> {
     const standings = await inTransaction(pool, async (tx) => {
       // Nobody takes anything under the name of the dead while it dies.
       await tx.query('lock table workers')
-      // Who is dead is back with its next renewal. Until then the other has to live, or everything waits.
+      // A dead worker is back with its next renewal. Until then the other has to live, or everything waits.
       const { rows } = await tx.query<{ owner: string }>(
         `select owner from flow_runs where id = $1 and owner is not null and (select count(*) from workers) > 1`,
         [runId],
@@ -243,13 +244,13 @@ function complaintsAbout(life: Life, run: FlowRun): string[] {
   same('under way after the end', [pending, running], [0, 0])
   complaints.push(...overcalled(life))
   if (life.begunBefore) same('begun after the cancel', life.late, [])
-  // Where nothing was left to begin, the end may come before the owner has heard of the cancel.
+  // The end may come, where nothing was left to begin, before the owner has heard of the cancel.
   if (life.begunBefore && run.status === 'cancelled') {
     for (const [id, value] of Object.entries(run.results)) {
       const isKnown = expected.gave[id]?.some((given) => JSON.stringify(given) === JSON.stringify(value))
       check(isKnown === true, () => `${id} never gave ${write(value)}`)
     }
-    // What was given after the cancel is kept as well. After a crash it may have been given to nobody.
+    // A result that came after the cancel is kept as well. After a crash it may have been given to nobody.
     if (crashes.length === 0) same('the completed leaves', completed, life.gave.size)
     return complaints
   }

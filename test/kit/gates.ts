@@ -1,4 +1,4 @@
-// Where a server of the tests waits until a test lets it go on.
+// Gates at which a server of the tests waits until a test lets it go on.
 import type { ServerResponse } from 'node:http'
 
 export interface Gates {

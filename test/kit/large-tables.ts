@@ -1,4 +1,4 @@
-// What an instance looks like after years: a hundred thousand runs that have ended, with everything that hangs on them,
+// An instance as it looks after years: a hundred thousand runs that have ended, with everything that hangs on them,
 // made in a few seconds by a handful of statements. Work at hand is put in by the test itself.
 import type pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
@@ -92,7 +92,8 @@ const FILL: readonly string[] = [
    where cardinality($2::uuid[]) > 0`,
   `insert into agents (id, project_id, name, prompt, capabilities)
    select a.id, ($1::uuid[])[place], 'Large agent', 'Work.', '{}' from unnest($2::uuid[]) with ordinality as a (id, place)`,
-  // A sub-run and its parent, and a continuation and its base, are of one project: their numbers differ by a multiple of 3.
+  // A sub-run and its parent, and a continuation and its base, are of one project: their numbers differ by a multiple
+  // of 3.
   `insert into agent_runs (id, project_id, agent_id, status, trigger, input, summary, pause_reason, step_count, created_at,
      started_at, completed_at, duration, parent_run_id, ancestors, depth, base_run_id, base_seq, resumed_from, flow_run_id,
      last_seq, fence, ready_at, entry_id)

@@ -14,7 +14,7 @@ function formsOf(secret: string): Record<string, string[]> {
   const base64 = shifted(secret)
   return {
     clear: [secret],
-    // What is left of a secret that was cut on the other side. The beginning of a key is shown on purpose.
+    // The rest of a secret that was cut on the other side. The beginning of a key is shown on purpose.
     'its end': [secret.slice(-SHORTEST_PART)],
     escaped: [JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)],
     hex: [hex, hex.toUpperCase()],

@@ -1,4 +1,4 @@
-// What tests of MCP need: a project in a database of its own, and calls of tools as a run makes them.
+// The needs of tests of MCP: a project in a database of its own, and calls of tools as a run makes them.
 import assert from 'node:assert/strict'
 import { createEgress } from '../../src/egress/egress.ts'
 import { newId } from '../../src/kernel/id.ts'

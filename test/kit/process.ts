@@ -88,7 +88,7 @@ export async function startMuster(t: Cleanup, options: MusterOptions = {}): Prom
   void muster.exited.then(() => {
     isOver = true
   })
-  // What it prints when it is up ends with this, a moment after /readyz says so.
+  // Its output when it is up ends with this, a moment after /readyz says so.
   const hasSaidSo = (): boolean => muster.stdout().includes('Stop with Ctrl-C')
   await until(async () => isOver || (hasSaidSo() && (await isReady(muster))), 'the server is ready', READY_WITHIN_MS)
   assert.ok(!isOver, `the server ended instead of starting:\n${muster.stdout()}${muster.stderr()}`)

@@ -148,7 +148,7 @@ export async function readPlans(
       try {
         plans.push(await readPlan(pool, statement, mode, large))
       } catch (error) {
-        // What it inserts is there by now. `measureStatements` tells what it cost.
+        // The rows that it inserts are there by now. `measureStatements` tells what it cost.
         if (!isUniqueViolation(error)) throw error
       }
     }
@@ -165,7 +165,7 @@ async function readPlan(
   const client = await pool.connect()
   try {
     await client.query('begin')
-    // What parallel workers read is not counted in this session.
+    // Reads of parallel workers are not counted in this session.
     await client.query(`set local plan_cache_mode = force_${mode}_plan; set local max_parallel_workers_per_gather = 0`)
     const explain = 'explain (analyze, buffers, timing off, format json)'
     const isGeneric = mode === 'generic' && values.length > 0

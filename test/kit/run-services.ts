@@ -1,4 +1,5 @@
-// What the HTTP edge needs of runs, of real parts: journal, hub, tools. Given models, a worker executes runs with them.
+// The needs of the HTTP edge of runs, of real parts: journal, hub, tools. Given models, a worker executes runs with
+// them.
 import { createCheckNames } from '../../src/api/check-names.ts'
 import type { RunServices } from '../../src/api/run-services.ts'
 import { startFlows } from '../../src/bin/flow-services.ts'

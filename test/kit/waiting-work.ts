@@ -1,5 +1,5 @@
-// What an instance has beside its history: thousands of runs and flow runs that wait for something far away, and thousands
-// of projects that do nothing. None of it is work at hand, so nothing that runs by itself may read it.
+// The work of an instance beside its history: thousands of runs and flow runs that wait for something far away, and
+// thousands of projects that do nothing. None of it is work at hand, so nothing that runs by itself may read it.
 import type { Pool } from '../../src/db/pool.ts'
 import { fill, type LargeTables } from './large-tables.ts'
 

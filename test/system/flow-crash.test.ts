@@ -80,7 +80,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
       await maker.kill('SIGKILL')
       const killed: [CrashFlowName, Begun][] = []
       let passesLeft = 0
-      // What goes through a pipeline is written together as it comes: how often is not known, so it is the last.
+      // Items of a pipeline are written together as they come: how often is not known, so it is the last.
       for (const name of [...names.filter((each) => each !== 'pipeline'), 'pipeline' as const]) {
         const leaves = undisturbed.wholes[name].tasks.length
         const passes = name === 'pipeline' ? 6 : Math.ceil((leaves * 2) / 3)

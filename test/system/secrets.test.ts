@@ -212,7 +212,7 @@ test('what the database holds instead of secrets does not work in their place', 
   const body = { email: 'new@example.com', password }
   assert.equal((await muster.call('POST /api/auth/sign-in', { token: null, body })).status, 401)
 
-  // What they stand for does work, so it was not the asking that failed.
+  // The right secrets do work, so it was not the asking that failed.
   assert.equal((await muster.call('GET /api/me', { token: secrets['project key'] })).status, 200)
   const cookie = `muster_session=${secrets['session by reset']}`
   assert.equal((await muster.call('GET /api/me', { cookie })).status, 200)
@@ -418,7 +418,7 @@ async function useHooks(project: string): Promise<void> {
     const signed = signDelivery(secret, payload)
     assert.equal((await ask(`POST /hooks/${id}`, { token: null, body: payload, headers: signed })).status, 202)
     assert.equal((await ask(`POST /hooks/${id}`, { token: secret, body: payload })).status, 202)
-    // Where it does not belong, and where it does not hold.
+    // A place where it does not belong, and one where it does not hold.
     await ask(`POST /hooks/${id}`, { token: secret, body: '{' })
     await ask(`POST /hooks/${secret}`, { token: secret, body: payload })
     await ask(`POST /hooks/${encodeURIComponent(secret)}?secret=${encodeURIComponent(secret)}`, { body: payload })

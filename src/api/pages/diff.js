@@ -1,4 +1,4 @@
-// What would change, property by property. A person decides by what stands here, so nothing in a value may hide.
+// The change, property by property. A person decides by what stands here, so nothing in a value may hide.
 import { el } from './dom.js'
 
 const SIGNS = { added: '+', removed: '−', changed: '~' }

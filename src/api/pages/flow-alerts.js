@@ -12,7 +12,7 @@ export function flowAlerts({ project, isMember, onChange }) {
 
   function update(alerts, run) {
     const key = JSON.stringify([alerts.map(({ id }) => id), isChangeable(run), run.workers])
-    // What has the focus stays as long as nothing is new.
+    // The element with the focus stays as long as nothing is new.
     if (key === shown) return
     shown = key
     element.replaceChildren(...alerts.map((alert) => alertNote(alert, run)))

@@ -60,7 +60,7 @@ function flowPage({ project, isMember, path, run: first }) {
     const wasActive = isActive(run)
     try {
       const [now, { items }] = await Promise.all([
-        // What has ended stays as it is.
+        // A run that has ended stays as it is.
         wasActive ? get(path) : run,
         get(`/api/projects/${project.id}/alerts?acked=false&flow_run_id=${run.id}`),
       ])

@@ -1,5 +1,5 @@
-// What people would call a flow run. One that was started without a stored flow has no name of its own; what its tasks
-// are called says what it is about.
+// The name that people would give a flow run. One that was started without a stored flow has no name of its own; what
+// its tasks are called says what it is about.
 import { get } from './api.js'
 import { el, shortId } from './dom.js'
 

@@ -72,7 +72,7 @@ function flowList({ project, isMember }) {
       cards.get(run.id).update(run, byRun.get(run.id) ?? [])
     }
     const elementOf = ({ id }) => cards.get(id).element
-    // What somebody points at or is about to press does not go elsewhere under their hands.
+    // An element that somebody points at or is about to press stays where it is.
     const held = rest.map(elementOf).filter((card) => active.has(card) && card.matches(':hover, :focus-within'))
     active.show([...under.map(elementOf), ...held])
     recent.show(rest.map(elementOf).filter((card) => !held.includes(card)))

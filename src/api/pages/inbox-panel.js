@@ -14,7 +14,7 @@ export function inboxPanel({ me, project, isMember }) {
       path,
       filter: () => ({ kind, status: 'pending' }),
       empty,
-      // What is assigned is for an agent to do.
+      // An assigned task is for an agent to do.
       row: (task) => (task.assigned_to === null ? questionCard({ task, path, names, isMember }) : null),
     })
   const questions = list('Questions', 'escalation', 'No run waits for an answer.')

@@ -1,4 +1,4 @@
-// What is under way is shown as it is now: asked again and again while somebody looks at it, and followed by its events.
+// Work under way is shown as it is now: asked again and again while somebody looks at it, and followed by its events.
 
 /** A slow server is asked less often: it rests for so many times as long as its answer took. */
 const REST = 2

@@ -11,7 +11,7 @@ export function loaded(read, show, { lines = 4 } = {}) {
 
   async function reload() {
     await load()
-    // What had the focus is gone.
+    // The element that had the focus is gone.
     focusOn(element, { preventScroll: true })
   }
 

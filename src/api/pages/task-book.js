@@ -1,4 +1,4 @@
-// What is known of the tasks of a flow run: what the API said, and what its events have said since. Events may be told
+// Knows the tasks of a flow run: what the API said, and what its events have said since. Events may be told
 // again, from the first one on: what is known already stays.
 
 const PAGES = 5

@@ -1,4 +1,5 @@
-// Where other systems start agents. None of our own credentials is looked at here: the hook's secret is the only one.
+// The door at which other systems start agents. None of our own credentials is looked at here: the hook's secret is the
+// only one.
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
@@ -74,7 +75,7 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services
       }
       limits.countHook(hook.id)
       const webhookId = requireWebhookId(request)
-      // What was taken once is taken, whatever the sender says now and whatever became of the agent since.
+      // A delivery that was taken once is taken, whatever the sender says now and whatever became of the agent since.
       if (hook.earlierRunId === null) requireOpen(hook)
       const input = hook.earlierRunId === null ? parseBody(body) : null
       const runId = await deliver(hook, { webhookId, input, requestId: request.id, address: request.ip })

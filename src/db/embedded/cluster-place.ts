@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path'
 import { isCode, readIfPresent, writePrivateFile } from './private-file.ts'
 import { chooseRunAs, firstObstacle, giveTree, type RunAs } from './run-as.ts'
 
-// Where the cluster (PostgreSQL's own folder) is. Ordinarily <data folder>/postgres. When we are root and the user it
-// runs as cannot pass some folder above the data folder (a home of mode 0700), it is put under /var/lib/muster, in a
+// The place of the cluster (PostgreSQL's own folder). Ordinarily <data folder>/postgres. When we are root and the user
+// it runs as cannot pass some folder above the data folder (a home of mode 0700), it is put under /var/lib/muster, in a
 // folder of its own that only <data folder>/postgres.location names: removing the data folder gives a fresh start, and
-// no other data folder takes it over while that one is there: the BELONGS-TO beside the cluster tells a copy of the data
-// folder, which has the same pointer, from the data folder itself under a new name.
+// no other data folder takes it over while that one is there: the BELONGS-TO beside the cluster tells a copy of the
+// data folder, which has the same pointer, from the data folder itself under a new name.
 
 const OWNER = /^The database of the Muster data folder (.+)$/m
 

@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
-// What other processes are doing, without privileges: /proc/<pid>/stat and cmdline are readable for everybody, while
-// exe and cwd need CAP_SYS_PTRACE, which root does not have in an ordinary container. Elsewhere than Linux: `ps`.
+// Tells what other processes are doing, without privileges: /proc/<pid>/stat and cmdline are readable for everybody,
+// while exe and cwd need CAP_SYS_PTRACE, which root does not have in an ordinary container. Elsewhere than Linux: `ps`.
 
 /** A process as told apart from a later one that was given the same pid. `start` is opaque. */
 export interface ProcessIdentity {

@@ -14,7 +14,7 @@ export function serverArguments(cluster: string, port: number): string[] {
     max_connections: 200,
     TimeZone: 'UTC',
 
-    // What was acknowledged is on the disk. fsync is on as well, by PostgreSQL's own default and not from here: a
+    // Acknowledged writes are on the disk. fsync is on as well, by PostgreSQL's own default and not from here: a
     // server for tests may switch it off.
     synchronous_commit: 'on',
 

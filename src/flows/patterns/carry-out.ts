@@ -76,7 +76,7 @@ export function carryOut(
       move.drop.push(...open)
       return partsOf(subtask, parts, given)
     }
-    // What is done before she has answered needs nobody more.
+    // A subtask that is done before she has answered needs nobody more.
     const isJoined = open.length > 0 || children.has(runKey(subtask.id, subtask.workers))
     const joining = adjusted?.action === 'more_workers' && isJoined ? (adjusted.workers ?? 1) : 0
     const workers = subtask.workers + joining

@@ -71,7 +71,7 @@ test('100,000 items through three stages take no more memory than 10,000, also w
   assert.equal(outcome.status, 'completed')
   const skipped = ITEMS / 1_000
   const done = ITEMS - skipped
-  // What it gave is held for whoever comes next; until then nothing of it was.
+  // The output is held for whoever comes next; until then nothing of it was.
   assert.equal('value' in outcome && Object(outcome.value).length, done)
   assert.deepEqual(progress, {
     items: { total: ITEMS, completed: done, failed: 0, skipped },

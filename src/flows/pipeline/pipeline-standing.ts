@@ -1,4 +1,4 @@
-// Where a pipeline stands, from what its journal says: how far each stage got, and what waits before it. The values of
+// The state of a pipeline, from what its journal says: how far each stage got, and what waits before it. The values of
 // items that are through are not kept, so a long pipeline takes no more memory than a short one.
 import type { PipelineEvent } from './pipeline-event.ts'
 

@@ -1,4 +1,4 @@
-// What happens in a pipeline is written here: while one append is being committed the next collects, and goes out whole.
+// Writes what happens in a pipeline: while one append is being committed the next collects, and goes out whole.
 import { eventsOf, type Note, type PipelineEvent } from './pipeline-event.ts'
 
 /** About as much as one append may hold. A single value may be more. */

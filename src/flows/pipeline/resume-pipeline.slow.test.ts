@@ -133,7 +133,7 @@ for (const seed of upTo(SEEDS)) {
           return { status: 'completed', value: (value as number) * 3 } // asserted above
         },
       })
-      // What an assertion in a call throws would be taken for a failure of the item.
+      // An assertion that throws in a call would be taken for a failure of the item.
       const problems: unknown[] = []
       const { call } = parts
       parts.call = (...args) =>

@@ -389,7 +389,7 @@ test('an abort while an append is under way: what it lets go on is not begun, an
       assert.deepEqual([callsAfter, journal.appends], [0, appends])
     }
   }
-  // Where the first append had not been committed it was not even asked.
+  // The source was not even asked where the first append had not been committed.
   assert.equal(opened, 3)
 })
 
