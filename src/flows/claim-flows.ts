@@ -1,19 +1,6 @@
-import type { Db, PreparedSql } from '../db/pool.ts'
-import {
-  type Charge,
-  charged,
-  chargeValues,
-  DEALT_COLUMNS,
-  type Dealt,
-  dealt,
-  type FairAsk,
-  fairPick,
-  fairValues,
-  promoteDue,
-  type QueueTable,
-  releaseSuspect,
-  suspectPick,
-} from '../db/queue-table.ts'
+import type { Db } from '../db/pool.ts'
+import { createClaims, promoteDueRows } from '../db/queue-claims.ts'
+import { type Charge, charged, chargeValues, type QueueTable } from '../db/queue-table.ts'
 import type { FlowNode, Topology } from '../kernel/flow.ts'
 
 /** A flow run that this process owns from now on. */
@@ -72,47 +59,14 @@ const claimed = (pick: string, columns: string, from: string): string => `
     )
     select c.* ${columns} from ${from}`
 
-const CLAIM: PreparedSql = {
-  name: 'flow_claim',
-  text: claimed(
-    fairPick({ ...FLOW_QUEUE, mayTake: mayTake('$8') }),
-    `, ${DEALT_COLUMNS}`,
-    '(select) as one left join claimed c on true',
-  ),
-}
-
-const CLAIM_SUSPECT: PreparedSql = {
-  name: 'flow_claim_suspect',
-  text: claimed(suspectPick({ ...FLOW_QUEUE, mayTake: mayTake('$2') }), '', 'claimed c'),
-}
-
-export async function claimFlows(db: Db, ask: FairAsk, functions: readonly string[]): Promise<Dealt<ClaimedFlow>> {
-  const { rows } = await db.query<ClaimedFlow & { cursor: string | null; may_have_more: boolean }>(CLAIM, [
-    ...fairValues(ask),
-    functions,
-  ])
-  return dealt(rows)
-}
-
-/** A flow run that took processes with it, where no suspect is under way. */
-export async function claimSuspectFlow(
-  db: Db,
-  owner: string,
-  functions: readonly string[],
-): Promise<ClaimedFlow | null> {
-  const { rows } = await db.query<ClaimedFlow>(CLAIM_SUSPECT, [owner, functions])
-  return rows[0] ?? null
-}
-
-export async function releaseSuspectFlow(db: Db, owner: string): Promise<boolean> {
-  const { rows } = await db.query<{ has_none: boolean }>(releaseSuspect(FLOW_QUEUE), [owner])
-  return rows[0]?.has_none ?? true
-}
+export const {
+  claim: claimFlows,
+  claimSuspect: claimSuspectFlow,
+  releaseSuspect: releaseSuspectFlow,
+} = createClaims<ClaimedFlow>(FLOW_QUEUE, { name: 'flow', around: claimed, mayTake })
 
 /** Flow runs whose time has come want an owner. */
-export async function promoteDueFlows(db: Db): Promise<void> {
-  await db.query(promoteDue(FLOW_QUEUE))
-}
+export const promoteDueFlows = (db: Db): Promise<number> => promoteDueRows(db, FLOW_QUEUE)
 
 /** Takes the flow runs of a dead process from it, within the transaction that forgets it. */
 export async function takeOverFlows(tx: Db, owner: string, charge: Charge): Promise<void> {

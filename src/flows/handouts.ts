@@ -1,20 +1,7 @@
 // Function leaves in the database: left there by the owner of their flow run, for whoever knows the function.
 import type { Db, PreparedSql } from '../db/pool.ts'
-import {
-  type Charge,
-  charged,
-  chargeValues,
-  DEALT_COLUMNS,
-  type Dealt,
-  dealt,
-  type FairAsk,
-  fairPick,
-  fairValues,
-  MOST_CRASHES,
-  type QueueTable,
-  releaseSuspect,
-  suspectPick,
-} from '../db/queue-table.ts'
+import { createClaims } from '../db/queue-claims.ts'
+import { type Charge, charged, chargeValues, MOST_CRASHES, type QueueTable } from '../db/queue-table.ts'
 import { FLOW_CHANNEL } from '../journal/wake.ts'
 import type { FunctionLeaf } from '../kernel/flow.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
@@ -113,47 +100,21 @@ export async function withdrawUntaken(db: Db, flowRunId: string, taskIds: readon
 
 const claimed = (pick: string, columns: string, from: string): string => `
     ${pick}, claimed as (
-      update flow_handouts h set owner = $1, fence = h.fence + 1 from picked p where h.id = p.id and h.id = any(array(select id from picked))
+      update flow_handouts h set owner = $1, fence = h.fence + 1
+      from picked p where h.id = p.id and h.id = any(array(select id from picked))
       returning h.id, h.run_id, h.task_id, h.attempt, h.project_id, h.function, h.call, h.fence
     )
     select c.* ${columns} from ${from}`
 
-const CLAIM: PreparedSql = {
-  name: 'leaf_claim',
-  text: claimed(
-    fairPick({ ...LEAF_QUEUE, mayTake: 'function = any($8)' }),
-    `, ${DEALT_COLUMNS}`,
-    '(select) as one left join claimed c on true',
-  ),
-}
-
-const CLAIM_SUSPECT: PreparedSql = {
-  name: 'leaf_claim_suspect',
-  text: claimed(suspectPick({ ...LEAF_QUEUE, mayTake: 'function = any($2)' }), '', 'claimed c'),
-}
-
-export async function claimHandouts(db: Db, ask: FairAsk, functions: readonly string[]): Promise<Dealt<Handout>> {
-  const { rows } = await db.query<Handout & { cursor: string | null; may_have_more: boolean }>(CLAIM, [
-    ...fairValues(ask),
-    functions,
-  ])
-  return dealt(rows)
-}
-
-/** A leaf that took processes with it, where no suspect is under way. */
-export async function claimSuspectHandout(
-  db: Db,
-  owner: string,
-  functions: readonly string[],
-): Promise<Handout | null> {
-  const { rows } = await db.query<Handout>(CLAIM_SUSPECT, [owner, functions])
-  return rows[0] ?? null
-}
-
-export async function releaseSuspectHandout(db: Db, owner: string): Promise<boolean> {
-  const { rows } = await db.query<{ has_none: boolean }>(releaseSuspect(LEAF_QUEUE), [owner])
-  return rows[0]?.has_none ?? true
-}
+export const {
+  claim: claimHandouts,
+  claimSuspect: claimSuspectHandout,
+  releaseSuspect: releaseSuspectHandout,
+} = createClaims<Handout>(LEAF_QUEUE, {
+  name: 'leaf',
+  around: claimed,
+  mayTake: (functions) => `function = any(${functions})`,
+})
 
 /** False: it is another's by now, or nobody waits for it. */
 export async function settleHandout(db: Db, handout: Handout, outcome: LeafOutcome, worker: string): Promise<boolean> {

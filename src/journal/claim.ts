@@ -1,17 +1,6 @@
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
-import {
-  DEALT_COLUMNS,
-  type Dealt,
-  dealt,
-  type FairAsk,
-  fairPick,
-  fairValues,
-  promoteDue,
-  type QueueTable,
-  releaseSuspect,
-  SUSPECT_AFTER,
-  suspectPick,
-} from '../db/queue-table.ts'
+import { createClaims, promoteDueRows } from '../db/queue-claims.ts'
+import { type QueueTable, SUSPECT_AFTER } from '../db/queue-table.ts'
 import { inTransaction } from '../db/transaction.ts'
 
 /** What a person said, at the resume, about a call whose outcome was unknown. */
@@ -101,15 +90,11 @@ const claimed = (pick: string, columns: string, from: string): string => `
       ${columns}
     from ${from}`
 
-const CLAIM: PreparedSql = {
-  name: 'run_claim',
-  text: claimed(fairPick(RUN_QUEUE), `, ${DEALT_COLUMNS}`, '(select) as one left join claimed c on true'),
-}
-
-const CLAIM_SUSPECT: PreparedSql = {
-  name: 'run_claim_suspect',
-  text: claimed(suspectPick(RUN_QUEUE), '', 'claimed c'),
-}
+export const {
+  claim: claimRuns,
+  claimSuspect: claimSuspectRun,
+  releaseSuspect: releaseSuspectRun,
+} = createClaims<ClaimedRun>(RUN_QUEUE, { name: 'run', around: claimed })
 
 const CLAIM_OF_ONE: PreparedSql = {
   name: 'run_claim_of_one',
@@ -122,26 +107,6 @@ const CLAIM_OF_ONE: PreparedSql = {
     '',
     'claimed c',
   ),
-}
-
-/** As fair as can be; a process that was declared dead claims nothing before it has a new name. */
-export async function claimRuns(db: Db, ask: FairAsk): Promise<Dealt<ClaimedRun>> {
-  const { rows } = await db.query<ClaimedRun & { cursor: string | null; may_have_more: boolean }>(
-    CLAIM,
-    fairValues(ask),
-  )
-  return dealt(rows)
-}
-
-/** A run that took processes with it, where none is under way. */
-export async function claimSuspectRun(db: Db, owner: string): Promise<ClaimedRun | null> {
-  const { rows } = await db.query<ClaimedRun>(CLAIM_SUSPECT, [owner])
-  return rows[0] ?? null
-}
-
-export async function releaseSuspectRun(db: Db, owner: string): Promise<boolean> {
-  const { rows } = await db.query<{ has_none: boolean }>(releaseSuspect(RUN_QUEUE), [owner])
-  return rows[0]?.has_none ?? true
 }
 
 /**
@@ -179,7 +144,4 @@ export async function countReady(db: Db): Promise<number> {
 }
 
 /** Runs whose time has come want a slot. Answers how many. */
-export async function promoteDueRuns(db: Db): Promise<number> {
-  const { rowCount } = await db.query(promoteDue(RUN_QUEUE))
-  return rowCount ?? 0
-}
+export const promoteDueRuns = (db: Db): Promise<number> => promoteDueRows(db, RUN_QUEUE)
