@@ -83,3 +83,40 @@ export async function deleteInBatches(
   })
   return total
 }
+
+const ENDED_AT_ONCE = 500
+
+/**
+ * Removes the rows of a project that ended so many days ago, in the order of their ends. `stays` is a condition over
+ * `t`, the row: such rows are passed over. Answers how many went.
+ */
+export async function removeEnded(
+  pool: Pool,
+  { table, stays }: { table: 'tasks' | 'processing_log'; stays: string },
+  { projectId, days }: { projectId: string; days: number },
+  signal?: AbortSignal,
+): Promise<number> {
+  let total = 0
+  let after: Position = BEGINNING
+  await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
+    const { rows } = await tx.query<Position & { stays: boolean }>(
+      `select t.id, t.completed_at::text as at, ${stays} as stays
+       from (
+         select id, completed_at, run_id from ${table}
+         where project_id = $1 and completed_at < muster.now() - $2 * interval '1 day'
+           and (completed_at, id) > ($3::timestamptz, $4::uuid)
+         order by completed_at, id limit ${ENDED_AT_ONCE} for update skip locked) t
+       order by t.completed_at, t.id`,
+      [projectId, days, after.at, after.id],
+    )
+    const last = rows.at(-1)
+    if (!last) return false
+    after = last
+    const { rowCount } = await tx.query(`delete from ${table} where id = any($1::uuid[])`, [
+      rows.filter((row) => !row.stays).map((row) => row.id),
+    ])
+    total += rowCount ?? 0
+    return rows.length === ENDED_AT_ONCE
+  })
+  return total
+}
