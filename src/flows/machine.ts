@@ -2,16 +2,8 @@
 // how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
 // leaves gets the same machine: that is how a flow goes on after a crash.
 import { type FlowNode, type Leaf, MOST_PIECES } from '../kernel/flow.ts'
-import { type LeafTask, leafTask, streamTask } from './leaf-task.ts'
-import {
-  type Child,
-  type Decision,
-  failed,
-  type MachineNode,
-  type Move,
-  type Outcome,
-  type Pattern,
-} from './pattern.ts'
+import { type LeafFrame, type LeafTask, leafTask, streamTask } from './leaf-task.ts'
+import { type Child, failed, type MachineNode, type Move, type Outcome, type Pattern } from './pattern.ts'
 import { adaptive } from './patterns/adaptive.ts'
 import { forkJoin, piece } from './patterns/fork-join.ts'
 import { hierarchical } from './patterns/hierarchical.ts'
@@ -48,20 +40,11 @@ export type LeafOutcome =
   | { status: 'completed'; value: unknown; tookMs?: number; onRecord?: 'pages' | 'items' }
   | { status: 'failed'; error: string; tookMs?: number }
 
-interface Frame {
-  id: string
-  node: MachineNode
+interface Frame extends LeafFrame {
   parent: Frame | null
   key: string
-  previous: unknown
-  item: unknown
-  each: readonly unknown[] | undefined
-  isSource: boolean
-  answer: Decision | null
-  after: readonly string[]
   /** Which iteration of each loop around it, and which attempt of each pattern that may be tried again, from the outside. */
   lives: readonly string[]
-  attempt: number
   children: Map<string, Outcome | null>
   nodes: Map<string, MachineNode>
   slow: Set<string>

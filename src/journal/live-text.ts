@@ -4,6 +4,7 @@
 import { randomInt } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
+import { cleanText } from './clean-json.ts'
 import type { StoredEvent } from './entries.ts'
 import type { Hub, LiveText } from './hub.ts'
 
@@ -131,7 +132,7 @@ export function createLiveTexts(options: {
         due.map(({ kept }) => kept.written),
         due.map(({ kept, text }) => kept.written + text.length),
         due.map(({ kept }) => `{${kept.ancestors.join(',')}}`),
-        due.map(({ text }) => storable(text)),
+        due.map(({ text }) => cleanText(text)),
       ])
       for (const { kept, text } of due) kept.written += text.length
       const gone = new Set([...over, ...ended.filter(({ runId }) => speaking.has(runId))])
@@ -186,9 +187,6 @@ function nextPiece(kept: Kept | undefined): { kept: Kept; text: string }[] {
   const text = /[\ud800-\udbff]$/.test(fresh) ? fresh.slice(0, -1) : fresh
   return text === '' ? [] : [{ kept, text }]
 }
-
-/** As long as what it replaces. */
-const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
 
 /** Texts of steps that are over: their runs have gone on, ended, or are gone. Only killed processes leave such. */
 export async function pruneLiveText(db: Db): Promise<void> {

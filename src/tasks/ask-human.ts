@@ -1,4 +1,5 @@
 import type { Db } from '../db/pool.ts'
+import { cleanText } from '../journal/clean-json.ts'
 import { type Creator, MAX_TITLE, type TaskStatus } from '../kernel/task.ts'
 
 export interface Question {
@@ -21,7 +22,7 @@ const DECLINED: HumanAnswer = { answer: { error: 'The people in charge declined 
 export function createAskHuman({ pool }: { pool: Db }) {
   return {
     async ask({ taskId, projectId, runId, agentId, question }: Question): Promise<void> {
-      const text = storable(question)
+      const text = cleanText(question)
       const creator: Creator = { type: 'agent', id: agentId }
       await pool.query(
         `insert into tasks (id, project_id, kind, title, description, priority, created_by, run_id)
@@ -42,9 +43,6 @@ export function createAskHuman({ pool }: { pool: Db }) {
 }
 
 const answerOf = (result: unknown): HumanAnswer => ({ answer: result ?? '', isRefused: false })
-
-/** What a model writes may hold what no text column takes. */
-const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
 
 function titleOf(question: string): string {
   const line =

@@ -1,6 +1,7 @@
 // Tasks that ask people what became of a call: its owner died, and the call must not be repeated unseen. Such a task is
 // made with the pause of its run, and closed only by somebody's word.
 import type { Db } from '../db/pool.ts'
+import { cleanText } from '../journal/clean-json.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
 import { type Creator, MAX_TITLE, type Task, type TaskPatch } from '../kernel/task.ts'
@@ -29,8 +30,8 @@ export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void
     [
       taskIdOf(runId, callId),
       projectId,
-      storable(`Did the call of ${name} take effect?`).slice(0, MAX_TITLE),
-      storable(descriptionOf(call)),
+      cleanText(`Did the call of ${name} take effect?`).slice(0, MAX_TITLE),
+      cleanText(descriptionOf(call)),
       JSON.stringify(creator),
       runId,
       JSON.stringify({ run_id: runId, call_id: callId, kind: KIND }),
@@ -89,6 +90,3 @@ function descriptionOf({ name, args, runId }: UndecidedCall): string {
     shown,
   ].join('\n')
 }
-
-/** What a model writes may hold characters that no text column takes. */
-const storable = (text: string): string => text.replaceAll('\0', '\ufffd').toWellFormed()
