@@ -7,3 +7,12 @@ test('the oldest goes, and what was put in again is no longer the oldest', () =>
   for (const [place, key] of ['a', 'b', 'c', 'a', 'd', 'e'].entries()) putNewest(kept, key, place, 3)
   assert.deepEqual(Object.fromEntries(kept), { a: 3, d: 4, e: 5 })
 })
+
+test('of many entries the oldest go a sixteenth at a time, and there are never more than the most', () => {
+  const kept = new Map<number, true>()
+  for (let key = 1; key <= 32; key++) putNewest(kept, key, true, 32)
+  assert.equal(kept.size, 32)
+  putNewest(kept, 33, true, 32)
+  assert.deepEqual([...kept.keys()].slice(0, 2), [4, 5])
+  assert.equal(kept.size, 30)
+})
