@@ -7,6 +7,8 @@ const tier = process.env.MUSTER_TEST_TIER ?? 'all'
 
 /** For a test that tries more of the same in the second tier. */
 export const isSystem = tier === 'system'
+/** For a test that is in both tiers, and does less in the first. */
+export const isUsual = tier === 'usual'
 
 type Register = typeof test
 

@@ -2,7 +2,7 @@
 // the entries and runs it should have, and every decision is carried out once.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { describe } from 'node:test'
+import { describe, test as inBoth } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
@@ -10,10 +10,10 @@ import type { ChangePoint } from '../kit/fault-lists.ts'
 import { isLong } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
 import { accept, createWorld, offer, planned, times, untilEnded, untilKilled, type World } from '../kit/run-harness.ts'
-import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
-const OBJECTS = 1_000
+const OBJECTS = isUsual ? 300 : 1_000
 const UPDATED = 100
 const AT_ONCE = 40
 
@@ -121,24 +121,27 @@ async function requireExactly(world: World, { all, created, updated }: Reactors)
 const namesFrom = (count: number): string[] => times(count, () => randomUUID())
 
 describe('a burst of changes', { concurrency: 1 }, () => {
-  test(`${OBJECTS} objects and three agents that react, with kill -9 in the middle: every entry once, none missing`, async () => {
-    const world = await createWorld(wholeFile)
-    const first = await world.start()
-    const reactors = await createReactors(world, first)
-    const names = namesFrom(OBJECTS)
-    const sending = createObjects(world, [first], names)
-    await until(async () => (await count(world, 'objects')) >= OBJECTS / 3, 'a third is there', 60_000)
-    await first.kill('SIGKILL')
-    const acknowledged = await sending
-    assert.ok(acknowledged.length < OBJECTS, 'it was killed after everything was done')
-    const second = await world.start()
-    const ids = await createObjects(world, [second], names)
-    assert.equal(ids.length, OBJECTS)
-    assert.ok(acknowledged.every((id) => ids.includes(id)))
-    await updateObjects(world, second, ids.slice(0, UPDATED))
-    await requireExactly(world, reactors)
-    await second.stop()
-  })
+  inBoth(
+    `${OBJECTS} objects and three agents that react, with kill -9 in the middle: every entry once, none missing`,
+    async () => {
+      const world = await createWorld(wholeFile)
+      const first = await world.start()
+      const reactors = await createReactors(world, first)
+      const names = namesFrom(OBJECTS)
+      const sending = createObjects(world, [first], names)
+      await until(async () => (await count(world, 'objects')) >= OBJECTS / 3, 'a third is there', 60_000)
+      await first.kill('SIGKILL')
+      const acknowledged = await sending
+      assert.ok(acknowledged.length < OBJECTS, 'it was killed after everything was done')
+      const second = await world.start()
+      const ids = await createObjects(world, [second], names)
+      assert.equal(ids.length, OBJECTS)
+      assert.ok(acknowledged.every((id) => ids.includes(id)))
+      await updateObjects(world, second, ids.slice(0, UPDATED))
+      await requireExactly(world, reactors)
+      await second.stop()
+    },
+  )
 
   inSystem('the same with two servers, one of which is killed', async () => {
     const world = await createWorld(wholeFile, { databaseUrl: await createEmptyDatabase() })

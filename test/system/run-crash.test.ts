@@ -1,7 +1,7 @@
 // kill -9 of a server at every named point of a run's life, with one run and with fifty under way, on the embedded
 // database as a newcomer has it. The next start goes on where the journal ends, and the promise holds.
 import assert from 'node:assert/strict'
-import { describe, type TestContext } from 'node:test'
+import { describe, test as inBoth, type TestContext } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
@@ -25,9 +25,9 @@ import {
   type World,
 } from '../kit/run-harness.ts'
 import type { RunRecord } from '../kit/run-record.ts'
-import { inTier, inTest as test } from '../kit/tiers.ts'
+import { inSystem, inTier, isUsual, inTest as test } from '../kit/tiers.ts'
 
-/** Where most happens at once; at the other points fifty are under way in `npm run test:long`. */
+/** Where most happens at once: with fifty under way in `npm run test:system`. Elsewhere fifty are in `npm run test:long`. */
 const BUSIEST: ReadonlySet<string> = new Set(['claim.after', 'llm.mid_stream', 'tool.after_effect_before_commit'])
 /** One of each kind: before and after a commit, in the middle of a stream, around an effect, with a family. */
 const STANDS_FOR_ITS_KIND: ReadonlySet<string> = new Set([...BUSIEST, 'step.after_commit', 'spawn.after_insert'])
@@ -104,9 +104,11 @@ const exercises: Record<Exclude<RunPoint, 'cancel.mid' | 'api.after_commit_befor
 describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
   for (const [point, exercise] of Object.entries(exercises)) {
     const { alone, many = fullWork, at, recurs, firstLife, env = {}, costs } = exercise
-    const howBusy = isLong || BUSIEST.has(point) ? ` and with ${MANY}` : ''
-    inTier(STANDS_FOR_ITS_KIND.has(point))(
-      `kill -9 at ${point}, with one run${howBusy}: nothing is lost and nothing happens twice`,
+    const isBusiest = BUSIEST.has(point)
+    const isAlone = isUsual || !(isLong || isBusiest)
+    const register = isBusiest ? inBoth : inTier(STANDS_FOR_ITS_KIND.has(point))
+    register(
+      `kill -9 at ${point}, with one run${isAlone ? '' : ` and with ${MANY}`}: nothing is lost and nothing happens twice`,
       async (t) => {
         await inWorld(async (world) => {
           const single = alone(world)
@@ -122,7 +124,7 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
           const next = await world.start({ faults: `${point}=kill@${at}`, env })
           const [id = ''] = await accept(world, next, [single])
           await untilEnded(world, [id])
-          if (!isLong && !BUSIEST.has(point)) {
+          if (isAlone) {
             await untilEnded(world, await allRuns(world))
             return checkSingle(await world.check(next, [id]), next)
           }
@@ -148,36 +150,39 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
     )
   }
 
-  test(`kill -9 at cancel.mid, with one run and with ${MANY}: what was asked for happens, and no more`, async () => {
-    await inWorld(async (world) => {
-      const single = fullWork(world, 'cancel')
-      const killed = await world.start({ faults: 'cancel.mid=kill' })
-      await cancelUnderWay(world, killed, [single])
+  inSystem(
+    `kill -9 at cancel.mid, with one run and with ${MANY}: what was asked for happens, and no more`,
+    async () => {
+      await inWorld(async (world) => {
+        const single = fullWork(world, 'cancel')
+        const killed = await world.start({ faults: 'cancel.mid=kill' })
+        await cancelUnderWay(world, killed, [single])
 
-      const plans = times(MANY, () => fullWork(world, 'cancel'))
-      // With slots for all of them beside those that are kept for other projects.
-      const next = await world.start({ faults: 'cancel.mid=kill@20', env: { MUSTER_CONCURRENCY: `${2 * MANY}` } })
-      const first = await accept(world, next, [single])
-      await untilEnded(world, first)
-      await cancelUnderWay(world, next, plans)
+        const plans = times(MANY, () => fullWork(world, 'cancel'))
+        // With slots for all of them beside those that are kept for other projects.
+        const next = await world.start({ faults: 'cancel.mid=kill@20', env: { MUSTER_CONCURRENCY: `${2 * MANY}` } })
+        const first = await accept(world, next, [single])
+        await untilEnded(world, first)
+        await cancelUnderWay(world, next, plans)
 
-      // Whose cancel the server had no time to hear of is asked again; twice is once.
-      world.model.hold('cancel')
-      const server = await world.start()
-      const ids = await accept(world, server, plans)
-      for (const id of ids) assert.equal((await cancel(world, server, id)).status, 200)
-      await untilEnded(world, ids)
-      world.model.release('cancel')
-      const runs = await world.check(server, [...first, ...ids])
-      for (const plan of [single, ...plans]) {
-        assert.equal(runs.get(await runOf(world, plan))?.status, 'cancelled')
-        for (const label of [...labelsOf(plan, 'pay'), ...labelsOf(plan, 'post')]) {
-          assert.equal(world.ledger.callsOf(label).length, 0, 'a tool was called after the cancel')
+        // Whose cancel the server had no time to hear of is asked again; twice is once.
+        world.model.hold('cancel')
+        const server = await world.start()
+        const ids = await accept(world, server, plans)
+        for (const id of ids) assert.equal((await cancel(world, server, id)).status, 200)
+        await untilEnded(world, ids)
+        world.model.release('cancel')
+        const runs = await world.check(server, [...first, ...ids])
+        for (const plan of [single, ...plans]) {
+          assert.equal(runs.get(await runOf(world, plan))?.status, 'cancelled')
+          for (const label of [...labelsOf(plan, 'pay'), ...labelsOf(plan, 'post')]) {
+            assert.equal(world.ledger.callsOf(label).length, 0, 'a tool was called after the cancel')
+          }
         }
-      }
-      await server.kill('SIGKILL')
-    })
-  })
+        await server.kill('SIGKILL')
+      })
+    },
+  )
 
   test('kill -9 at api.after_commit_before_reply of a trigger: the same key again gives the same run, once', async () => {
     await inWorld(async (world) => {

@@ -81,18 +81,21 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
     }),
   )
 
-  test('a tool that does not heed its key turns the check red: it is the key that keeps effects single', async (t) => {
-    const world = await createWorld(t)
-    const plan = planned({ say: 'I pay it now. ', calls: [effect(world, 'pay_without_key')] }, done)
-    const killed = await world.start({ faults: 'tool.after_effect_before_commit=kill' })
-    await offer(world, killed, [plan])
-    await untilKilled(killed)
-    const server = await world.start()
-    const ids = await accept(world, server, [plan])
-    await untilEnded(world, ids)
-    await assert.rejects(world.check(server, ids), /pay_without_key had 2 effects under 2 calls/)
-    await server.kill('SIGKILL')
-  })
+  inSystem(
+    'a tool that does not heed its key turns the check red: it is the key that keeps effects single',
+    async (t) => {
+      const world = await createWorld(t)
+      const plan = planned({ say: 'I pay it now. ', calls: [effect(world, 'pay_without_key')] }, done)
+      const killed = await world.start({ faults: 'tool.after_effect_before_commit=kill' })
+      await offer(world, killed, [plan])
+      await untilKilled(killed)
+      const server = await world.start()
+      const ids = await accept(world, server, [plan])
+      await untilEnded(world, ids)
+      await assert.rejects(world.check(server, ids), /pay_without_key had 2 effects under 2 calls/)
+      await server.kill('SIGKILL')
+    },
+  )
 
   for (const tool of isLong ? ['die', 'throw_later'] : ['die']) {
     test(`a run that brings its process down every time (${tool}) fails after five, and its neighbours complete`, (t) =>

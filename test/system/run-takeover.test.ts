@@ -172,28 +172,31 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await owner.stop()
   })
 
-  test('every connection to the database is cut, twice: nobody is declared dead and all runs complete', async () => {
-    const world = await createSharedWorld()
-    const { model } = world
-    const servers = [await world.start(), await world.start()] as const
-    const known = await untilWorkers(world, 2)
-    const ids: string[] = []
-    for (const round of ['first', 'second']) {
-      model.hold(round)
-      const plans = plansOf(20, world, round)
-      ids.push(...(await accept(world, servers[0], plans.slice(0, 10))))
-      ids.push(...(await accept(world, servers[1], plans.slice(10))))
-      await until(() => model.held(round) === 20, 'all are in mid-answer')
-      await world.query(
-        'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
-      )
-      model.release(round)
-      await untilEnded(world, ids)
-    }
-    assert.deepEqual(await workers(world), known)
-    await finishAndCheck(world, servers[1], ids, { crashes: 0 })
-    for (const server of servers) for (const id of known) assert.equal(server.stderr().includes(id), false)
-  })
+  inSystem(
+    'every connection to the database is cut, twice: nobody is declared dead and all runs complete',
+    async () => {
+      const world = await createSharedWorld()
+      const { model } = world
+      const servers = [await world.start(), await world.start()] as const
+      const known = await untilWorkers(world, 2)
+      const ids: string[] = []
+      for (const round of ['first', 'second']) {
+        model.hold(round)
+        const plans = plansOf(20, world, round)
+        ids.push(...(await accept(world, servers[0], plans.slice(0, 10))))
+        ids.push(...(await accept(world, servers[1], plans.slice(10))))
+        await until(() => model.held(round) === 20, 'all are in mid-answer')
+        await world.query(
+          'select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()',
+        )
+        model.release(round)
+        await untilEnded(world, ids)
+      }
+      assert.deepEqual(await workers(world), known)
+      await finishAndCheck(world, servers[1], ids, { crashes: 0 })
+      for (const server of servers) for (const id of known) assert.equal(server.stderr().includes(id), false)
+    },
+  )
 
   test('the database itself restarts under two servers: nobody is declared dead and all runs complete', async (t) => {
     const folder = await makeFolder(t)
