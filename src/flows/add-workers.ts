@@ -6,12 +6,12 @@ import type { Actor } from '../kernel/principal.ts'
 
 export interface MoreWorkers {
   add: number
-  /** How many a flow run has that was started without a word about it. */
+  /** The worker count of a flow run that was started without one. */
   usual: number
   actor: Actor
 }
 
-/** More leaves may be under way in this flow run, from now on. False: it has ended, or there is none. */
+/** From now on more leaves of this flow run may be under way at once. False: the run has ended, or does not exist. */
 export async function addWorkers(
   db: Db,
   projectId: string,

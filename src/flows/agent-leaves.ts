@@ -8,7 +8,7 @@ import type { LeafOutcome, LeafTask } from './machine.ts'
 import { messageOf } from './pipeline/parts.ts'
 import { createTurns } from './turns.ts'
 
-/** The runs behind a leaf: one, or one for each thing it is called for. The same ids in every replay. */
+/** The runs behind a leaf: one, or one for each of its calls. Every replay gets the same ids. */
 export function runIdsOf(flowRunId: string, { id, attempt, isEach, calls }: LeafTask): string[] {
   const name = `flow ${flowRunId} ${id} ${attempt}`
   return isEach ? Array.from({ length: calls }, (_, place) => idFrom(`${name} ${place}`)) : [idFrom(name)]
@@ -17,13 +17,13 @@ export function runIdsOf(flowRunId: string, { id, attempt, isEach, calls }: Leaf
 type AgentTask = LeafTask & { leaf: AgentLeaf }
 type Problem = { task: LeafTask; problem: string }
 
-/** So much is put together and written at once; in between others have their turn. */
+/** At most so much is rendered and written in one go; between two goes other work has its turn. */
 const MOST_CHARACTERS = 2_097_152
 const MOST_RUNS = 1_000
 
 /**
- * Queues the runs of leaves that are not there yet. Answers those that cannot be, with what is wrong: whatever is the
- * matter with one leaf is that leaf's failure. Rejects only where the database cannot be reached.
+ * Queues the runs of leaves that have none yet. Answers the leaves that cannot be started, each with its problem: a
+ * problem of one leaf fails that leaf alone. Rejects only where the database cannot be reached.
  */
 export async function startAgentLeaves(
   db: Db,
@@ -69,7 +69,7 @@ async function startTogether(db: Db, of: Insertion, tasks: readonly AgentTask[])
   return [...problems].map(([task, problem]) => ({ task, problem }))
 }
 
-/** All at once; where that fails for a reason of theirs, one by one, and those that cannot be stored are told. */
+/** Inserts all runs at once; where one makes that fail, one by one. Answers those that cannot be stored. */
 async function insertEach(
   db: Db,
   of: Insertion,
@@ -93,7 +93,7 @@ async function insertEach(
   }
 }
 
-/** The same for one thing that goes through a pipeline. */
+/** Inserts the run of one item of a pipeline. */
 export async function insertAgentRun(
   db: Db,
   run: { id: string; flowRunId: string; projectId: string; taskId: string; leaf: AgentLeaf; input: unknown },
@@ -129,7 +129,7 @@ const newRun = (given: {
   timeout: given.leaf.timeout ?? null,
 })
 
-/** The agent, or what is wrong with it. */
+/** The agent, or a sentence about what is wrong with it. */
 async function usableAgent(db: Db, projectId: string, name: string): Promise<Agent | string> {
   const agent = await findAgent(db, projectId, name)
   if (!agent) return `There is no agent called ${name}.`
@@ -166,7 +166,7 @@ async function insertRuns(db: Db, { flowRunId, projectId, agent }: Insertion, ru
   )
 }
 
-/** Which of these leaves have runs: the owner that announced one may have died before it was queued. */
+/** Answers the leaves that have runs: the owner that announced a leaf may have died before it queued the runs. */
 export async function haveRuns(db: Db, flowRunId: string, tasks: readonly LeafTask[]): Promise<Set<LeafTask>> {
   if (tasks.length === 0) return new Set()
   const firstIds = tasks.map((task) => runIdsOf(flowRunId, task)[0] ?? null)
@@ -175,7 +175,7 @@ export async function haveRuns(db: Db, flowRunId: string, tasks: readonly LeafTa
   return new Set(tasks.filter((_, place) => known.has(firstIds[place] ?? '')))
 }
 
-/** Leaves whose runs have all ended, with what became of them. */
+/** Leaves whose runs have all ended, with their outcomes. */
 export async function settledAgents(
   db: Db,
   flowRunId: string,

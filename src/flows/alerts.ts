@@ -1,4 +1,4 @@
-// Alerts as people read them. Who makes them: check-alerts.ts.
+// Alerts as people read them. They are made in check-alerts.ts.
 import { z } from 'zod'
 import { changeAudited } from '../audit/record.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
@@ -54,7 +54,7 @@ export async function listAlerts(
   })
 }
 
-/** Somebody has seen it. One that was acked before stays as it is. */
+/** Marks the alert as seen by somebody. An alert that was acked before stays as it is. */
 export async function ackAlert(db: Db, projectId: string, alertId: string, actor: Actor): Promise<Alert> {
   const [changed] = await changeAudited<AlertRow>(db, {
     sql: `update flow_alerts set acked_at = muster.now() where id = $1 and project_id = $2 and acked_at is null

@@ -15,8 +15,8 @@ import { runStream } from './run-stream.ts'
 import { createTurns } from './turns.ts'
 
 /**
- * Starts leaves that are told to have begun; what becomes of them comes by the mailbox. Whatever is the matter with one of
- * them is that leaf's failure. Rejects only where the database cannot be reached.
+ * Starts leaves that the journal says have begun; their outcomes come by the mailbox. A problem of one leaf fails that
+ * leaf alone. Rejects only where the database cannot be reached.
  */
 export async function beginAll(session: Session, tasks: readonly LeafTask[]): Promise<void> {
   const { deps, flow, mailbox, local } = session
@@ -27,7 +27,7 @@ export async function beginAll(session: Session, tasks: readonly LeafTask[]): Pr
   const fail = (task: LeafTask, error: string): void => settled(task, { status: 'failed', error })
   const agents = tasks.filter(isAgentTask)
   for (const { task, problem } of await startAgentLeaves(deps.pool, of, agents)) {
-    // Some of what it is called for may be under way.
+    // Some runs of the leaf may be under way.
     if (task.isEach) await deps.cancelRuns(flow.project_id, runIdsOf(flow.id, task))
     fail(task, problem)
   }
@@ -53,14 +53,14 @@ export async function beginAll(session: Session, tasks: readonly LeafTask[]): Pr
   }
 }
 
-/** A failure of the database's, or of whoever owns the flow, is no leaf's. */
+/** A failure of the database, or the loss of the flow to another owner, is no leaf's failure. */
 function requireOurs(error: unknown): void {
   if (error instanceof FlowLost || explainFailure(error)?.code === 'UNAVAILABLE') throw error
 }
 
-/** What is handed to another process at once, in characters of JSON. */
+/** The most that is handed to other processes in one go, in characters of JSON. */
 const MOST_HANDED_OUT = 4_194_304
-/** What one leaf may be handed where it is called for several things. */
+/** The most that one leaf with several calls may be handed, in characters of JSON. */
 const LARGEST_HANDOUT = 64 * 1_048_576
 
 async function handOutAll(
@@ -111,12 +111,12 @@ async function handOutAll(
   await flush()
 }
 
-/** One by one: all of them together may be more than there is room for. */
+/** Yields the arguments one by one: all of them together may be more than there is room for. */
 function* argumentsOf({ calls, argumentOf }: LeafTask): Generator<unknown> {
   for (let place = 0; place < calls; place++) yield argumentOf(place)
 }
 
-/** Throws where what it is given cannot be put together. */
+/** Throws where the argument of the leaf cannot be rendered. */
 function callHere(session: Session, task: LeafTask, settled: (outcome: LeafOutcome) => void): void {
   const { deps, flow, signals } = session
   const { id, attempt, leaf, isEach } = task
@@ -134,7 +134,7 @@ function callHere(session: Session, task: LeafTask, settled: (outcome: LeafOutco
   })
 }
 
-/** Whoever comes back takes a slot even where none is free: those that would begin next wait a little longer. */
+/** A leaf that comes back takes a slot even where none is free: leaves that would begin next wait a little longer. */
 function withoutSlot(session: Session, taskId: string, signal: AbortSignal): WhileIdle {
   const { deps, flow, local } = session
   return async (wait) => {
@@ -151,7 +151,7 @@ function withoutSlot(session: Session, taskId: string, signal: AbortSignal): Whi
   }
 }
 
-/** Nothing happens where it has none. */
+/** Does nothing where the leaf has no slot. */
 export function releaseSlot({ deps, flow, local }: Pick<Session, 'deps' | 'flow' | 'local'>, taskId: string): void {
   if (local.delete(taskId)) deps.slots.release(flow.project_id)
 }
@@ -182,7 +182,7 @@ async function beginStream(session: Session, task: StreamTask, settled: (outcome
   }).then(settled, (error: unknown) => giveUp(session, error, settled))
 }
 
-/** It may give more than one commit should hold, and one by one. */
+/** A source may give more items than one commit should hold, and may give them one by one. */
 function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOutcome) => void): void {
   const { deps, flow } = session
   const name = 'function' in task.leaf ? task.leaf.function : ''
@@ -210,7 +210,7 @@ function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOu
   read().then(settled, (error: unknown) => giveUp(session, error, settled))
 }
 
-/** Where the journal could not be written, whoever takes the flow next goes on; anything else would only happen again. */
+/** Where the journal could not be written, the flow's next owner goes on; any other failure would only happen again. */
 function giveUp({ deps, flow, mailbox }: Session, error: unknown, settled: (outcome: LeafOutcome) => void): void {
   try {
     requireOurs(error)

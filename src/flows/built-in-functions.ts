@@ -5,16 +5,16 @@ import type { AppFunction } from '../kernel/app.ts'
 import type { FunctionContext, WhileIdle } from './call-function.ts'
 import { partsOf } from './patterns/map-reduce.ts'
 
-/** One answer of the project's default model, at the flow run's cost. Rejects where there is none to be had. */
+/** One answer of the project's default model, at the flow run's cost. Rejects where no answer can be had. */
 export type Ask = (of: AskedFor, prompt: string, signal: AbortSignal) => Promise<string>
 export interface AskedFor {
   projectId: string
   flowRunId: string
-  /** Where the function that asks holds a slot. */
+  /** Given where the function that asks holds a slot. */
   whileIdle?: WhileIdle | undefined
 }
 
-/** How many characters condense shows the model in one prompt, besides the words of the prompt itself. */
+/** The characters that condense shows the model in one prompt, besides the words of the prompt itself. */
 export const CONDENSE_CHARACTERS = 24_000
 
 const prompt = z.string().min(1)
@@ -74,7 +74,7 @@ const builtIns = {
   }),
 }
 
-/** What they take and give, by name. */
+/** The description of each function, by name. */
 export const builtInDescriptions: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(builtIns).map(([name, { description }]) => [name, description]),
 )
@@ -94,7 +94,7 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
 
 type AskText = (prompt: string) => Promise<string>
 
-/** One whose arguments do not fit says which and why. */
+/** A function whose arguments do not fit says which and why. */
 function builtIn<Input extends z.ZodType>(parts: {
   description: string
   input: Input
@@ -116,7 +116,7 @@ function builtIn<Input extends z.ZodType>(parts: {
 const isSomething = (value: unknown): boolean => value !== undefined && value !== null && value !== ''
 const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** What is shown is set apart from what is asked. */
+/** The input is set apart from the prompt. */
 function promptWith(prompt: string, input: unknown): string {
   return isSomething(input) ? `${prompt}\n\n<input>\n${asText(input)}\n</input>` : prompt
 }
@@ -129,7 +129,7 @@ function entriesOf(answer: string): string[] {
     .filter((line) => line !== '')
 }
 
-/** Round by round, until one is left. Answers that do not get fewer are an error: it would never end. */
+/** Condenses round by round, until one text is left. Throws where answers do not get fewer: rounds would not end. */
 async function condense(prompt: string, texts: readonly string[], ask: AskText): Promise<string> {
   if (texts.length === 0) throw new Error('muster.condense was given nothing to put together.')
   let batches = batchesOf(texts)

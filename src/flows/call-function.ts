@@ -11,10 +11,10 @@ import { MOST_BYTES, MOST_NODES } from './render.ts'
 /** A function without a time of its own ends with its flow. */
 const LONGEST_MS = 2_147_483_647
 
-/** Waits without the slot that its leaf holds: others may work meanwhile. */
+/** Waits without the slot that the leaf holds: other leaves may work meanwhile. */
 export type WhileIdle = <Value>(wait: () => Promise<Value>) => Promise<Value>
 
-/** What a function is given; those of our own know that they may give their slot away. */
+/** The context of a function; built-in functions may give their slot away with `whileIdle`. */
 export interface FunctionContext extends ToolContext {
   whileIdle?: WhileIdle
 }
@@ -30,12 +30,12 @@ interface Called {
 
 export interface FunctionCall extends Called {
   task: Pick<LeafTask, 'id' | 'leaf' | 'attempt' | 'isEach'> & {
-    /** What it is given; where it is called for several things, one after the other. */
+    /** The argument of the function; where it is called several times, the arguments in the order of the calls. */
     argument: unknown
   }
 }
 
-/** Never throws. One that is called for several things is called one after the other and gives a list. */
+/** Never throws. A function with several arguments is called with one after the other; its results are a list. */
 export async function callFunction({ task, ...called }: FunctionCall): Promise<LeafOutcome> {
   const name = 'function' in task.leaf ? task.leaf.function : ''
   const { attempt } = task
@@ -104,7 +104,7 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
   return { status: 'failed', error: inTermsOfFunctions(error, name) }
 }
 
-/** What is said to a model about its tool, said to people about their function. */
+/** Turns an error that speaks to a model about its tool into one that speaks to people about their function. */
 const inTermsOfFunctions = (error: string, name: string): string =>
   error
     .replace(/\b([Tt])he tool(?: "[^"]*")?/, (_, the: string) => `${the}he function ${name}`)

@@ -4,8 +4,8 @@ import { FLOW_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import type { Actor } from '../kernel/principal.ts'
 
 /**
- * Cancel is a fact in the database. Whoever works on the flow run hears of it and begins nothing new; one that nobody
- * works on is made ready, so that somebody ends it. False: it had ended, or it was cancelled before, or there is none.
+ * Cancel is a fact in the database. The owner of the flow run hears of it and begins nothing new; a run without owner
+ * is made ready, so that a process ends it. False: the run had ended, was cancelled before, or does not exist.
  */
 export async function cancelFlow(db: Db, projectId: string, flowRunId: string, actor: Actor): Promise<boolean> {
   const rows = await changeAudited<{ id: string }>(db, {

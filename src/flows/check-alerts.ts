@@ -63,8 +63,8 @@ const FIND_SLOW: PreparedSql = {
 }
 
 /**
- * When to look again: as soon as the run would be late, and at the latest when it has been under way a tenth longer, for
- * what was expected may change meanwhile. Slow ones are asked again shortly, should nobody come to tell people.
+ * A run is looked at again as soon as it would be late, and at the latest when it has been under way a tenth longer:
+ * the expected duration may change meanwhile. Slow runs are looked at again shortly, in case no alert is made.
  */
 const LOOK_AGAIN: PreparedSql = {
   name: 'flow_look_again',
@@ -75,7 +75,7 @@ const LOOK_AGAIN: PreparedSql = {
       select id from flow_runs where id = any($1::uuid[]) and check_at <= muster.now() for no key update skip locked)`,
 }
 
-/** Answers how many alerts were made. One run that cannot be told about does not keep the others from it. */
+/** Answers how many alerts were made. A run whose alert fails does not keep the others from theirs. */
 export async function checkAlerts({ pool, journal }: { pool: Pool; journal: FlowJournal }): Promise<number> {
   const { rows } = await pool.query<LookedAt>(FIND_SLOW, [
     defaultSettings.alert_factor,
@@ -110,8 +110,8 @@ async function tell(pool: Pool, journal: FlowJournal, run: SlowRun): Promise<boo
   const suspectedCause = await findCause(pool, record, run)
   const actions: AlertAction[] = ['cancel', 'add_workers', ...(hasAdaptive(record.root) ? topologyActions : [])]
   return inTransaction(pool, async (tx) => {
-    // From here on it does not end, and its progress is the last: nobody is told about a flow that is over. One that has
-    // written nothing yet begins its journal by itself.
+    // From here on the run cannot end, and its progress is the last: nobody is told about a flow that is over. A run
+    // that has written nothing yet begins its journal by itself.
     const { rowCount: isUnderWay } = await tx.query(
       `select from flow_runs where id = $1 and status = 'running' and last_seq > 0 for no key update`,
       [run.id],

@@ -14,11 +14,11 @@ export interface ClaimedFlow {
   timeout: number
   crashes: number
   last_seq: number
-  /** How many agents that are leaves of it had ended when it was claimed. */
+  /** The number of agent leaves that had ended when the flow run was claimed. */
   ended_leaves: number
   cancel_requested_at: Date | null
   wanted_topology: Topology | null
-  /** The parts under way may not have it yet. */
+  /** The wanted topology may not be in force yet in the parts under way. */
   is_topology_new: boolean
   /** Milliseconds since it was started, by the database's clock. */
   age: number
@@ -45,7 +45,7 @@ export const FLOW_QUEUE: QueueTable = {
   order: 'ready_at',
 }
 
-/** Flow runs whose own functions the owner knows; and any that is only to be ended. */
+/** Flow runs whose functions the owner knows, and any flow run that is only to be ended. */
 const mayTake = (functions: string): string =>
   `needs <@ ${functions} or cancel_requested_at is not null or created_at + timeout * interval '1 ms' < muster.now()`
 
@@ -86,7 +86,7 @@ export async function freeOrphanedFlows(db: Db): Promise<number> {
   return rowCount ?? 0
 }
 
-/** Those of this owner that are in nobody's hands here: a claim or an end that was cut off. */
+/** Frees the owner's flow runs that nobody in this process works on: their claim or their end was cut off. */
 export async function freeStrayFlows(db: Db, owner: string, except: readonly string[]): Promise<number> {
   const { rowCount } = await db.query(
     `update flow_runs set owner = null, fence = fence + 1, ready_at = muster.now()
@@ -97,8 +97,8 @@ export async function freeStrayFlows(db: Db, owner: string, except: readonly str
 }
 
 /**
- * Gives one back that failed in our own code. Taken again it may fail again: that counts as a crash, so that it is tried
- * alone and then given up.
+ * Gives a flow run back that failed in our own code. Taken again it may fail again: that counts as a crash, so that it
+ * is tried alone and then given up.
  */
 export async function giveUpFlow(db: Db, { id, fence }: Pick<ClaimedFlow, 'id' | 'fence'>): Promise<void> {
   await db.query(

@@ -1,4 +1,4 @@
-// How a flow run ends: what is said of it, and of the leaves that never began.
+// The end of a flow run: its last events, among them those of the leaves that never began.
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import { isMore, jsonSize } from '../kernel/json-size.ts'
 import type { FlowChange } from './flow-journal.ts'
@@ -11,7 +11,7 @@ export type End =
   | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[] }
   | { status: 'failed' | 'cancelled' | 'timed_out'; error: string | null }
 
-/** What a flow may give: it is written as one value. */
+/** The largest output of a flow: it is written as one value. */
 const MOST_OUTPUT = { bytes: 64 * 1_048_576, nodes: 2_000_000 }
 
 function withinRoom(ended: End): End {
@@ -22,7 +22,7 @@ function withinRoom(ended: End): End {
   return { status: 'failed', error: `The output of the flow takes more than ${most}.` }
 }
 
-/** Whoever has asked for the end before it is written gets it. */
+/** A cancel that was asked for before this end is written wins: the flow run ends as cancelled. */
 export async function end(session: Session, events: readonly FlowEvent[], given: End): Promise<void> {
   const ended = withinRoom(given)
   const mayBeRefused = ended.status !== 'cancelled'
@@ -68,7 +68,7 @@ async function writeEnd(
   })
 }
 
-/** Leaves that wait, and those of the tree that nothing led to. */
+/** Leaves that wait, and leaves of the tree that nothing led to. */
 function skippedEvents({ standing, flow }: Session): FlowEvent[] {
   const known = new Set([...standing.begun.keys()].map((name) => name.slice(name.indexOf(' ') + 1)))
   const ids = new Set(unbegun(standing).map((task) => task.id))
@@ -77,7 +77,7 @@ function skippedEvents({ standing, flow }: Session): FlowEvent[] {
   return [...ids].map((id): FlowEvent => ({ kind: 'task.skipped', data: { task_id: id } }))
 }
 
-/** Says which leaf it was, where one has failed. */
+/** Where a leaf has failed, the error says which. */
 function errorOf({ failures, counts }: FlowStanding, ended: End): string | null {
   if (ended.status === 'timed_out') return 'The time of the flow was up.'
   const problems = 'problems' in ended ? ended.problems : undefined

@@ -1,18 +1,18 @@
 // Keeps facts about flow runs that take long to find (traces, metrics, topologies). A run that has ended does not
-// change any more, so it is found once; and those who ask at the same moment get the same answer, whether it has ended
+// change any more, so its facts are found once. Requests of the same moment share one answer, whether the run has ended
 // or not.
 import type { Db } from '../db/pool.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import { type FlowRunRow, flowHasEnded } from './flow-runs.ts'
 
 export interface EndedRuns {
-  /** `find` is called only where nobody has found it, or is about to. What it answers is not changed by anybody. */
+  /** `find` is called only where the fact is not kept and nobody is finding it. Nobody changes the answer of `find`. */
   told<Value>(what: string, run: FlowRunRow, find: () => Promise<Value>): Promise<Value>
 }
 
-/** All that is kept, in bytes of JSON: some hundred runs of a thousand leaves. */
+/** The size of all kept facts, in bytes of JSON: some hundred runs of a thousand leaves. */
 const MOST_BYTES = 33_554_432
-/** One that is larger is found again rather than to take the place of all others. */
+/** A larger fact is found again each time, rather than taking the place of all others. */
 const LARGEST = MOST_BYTES / 4
 
 export function createEndedRuns(db: Db, { mostBytes = MOST_BYTES, largest = LARGEST } = {}): EndedRuns {

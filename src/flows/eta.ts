@@ -1,9 +1,9 @@
 import type { FlowRunStatus, Progress } from '../kernel/flow-run.ts'
 
 /**
- * When a flow run will have ended if it goes on as fast as it went so far. Null where nothing is done yet, or nothing is
- * left to do, or it is being cancelled. Things that go through a pipeline are looked at where there are some: they say
- * more than its few stages.
+ * The instant at which a flow run will have ended if it goes on as fast as so far. Null where nothing is done yet,
+ * nothing is left to do, or the run is being cancelled. Where the run has items in pipelines, the items are counted:
+ * they say more than the few stages.
  */
 export function etaOf(run: {
   status: FlowRunStatus

@@ -188,7 +188,7 @@ test('Fork-join with workers of its own: pieces are taken by them, and an idle o
   flows.functions.set('halves', (list: number[]) => [list.slice(0, list.length / 2), list.slice(list.length / 2)])
   let solved = 0
   flows.functions.set('sum', async (list: number[]) => {
-    // Whoever has the first piece is held up until others have done nearly all the rest, its own share too.
+    // The worker with the first piece is held up until others have done nearly all the rest, its own share too.
     while (list[0] === 0 && list.length === 8 && solved < 6) await new Promise(setImmediate)
     if (list.length === 8) solved++
     return list.reduce((all, each) => all + each, 0)

@@ -22,7 +22,7 @@ import { checkWatched, nextInMs, setDeadlines, setWatches } from './watch-leaves
 
 /** A flow of a halted project looks again whether it may go on. */
 const HALTED_FOR_MS = 1_000
-/** What is due sooner is waited for here. */
+/** The owner itself waits for a leaf that is due sooner; for one that is due later it parks the flow run. */
 const WORTH_PARKING_MS = 200
 
 /** Never throws. False: nothing could be written, and the flow run is this process's in the database alone. */
@@ -83,7 +83,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
   }
 }
 
-/** Whoever cannot go on with a flow can end it all the same, where somebody has asked for its end. */
+/** A process that cannot go on with a flow run can still end it, where somebody asked for the end or its time is up. */
 async function endRegardless({ journal, log }: FlowDeps, { id, fence, ...flow }: ClaimedFlow): Promise<boolean> {
   const isCancelled = flow.cancel_requested_at !== null
   if (!isCancelled && flow.age < flow.timeout) return false
@@ -123,7 +123,7 @@ async function conduct(session: Session): Promise<void> {
     setDeadlines(session)
     const isHalted = deps.isHalted(flow.project_id)
     const starts = stopping || isHalted || isLeaving ? [] : takeStartable(session)
-    // Before those that are started under it.
+    // The switch is journalled before the leaves that are started under it.
     for (const data of standing.pools.switched()) events.push({ kind: 'topology.switched', data })
     for (const start of starts) if (!standing.begun.has(nameOf(start.task))) events.push(begunEvent(standing, start))
     events.push(...untold(standing))
@@ -134,7 +134,7 @@ async function conduct(session: Session): Promise<void> {
     if (!haveBegun || mailbox.isEmpty()) {
       const isCancelled = await write(session, events.splice(0))
       if (isCancelled && !stopping) {
-        // It was asked for before these began.
+        // The end was asked for before these began.
         if (!haveBegun) giveBack(session, starts)
         mailbox.put({ type: 'stop', as: 'cancelled' })
       } else if (!haveBegun) await beginAll(session, starts.map(taskOf))
@@ -158,7 +158,7 @@ async function conduct(session: Session): Promise<void> {
           take(session, events, message.task, message.outcome, message.startedAtMs)
           break
         case 'due':
-          // Nobody waits any more for one that is not there.
+          // A task that is not among the delayed ones was dropped: nobody waits for it any more.
           if (standing.delayed.delete(message.task.id)) standing.fresh.push({ ...message.task, afterMs: 0 })
           break
         case 'expired':
@@ -187,7 +187,7 @@ async function conduct(session: Session): Promise<void> {
   }
 }
 
-/** Nothing new begins; what is under way has its time to end. */
+/** Nothing new begins; leaves under way have their time to end. */
 async function beginStopping(session: Session, as: 'cancelled' | 'timed_out'): Promise<void> {
   const { deps, flow, draining, after } = session
   draining.abort()
@@ -214,10 +214,10 @@ async function write(session: Session, events: readonly FlowEvent[]): Promise<bo
   })
 }
 
-/** What is serialised at once. One leaf may have given twice as much. */
+/** The bytes that are serialised at once. One leaf's result may be twice as large. */
 const MOST_AT_ONCE_BYTES = 8 * 1_048_576
 
-/** Whatever part of it is on record, the rest may follow: what comes of a leaf comes after it. */
+/** Any first part may be on record without the rest: the events that follow from a leaf come after it. */
 function inParts(events: readonly FlowEvent[]): FlowEvent[][] {
   const parts: FlowEvent[][] = [[]]
   let bytes = 0
@@ -236,8 +236,8 @@ function inParts(events: readonly FlowEvent[]): FlowEvent[][] {
 const taskOf = ({ task }: Start): LeafTask => task
 
 /**
- * Whoever has just been given a new flow knows that nobody has asked for its end: functions that this process calls
- * itself may begin before the journal says so. Answers whether they have.
+ * The process that has just accepted a new flow knows that nobody has asked for its end: functions that this process
+ * calls itself may begin before the journal says so. Answers whether they have.
  */
 async function beginEarly(session: Session, starts: readonly Start[]): Promise<boolean> {
   if (starts.length === 0 || !starts.every(({ task }) => session.local.has(task.id))) return false
@@ -261,7 +261,7 @@ interface Start {
   handover: { from: string; to: string } | null
 }
 
-/** As many of those that wait as there is room for; those that back off come later. */
+/** As many of the waiting leaves as there is room for; leaves that back off come later. */
 function takeStartable(session: Session): Start[] {
   const { deps, flow, standing, after, mailbox } = session
   for (const task of standing.fresh.splice(0)) {
@@ -315,10 +315,10 @@ function begunEvent(standing: FlowStanding, { task, worker, handover }: Start): 
   return { kind: 'task.started', data: { task_id: task.id, name, attempt: task.attempt, ...more } }
 }
 
-/** All that is under way is under way elsewhere, and will be heard of. */
+/** All leaves under way run in other hands, and this process will hear of their ends. */
 const isParkable = (session: Session): boolean => session.standing.running.size > 0 && isIdle(session)
 
-/** Nothing of it runs in this process, and it does not wait for room here. */
+/** No leaf of the flow runs in this process, and none waits for room here. */
 function isIdle({ standing, mailbox, handedOut }: Session): boolean {
   if (!mailbox.isEmpty()) return false
   for (const task of standing.running.values()) if (!isAgentTask(task) && !handedOut.has(task.id)) return false
@@ -331,7 +331,7 @@ async function park(session: Session, forMs = Number.POSITIVE_INFINITY): Promise
   session.deps.onParked(leftMs)
 }
 
-/** Functions that were left to others and that nobody has begun need not be waited for. */
+/** Takes back the functions that were left to others and that nobody has begun: they need not be waited for. */
 async function takeBackUntaken({ standing, flow, deps, handedOut }: Session): Promise<void> {
   for (const id of await withdrawUntaken(deps.pool, flow.id, [...handedOut])) {
     const task = standing.running.get(id)
@@ -341,7 +341,7 @@ async function takeBackUntaken({ standing, flow, deps, handedOut }: Session): Pr
   }
 }
 
-/** Signals have fired or will not be heeded: what has not ended now is left behind. */
+/** Signals have fired or will not be heeded: leaves that have not ended by now are left behind. */
 async function abandon({ standing, flow, deps, signals, mailbox, handedOut }: Session): Promise<void> {
   for (const own of signals.values()) own.abort()
   const left = [...standing.running.values()]

@@ -1,4 +1,4 @@
-// How long a flow should take, told from its tree alone: for flows that have not completed often enough to know better.
+// The time a flow should take, told from its tree alone: for flows that have not completed often enough to know better.
 // An agent, and a function that asks a model, are taken to need one model call of 5 s, as in a recommendation; any other
 // function 1 s, however much it is given at once. Nothing is tried again.
 import type { FlowNode, Leaf, Work } from '../kernel/flow.ts'
@@ -6,11 +6,11 @@ import { render } from './render.ts'
 
 const MODEL_CALL_MS = 5_000
 const FUNCTION_MS = 1_000
-/** Where nobody can say how many there will be: items of a function, pieces of a problem. */
+/** The assumed number of items of a function, or of pieces of a problem, where nobody can say. */
 const ASSUMED = 10
 /** Leaves under way at once, where the run does not say. */
 const USUAL_WORKERS = 50
-/** How many texts muster.condense puts together in one call. */
+/** The number of texts that muster.condense puts together in one call. */
 const CONDENSED_AT_ONCE = 12
 const LONGEST_MS = 2_147_483_647
 
@@ -102,7 +102,7 @@ function functionTime(name: string, items: number): number {
   }
 }
 
-/** How many a built-in function is given by its arguments, of which a share may be its own; null where they do not say. */
+/** The number of items in the arguments of a built-in function, or in its share of them; null where they do not say. */
 function itemsOf(args: unknown, facts: Facts): number | null {
   if (args === null || typeof args !== 'object' || !('items' in args)) return null
   const items = listOf(args.items, facts)
@@ -114,7 +114,7 @@ function itemsOf(args: unknown, facts: Facts): number | null {
 
 const countOf = (items: unknown, facts: Facts): number => listOf(items, facts)?.length ?? ASSUMED
 
-/** Given as it stands, or found in the input; what leaves will give is not there yet. */
+/** A list that is given as it stands or found in the input; results of leaves are not there yet. */
 function listOf(items: unknown, { input }: Facts): unknown[] | null {
   const found = typeof items === 'string' ? render(items, { input, previous: input, results: {} }) : items
   return Array.isArray(found) ? found : null

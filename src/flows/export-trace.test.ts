@@ -181,7 +181,7 @@ const anyFlow = fc
     }
   })
 
-/** What overlaps on one lane must lie within the other; lanes here never have even that. */
+/** The format lets one event overlap another on its lane only if it lies within it; lanes here have not even that. */
 function overlapsOnLane(events: readonly { tid: number; ts: number; dur: number }[]): boolean {
   const byLane = Map.groupBy(events, ({ tid }) => tid)
   return [...byLane.values()].some((lane) => {
