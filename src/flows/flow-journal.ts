@@ -7,22 +7,22 @@ import { createGroupCommit } from '../journal/group-commit.ts'
 import type { Topology } from '../kernel/flow.ts'
 import type { FlowRunStatus, Progress } from '../kernel/flow-run.ts'
 
-/** What an append means for the flow run's row. */
+/** The change that an append makes to the flow run's row. */
 export interface FlowChange {
   status?: FlowRunStatus
   output?: unknown
   error?: string | null
   progress?: Progress
-  /** Gives the flow run up. It is ready again after `ready_in_ms`, or at once where there is news not seen yet. */
+  /** The owner gives the flow run up. It is ready again after `ready_in_ms`, or at once where it has unseen news. */
   release?: true
   seen_leaves?: number
   ready_in_ms?: number
-  /** A leaf has ended: whatever took processes with it before, this was not in vain. */
+  /** A leaf has ended, so the crashes before this append are forgotten. */
   has_progressed?: true
   ended?: true
   /** Nothing is written where somebody has asked for the end before. */
   unless_cancelled?: true
-  /** It was wanted, and the events of this append put it in force wherever it can be. */
+  /** The wanted topology, which the events of this append put in force wherever it is possible. */
   topology_in_force?: Topology
 }
 
@@ -117,7 +117,7 @@ function writtenIn(entries: readonly Entry<FlowChange>[], answer: string, at: Da
 
 async function findWritten(db: Db, entries: readonly Entry<FlowChange>[]): Promise<Map<string, Written>> {
   const runIds = entries.map((entry) => entry.runId)
-  // That attempt may be under way still: behind its locks its outcome is known.
+  // The attempt may still be under way: once its locks are released, its outcome is known.
   await db.query('select from flow_runs where id = any($1::uuid[]) order by id for update', [runIds])
   const { rows } = await db.query<{ run_id: string; seq: number; at: Date }>(
     'select run_id, seq, at from flow_events where run_id = any($1::uuid[]) and id = any($2::uuid[])',

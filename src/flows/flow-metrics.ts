@@ -1,4 +1,4 @@
-// How well a flow run used its time, from its tasks: what it spent it on, what held it up, and what to do about that.
+// Metrics of a flow run's time, from its tasks: the tasks it was spent on, the bottlenecks, and advice.
 import { z } from 'zod'
 import { durationField } from '../kernel/fields.ts'
 import type { TaskRecord } from './trace.ts'
@@ -22,11 +22,11 @@ export type FlowMetrics = z.infer<typeof flowMetricsSchema>
 export interface Measured {
   tasks: readonly TaskRecord[]
   startedAt: Date | null
-  /** The end, or the moment it is asked about. */
+  /** The end of the run, or the moment of the request. */
   until: Date
-  /** In milliseconds, where it has ended. */
+  /** In milliseconds, where the run has ended. */
   duration: number | null
-  /** The most leaves under way that were asked for; null where nobody did. */
+  /** The most leaves under way at once, as the start of the run asked; null where it did not. */
   workers: number | null
 }
 
@@ -47,7 +47,7 @@ export function metricsOf({ tasks, startedAt, until, duration, workers }: Measur
   return { ...facts, recommendations: recommend(facts, { tasks, peak, workers }) }
 }
 
-/** One that is under way has taken its time so far. */
+/** A task that is under way counts with its time so far. */
 function durationOf({ status, busy, start_at }: TaskRecord, until: Date): number {
   return status === 'running' && start_at ? Math.max(busy, until.getTime() - Date.parse(start_at)) : busy
 }

@@ -1,5 +1,5 @@
-// Parts of a flow that have workers of their own: their leaves are dealt to these workers, and taken by them as the
-// topology says. What is here is lost with the process; what the journal and the flow run's row say brings it back.
+// Parts of a flow that have workers of their own: their leaves are dealt to these workers, and taken as the
+// topology says. This state is lost with the process; the next owner rebuilds it from the journal and the run's row.
 import type { Adaptive, ForkJoin, MapReduce, Topology } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import type { LeafTask } from './machine.ts'
@@ -22,27 +22,27 @@ export interface Taken {
 export type SwitchedTopology = Extract<FlowEvent, { kind: 'topology.switched' }>['data']
 
 export interface FlowPools {
-  /** It may start as soon as a worker takes it. */
+  /** The task may start as soon as a worker takes it. */
   add(pool: PoolOf, task: LeafTask): void
-  /** At most so many that are to be started now. */
+  /** At most `room` tasks that are to be started now. */
   take(room: number): Taken[]
   done(task: LeafTask, durationMs: number, ok: boolean): void
-  /** Those that wait and were dropped. */
+  /** Removes dropped tasks from those that wait. */
   remove(ids: ReadonlySet<string>): void
-  /** Those that wait for a worker. */
+  /** The tasks that wait for a worker. */
   waiting(): LeafTask[]
   waitingCount(): number
-  /** Somebody wants this topology. Where that is new, also in what is under way; else only in what begins from now on. */
+  /** Somebody wants this topology. A new wish also switches parts under way; an old one holds for later parts. */
   want(topology: Topology, isNew: boolean): void
-  /** What was switched because somebody wanted it, since this was asked last. */
+  /** The switches that somebody asked for, since the last call. */
   switched(): SwitchedTopology[]
-  /** Pools that are overloaded and have switched because of it. */
+  /** Switches overloaded pools and answers those switches. */
   rebalance(): SwitchedTopology[]
-  /** As it was when the flow was taken over. */
+  /** The pool has the topology that it had when the flow was taken over. */
   restore(pool: string, topology: Topology): void
-  /** Who was at which leaf when the flow was taken over. */
+  /** Reads from the journal which worker was at which leaf when the flow was taken over. */
   recall(events: readonly FlowEvent[]): void
-  /** A leaf that went on meanwhile: its worker is not free. */
+  /** The leaf went on during the takeover: its worker is not free. */
   resume(task: LeafTask): void
 }
 
@@ -50,7 +50,7 @@ interface Entry {
   id: string
   node: PoolNode
   pool: WorkPool<LeafTask>
-  /** Dealt together before anybody takes: one by one, each would ask about all workers. */
+  /** Arrived tasks are dealt together before a worker takes one: dealt one by one, each would look at all workers. */
   arrived: LeafTask[]
 }
 
@@ -59,13 +59,13 @@ const now = (): number => performance.timeOrigin + performance.now()
 
 export function createFlowPools(): FlowPools {
   const entries = new Map<string, Entry>()
-  /** Those with leaves that wait, the one whose turn it is first. */
+  /** The pools with waiting leaves, in the order of their turns. */
   const busy = new Set<Entry>()
   const restored = new Map<string, Topology>()
   const recalled = new Map<string, string>()
   const workerOf = new Map<string, { entry: Entry; worker: string }>()
   const waiting = new Map<string, LeafTask>()
-  /** Where another topology is wanted, from when what has arrived is dealt. */
+  /** The pools that get another topology as soon as their arrived leaves are dealt. */
   const due = new Map<Entry, Topology>()
   let wanted: Topology | null = null
   let told: SwitchedTopology[] = []
@@ -82,7 +82,7 @@ export function createFlowPools(): FlowPools {
       const taken: Taken[] = []
       for (const entry of [...busy]) {
         takeFrom(entry, room, taken)
-        // The others come first the next time, where there is not room for all.
+        // Where there is no room for all, the other pools come first the next time.
         busy.delete(entry)
         if (entry.pool.waiting() > 0) busy.add(entry)
         if (taken.length >= room) break
@@ -104,7 +104,7 @@ export function createFlowPools(): FlowPools {
       if (!isNew) return
       for (const entry of entries.values()) if (isPossible(entry.node, topology)) due.set(entry, topology)
       for (const [id, from] of restored) {
-        // Nothing of it has been dealt in this process yet; with which edges, its node alone knows.
+        // Nothing of this pool has been dealt in this process yet; only its node knows the edges of a custom topology.
         if (entries.has(id) || from === topology || topology === 'custom') continue
         restored.set(id, topology)
         told.push({ pool: id, from, to: topology, reason: ASKED_FOR, moved: 0, switch_ms: 0 })
@@ -147,7 +147,7 @@ export function createFlowPools(): FlowPools {
     const pool = createWorkPool<LeafTask>({ ...settingsOf(node, own), now })
     const entry: Entry = { id, node, pool, arrived: [] }
     entries.set(id, entry)
-    // The journal's word of it came after the wish, or the wish would be new.
+    // A restored topology was journalled after the wish, or the wish would be new.
     if (own === undefined && wanted !== null && isPossible(node, wanted)) due.set(entry, wanted)
     return entry
   }
@@ -165,7 +165,7 @@ export function createFlowPools(): FlowPools {
       for (let next = pool.next(worker); next; next = pool.next(worker)) {
         const { task, handover } = next
         if (!waiting.delete(task.id)) {
-          // Nobody waits for it any more.
+          // The task was removed: nobody waits for it any more.
           pool.done(worker, task.id, 0, false)
           continue
         }

@@ -48,7 +48,7 @@ const usual: ChaosCase = {
   ...{ cancelAt: null, workers: null, turns: 0, startedBy: 0 },
 }
 
-/** What a faulty server would do: with each takeover, forget what is on record of one leaf. */
+/** Plays a faulty server that, with each takeover, forgets the record of one leaf. */
 async function playForgetting(given: ChaosCase): Promise<string[]> {
   const { pool } = chaos.flows[0]
   await pool.query(`

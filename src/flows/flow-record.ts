@@ -22,7 +22,7 @@ export interface FlowRecord extends Recorded {
   readAt: Date
 }
 
-/** What happened to the tasks of a flow run, without what they were given and gave. */
+/** The events of the flow run's tasks, without inputs and results. */
 export async function readRecord(db: Db, projectId: string, runId: string): Promise<FlowRecord> {
   const run = await readFlowRow(db, projectId, runId)
   const { rows } = await db.query<{ root: FlowNode; now: Date }>(
@@ -40,7 +40,7 @@ export async function readRecord(db: Db, projectId: string, runId: string): Prom
   return { run, readAt, root, hasEnded: flowHasEnded(run), events, usage: await readUsage(db, run.id) }
 }
 
-/** What its agents used, all attempts together. */
+/** The usage of the flow's agents, all attempts together. */
 async function readUsage(db: Db, flowRunId: string): Promise<Map<string, TaskUsage>> {
   const { rows } = await db.query<TaskUsage & { task_id: string }>(
     `select trigger->>'task_id' as task_id, sum(input_tokens)::float8 as input_tokens,

@@ -1,5 +1,5 @@
-// Flow runs as people read them: the row, and what its finished leaves gave, which stands in the journal alone. Nobody
-// needs to work on a run for it to be read.
+// Flow runs as people read them: the row, and the results of its finished leaves, which stand in the journal alone. A
+// run can be read while nobody works on it.
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import { selectByStatus } from '../db/select-by-status.ts'
@@ -10,7 +10,7 @@ import { isId } from '../kernel/id.ts'
 import { toUsage } from '../runs/run-row.ts'
 import { etaOf } from './eta.ts'
 
-/** What is larger is not shown but told where to find. */
+/** A larger value is not shown; the answer says where to find it. */
 const MOST_BYTES = 1_048_576
 /** The same in a list, whose items are many. */
 const MOST_BYTES_IN_LIST = 65_536
@@ -24,7 +24,7 @@ export interface FlowRunRow {
   pattern: string
   status: FlowRunStatus
   input: unknown
-  /** Null where it is too large to be shown. */
+  /** Null where the output is too large to be shown. */
   output: unknown
   is_large: boolean
   error: string | null
@@ -44,8 +44,8 @@ export interface FlowRunRow {
   read_at: Date
 }
 
-// Stored values are compressed: one that is large even so need not be written out to be measured. Written out by the
-// database they have spaces that ours have not, hence twice the limit; the exact measure is taken of what passes.
+// Stored values are compressed: one that is large even so need not be written out to be measured. The database writes
+// them out with spaces that ours do not have, hence twice the limit; values that pass are measured exactly.
 const columns = (
   mostBytes: number,
 ): string => `id, project_id, flow_id, root->>'type' as pattern, status, input, error, progress, workers,
@@ -64,7 +64,7 @@ export interface FlowRunFilter {
   status?: FlowRunStatus | undefined
 }
 
-/** `usualWorkers`: how many leaves a run has under way at most that was started without a word about it. */
+/** `usualWorkers`: the worker count of a run that was started without one. */
 export async function getFlowRun(db: Db, projectId: string, runId: string, usualWorkers: number): Promise<FlowRun> {
   const row = await readFlowRow(db, projectId, runId)
   const resultsOf = await readResults(db, [row.id], MOST_BYTES)
@@ -108,7 +108,7 @@ export async function listFlowRuns(
   return { ...page, items: page.items.map(toItem) }
 }
 
-/** What leaves with an id gave, in the runs $1. Parts of a map or a reduce belong together, in the order of places. */
+/** The results of leaves with an id, in the runs $1. Parts of a map or a reduce belong together, ordered by place. */
 export const TOLD_RESULTS = `
   select run_id, seq, data->>'node_id' as node_id, data->>'task_id' as task_id, data->'result' as result,
     data->>'on_record' as on_record, data ? 'on_record' as is_elsewhere,
@@ -118,7 +118,7 @@ export const TOLD_RESULTS = `
 
 type Results = Record<string, unknown>
 
-/** What each leaf with an id gave last. Null where that is too large. */
+/** The last result of each leaf with an id. Null where the results are too large. */
 type ResultsOf = (run: { id: string }) => Results | null
 
 async function readResults(db: Db, runIds: readonly string[], mostBytes: number): Promise<ResultsOf> {

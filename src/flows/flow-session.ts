@@ -1,5 +1,5 @@
-// A flow run in the hands of its owner: what the owner needs of the rest of the system, where the flow run stands, what
-// happens to it, and how it is written.
+// A flow run in the hands of its owner: the owner's dependencies, the standing of the flow run, the messages that come
+// to it, and its journal.
 import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import { fault } from '../kernel/fault.ts'
@@ -20,21 +20,21 @@ export interface FlowDeps {
   journal: FlowJournal
   log: Log
   functions: ReadonlyMap<string, AppFunction>
-  /** Leaves under way in a flow run at most, where it does not say. */
+  /** The most leaves under way in a flow run that does not say. */
   leafLimit: number
   /** Room for functions in this process, all flows together. */
   slots: LeafSlots
-  /** Other processes live, who may have room. */
+  /** Other processes live, and may have room. */
   hasOthers: () => boolean
   isHalted: (projectId: string) => boolean
   /** Items between two stages of a pipeline that does not say. */
   bufferOf: (projectId: string) => Promise<number>
-  /** How long leaves may take to end by themselves after a cancel. */
+  /** The time that leaves have to end by themselves after a cancel. */
   drainMs: (projectId: string) => Promise<number>
   cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
   /** Runs became ready: somebody may take them. */
   onReady: () => void
-  /** A flow run is nobody's until something happens, or for so long. */
+  /** A flow run has no owner until it has news, or for so long. */
   onParked: (forMs: number) => void
 }
 
@@ -43,7 +43,7 @@ export type FlowMessage =
   | { type: 'due'; task: LeafTask }
   /** This process has room for functions again. */
   | { type: 'room' }
-  /** An agent that is a leaf has ended, or somebody wants something of the flow run. */
+  /** An agent that is a leaf has ended, or somebody changed something about the flow run. */
   | { type: 'news' }
   | { type: 'expired'; node: string }
   /** A leaf that is watched may be slow by now. */
@@ -65,21 +65,21 @@ export interface Session {
   after: (ms: number, message: FlowMessage) => void
   /** Fires when the flow run is stopped: nothing new is to be begun. */
   draining: AbortController
-  /** Of the functions under way, by leaf. */
+  /** The signals of the functions under way, by leaf. */
   signals: Map<string, AbortController>
   standing: FlowStanding
   /** Functions that this process has room for and calls itself, by leaf. */
   local: Set<string>
-  /** Functions that are left to whoever takes them, by leaf. */
+  /** Functions that are left to any process that takes them, by leaf. */
   handedOut: Set<string>
-  /** When to look at leaves that may be slow then. */
+  /** The instant at which each watched leaf may be slow, by leaf. */
   watching: Map<string, number>
   /** Parts whose time is being watched. */
   timed: Set<string>
-  /** When the time of the flow run is up. */
+  /** The instant at which the time of the flow run is up. */
   endsAtMs: number
   seenLeaves: number
-  /** Is in force with what is written next. */
+  /** The topology that comes into force with the next append. */
   newTopology: Topology | null
   /** Runs that pipelines wait for. */
   waits: AgentWaits
@@ -99,7 +99,7 @@ export async function append(
   return answer.isCancelled === true
 }
 
-/** A unit of resume has ended: whatever dies now, it is not done again. */
+/** A unit of resume has ended: no crash makes it run again. */
 const isDone = ({ kind }: { kind: string }): boolean => kind === 'task.completed' || kind === 'items.completed'
 
 export async function readEvents(pool: Pool, flowRunId: string): Promise<RecordedEvent[]> {

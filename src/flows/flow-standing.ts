@@ -15,27 +15,27 @@ export interface FlowStanding {
   ready: LeafTask[]
   /** May start as soon as a worker of their part takes them. */
   pools: FlowPools
-  /** Are tried again after a while. */
+  /** Leaves that are tried again after a while. */
   delayed: Map<string, LeafTask>
-  /** When, by id and attempt. */
+  /** The instant from which on a delayed leaf may start, by id and attempt. */
   dueAt: Map<string, number>
-  /** When the time of parts is up that have one of their own. */
+  /** The instant at which the time of a part is up, for parts that have a timeout. */
   deadlines: Map<string, number>
-  /** Under way, by id. */
+  /** Leaves under way, by id. */
   running: Map<string, LeafTask>
-  /** When the journal was told that it began, by id and attempt. */
+  /** The instant at which the journal was told of the beginning, by id and attempt. */
   begun: Map<string, number>
   counts: { completed: number; failed: number; skipped: number }
   /** The first leaves that failed for good. */
   failures: { name: string; error: string }[]
   planned: number
-  /** What goes through each pipeline, by its leaf. */
+  /** The item counts of each pipeline, by its leaf. */
   items: Map<string, NonNullable<Progress['items']>>
-  /** Nobody waits for them any more: they are to be told of, and stopped where they are under way. */
+  /** Nobody waits for these leaves any more: the journal is to be told, and those under way are to be stopped. */
   dropped: { task: LeafTask; as: 'failed' | 'skipped'; isTold: boolean }[]
-  /** The journal says already that these are skipped. */
+  /** The leaves that the journal calls skipped already. */
   toldSkipped: Set<string>
-  /** What its leaves gave, in bytes of JSON: all of it is held, and read again by whoever takes the flow over. */
+  /** The results of the leaves in bytes of JSON: the owner holds all of them, and reads them anew after a takeover. */
   heldBytes: number
 }
 
@@ -74,13 +74,13 @@ export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]):
   return standing
 }
 
-/** What may start, and what has a time of its own since then. */
+/** Notes the timeouts that have begun to run, and the delays of these leaves. */
 export function noteTimes({ machine, deadlines, dueAt }: FlowStanding, tasks: readonly LeafTask[], atMs: number): void {
   for (const { id, ms } of machine.armed()) deadlines.set(id, atMs + ms)
   for (const task of tasks) if (task.afterMs > 0) dueAt.set(nameOf(task), atMs + task.afterMs)
 }
 
-/** What is on record happens again, in the order in which it happened. */
+/** Applies the recorded events, in the order in which they happened. */
 function replay(
   standing: FlowStanding,
   events: readonly (RecordedEvent & { atMs: number })[],
@@ -116,7 +116,7 @@ function replay(
         addTo(pages, data.task_id, data.items)
         break
       case 'items.completed':
-        // Only those of last stages are read.
+        // Only the items of last stages are read.
         addTo(
           pages,
           data.task_id,
@@ -161,11 +161,11 @@ function outcomeOf(
     : { status: 'failed', error: data.error ?? '', tookMs }
 }
 
-/** Answers the leaves that may start because of it. */
+/** Answers the leaves that may start because this one has ended. */
 export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutcome): LeafTask[] {
   standing.running.delete(task.id)
   const next = standing.machine.settle(task.id, outcome)
-  // One that is tried again has not failed yet.
+  // A leaf that is tried again has not failed yet.
   const isRetried = next.some((each) => each.id === task.id)
   if (outcome.status === 'completed') {
     standing.counts.completed += weightOf(task)
@@ -175,28 +175,28 @@ export function settle(standing: FlowStanding, task: LeafTask, outcome: LeafOutc
   return next
 }
 
-/** Of a pipeline one stage fails, and the others are not gone through. */
+/** Of a pipeline one stage counts as failed, and the others as skipped. */
 function noteFailed({ counts, failures }: FlowStanding, task: LeafTask, error: string): void {
   counts.failed++
   counts.skipped += weightOf(task) - 1
   if (failures.length < MOST_FAILURES) failures.push({ name: task.nodeId ?? task.id, error })
 }
 
-/** The same for one that is under way still, although it was expected to be done. */
+/** Answers the leaves that may start because this one is still under way, although it was expected to be done. */
 export function slow(standing: FlowStanding, taskId: string): LeafTask[] {
   const next = standing.machine.slow(taskId)
   noteDropped(standing, 'skipped')
   return next
 }
 
-/** The same for a part of the flow whose time is up. */
+/** Answers the leaves that may start because the time of this part is up. */
 export function expire(standing: FlowStanding, node: string): LeafTask[] {
   const next = standing.machine.expire(node)
   noteDropped(standing, 'failed')
   return next
 }
 
-/** What nobody waits for any more waits and runs no more; what was under way is left for the caller to stop. */
+/** Dropped leaves neither wait nor run any more; the caller stops those that were under way. */
 function noteDropped(standing: FlowStanding, as: 'failed' | 'skipped'): void {
   const dropped = new Map(standing.machine.dropped().map((task) => [task.id, task]))
   if (dropped.size === 0) return
@@ -213,7 +213,7 @@ function noteDropped(standing: FlowStanding, as: 'failed' | 'skipped'): void {
   }
 }
 
-/** Known, and not begun. */
+/** Leaves that are known and have not begun. */
 export const unbegun = ({ fresh, ready, pools, delayed }: FlowStanding): LeafTask[] => [
   ...fresh,
   ...ready,

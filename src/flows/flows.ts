@@ -1,4 +1,4 @@
-// Stored flows: a name and a tree. What a tree names is checked when it is written, and again whenever it is started.
+// Stored flows: a name and a tree. The names in a tree are checked when it is written, and again at each start.
 import { z } from 'zod'
 import { changeAudited, recordAudit } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
@@ -13,7 +13,7 @@ import type { Actor } from '../kernel/principal.ts'
 import { knownNames } from './known-names.ts'
 import { type CheckedFlow, validateFlow } from './validate.ts'
 
-/** A tree of nodes. What may stand in it is said node by node, by whoever validates it. */
+/** A tree of nodes. validateFlow checks it node by node. */
 export const rootField = z
   .unknown()
   .refine((root) => root !== undefined, 'is required')
@@ -111,7 +111,7 @@ export async function updateFlow(
   })
 }
 
-/** Its runs stay. */
+/** The runs of the flow stay. */
 export async function deleteFlow(db: Db, projectId: string, flowId: string, actor: Actor): Promise<void> {
   const rows = await changeAudited<FlowRow>(db, {
     sql: `delete from flows where id = $1 and project_id = $2 returning ${COLUMNS}`,

@@ -1,5 +1,5 @@
-// One process's part in the leaves that others have handed out: it claims those whose functions it knows while it has
-// room, calls them, and writes what became of each.
+// One process's part in the leaves that others have handed out: the process claims those whose functions it knows while
+// it has room, calls the functions, and writes the outcomes.
 import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
@@ -19,13 +19,13 @@ import type { LeafSlots } from './leaf-slots.ts'
 export interface HandoutWorker {
   /** Leaves may wait for a worker. */
   poke(): void
-  /** There is room: whoever left something behind for want of it comes back. */
+  /** There is room again: the process claims leaves that it left for want of room. */
   onRoom(): void
-  /** Some are wanted no longer. */
+  /** Some leaves are wanted no longer: their calls are cut off. */
   withdraw(): Promise<void>
   /** Leaves of deleted projects are cut off. */
   leaveDeleted(): void
-  /** What this process works on may be another's. */
+  /** The leaves that this process works on may belong to another by now. */
   lapse(): void
   sweep: ClaimLoop<Handout>['sweep']
   /** Functions under way may take so long to end. */

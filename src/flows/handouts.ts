@@ -1,4 +1,4 @@
-// Function leaves in the database: left there by the owner of their flow run, for whoever knows the function.
+// Function leaves in the database: the owner of the flow run leaves them there for any process that knows the function.
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { createClaims } from '../db/queue-claims.ts'
 import { type Charge, charged, chargeValues, MOST_CRASHES, type QueueTable } from '../db/queue-table.ts'
@@ -17,7 +17,7 @@ export interface Handout {
   fence: number
 }
 
-/** What processes are told, on the channel of flows, where no flow run is meant. */
+/** The notices about leaves, on the channel of flows, where other notices name a flow run. */
 export const HANDOUT_NOTICE = 'handout'
 export const WITHDRAWN_NOTICE = 'withdrawn'
 
@@ -30,10 +30,10 @@ export const LEAF_QUEUE: QueueTable = {
   order: 'created_at',
 }
 
-/** A leaf with what it is given: one value, or the list of them where it is called for several. */
+/** A leaf with its argument: one value, or the list of arguments where it is called several times. */
 export type NewHandout = Pick<LeafTask, 'id' | 'attempt' | 'leaf' | 'isEach'> & { argument: unknown }
 
-/** Those that are there already stay as they are. */
+/** Leaves that are handed out already stay as they are. */
 export async function handOut(
   db: Db,
   of: { flowRunId: string; projectId: string },
@@ -59,7 +59,7 @@ export async function handOut(
   )
 }
 
-/** The leaves of a flow run that are handed out, by id, with what became of those that have ended. */
+/** The leaves of a flow run that are handed out, by id, with the outcomes of those that have ended. */
 export async function readHandouts(
   db: Db,
   flowRunId: string,
@@ -77,7 +77,7 @@ export async function readHandouts(
   return new Map(rows.map(({ task_id, attempt, outcome }) => [`${attempt} ${task_id}`, { attempt, outcome }]))
 }
 
-/** Nobody waits for them any more; whoever works on one is told. */
+/** Nobody waits for these leaves any more; the processes that work on them are told. */
 export async function withdraw(db: Db, flowRunId: string, taskIds?: readonly string[]): Promise<void> {
   await db.query(
     `with gone as (
@@ -87,7 +87,7 @@ export async function withdraw(db: Db, flowRunId: string, taskIds?: readonly str
   )
 }
 
-/** Those that nobody has begun. Answers the leaves. */
+/** Withdraws the leaves that nobody has begun, and answers their ids. */
 export async function withdrawUntaken(db: Db, flowRunId: string, taskIds: readonly string[]): Promise<string[]> {
   if (taskIds.length === 0) return []
   const { rows } = await db.query<{ task_id: string }>(
@@ -116,7 +116,7 @@ export const {
   mayTake: (functions) => `function = any(${functions})`,
 })
 
-/** False: it is another's by now, or nobody waits for it. */
+/** False: the handout is another's by now, or nobody waits for it. */
 export async function settleHandout(db: Db, handout: Handout, outcome: LeafOutcome, worker: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `update flow_handouts set outcome = $5
@@ -126,7 +126,7 @@ export async function settleHandout(db: Db, handout: Handout, outcome: LeafOutco
   return rowCount === 1
 }
 
-/** Which of these are still wanted of this owner. */
+/** Answers those of the handouts that this owner still holds and somebody still waits for. */
 export async function stillWanted(db: Db, handouts: readonly Handout[]): Promise<Set<Handout>> {
   const { rows } = await db.query<{ place: number }>(
     `select t.place::int from unnest($1::uuid[], $2::text[], $3::int[], $4::bigint[]) with ordinality
@@ -142,12 +142,12 @@ export async function stillWanted(db: Db, handouts: readonly Handout[]): Promise
   return new Set(rows.flatMap(({ place }) => handouts[place - 1] ?? []))
 }
 
-/** A process that dies loses its handouts to others. One that brought down five fails, with its leaf. */
+/** Frees the handouts of a dead process. A handout that brought down five processes fails, with its leaf. */
 export async function takeOverHandouts(tx: Db, owner: string, charge: Charge): Promise<void> {
   await freeHandouts(tx, 'h.owner = $1', [owner, ...chargeValues(charge, 'leaf')])
 }
 
-/** Those whose owner is registered nowhere: it was forgotten before it had given them back. */
+/** Frees handouts whose owner is registered nowhere: it was forgotten before it had given them back. */
 export async function freeOrphanedHandouts(db: Db): Promise<void> {
   await freeHandouts(db, '$1::uuid is null and not exists (select from workers w where w.id = h.owner)', [
     null,
@@ -185,12 +185,12 @@ const FORGET: PreparedSql = {
     select run_id from handed_out where place = $2 and run_id is not null`,
 }
 
-/** So many flow runs are asked about: what a round costs does not grow with how much is handed out. */
+/** One round asks about so many flow runs: its cost does not grow with the number of handouts. */
 const FORGOTTEN_AT_ONCE = 20
 
 /**
- * Those of flow runs that are over, which an owner that died may have left. Flow runs with leaves handed out are gone
- * through in the order of their ids: answers where to go on.
+ * Removes the handouts of flow runs that are over, which an owner that died may have left. Flow runs with handouts are
+ * gone through in the order of their ids: the answer is the id to go on after.
  */
 export async function forgetHandouts(db: Db, after: string): Promise<string> {
   const { rows } = await db.query<{ run_id: string }>(FORGET, [after, FORGOTTEN_AT_ONCE])
@@ -199,7 +199,7 @@ export async function forgetHandouts(db: Db, after: string): Promise<string> {
 
 export const NO_FLOW_RUN = '00000000-0000-0000-0000-000000000000'
 
-/** Those of this owner that are in nobody's hands here: a claim or an end that was cut off. */
+/** Frees the owner's handouts that nobody in this process works on: their claim or their end was cut off. */
 export async function freeStrayHandouts(db: Db, owner: string, inHand: readonly Handout[]): Promise<void> {
   await db.query(
     `update flow_handouts h set owner = null, fence = h.fence + 1

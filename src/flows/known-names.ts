@@ -2,7 +2,7 @@ import type { Db } from '../db/pool.ts'
 import { isId } from '../kernel/id.ts'
 import type { KnownNames } from './validate.ts'
 
-/** Which of the agents and functions that a flow names there are: asked once for all of them. */
+/** The agents and functions that a flow names and that exist: asked once for all of them. */
 export async function knownNames(
   db: Db,
   projectId: string,
@@ -43,7 +43,7 @@ async function findAgents(db: Db, projectId: string, named: readonly string[]): 
   return new Set(rows.flatMap((row) => [row.name, row.id]))
 }
 
-/** Wherever a node may name such. What is no node names some too many, and nobody asks for those. */
+/** The names under these keys, at any depth. A value that is no node may add names; nobody asks for those. */
 function namesUnder(root: unknown, keys: readonly string[]): Set<string> {
   const names = new Set<string>()
   const waiting: unknown[] = [root]

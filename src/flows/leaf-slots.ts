@@ -1,12 +1,12 @@
 import { createSlots, type Slots } from '../queue/slots.ts'
 
-/** How many function leaves this process works on at once, over all flows. */
+/** Limits the number of function leaves that this process works on at once, over all flows. */
 export interface LeafSlots extends Slots {
-  /** Called once, when there is room for this project again and it is this one's turn. */
+  /** `onRoom` is called once, when there is room for this project again and it is this waiter's turn. */
   wait(whose: unknown, projectId: string, onRoom: () => void): void
-  /** Waits no longer. If it was called, it was the last who could pass the room on. */
+  /** Waits no longer. A waiter that was called and leaves passes the room on to the next. */
   leave(whose: unknown): void
-  /** Whoever was called and has no use for the room lets the next one have it. */
+  /** A waiter that was called and does not use the room passes it on to the next. */
   passOn(): void
 }
 

@@ -1,5 +1,5 @@
-// A leaf as it is started: what it is, and what it is given. That is put together only when somebody wants it: a flow
-// has ten thousand leaves, each of which may be given megabytes, and a replay starts every one of them again.
+// A leaf as it is started: its node and its arguments. Arguments are rendered only when they are asked for: a flow has
+// ten thousand leaves, each of which may be given megabytes, and a replay starts every one of them again.
 import type { Adaptive, ForkJoin, Leaf, MapReduce, Pipeline } from '../kernel/flow.ts'
 import type { Decision, MachineNode } from './pattern.ts'
 import { sourceLeaf } from './patterns/map-reduce.ts'
@@ -9,31 +9,31 @@ import { render, renderParts, requireRoom, resultsNamed, type Scope } from './re
 export interface LeafTask {
   /** Unique in the run, and the same in every replay. */
   id: string
-  /** What people called it. */
+  /** The id of the node in the tree, where people gave it one. */
   nodeId: string | null
   leaf: Leaf
-  /** It is called for several things, and gives a list. */
+  /** The leaf is called for several things, and gives a list. */
   isEach: boolean
-  /** How often it is called. */
+  /** The number of calls of the leaf. */
   calls: number
-  /** What the call at this place is given, from 0. Made anew each time. Throws where it is too large. */
+  /** The argument of the call at this place, from 0. Rendered anew each time. Throws where it is too large. */
   argumentOf(place: number): unknown
-  /** A function that gives the things a pattern works on, and may give them one by one. */
+  /** The leaf is a function that gives the things a pattern works on, and may give them one by one. */
   isSource: boolean
   answer: Decision | null
-  /** The leaves whose results it was given, where the shape of the flow does not say. */
+  /** The leaves whose results this leaf was given, where the shape of the flow does not say. */
   after: readonly string[]
   /** From 1. */
   attempt: number
   afterMs: number
   parentId: string | null
-  /** A pipeline, which is one leaf to the machine; its argument is then the list of its items, or null for a function's. */
+  /** A pipeline, which is one leaf to the machine; its argument is the list of items, or null for a function's. */
   stream: { node: Pipeline; argumentOf: (stage: number, item: unknown) => unknown } | null
-  /** The part of the flow whose workers do it, where it has some. */
+  /** The part of the flow whose workers do this leaf, where the part has workers. */
   pool: { id: string; node: Adaptive | ForkJoin | MapReduce } | null
 }
 
-/** What the machine knows of it. */
+/** The machine's record of a leaf. */
 export interface LeafFrame {
   id: string
   node: MachineNode
@@ -77,7 +77,7 @@ export function leafTask(frame: LeafFrame, leaf: Leaf, live: Scope, afterMs: num
 
 const givenTo = (leaf: Leaf | undefined): unknown => (leaf && 'agent' in leaf ? leaf.input : leaf?.args)
 
-/** Which results the templates of a leaf name; null: all. */
+/** The names of results in the templates of a leaf; null: all results. */
 const named = new WeakMap<Leaf, ReadonlySet<string> | null>()
 
 /** The results as they are now, of those that the leaf names. */
@@ -109,7 +109,7 @@ export function streamTask(frame: LeafFrame, node: Pipeline, live: Scope, afterM
   }
 }
 
-/** The nearest part around it that has workers of its own. */
+/** The nearest part around the leaf that has workers of its own. */
 function poolAround(frame: LeafFrame): LeafTask['pool'] {
   for (let at = frame.parent; at; at = at.parent) {
     const { id, node } = at

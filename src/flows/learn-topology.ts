@@ -1,7 +1,7 @@
-// Which topology suits a kind of workload, from what earlier runs of that kind measured.
+// Finds the topology that suits a kind of workload, from the measurements of earlier runs of that kind.
 import { type Topology, topologies } from '../kernel/flow.ts'
 
-/** What a run measured of one topology; a run that switched has several of these. */
+/** A run's measurements of one topology; a run that switched has several of these. */
 export interface TopologyResult {
   runId: string
   workload: string
@@ -19,10 +19,10 @@ export interface TopologyRecommendation {
 }
 
 const LEAST_RUNS = 3
-/** Those that get nearly as much done as the best count as equal, and the shorter wait decides. */
+/** Topologies that get nearly as much done as the best count as equal, and the shorter wait decides. */
 const NEARLY = 0.95
 
-/** Null: fewer than three runs, or none of what is possible was measured. */
+/** Null: fewer than three runs, or no possible topology was measured. */
 export function recommendTopology(
   workload: string,
   results: readonly TopologyResult[],

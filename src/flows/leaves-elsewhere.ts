@@ -10,8 +10,8 @@ import { readHandouts } from './handouts.ts'
 import { take } from './settle-leaf.ts'
 
 /**
- * What an earlier owner had left to others is under way, or has ended since. What was announced and never begun is begun
- * now, unless nothing may begin: then it waits with the others.
+ * Takes up leaves that an earlier owner left to others: they are under way, or have ended since. A leaf that was
+ * announced and never begun is begun now; where nothing may begin, it waits with the others.
  */
 export async function takeUp(
   session: Session,
@@ -42,7 +42,7 @@ interface News extends Pick<ClaimedFlow, 'ended_leaves' | 'workers' | 'wanted_to
   is_cancelled: boolean
 }
 
-/** What became of leaves that are under way elsewhere, and what was asked for from outside. */
+/** Reads the outcomes of leaves that are under way elsewhere, and the changes that were asked for from outside. */
 export async function checkElsewhere(session: Session, events: FlowEvent[]): Promise<void> {
   const { deps, flow, standing } = session
   const { rows } = await deps.pool.query<News>(

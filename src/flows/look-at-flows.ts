@@ -16,7 +16,7 @@ const LOOK: PreparedSql = {
       (select ${atHand(LEAF_QUEUE)}) l`,
 }
 
-/** Whatever a process must know of flow runs and of leaves that were handed out, every second. */
+/** Reads all that a process must know of flow runs and of handed-out leaves, every second. */
 export async function lookAtFlows(db: Db): Promise<FlowsSeen> {
   const { rows } = await db.query<FlowsSeen>(LOOK)
   if (!rows[0]) throw new Error('a look at the flows answers one row')
