@@ -1,6 +1,6 @@
-// A flow run as a pure machine: told what became of its leaves, it answers which leaves are to be started, and in the end
-// how the flow ended. It calls nothing, waits for nothing and writes nothing, so whoever replays what became of the
-// leaves gets the same machine: that is how a flow goes on after a crash.
+// A flow run as a pure machine: told the outcomes of its leaves, it answers which leaves are to be started, and in the
+// end how the flow ended. It calls nothing, waits for nothing and writes nothing, so a replay of the outcomes gives the
+// same machine: that is how a flow goes on after a crash.
 import { type FlowNode, type Leaf, MOST_PIECES } from '../kernel/flow.ts'
 import { type LeafFrame, type LeafTask, leafTask, streamTask } from './leaf-task.ts'
 import { type Child, failed, type MachineNode, type Move, type Outcome, type Pattern } from './pattern.ts'
@@ -17,19 +17,19 @@ export type { LeafTask } from './leaf-task.ts'
 
 export interface Machine {
   begin(): LeafTask[]
-  /** The leaves that may start because this one has ended. Unknown and settled ones are ignored. */
+  /** The leaves that may start because this leaf has ended. Unknown and settled leaves are ignored. */
   settle(taskId: string, outcome: LeafOutcome): LeafTask[]
-  /** Patterns that have a time of their own and began since this was asked last. */
+  /** Patterns with a timeout that began since the last call. */
   armed(): { id: string; ms: number }[]
-  /** It has a time of its own, and is under way. */
+  /** The pattern has a timeout, and is under way. */
   isTimed(id: string): boolean
-  /** The time of a pattern is up: it has failed, with everything in it. Ignored where it has ended. */
+  /** The time of a pattern is up: the pattern has failed, with everything in it. Ignored where it has ended. */
   expire(id: string): LeafTask[]
-  /** Leaves that nobody waits for any more, since this was asked last. */
+  /** Leaves that nobody waits for any more, since the last call. */
   dropped(): LeafTask[]
-  /** Leaves of which it must be told when they are slow: under way still, so long after they began. */
+  /** Leaves that count as slow when they are still under way so long after they began: `slow` is to be called then. */
   watched(): ReadonlyMap<string, number>
-  /** Ignored where it has ended. */
+  /** Ignored where the leaf has ended. */
   slow(taskId: string): LeafTask[]
   /** Null while leaves are under way. */
   outcome(): Outcome | null
@@ -43,7 +43,7 @@ export type LeafOutcome =
 interface Frame extends LeafFrame {
   parent: Frame | null
   key: string
-  /** Which iteration of each loop around it, and which attempt of each pattern that may be tried again, from the outside. */
+  /** The iteration of each loop around the node, and the attempt of each pattern with a retry, from the outside in. */
   lives: readonly string[]
   children: Map<string, Outcome | null>
   nodes: Map<string, MachineNode>
@@ -66,13 +66,13 @@ const patterns = {
 
 export function createMachine(root: FlowNode, input: unknown): Machine {
   const leaves = new Map<string, Frame>()
-  /** Patterns under way that have a time of their own. */
+  /** Patterns under way that have a timeout. */
   const timed = new Map<string, Frame>()
   let armed: { id: string; ms: number }[] = []
   let dropped: LeafTask[] = []
   const watched = new Map<string, number>()
   const results: Record<string, unknown> = {}
-  /** What the parts of a map or a reduce gave, by the id of the leaf. */
+  /** The results of the parts of a map or a reduce, by the id of the leaf. */
   const parts = new Map<string, { of: Frame | null; list: unknown[] }>()
   let pieces = 0
   let outcome: Outcome | null = null
@@ -116,7 +116,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     outcome: () => outcome,
   }
 
-  /** Whatever is under way within it is nobody's business any more. */
+  /** Drops all leaves under way within the frame: nobody waits for them any more. */
   function drop(within: Frame): void {
     for (const [id, leaf] of leaves) {
       if (!isWithin(leaf, within)) continue
@@ -168,7 +168,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     return tasks
   }
 
-  /** A pattern that cannot go on with what it was given has failed: whoever replays it would only fail again. */
+  /** A pattern that throws on its input has failed: a replay would only fail again. */
   function askPattern(pattern: AnyPattern, frame: Frame): Move {
     const { node, previous, children, nodes, open, slow } = frame
     try {
@@ -180,7 +180,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     }
   }
 
-  /** The whole of it, with all that is under way: pieces beside this one would go on and on. */
+  /** Ends the whole fork with all that is under way: the pieces beside this one would go on splitting. */
   function endFork(within: Frame): LeafTask[] {
     let fork = within
     while (fork.node.type === 'piece' && fork.parent) fork = fork.parent
@@ -223,7 +223,7 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
     return advance(parent)
   }
 
-  /** Parts of one thing are kept as a list, in their order; anything else as it came last. */
+  /** The parts of a map or a reduce are kept as a list, in their order; of any other node the last value is kept. */
   function keep(id: string, { parent, key }: Frame, value: unknown): void {
     const place =
       parent?.node.type === 'map_reduce' ? Number(/^(?:map|reduce) (\d+)$/.exec(key)?.[1] ?? Number.NaN) : Number.NaN
@@ -243,14 +243,14 @@ export function createMachine(root: FlowNode, input: unknown): Machine {
   }
 }
 
-/** What went wrong with the part itself, and not with one within it, says which part that is. */
+/** A failure of the part itself, and not of a part within it, names the part. */
 function named(frame: Frame, ended: Outcome): Outcome {
   if (ended.status !== 'failed') return ended
   for (const child of frame.children.values()) if (child?.error === ended.error) return ended
   return { ...ended, error: `${partOf(frame)}: ${ended.error}` }
 }
 
-/** By the name that people gave it, else by the way to it. Pieces are told as the fork that they are of. */
+/** A part is named by the id that people gave it, else by the path to it. Pieces are named as their fork. */
 function partOf(frame: Frame): string {
   let at = frame
   while (at.node.type === 'piece' && at.parent) at = at.parent
@@ -282,7 +282,7 @@ function frameOf(child: Child, parent: Frame | null, around: readonly string[]):
   }
 }
 
-/** Where nobody gave it a name, or the name stands for many, the way to it is one. */
+/** A node without an id of its own, or whose id stands for many, is identified by the path to it. */
 function idOf({ node, key, parent, lives, attempt }: Pick<Frame, 'node' | 'key' | 'parent' | 'lives' | 'attempt'>) {
   const name = parent === null || isOwn(parent.node, key) ? nameIn(node) : undefined
   if (name !== undefined) return `${name}${markOf(lives)}`
@@ -302,7 +302,7 @@ const canLiveAgain = (node: MachineNode): boolean => node.type !== 'task' && 're
 
 const nameIn = (node: MachineNode): string | undefined => ('id' in node ? node.id : undefined)
 
-/** The child is a node of the tree as it was written, and not work that is done for many things. */
+/** The child is a node of the tree as it was written, and not work that is done for many items. */
 const isOwn = (node: MachineNode, key: string): boolean =>
   /^\d+$/.test(key) && ['sequential', 'parallel', 'loop', 'adaptive'].includes(node.type)
 
@@ -310,11 +310,11 @@ const isOwn = (node: MachineNode, key: string): boolean =>
 const livesOf = (parent: Frame, key: string): readonly string[] =>
   parent.node.type === 'loop' && /^\d+$/.test(key) ? [...parent.lives, `#${key}`] : parent.lives
 
-/** The first life of all needs no mark. Any other is told with all lives around it: each stands in its place. */
+/** The first life of all needs no mark. Any other life is marked with all lives around it, each in its place. */
 const markOf = (lives: readonly string[]): string =>
   lives.every((life) => life === '#1' || life === '~1') ? '' : lives.join('')
 
-/** The same node once more. A leaf keeps its id; what a pattern had started is another life. */
+/** The same node once more. A leaf keeps its id; the children of a pattern belong to another life. */
 function again(frame: Frame): Frame {
   const attempt = frame.attempt + 1
   if (!canLiveAgain(frame.node)) return { ...frame, attempt }

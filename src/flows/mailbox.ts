@@ -1,8 +1,8 @@
-/** What happens to a flow run while it is under way, in the order in which it does, taken by the one who works on it. */
+/** The messages to a flow run that is under way, in the order in which they come, taken by the owner of the run. */
 export interface Mailbox<Message> {
   put(message: Message): void
   isEmpty(): boolean
-  /** Everything that has come, at least one. */
+  /** All messages that have come, at least one. */
   take(): Promise<Message[]>
 }
 

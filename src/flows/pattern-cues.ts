@@ -1,5 +1,5 @@
-// Which pattern suits a workload: one table of what in a description speaks for which pattern, and how much. The pattern
-// with the most in its favour is taken; among equals the one that stands first here.
+// The choice of a pattern for a workload: one table of cues in a description, the pattern each speaks for, and its
+// weight. The pattern with the most weight is taken; among equals the one that stands first here.
 import type { Pattern } from '../kernel/flow.ts'
 import type { WorkloadFacts } from './workload-facts.ts'
 
@@ -173,11 +173,11 @@ export const cues: readonly Cue[] = [
 
 export interface Verdict {
   pattern: Pattern['type']
-  /** Why, the weightiest first; empty where nothing spoke for any. */
+  /** The reasons, the weightiest first; empty where no cue was found. */
   because: string[]
 }
 
-/** Where nothing speaks for any pattern: one step after the other is always right, if not always fast. */
+/** Where no cue is found, the pattern is sequential: one step after the other is always right, if not always fast. */
 export function choosePattern(facts: WorkloadFacts): Verdict {
   const heard = cues.filter(({ speaks }) => (speaks instanceof RegExp ? speaks.test(facts.text) : speaks(facts)))
   const weights = new Map<Pattern['type'], number>()

@@ -1,6 +1,6 @@
 import type { FlowNode } from '../kernel/flow.ts'
 
-/** How many leaves a tree will have, as far as that can be said before it runs. */
+/** The number of leaves a tree will have, as far as that can be said before it runs. */
 export function plannedLeaves(node: FlowNode): number {
   switch (node.type) {
     case 'task':

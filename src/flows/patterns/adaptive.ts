@@ -1,7 +1,7 @@
 import type { Adaptive } from '../../kernel/flow.ts'
 import { completed, failed, type Pattern, partial } from '../pattern.ts'
 
-/** All tasks at once; how they reach the workers is the business of the pool. What they gave, in the order of tasks. */
+/** Starts all tasks at once; the pool deals them to the workers. The value lists the results in the order of tasks. */
 export const adaptive: Pattern<Adaptive> = ({ node, previous, children, open }) => {
   if (children.size === 0) {
     return { start: node.tasks.map((task, place) => ({ key: String(place), node: task, previous })) }

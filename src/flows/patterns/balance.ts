@@ -1,24 +1,24 @@
 import type { Hierarchical } from '../../kernel/flow.ts'
 import type { Standing } from '../pattern.ts'
 
-/** Which worker gets the next run: the one that is expected to be done with it first. */
+/** Gives the next run to the worker that is expected to be done with it first. */
 export interface Balancer {
-  /** Another than `not`, where there is another. */
+  /** The worker for the next run; another than `not`, where there is another. */
   choose(not: string | null): string
-  /** Whose this child is. */
+  /** The agent that works on this child. */
   agentOf(key: string): string | null
 }
 
 interface Load {
   agent: string
-  /** How often the team names it: it may work that often at once. */
+  /** The number of times the team names the agent, which is the number of runs it may work on at once. */
   places: number
   open: number
   given: number
   took: number[]
 }
 
-/** Weighs what each worker has under way and how fast it was. Whoever was never measured counts as average. */
+/** Weighs the runs under way and the speed of each worker. A worker that was never measured counts as average. */
 export function createBalancer({ node, nodes, children }: Standing<Hierarchical>): Balancer {
   const loads = new Map<string, Load>()
   for (const agent of node.workers) {

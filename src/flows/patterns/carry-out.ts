@@ -1,5 +1,5 @@
-// A queen's plan in the hands of her workers: subtasks in the order of their dependencies, each by as many workers as
-// planned. A worker that fails is replaced once; of a subtask that takes far too long the queen is asked what to do.
+// A queen's plan in the hands of her workers: subtasks in the order of their dependencies, each done by as many workers
+// as planned. A worker that fails is replaced once; the queen is asked about a subtask that takes far too long.
 import { decisionOf, planProblem, readDecision, type Subtask } from '../../kernel/decision.ts'
 import type { Hierarchical } from '../../kernel/flow.ts'
 import type { Child, Move, Outcome, Standing, Start } from '../pattern.ts'
@@ -13,7 +13,7 @@ export interface Work {
 /** Still to be done, or done: with a value, or failed for good. */
 type State = 'open' | { value: unknown } | { error: string }
 
-/** What a subtask is given of others, and by which runs. */
+/** The results of other subtasks that a subtask is given, and the runs that gave them. */
 interface Given {
   context: () => string
   after: () => readonly string[]
@@ -21,7 +21,7 @@ interface Given {
 
 const briefOf = ({ title, description }: Subtask): string => `${title}\n\n${description}`
 
-/** So many times what was expected is slow. */
+/** A run is slow when it takes so many times the expected time. */
 const SLOW = 10
 const FEWEST_PEERS = 2
 
@@ -36,7 +36,7 @@ export function carryOut(
   const work: Work = { done: [], failures: [] }
   const states = new Map<string, State>()
   const titles = new Map(subtasks.map(({ id, title }) => [id, title]))
-  /** The runs that gave what a subtask gave. */
+  /** The runs behind the result of each subtask. */
   const sources = new Map<string, string[]>()
   let usual: { isKnown: boolean; ms: number } | null = null
 
@@ -56,7 +56,7 @@ export function carryOut(
     if (needs.some(({ state }) => state === 'open')) return 'open'
     if (needs.some(({ state }) => state !== 'open' && 'error' in state)) return { error: 'What it depends on failed.' }
     const titleOf = (id: string): string => titles.get(id) ?? id
-    // Written only for those that are started: this is asked of all, again and again.
+    // The context is written only for runs that are started: this function is called for all, again and again.
     const context = (): string =>
       needs.map(({ id, state }) => `\n\n${titleOf(id)}:\n${asText(valueIn(state))}`).join('')
     const after = (): string[] => subtask.depends_on.flatMap((id) => sources.get(id) ?? [])
@@ -76,7 +76,7 @@ export function carryOut(
       move.drop.push(...open)
       return partsOf(subtask, parts, given)
     }
-    // A subtask that is done before she has answered needs nobody more.
+    // A subtask that is done before she has answered needs no more workers.
     const isJoined = open.length > 0 || children.has(runKey(subtask.id, subtask.workers))
     const joining = adjusted?.action === 'more_workers' && isJoined ? (adjusted.workers ?? 1) : 0
     const workers = subtask.workers + joining
@@ -91,11 +91,11 @@ export function carryOut(
       if (adjusted === null) oversee(subtask, open, planned)
       return 'open'
     }
-    // She is still thinking about it.
+    // She has not answered yet.
     return adjusted === undefined ? 'open' : together(results, workers > 1)
   }
 
-  /** What stands in the place of a subtask that was split: its parts in the order of their own dependencies. */
+  /** The parts that replace a split subtask, in the order of their own dependencies. */
   function partsOf(subtask: Subtask, parts: readonly Subtask[], { context, after }: Given): State {
     const known = new Map<string, State>()
     for (const part of inOrder(parts)) {
@@ -120,7 +120,7 @@ export function carryOut(
     return failure ?? { value: states.map(valueIn) }
   }
 
-  /** What became of a run; one that fails is given to another, once. Null while one is under way. */
+  /** The outcome of a run; a run that fails is given to another worker, once. Null while one is under way. */
   function resultOf(
     subtask: Subtask,
     key: string,
@@ -141,7 +141,7 @@ export function carryOut(
     return null
   }
 
-  /** Watches runs under way, and asks the queen about the first of a subtask that is slow. */
+  /** Watches the runs under way, and asks the queen about a subtask as soon as one of its runs is slow. */
   function oversee(subtask: Subtask, open: readonly string[], planned: readonly string[]): void {
     const limit = slowAfter(subtask)
     if (!open.some((key) => standing.slow.has(key))) {
@@ -159,14 +159,14 @@ export function carryOut(
     })
   }
 
-  /** By those that are done; where too few are, by what the plan expects. */
+  /** The limit comes from the runs that are done; where too few are, from the plan. */
   function slowAfter(subtask: Subtask): number | null {
     usual ??= usualMs(standing)
     if (usual.isKnown) return Math.max(1, SLOW * usual.ms)
     return subtask.expected === undefined ? null : SLOW * subtask.expected
   }
 
-  /** Null: she was not asked. Undefined: she has not answered. One that does not fit changes nothing. */
+  /** Null: the queen was not asked. Undefined: she has not answered. An answer that does not fit changes nothing. */
   function adjustmentOf(subtask: Subtask) {
     const answer = children.get(adjustKey(subtask))
     if (answer === undefined) return null
@@ -209,10 +209,10 @@ const valueIn = (state: State | undefined): unknown =>
 
 export const asText = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** Asked whenever something has become of a plan, and always the same for it. */
+/** The order of each plan: it is asked for after every outcome, and never changes. */
 const orders = new WeakMap<readonly Subtask[], readonly Subtask[]>()
 
-/** Those that others depend on come first; a plan has no cycles. */
+/** Subtasks that others depend on come first; a plan has no cycles. */
 function inOrder(subtasks: readonly Subtask[]): readonly Subtask[] {
   const known = orders.get(subtasks)
   if (known) return known
@@ -229,7 +229,7 @@ function inOrder(subtasks: readonly Subtask[]): readonly Subtask[] {
   return ordered
 }
 
-/** How long a run takes: the median of those that are done, where there are enough. */
+/** The usual duration of a run: the median of the runs that are done, where there are enough. */
 function usualMs({ children }: Standing<Hierarchical>): { isKnown: boolean; ms: number } {
   const took: number[] = []
   for (const [key, outcome] of children) {

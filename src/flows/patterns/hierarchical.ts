@@ -6,8 +6,8 @@ import { asText, carryOut, type Work } from './carry-out.ts'
 const ROUNDS = 2
 
 /**
- * A queen plans, workers carry the plan out in the order of its dependencies, and the queen puts what they found together
- * and judges it. What she does not accept is planned once more.
+ * A queen plans, workers carry the plan out in the order of its dependencies, and the queen puts their results together
+ * and judges them. Where she does not accept them, she plans once more.
  */
 export const hierarchical: Pattern<Hierarchical> = (standing) => {
   for (let round = 1; ; round++) {
@@ -32,7 +32,7 @@ export const hierarchical: Pattern<Hierarchical> = (standing) => {
 
 type Told = { move: Move }
 
-/** What the queen decided, asked at most twice; or what to do until she has. */
+/** The decision of the queen, who is asked at most twice; or the next move until she has decided. */
 function decided<Name extends 'queen_plan' | 'queen_review'>(
   standing: Standing<Hierarchical>,
   key: string,

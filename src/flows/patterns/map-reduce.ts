@@ -13,7 +13,7 @@ import {
   type Standing,
 } from '../pattern.ts'
 
-/** Items in equal parts to the mappers, what they give by key to the reducers, what those give in the order of keys. */
+/** Mappers get equal parts of the items, reducers the mapped values by key; the results are in the order of keys. */
 export const mapReduce: Pattern<MapReduce> = (standing) => {
   const { children, open } = standing
   if (open > 0) return 'wait'
@@ -31,7 +31,7 @@ export const mapReduce: Pattern<MapReduce> = (standing) => {
 type Pair = [key: string | number, value: unknown]
 type Groups = Map<string, { key: string | number; values: unknown[] }>
 
-/** Given as they stand, by a template, or by a function, which is then the first child. */
+/** The items are a list, a template, or the result of a function, which is then the first child. */
 function readItems({ node, previous, children, render }: Standing<MapReduce>): unknown[] | Move {
   const source = sourceLeaf(node.items)
   if (!source) {
@@ -60,7 +60,7 @@ function mapChildren({ node, previous }: Standing<MapReduce>, items: readonly un
   }))
 }
 
-/** Contiguous, their lengths differ by one at most, none is empty. */
+/** The parts are contiguous, their lengths differ by one at most, and none is empty. */
 export function partsOf<Item>(items: readonly Item[], count: number): Item[][] {
   const parts = Math.min(count, items.length)
   const at = (place: number): number => Math.floor((place * items.length) / parts)
@@ -122,7 +122,7 @@ function reduceByKey(standing: Standing<MapReduce>, groups: Groups): Move {
   }
 }
 
-/** Which reducer each key goes to; a partition function is asked for all keys at once. */
+/** The reducer of each key; a partition function is asked for all keys at once. */
 function placesOf(
   { node, previous, children }: Standing<MapReduce>,
   keys: readonly (string | number)[],
@@ -151,7 +151,7 @@ const asList = (value: unknown): unknown[] => (Array.isArray(value) ? value : [v
 const hashOf = (key: string | number): number =>
   createHash('sha256').update(JSON.stringify(key)).digest().readUInt32BE(0)
 
-/** Numbers before texts, each in their own order. */
+/** Numbers come before texts, each in their own order. */
 function byKey(a: string | number, b: string | number): number {
   if (typeof a !== typeof b) return typeof a === 'number' ? -1 : 1
   return a < b ? -1 : a > b ? 1 : 0

@@ -3,7 +3,7 @@ import { failed, flattened, leafOf, type Move, type Outcome, type Pattern, parti
 
 const AGGREGATE = 'aggregate'
 
-/** All at once. One that fails leaves the others alone; only where all fail the whole has failed. */
+/** Starts all branches at once. A branch that fails leaves the others alone; the whole fails only where all fail. */
 export const parallel: Pattern<Parallel> = (standing) => {
   const { node, previous, children, open } = standing
   if (children.size === 0) {
@@ -44,7 +44,7 @@ function endOfAggregate({ children }: Standing<Parallel>): Move {
   return { end: isWhole ? outcome : partial(outcome.value) }
 }
 
-/** Later branches win. What is no object has nothing to merge. */
+/** Later branches win. A value that is no object has nothing to merge. */
 function merged(values: readonly unknown[]): Record<string, unknown> {
   const objects = values.filter((value) => value !== null && typeof value === 'object' && !Array.isArray(value))
   const all: Record<string, unknown> = {}

@@ -1,19 +1,19 @@
-/** Between one who gives and one who takes, in order. Who gives holds a place before beginning, so it never overflows. */
+/** A queue between a giver and a taker. The giver holds a place before it makes an item, so there is no overflow. */
 export interface BoundedBuffer<Item> {
   /** Resolves when there is a free place, which is then held. */
   hold(): Promise<void>
   /** Fills a held place. */
   put(item: Item): void
-  /** Gives a held place back: nothing came of it. */
+  /** Gives a held place back that nothing fills. */
   free(): void
-  /** Nothing comes any more. */
+  /** No more items come. */
   end(): void
-  /** What is next, which stays until it is taken; null after the last. */
+  /** The next item, which stays until it is taken; null after the last. */
   next(): Promise<Item | null>
   take(): void
 }
 
-/** What is there from the beginning may be more than there are places: then nothing is added until it is less. */
+/** Where there are more initial items than places, nothing is added until enough of them are taken. */
 export function createBoundedBuffer<Item>(places: number, initial: readonly Item[] = []): BoundedBuffer<Item> {
   const items = [...initial]
   let held = 0

@@ -5,26 +5,26 @@ import type { PipelineEvent } from './pipeline-event.ts'
 import type { Item, PipelineStanding } from './pipeline-standing.ts'
 import type { Recorder } from './recorder.ts'
 
-/** A list that can be had again, or a function that gives a list or something to iterate, whose items go on record. */
+/** A list that can be had again, or a function whose items are journalled; the function gives a list or an iterable. */
 export type PipelineSource =
   | { items: readonly unknown[] }
   /**
-   * Called by every owner until all is on record. The answer begins with the first item; what is on record is passed
-   * over.
+   * Every owner calls the function until all items are on record. The answer begins with the first item; items that are
+   * on record already are passed over.
    */
   | { open: (context: { signal: AbortSignal }) => unknown }
 
 export interface StageContext {
-  /** The same however often this stage is called with this item. */
+  /** Every call of this stage with this item has the same key. */
   key: string
-  /** From 1, and higher in every call with this key: failures and owners that died both raise it. */
+  /** From 1, and higher in every call with this key: failed attempts and owners that died both raise it. */
   attempt: number
-  /** Failed attempts before this one. The same after a crash. */
+  /** The number of failed attempts before this one. A crash does not change it. */
   failures: number
   signal: AbortSignal
 }
 
-/** Everything on record about the pipeline in its order, page by page; or no more than what one stage completed. */
+/** All recorded events of the pipeline in their order, page by page; or only the items that one stage completed. */
 export type ReadRecord = (only?: { stage: number }) => AsyncIterable<PipelineEvent>
 
 export interface ItemCounts {
@@ -37,27 +37,27 @@ export interface ItemCounts {
 
 export interface PipelineProgress {
   items: ItemCounts
-  /** Items that each stage has completed. */
+  /** The number of items that each stage has completed. */
   stages: number[]
 }
 
 export interface PipelineParts {
   flowRunId: string
-  /** Another one for another attempt of the whole: what is on record under it is never done again. */
+  /** Another attempt of the whole pipeline has another id: an item on record under this id is never worked on again. */
   taskId: string
   node: Pick<Pipeline, 'stages' | 'on_error'>
-  /** Items between two stages at most. */
+  /** The most items between two stages. */
   buffer: number
   source: PipelineSource
   argumentOf: (stage: number, item: unknown) => unknown
   call: (stage: number, argument: unknown, context: StageContext) => Promise<LeafOutcome>
-  /** Resolves when they are committed. Where it rejects nothing more is done. Never called while one is under way. */
+  /** Resolves when the events are committed. Where it rejects, nothing more is done. Calls do not overlap. */
   append: (events: PipelineEvent[]) => Promise<void>
   read: ReadRecord
   signal: AbortSignal
-  /** Fires when nothing new is to be begun: what is under way may end, and the pipeline with it. */
+  /** Fires when nothing new is to be begun: calls under way may end, and the pipeline with them. */
   draining?: AbortSignal
-  /** Told of what is committed, once per append. */
+  /** Called once per append, after the commit. */
   onProgress?: (progress: PipelineProgress) => void
 }
 
@@ -66,15 +66,15 @@ export interface UnderWay {
   parts: PipelineParts
   standing: PipelineStanding
   recorder: Recorder
-  /** The one before each stage, and last one for what the last stage gave and is not committed. */
+  /** The buffer before each stage, and a last one for results of the last stage that are not committed. */
   buffers: BoundedBuffer<Item>[]
-  /** What must be stopped when the pipeline is over. */
+  /** The things to be stopped when the pipeline is over. */
   stops: Set<() => void>
   isOver: () => boolean
   isDraining: () => boolean
-  /** A call is under way until what it answers is called. */
+  /** A call begins; it is under way until the answered function is called. */
   begin: () => () => void
-  /** Ends the pipeline with this, once what is noted is committed. Only the first counts. */
+  /** Ends the pipeline with this outcome, once all notes are committed. Only the first call counts. */
   end: (outcome: LeafOutcome) => void
 }
 

@@ -1,13 +1,13 @@
-/** What a flow's journal says of a pipeline. Stages and items are counted from 0, items in the order of the source. */
+/** A pipeline's events in the flow's journal. Stages and items are counted from 0, items in the order of the source. */
 export type PipelineEvent =
-  /** Somebody took it up. Every owner says so, before anything is called. */
+  /** An owner took the pipeline up. Every owner writes this before anything is called. */
   | { kind: 'pipeline.started'; data: { task_id: string; buffer: number } }
-  /** What a function gave as the source: no item is worked on before it stands here. */
+  /** The items that a function gave as the source: no item is worked on before it stands here. */
   | { kind: 'source.page'; data: { task_id: string; from: number; items: unknown[]; is_last: boolean } }
   | { kind: 'items.completed'; data: { task_id: string; stage: number; results: [index: number, value: unknown][] } }
-  /** Given up in this stage, and left out of all that follow. */
+  /** The items were given up in this stage, and are left out of all later stages. */
   | { kind: 'items.skipped'; data: { task_id: string; stage: number; errors: [index: number, error: string][] } }
-  /** One attempt. It is made again, or the pipeline ends with it. */
+  /** One attempt failed. It is made again, or the pipeline ends with it. */
   | {
       kind: 'item.failed'
       data: { task_id: string; stage: number; index: number; attempt: number; error: string; is_retried: boolean }
@@ -29,7 +29,7 @@ export type Note =
   | { kind: 'skipped'; stage: number; index: number; error: string }
   | { kind: 'failed'; stage: number; index: number; attempt: number; error: string; isRetried: boolean }
 
-/** As few events as say it all: one per stage for what was completed there, one for what was read. */
+/** As few events as possible: one per stage for the completed items, one for the read items. */
 export function eventsOf(taskId: string, notes: readonly Note[]): PipelineEvent[] {
   const events: PipelineEvent[] = []
   const completed = new Map<number, [number, unknown][]>()

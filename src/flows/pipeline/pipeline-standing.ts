@@ -1,5 +1,5 @@
-// The state of a pipeline, from what its journal says: how far each stage got, and what waits before it. The values of
-// items that are through are not kept, so a long pipeline takes no more memory than a short one.
+// The state of a pipeline, from its journal: the progress of each stage, and the items that wait before it. The values
+// of items that are through are not kept, so a long pipeline takes no more memory than a short one.
 import type { PipelineEvent } from './pipeline-event.ts'
 
 export interface Item {
@@ -11,20 +11,20 @@ export interface StageStanding {
   /** The item after the last that the stage is done with. */
   next: number
   completed: number
-  /** Given by the stage before, or read from the source, and not done with here. */
+  /** Items that the stage before has given, or the source, and that are not done here. */
   waiting: Item[]
-  /** How often the item that is next has failed here. */
+  /** The number of times that the next item has failed here. */
   failures: { index: number; count: number }
 }
 
 export interface PipelineStanding {
   stages: StageStanding[]
-  /** Of a source whose items are on record. */
+  /** Counts of a source whose items are on record. */
   source: { read: number; isAllRead: boolean }
   skipped: number
-  /** The pipeline has ended with it. */
+  /** The pipeline has ended with this failure. */
   failure: { stage: number; index: number; error: string } | null
-  /** For each earlier owner, by stage: items below may have been called by it, with nobody knowing what came of it. */
+  /** For each earlier owner, by stage: it may have called the stage with items below, with no outcome on record. */
   reached: number[][]
 }
 
@@ -87,7 +87,7 @@ export function count(standing: PipelineStanding, event: PipelineEvent): void {
   }
 }
 
-/** Keeps what waits before a stage, and forgets what it is done with. */
+/** Keeps the items that wait before a stage, and forgets those that it is done with. */
 function keep(standing: PipelineStanding, event: PipelineEvent): void {
   if (event.kind === 'source.page') {
     const { from, items } = event.data
@@ -110,11 +110,11 @@ function reachOf({ stages, source }: PipelineStanding, buffer: number): number[]
   return stages.map((_, place) => (place === 0 ? ofFirst : (stages[place - 1]?.next ?? 0)))
 }
 
-/** How many earlier owners may have called the stage with the item. */
+/** The number of earlier owners that may have called the stage with the item. */
 export const earlierCalls = ({ reached }: PipelineStanding, stage: number, index: number): number =>
   reached.filter((reach) => index < (reach[stage] ?? 0)).length
 
-/** Failures of the item in the stage that are on record. */
+/** The recorded failures of the item in the stage. */
 export function failuresOf({ stages }: PipelineStanding, stage: number, index: number): number {
   const failures = stages[stage]?.failures
   return failures?.index === index ? failures.count : 0

@@ -2,10 +2,10 @@ import { toJsonResult } from '../../tools/json-result.ts'
 import { asRecorded } from './as-recorded.ts'
 import { bufferAt, messageOf, type PipelineSource, type UnderWay } from './parts.ts'
 
-/** What one item may be. */
+/** The most bytes of one item. */
 const MOST_BYTES = 16 * 1_048_576
 
-/** Reads on where the record stops, never further ahead of the first stage than the buffer before it holds. */
+/** Reads on after the last recorded item, never further ahead of the first stage than the buffer before it holds. */
 export async function readSource(run: UnderWay): Promise<void> {
   const { source } = run.parts
   if (run.isOver()) return
@@ -33,7 +33,7 @@ async function readFunction(run: UnderWay, open: Open): Promise<void> {
   let index = run.standing.source.read
   try {
     const iterator = iteratorFrom(await open({ signal: stopReading.signal }), index)
-    // A generator may hold something open. It is not waited for: it may be deaf.
+    // A generator may hold something open. Its closing is not waited for: it may never end.
     const close = (): void => void (async () => iterator.values.return?.())().catch(() => {})
     if (run.isOver()) return close()
     run.stops.add(close)
@@ -65,7 +65,7 @@ function note(run: UnderWay, index: number, given: unknown): void {
   run.recorder.note({ kind: 'read', index, value }, characters, () => bufferAt(run, 0).put({ index, value }))
 }
 
-/** A list is entered at the place; of anything else what is known has to be passed over. */
+/** A list is entered at the place; of any other iterable the recorded items are passed over. */
 export function iteratorFrom(given: unknown, from: number): { values: AnyIterator; known: number } {
   if (Array.isArray(given)) return { values: rest(given, from), known: 0 }
   if (given !== null && typeof given === 'object') {
@@ -80,7 +80,7 @@ function* rest(items: readonly unknown[], from: number): Generator<unknown> {
   for (let index = from; index < items.length; index++) yield items[index]
 }
 
-/** False: there is no more than that. */
+/** False: the source has no more items than that. */
 async function passOver(run: UnderWay, { values, known }: ReturnType<typeof iteratorFrom>): Promise<boolean> {
   for (let passed = 0; passed < known && !run.isOver(); passed++) if ((await values.next()).done) return false
   return true

@@ -11,7 +11,7 @@ const SEEDS = howMany(50, 2_000)
 
 class Crash extends Error {}
 
-/** The owner dies at the append after `left` more: before it is written, or after. */
+/** After `left` more appends the owner dies at the next one: before that one is written, or after. */
 function createMortalJournal() {
   const events: PipelineEvent[] = []
   const journal = {
@@ -47,7 +47,7 @@ function partsOf(journal: ReturnType<typeof createMortalJournal>, more: Partial<
   }
 }
 
-/** Null: its owner died. */
+/** Null: the owner died. */
 async function live(parts: PipelineParts): Promise<LeafOutcome | null> {
   try {
     return await runPipeline(parts)
@@ -88,7 +88,7 @@ for (const seed of upTo(SEEDS)) {
     const stageCount = 1 + below(4)
     const maxRetries = below(3)
     const buffer = 1 + below(8)
-    // How often each item fails in each stage, by place, before it would succeed.
+    // The number of times each item fails in each stage, by place, before it would succeed.
     const fails = upTo(stageCount).map(() => upTo(count).map(() => (random(1) < 0.15 ? 1 + below(4) : 0)))
     const isSkipped = (stage: number, index: number): boolean => (fails[stage]?.[index] ?? 0) > maxRetries
     const kept = upTo(count).filter((index) => !upTo(stageCount).some((stage) => isSkipped(stage, index)))

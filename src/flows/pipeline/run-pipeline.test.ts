@@ -37,7 +37,7 @@ interface Options {
   onProgress?: (progress: PipelineProgress) => void
 }
 
-/** What a stage throws fails the item, as with functions of an app module. */
+/** A stage that throws fails its item, as a function of an app module does. */
 function play(items: unknown[], options: Options): Promise<LeafOutcome> {
   const { stages, source = { items }, leaf, onError = 'stop', buffer = 100, onProgress } = options
   const journal = options.journal ?? createMemoryJournal()
@@ -164,7 +164,7 @@ test('Backpressure handling: with a slow last stage no stage is ever more than i
       },
     })
     assert.deepEqual(given(outcome), upTo(60))
-    // It got there: the buffers were in use, not merely never over.
+    // The buffers were really full at times, not merely never too full.
     assert.deepEqual(furthest, [buffer, buffer, buffer])
   }
 })
@@ -242,7 +242,7 @@ test('Pipeline error handling: stop ends it at the first failure, which names st
   assert.deepEqual(outcome, { status: 'failed', error: 'Stage 1 (transform) failed at item 3: broken' })
   assert.deepEqual(called, [0, 1, 2, 3])
   assert.equal(Object(progress).items.failed, 1)
-  // Whoever takes it up before the flow heard of it does not call anything again.
+  // An owner that takes the pipeline up before the flow heard of the failure calls nothing again.
   assert.deepEqual(await play(upTo(500), { journal, stages }), outcome)
   assert.deepEqual(called, [0, 1, 2, 3])
 })
