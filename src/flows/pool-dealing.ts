@@ -8,15 +8,15 @@ export interface Dealing<Task> {
   topology(): Topology
   waiting(): number
   workers: ReadonlyMap<string, Worker<Task>>
-  /** Each to whoever is expected to be through with it first. */
+  /** Deals each entry to the worker that is expected to be through with it first. */
   deal(entries: readonly Entry<Task>[]): void
-  /** What an idle worker is to do; `from`: in whose queue it was, where that is another's. */
+  /** The next entry of an idle worker; `from`: the worker whose queue it was taken from, where that is another's. */
   take(worker: Worker<Task>): { entry: Entry<Task>; from: string | null } | null
-  /** Another topology, and all that waits is dealt as it says. The answer is how many those are. */
+  /** Switches the topology and deals all waiting entries anew. Answers their number. */
   dealAnew(topology: Topology): number
-  /** Those that are new. */
+  /** Adds workers, and answers the names that are new. */
   employ(names: readonly string[]): string[]
-  /** What waited for the worker is dealt to others; what it was doing goes before all that waits for one of them. */
+  /** Deals the worker's queue to others; its undone entry goes to the head of another's queue. */
   dismiss(worker: Worker<Task>, undone: Entry<Task> | null): void
   load(): Pick<PoolLoad, 'hub' | 'workers'>
 }
@@ -54,7 +54,7 @@ export function createDealing<Task>(options: {
     employ: (names) => {
       const added = names.filter((name) => !workers.has(name))
       for (const name of added) workers.set(name, createWorker(name))
-      // Newcomers wait for new tasks where nothing may leave its queue; tasks that nobody had are theirs.
+      // Where nothing may leave its queue, new workers wait for new tasks; tasks that had no worker are dealt to them.
       if (added.length > 0 && (stealing || hub.length > 0)) dealAnew()
       return added
     },
@@ -92,7 +92,7 @@ export function createDealing<Task>(options: {
     return entries.length
   }
 
-  /** Nobody's, where all pull from the hub. */
+  /** Empty where all workers take from the hub. */
   function hands(): Hand<Task>[] {
     return topology === 'star' ? [] : handsOf(workers.values())
   }
@@ -101,7 +101,7 @@ export function createDealing<Task>(options: {
     return hand?.worker.queue ?? hub
   }
 
-  /** Whose work this idle worker may take: that of the longest queue. */
+  /** The worker that this idle worker may take from: the one with the longest queue. */
   function giverTo(worker: Worker<Task>): Worker<Task> | null {
     if (!stealing || waiting === 0) return null
     if (topology === 'mesh') return longest(workers.values())

@@ -1,10 +1,10 @@
 import type { Topology } from '../kernel/flow.ts'
 
-/** How work went while a topology was in force. */
+/** The measures of the work that was done while a topology was in force. */
 export interface TopologyMeasures {
-  /** Those that succeeded in that time; a quick failure is no speed. */
+  /** The number of tasks that succeeded in that time; a quick failure is no speed. */
   tasks: number
-  /** Of these, a second, over the time in which there was work. */
+  /** These tasks per second, over the time in which there was work. */
   throughput: number
   /** Milliseconds from added to taken, on average. */
   wait: number
@@ -15,13 +15,13 @@ export interface TopologyMeasures {
 export type MeasuresByTopology = Partial<Record<Topology, TopologyMeasures>>
 
 export interface PoolMeasures {
-  /** Which topology the open work is under from now on; null while there is none. */
+  /** The topology that the open work is under from now on; null while there is no work. */
   work(topology: Topology | null, atMs: number): void
   succeeded(topology: Topology, waitMs: number, durationMs: number): void
   read(atMs: number): MeasuresByTopology
 }
 
-/** What the measures of one topology are made of. */
+/** The sums from which the measures of one topology are computed. */
 export interface TopologyTotals {
   tasks: number
   waitMs: number

@@ -1,13 +1,13 @@
-// Whether a pool has more waiting than it should, and whether another topology would help.
+// Tells whether a pool has more tasks waiting than it should, and whether another topology would help.
 import type { Topology } from '../kernel/flow.ts'
 import type { MeasuresByTopology } from './pool-measures.ts'
 
 export interface Overload {
-  /** What is too much, and why to leave the topology or to stay. */
+  /** The excess, and the reason to switch or to stay. */
   reason: string
-  /** Where to switch; null: stay. */
+  /** The topology to switch to; null: stay. */
   to: Topology | null
-  /** The alternatives, by how many times as much as now each is expected to get done. */
+  /** The other topologies, each with its expected throughput as a multiple of the present one. */
   considered: { topology: Topology; gain: number }[]
 }
 
@@ -18,16 +18,16 @@ export interface PoolLoad {
   hasEdges: boolean
   queueLength: number
   maySwitch: boolean
-  /** What waits at the hub. */
+  /** The number of tasks that wait at the hub. */
   hub: number
-  /** `perSecond`: what the worker gets done; idle: it has nothing to do and nothing it may take. */
+  /** `perSecond`: the tasks that the worker gets done; idle: it has nothing to do and nothing that it may take. */
   workers: readonly { waiting: number; perSecond: number; isIdle: boolean }[]
   measured: MeasuresByTopology
 }
 
-/** A switch costs something: what is expected of it has to be more than chance. */
+/** A switch has a cost: its expected gain has to be more than chance. */
 const LEAST_GAIN = 1.2
-/** From so many tasks per worker on, what was measured counts more than what is expected. */
+/** From so many tasks per worker on, measurements count more than expectations. */
 const MEASURED_TASKS = 4
 
 export function findOverload(load: PoolLoad): Overload | null {
@@ -37,7 +37,7 @@ export function findOverload(load: PoolLoad): Overload | null {
   const considered = alternativesTo(load)
   const stay = (why: string): Overload => ({ reason: `${tooMuch}; ${why}`, to: null, considered })
   if (!maySwitch) return stay('the topology is fixed')
-  // Nobody helps anybody there, so that what is badly dealt stays so, however it was measured.
+  // Under this topology no worker helps another, so an uneven deal stays uneven, however well it was measured.
   if (topology === 'hierarchical') return { reason: tooMuch, to: 'mesh', considered }
   const [best] = considered.toSorted((one, other) => other.gain - one.gain)
   if (!best || best.gain < LEAST_GAIN) return stay(`no other topology is expected to do better than ${topology}`)
@@ -55,7 +55,7 @@ function describeExcess({ topology, queueLength, hub, workers }: PoolLoad): stri
   return `${overloaded} of ${workers.length} workers have more than ${queueLength} waiting`
 }
 
-/** Without hierarchical, which evens nothing out, and without edges, which nobody gave. */
+/** Leaves out hierarchical, which evens nothing out, and custom where there are no edges. */
 function alternativesTo(load: PoolLoad): Overload['considered'] {
   const possible: Topology[] = load.hasEdges ? ['mesh', 'star', 'custom'] : ['mesh', 'star']
   return possible

@@ -1,7 +1,7 @@
 import type { Topology } from '../kernel/flow.ts'
 import type { MeasuresByTopology } from './pool-measures.ts'
 
-/** A waiting task taken by an idle worker from another's queue. There is no other handover. */
+/** A waiting task that an idle worker took from another's queue. There is no other handover. */
 export interface Handover {
   task_id: string
   from: string
@@ -14,7 +14,7 @@ export interface Switch {
   to: Topology
   reason: string
   at: number
-  /** How many waiting tasks were dealt anew. */
+  /** The number of waiting tasks that were dealt anew. */
   moved: number
   switchMs: number
 }
@@ -24,7 +24,7 @@ export interface PoolState {
   history: Switch[]
   handovers: Handover[]
   byTopology: MeasuresByTopology
-  /** `waiting`: in its own queue, so nobody's where all pull from the hub. `averageMs`: of late, null before the first. */
+  /** `waiting`: tasks in its own queue, none with a hub. `averageMs`: the recent average, null before the first. */
   workers: { name: string; waiting: number; running: string | null; averageMs: number | null }[]
   waiting: number
   running: number

@@ -1,5 +1,5 @@
-// Reads what a function gives as the items of a map, or as a problem: a list or anything to iterate, read in pages that
-// are journalled one by one. Whoever takes the flow over reads on after the last page.
+// Reads the items of a map, or the problem of a fork, that a function gives: a list or any iterable, read in pages that
+// are journalled one by one. The next owner of the flow reads on after the last page.
 import type { Db } from '../db/pool.ts'
 import { toJsonResult } from '../tools/json-result.ts'
 import type { LeafOutcome } from './machine.ts'
@@ -13,16 +13,16 @@ const MOST_BYTES = 16 * 1_048_576
 const MOST_ITEMS = 1_000_000
 
 export interface ItemsRead {
-  /** What the function gives; it is asked once in each life. */
+  /** Calls the function, once in each life of the flow run. */
   open: () => unknown
-  /** On record already. */
+  /** The items that are on record already. */
   known: readonly unknown[]
   signal: AbortSignal
   /** Resolves when the page is committed. */
   write: (page: { from: number; items: unknown[]; isLast: boolean }) => Promise<void>
 }
 
-/** What has one page is given whole; of more, the pages are on record and the outcome says so. Rejects where none can be written. */
+/** Items of more than one page are on record, and the outcome says so. Rejects where a page cannot be written. */
 export async function readItems({ open, known, signal, write }: ItemsRead): Promise<LeafOutcome> {
   const items = [...known]
   let page: unknown[] = []
@@ -50,7 +50,7 @@ export async function readItems({ open, known, signal, write }: ItemsRead): Prom
 
 type Read = { item: unknown } | { whole: unknown } | { error: string }
 
-/** What the function gives, from a place on; the last is an error where one occurred. */
+/** The values of the function, from a place on; the last is an error where one occurred. */
 async function* valuesOf(open: () => unknown, from: number): AsyncGenerator<Read> {
   let index = 0
   try {
@@ -64,7 +64,7 @@ async function* valuesOf(open: () => unknown, from: number): AsyncGenerator<Read
         if (index++ >= from) yield asJson(value, 'item')
       }
     } finally {
-      // It may hold something open; nobody waits for it.
+      // The iterator may hold something open; nobody waits for its closing.
       Promise.resolve(values.return?.()).catch(() => undefined)
     }
   } catch (error) {

@@ -1,5 +1,6 @@
-// A recommendation for which the project's default model is asked first. It says what it makes of the description, no
-// more: flow and estimate are ours. Where it does not answer, in time and to the point, the words of the description decide.
+// A recommendation for which the project's default model is asked first. The model says how it understands the
+// description, no more: flow and estimate are ours. A model that gives no fitting answer in time leaves the decision to
+// the words of the description.
 import { decisionOf, readDecision } from '../kernel/decision.ts'
 import { untilAborted } from '../tools/until-aborted.ts'
 import { type Advice, type Recommendation, type RecommendOptions, recommend } from './recommend.ts'
@@ -9,11 +10,11 @@ export interface Question {
   prompt: string
 }
 
-/** One answer of the project's default model. Null: it has none worth asking. Rejects where it does not answer. */
+/** One answer of the project's default model. Null: the project has none worth asking. Rejects without an answer. */
 export type Decide = (projectId: string, question: Question, signal: AbortSignal) => Promise<string | null>
 
 const ANSWERS_WITHIN_MS = 10_000
-/** Asked once more where the answer does not fit. */
+/** The model is asked once more where the answer does not fit. */
 const MOST_QUESTIONS = 2
 const LONGEST_WORKLOAD = 20_000
 

@@ -1,4 +1,4 @@
-// Which pattern a described workload calls for, as a flow that can be started, with what it will take. Words and numbers of
+// Recommends a pattern for a described workload, as a flow that can be started, with an estimate. Words and numbers of
 // the description decide (workload-facts.ts, pattern-cues.ts), so the same words always get the same answer; or a model
 // does (recommend-with-model.ts), from whose facts the flow is built in the same way.
 import type { FlowNode, FunctionLeaf, Pattern } from '../kernel/flow.ts'
@@ -23,14 +23,14 @@ export interface Estimate {
 
 export interface RecommendOptions {
   workload: string
-  /** Those of the same pattern are pointed to. */
+  /** Templates of the same pattern are pointed to. */
   templates?: readonly { name: string; pattern: string }[]
   /** Names of the project's agents, for the one pattern that is made of agents. The first leads. */
   agents?: readonly string[]
   advice?: Advice | undefined
 }
 
-/** What a model made of the description. What it leaves open is taken from the words. */
+/** A model's understanding of the description. Facts that it leaves open are taken from the words. */
 export interface Advice {
   pattern: Pattern['type']
   items?: number | null | undefined
@@ -39,10 +39,10 @@ export interface Advice {
   reasoning: string
 }
 
-/** Whom a hierarchical flow names where the project has no agents yet. */
+/** The agents that a hierarchical flow names where the project has none yet. */
 export const placeholderAgents = { queen: 'queen', worker: 'worker' } as const
 
-/** What is assumed where the description has no number. */
+/** The assumptions where the description has no number. */
 const ASSUMED = { items: 10, rounds: 3, steps: 3, subtasks: 3, tokensPerItem: 1_000 } as const
 const ANSWER_TOKENS = 500
 const CALL_MS = 5_000
@@ -51,14 +51,14 @@ const FEWEST_WORKERS = 4
 const MOST_WORKERS = 50
 const MOST_NAMED_WORKERS = 1_000
 const MOST_STEPS = 20
-/** How much of a large problem is solved in one call. */
+/** The number of items of a large problem that are solved in one call. */
 const PIECE_SIZE = 10
-/** How many answers one call puts together (muster.condense). */
+/** The number of answers that one call puts together (muster.condense). */
 const CONDENSED_AT_ONCE = 12
 const LONGEST_PROMPT = 2_000
 const LONGEST_REASONING = 1_000
 
-/** A plan: what to build, and how many calls that makes, in all and one after the other. */
+/** A plan: the flow to build, and how many calls that makes, in all and one after the other. */
 interface Plan {
   definition: FlowNode
   workers: number
@@ -216,7 +216,7 @@ const task = (name: string, args: Readonly<Record<string, unknown>>): FunctionLe
   args,
 })
 
-/** Every item in one of so many equal shares. */
+/** Each leaf works on one of so many equal shares of the items. */
 const sharesOf = (facts: WorkloadFacts, count: number): FunctionLeaf[] =>
   Array.from({ length: count }, (_, place) =>
     task('muster.ask_each', { prompt: promptOf(facts), items: '{{input.items}}', share: { of: count, place } }),
@@ -232,7 +232,7 @@ function workersOf(facts: WorkloadFacts): number {
   return Math.min(items, MOST_WORKERS, Math.max(FEWEST_WORKERS, Math.ceil(items / ITEMS_PER_WORKER)))
 }
 
-/** Those it names; where it names none, or says only how many, each is given the whole description and its place. */
+/** The steps that the description names; where it gives no names, each gets the whole description and its place. */
 function stepsOf(facts: WorkloadFacts): string[] {
   const { steps, stepCount } = facts
   if (steps.length > 1) return steps.slice(0, MOST_STEPS).map(asPrompt)
@@ -262,7 +262,7 @@ function condensingCalls(answers: number): number {
   return calls
 }
 
-/** Which numbers were found, and which are only assumed, of those that count for the pattern. */
+/** Says which of the numbers that count for the pattern were found, and which are only assumed. */
 function numbersOf({ items, rounds, workers }: WorkloadFacts, pattern: Pattern['type']): string {
   const given = workers === null ? '' : `, ${workers} workers`
   switch (pattern) {

@@ -1,9 +1,9 @@
-// Templates in a flow's values: `{{input.name}}`. One pass, no code: what is put in is never looked at again, and a path
-// leads only through properties that the value itself has. What comes of it is counted while it is made: a template that
-// stands there often multiplies what it stands for, and its whole might be more than the process can hold.
+// Templates in a flow's values: `{{input.name}}`. One pass, no code: inserted text is never looked at again, and a path
+// leads only through properties that the value itself has. The result is measured while it is made: a template that
+// stands in many places multiplies its value, and the whole might be more than the process can hold.
 import { type JsonSize, jsonSize } from '../kernel/json-size.ts'
 
-/** What `{{…}}` may name. */
+/** The values that `{{…}}` may name. */
 export interface Scope {
   input: unknown
   previous: unknown
@@ -17,30 +17,30 @@ const ONE_TEMPLATE = /^\{\{\s*(input|previous|item|results)((?:\.[^{}.\s]+)*)\s*
 /** The whole text is one template, whose value keeps its type. */
 export const isTemplate = (text: string): boolean => ONE_TEMPLATE.test(text)
 
-/** What a leaf may be given, and what it may give. */
+/** The largest argument of a leaf, and its largest result. */
 export const MOST_BYTES = 16 * 1_048_576
 export const MOST_NODES = 1_000_000
 
 /** A value that is too large to be given to anybody. */
 export class TooLarge extends Error {}
 
-/** What is left of the room for a value, counted while it is made. */
+/** The room that is left for a value while it is made. */
 interface Room {
   bytes: number
   nodes: number
-  /** What a template stands for may be larger: it is not copied here, and whoever is given it counts it. */
+  /** The value of a whole-text template may be larger: it is not copied here, and is measured where it is handed on. */
   isForWhole: boolean
 }
 
 /**
  * The value with every template in it filled in, however deep it stands. Property names are left as they are. Throws
- * TooLarge as soon as it takes more than a leaf may be given.
+ * TooLarge as soon as the value takes more than a leaf may be given.
  */
 export function render(value: unknown, scope: Scope): unknown {
   return fill(value, scope, { bytes: MOST_BYTES, nodes: MOST_NODES, isForWhole: false })
 }
 
-/** The same for what a pattern deals out in parts: only the texts that are put together are bounded. */
+/** The same for a value that a pattern deals out in parts: only the texts that are put together are bounded. */
 export function renderParts(value: unknown, scope: Scope): unknown {
   return fill(value, scope, { bytes: MOST_BYTES, nodes: MOST_NODES, isForWhole: true })
 }
@@ -92,8 +92,8 @@ function spend(room: Room, { bytes, nodes }: JsonSize): void {
 }
 
 /**
- * Which results the templates in a value name: what is rendered later must see those that were there when it was due.
- * Null: all of them.
+ * The results that the templates in a value name: a value that is rendered later must see the results that were there
+ * when it was due. Null: all of them.
  */
 export function resultsNamed(value: unknown): ReadonlySet<string> | null {
   const names = new Set<string>()

@@ -1,4 +1,4 @@
-// A pipeline as a leaf of a flow run: what it needs of the run's owner, put together.
+// A pipeline as a leaf of a flow run: puts together what the pipeline needs of the run's owner.
 import type { Pool } from '../db/pool.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import { idFrom } from '../kernel/id.ts'
@@ -20,7 +20,7 @@ export interface StreamParts {
   pool: Pool
   log: Log
   functions: ReadonlyMap<string, AppFunction>
-  /** Between two stages, where the pipeline does not say. */
+  /** The buffer between two stages, where the pipeline does not say. */
   buffer: number
   waits: AgentWaits
   signal: AbortSignal
@@ -46,7 +46,7 @@ export async function runStream(parts: StreamParts): Promise<LeafOutcome> {
   })
 }
 
-/** What cannot be put together is what is wrong with the pipeline. */
+/** A source that cannot be rendered is the pipeline's problem. */
 function tryFor(find: () => PipelineSource | { problem: string }): PipelineSource | { problem: string } {
   try {
     return find()

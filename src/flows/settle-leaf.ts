@@ -1,4 +1,4 @@
-// Tells the machine and the journal what became of leaves, with all that follows from it.
+// Tells the machine and the journal the outcomes of leaves, with all that follows from them.
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import { jsonSize } from '../kernel/json-size.ts'
 import { runIdsOf } from './agent-leaves.ts'
@@ -29,10 +29,10 @@ export function take(
   events.push(...untold(standing))
 }
 
-/** What the leaves of one flow run may give in all. */
+/** The most that the results of one flow run may take in all. */
 const MOST_HELD_BYTES = 256 * 1_048_576
 
-/** One tenant's results must not take the memory of all. What is refused is on record as a failure, for every replay. */
+/** One tenant's results must not take the memory of all. A refused one is recorded as a failure, for every replay. */
 function withinRoom({ heldBytes }: FlowStanding, outcome: LeafOutcome): LeafOutcome {
   if (outcome.status === 'failed' || heldBytes + jsonSize(outcome.value).bytes <= MOST_HELD_BYTES) return outcome
   return { status: 'failed', error: `The results of this flow run take more than ${MOST_HELD_BYTES} bytes (256 MiB).` }
@@ -56,7 +56,7 @@ export function expireNode({ standing }: Session, events: FlowEvent[], node: str
   events.push({ kind: 'node.expired', data: { node } }, ...untold(standing))
 }
 
-/** What the journal has to say of leaves that nobody waits for any more. */
+/** The events of leaves that nobody waits for any more, and that the journal has not been told of. */
 export function untold(standing: FlowStanding): FlowEvent[] {
   return standing.dropped
     .filter((entry) => !entry.isTold)
@@ -72,7 +72,7 @@ export function untold(standing: FlowStanding): FlowEvent[] {
     })
 }
 
-/** After the journal knows: who takes the flow over would wait for them otherwise. */
+/** Called after the journal knows of them: the next owner of the flow would wait for them otherwise. */
 export async function stopDropped({ standing, flow, deps, signals, handedOut }: Session): Promise<void> {
   const dropped = standing.dropped.splice(0).map(({ task }) => task)
   for (const { id } of dropped) signals.get(id)?.abort()

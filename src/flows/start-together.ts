@@ -10,17 +10,17 @@ const MOST_AT_ONCE = 200
 export interface FlowStarter {
   /** Resolves when the flow run is accepted: committed, and never lost from then on. Answers its id. */
   start(run: NewFlowRun, actor: Actor): Promise<string>
-  /** Some are being committed. */
+  /** Some starts are being committed. */
   isInserting(): boolean
 }
 
 export interface FlowStarterOptions {
   pool: Pool
-  /** Who works on it at once, without a claim; null where nobody here has room. */
+  /** The owner that works on the run at once, without a claim; null where this process has no room. */
   ownerFor: (run: NewFlowRun) => string | null
-  /** It is this process's from the start. */
+  /** The flow run is this process's from the start. */
   onOwned: (flow: ClaimedFlow) => void
-  /** Somebody else may claim these. */
+  /** Any process may claim these flow runs. */
   onReady: (flowRunIds: readonly string[]) => void
 }
 
@@ -63,7 +63,7 @@ export function createFlowStarter({ pool, ownerFor, onOwned, onReady }: FlowStar
     } catch (error) {
       const isAlone = batch.length === 1
       if (isAlone || explainFailure(error)?.code === 'UNAVAILABLE') for (const { refuse } of batch) refuse(error)
-      // One that cannot be stored must not take its neighbours with it.
+      // A start that cannot be stored must not take its neighbours with it.
       else for (const one of batch) await insert([one], owner)
     }
   }

@@ -1,13 +1,13 @@
-// The place of a task in the tree of its flow, told from its id: by the name of a node, or by the way to it, as the
-// machine made it. What comes before what follows from there.
+// The place of a task in the tree of its flow, told from its id: by the name of a node, or by the path to it, as the
+// machine made it. The order of tasks follows from their places.
 import type { FlowNode, Work } from '../kernel/flow.ts'
 
 export interface Place {
   kind: 'agent' | 'function'
   parentId: string | null
-  /** From the root: the key of each child, and when its turn is among its siblings. */
+  /** From the root: the key of each child, and its turn among its siblings. */
   way: { key: string; turn: number }[]
-  /** Which attempt of the patterns around it this belongs to; empty for the first. */
+  /** The attempt of the patterns around the task; empty for the first. */
   life: string
 }
 
@@ -70,7 +70,7 @@ export function createPlaces(root: FlowNode): Places {
   }
 }
 
-/** The marks behind a name say which iteration and which attempt of what is around it, the outermost first. */
+/** The marks behind a name say which iteration and which attempt of the nodes around it, the outermost first. */
 function trailOf({ node, key, parent }: Spot, marks: string): { id: string; parentId: string | null; keys: string[] } {
   const life = node.type !== 'task' && node.retry ? (/~\d+$/.exec(marks)?.[0] ?? '') : ''
   const own = /^(?:[#~]1(?!\d))*$/.test(marks) ? '' : marks
@@ -85,7 +85,7 @@ function trailOf({ node, key, parent }: Spot, marks: string): { id: string; pare
   return { id, parentId: up.id, keys: [...up.keys, place] }
 }
 
-/** Down from the root by keys, also through what only the run has made: parts, pieces, iterations. */
+/** Walks down from the root by keys, also through parts, pieces and iterations, which only the run has made. */
 function walk(
   root: FlowNode,
   keys: readonly string[],
@@ -138,7 +138,7 @@ function childAt(
   return children.get(like) ?? null
 }
 
-/** Iterations and parts are many, and all like the first. */
+/** Iterations and parts are many, and all look like the first. */
 function firstOfItsKind(key: string): string {
   if (/^\d+$/.test(key)) return '1'
   if (key.startsWith('until')) return 'until 1'
@@ -146,7 +146,7 @@ function firstOfItsKind(key: string): string {
 }
 
 const MAP_TURNS = ['items', 'map', 'partition', 'reduce']
-/** She plans, they work and she oversees it, she reviews; then the next round. */
+/** The queen plans, workers work while she oversees them, she reviews; then comes the next round. */
 const QUEEN_TURNS: Readonly<Record<string, number | undefined>> = { plan: 0, review: 2 }
 const PIECE_TURNS: Readonly<Record<string, number | undefined>> = {
   should_split: 0,
@@ -155,7 +155,7 @@ const PIECE_TURNS: Readonly<Record<string, number | undefined>> = {
   join: 3,
 }
 
-/** Siblings of the same turn go on beside each other; those of a later one wait for them. */
+/** Siblings of the same turn run at the same time; those of a later turn wait for them. */
 function turnOf(node: FlowNode, key: string): number {
   const [word = '', number] = key.split(' ')
   switch (node.type) {

@@ -1,5 +1,5 @@
-// How work reached the workers of a flow run's adaptive parts, told from its journal alone: which topology each part had
-// and when, who took what from whom, and how the work went meanwhile.
+// Tells from the journal alone how work reached the workers of a flow run's adaptive parts: the topologies of each part
+// and their times, the handovers between workers, and the measures of the work.
 import type { Adaptive, FlowNode, Topology } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
 import { type MeasuresByTopology, measuresOf, type TopologyTotals, totalsOf } from './pool-measures.ts'
@@ -8,7 +8,7 @@ import { adaptiveAt, workloadOf } from './topology-workload.ts'
 
 type Switched = Extract<FlowEvent, { kind: 'topology.switched' }>['data']
 
-/** Of an event what is asked for here; what tasks were given and gave is not. */
+/** The fields of an event that are read here; inputs and results of tasks are not. */
 export interface TopologyEvent {
   kind: string
   at: Date
@@ -29,7 +29,7 @@ export interface TopologyHandover {
   from: string
   to: string
   at: Date
-  /** Of an adaptive part; pieces of a problem are handed over as well. */
+  /** The adaptive part of the task; null where it has none: pieces of a problem are handed over as well. */
   pool: string | null
 }
 
@@ -42,7 +42,7 @@ export interface TopologyPart {
 }
 
 export interface TopologyRecord {
-  /** In the order in which they began. */
+  /** The parts in the order in which they began. */
   parts: TopologyPart[]
   history: TopologySwitch[]
   handovers: TopologyHandover[]
@@ -52,18 +52,18 @@ export interface TopologyRecord {
 
 interface Part extends TopologyPart {
   begunAt: Date
-  /** Since when the topology is in force, or was counted. */
+  /** The instant since which the topology is in force, or up to which its time is counted. */
   sinceAt: Date
   lastAt: Date
-  /** Tasks that have not come to their end. */
+  /** The number of tasks that have not ended. */
   open: number
   totals: Map<Topology, TopologyTotals>
-  /** When those that failed may be taken again. */
+  /** The instant from which on a failed task may be taken again. */
   againAt: Map<string, number>
   takenAt: Map<string, Date>
 }
 
-/** `until`: the moment it is asked about, for what has not ended; null where the run has. */
+/** `until`: the moment of the request, for parts that have not ended; null where the run has ended. */
 export function recordTopologies(root: FlowNode, events: Iterable<TopologyEvent>, until: Date | null): TopologyRecord {
   const places = createPlaces(root)
   const parts = new Map<string, Part>()
@@ -154,7 +154,7 @@ function tell(part: Part, { kind, at, data }: TopologyEvent, id: string, { kind:
   total.durationMs += doneBy === 'agent' ? at.getTime() - takenAt.getTime() : (data.duration ?? 0)
 }
 
-/** Parts that went on beside each other have worked for as long as all of them together. */
+/** Parts that ran at the same time count with the sum of their times. */
 function together(parts: readonly Part[]): MeasuresByTopology {
   const all = new Map<Topology, TopologyTotals>()
   for (const { totals } of parts) {
@@ -163,7 +163,7 @@ function together(parts: readonly Part[]): MeasuresByTopology {
       for (const name of ['tasks', 'waitMs', 'durationMs', 'workedMs'] as const) sum[name] += one[name]
     }
   }
-  // One under which nothing was done was not measured.
+  // A topology under which nothing was done was not measured.
   for (const [topology, { tasks }] of all) if (tasks === 0) all.delete(topology)
   const measures = measuresOf(all)
   for (const one of Object.values(measures)) {

@@ -7,8 +7,8 @@ import type { Actor } from '../kernel/principal.ts'
 import { adaptiveNodes, possibleTopologies } from './topology-workload.ts'
 
 /**
- * Another topology for the adaptive parts of a flow run, those under way and those to come. It is a fact in the database:
- * whoever works on the run hears of it; one that nobody works on is made ready, so that somebody does.
+ * Asks for another topology for the adaptive parts of a flow run, those under way and those to come. The wish is a fact
+ * in the database: the owner of the run hears of it; a run without owner is made ready, so that a process takes it.
  */
 export async function askForTopology(
   db: Db,
@@ -40,7 +40,7 @@ export async function askForTopology(
   await tellProcesses(db, FLOW_CHANNEL, flowRunId)
 }
 
-/** Where the wish stands: in force where it can be, not yet heard of, or the run ended before. */
+/** The standing of the wish: in force wherever it is possible, not yet heard of, or later than the end of the run. */
 export async function standingOfWish(db: Db, flowRunId: string): Promise<'in force' | 'open' | 'too late'> {
   const { rows } = await db.query<{ is_open: boolean; has_ended: boolean }>(
     `select topology_wanted_at is not null as is_open, completed_at is not null as has_ended

@@ -1,10 +1,10 @@
-// Which kinds of workload a flow has: those of its adaptive parts.
+// The kinds of workload of a flow: those of its adaptive parts.
 import type { Adaptive, FlowNode, Topology } from '../kernel/flow.ts'
 import { idFrom } from '../kernel/id.ts'
 
 const LONGEST_NAME = 200
 
-/** By its own word, else by what its tasks are done by: runs of the same kind have the same name. */
+/** The name that the node gives, else one made of its tasks' agents and functions: runs of one kind share the name. */
 export function workloadOf({ workload, tasks }: Pick<Adaptive, 'workload' | 'tasks'>): string {
   if (workload !== undefined) return workload
   const names = tasks.map((task) => ('agent' in task ? `agent ${task.agent}` : `function ${task.function}`))
@@ -13,11 +13,11 @@ export function workloadOf({ workload, tasks }: Pick<Adaptive, 'workload' | 'tas
   return name.length <= LONGEST_NAME ? name : `${kinds.length} kinds of tasks, ${idFrom(name)}`
 }
 
-/** Which topologies it may have at all: nobody but its author knows edges. */
+/** The topologies that the node may have at all: only its author can give edges. */
 export const possibleTopologies = ({ edges }: Pick<Adaptive, 'edges'>): Topology[] =>
   edges ? ['hierarchical', 'mesh', 'star', 'custom'] : ['hierarchical', 'mesh', 'star']
 
-/** In the order of the tree. */
+/** The adaptive nodes, in the order of the tree. */
 export function adaptiveNodes(root: FlowNode): Adaptive[] {
   const found: Adaptive[] = []
   mapAdaptive(root, (node) => {
@@ -27,7 +27,7 @@ export function adaptiveNodes(root: FlowNode): Adaptive[] {
   return found
 }
 
-/** The tree with other adaptive parts; those stand in steps, branches and bodies only. */
+/** The tree with its adaptive nodes changed; they stand in steps, branches and bodies only. */
 export function mapAdaptive(node: FlowNode, change: (node: Adaptive) => Adaptive): FlowNode {
   switch (node.type) {
     case 'adaptive':
@@ -43,7 +43,7 @@ export function mapAdaptive(node: FlowNode, change: (node: Adaptive) => Adaptive
   }
 }
 
-/** The adaptive part at the end of the way; loops have it in each iteration. */
+/** The adaptive part at the end of the path; in a loop each iteration has it. */
 export function adaptiveAt(root: FlowNode, way: readonly { key: string }[]): Adaptive | null {
   let at: FlowNode | undefined = root
   for (const { key } of way) {

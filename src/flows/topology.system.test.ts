@@ -46,7 +46,7 @@ for (const way of ways) {
       const turn = Math.floor(called++ / EVERY)
       reached[turn]?.resolve()
       if (called === LEAVES) all.resolve()
-      // Everybody is at work and thousands wait while it is switched.
+      // All workers are busy and thousands of tasks wait while the topology is switched.
       await open[turn]?.promise
       return place
     })
@@ -89,7 +89,7 @@ const adaptive = (fields: Partial<Adaptive> & Pick<Adaptive, 'tasks'>): Adaptive
   ...{ type: 'adaptive', workers: 4, switch: true },
   ...fields,
 })
-/** Who began which task. */
+/** The worker of each task. */
 async function workersOf(id: string): Promise<Map<string, string>> {
   const { rows } = await pool.query<{ task_id: string; worker: string }>(
     `select data->>'task_id' as task_id, data->>'worker' as worker from flow_events
@@ -121,7 +121,7 @@ test('Detect overload and switch topology', async () => {
 })
 
 test('Topology options', async () => {
-  // Each fourth task is dealt to the first worker, who is held up by its first one until nobody else finds work.
+  // Each fourth task is dealt to the first worker, which is held up by its first one until no other worker finds work.
   const playUnder = async (topology: Topology, othersDo: number) => {
     const gate = Promise.withResolvers<void>()
     let done = 0
@@ -160,7 +160,7 @@ test('Topology options', async () => {
 })
 
 test('Topology optimization', async () => {
-  // Dealt in turn, all that takes long is the first worker's.
+  // Tasks are dealt in turn, so the first worker gets all that take long.
   flows.functions.set('uneven', async (place: number) => {
     if (place % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 25))
   })
@@ -172,7 +172,7 @@ test('Topology optimization', async () => {
   }
   assert.equal((await learn({})).current, 'hierarchical')
   assert.equal((await learn({ topology: 'mesh' })).recommendation, null)
-  // One of another kind, and one that came to nothing, count for nothing.
+  // A run of another kind, and a run that failed, count for nothing.
   await learn({ topology: 'star', workload: 'another' })
   flows.functions.set('broken', () => Promise.reject(new Error('broken')))
   await flows.play(adaptive({ topology: 'star', tasks: tasksOf(1, 'broken'), workload: 'function uneven' }))
@@ -188,7 +188,7 @@ test('Topology optimization', async () => {
 })
 
 test('Work stealing for load balancing', async (t) => {
-  // The pieces are dealt in turn when the whole is split, and whoever looks at each fourth one is at it for long.
+  // The pieces are dealt in turn when the whole is split, and each fourth one takes its worker long.
   flows.functions.set('is_whole', async (problem: number[]) => {
     const [place = 0] = problem
     if (problem.length === 1 && place % 4 === 0) await new Promise((resolve) => setTimeout(resolve, 100))
@@ -209,7 +209,7 @@ test('Work stealing for load balancing', async (t) => {
     return { tookMs, handed: (await view(id)).handovers.length }
   }
   let best = 0
-  // A machine that is busy with something else slows one of the two; that is seen by measuring again.
+  // A machine that is busy with other work slows one of the two; measuring again shows that.
   for (let round = 1; round <= 3 && best <= 1.5; round++) {
     const without = await time(false)
     const helped = await time(true)

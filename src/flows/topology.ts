@@ -1,4 +1,4 @@
-// The topologies of a flow run as people read them, and what is written down of them when it ends.
+// The topologies of a flow run as people read them, and their measurements, which are written when the run ends.
 import { z } from 'zod'
 import type { Db } from '../db/pool.ts'
 import { runNotFound } from '../kernel/errors.ts'
@@ -56,7 +56,7 @@ export async function readTopology(
   return { ...told, recommendation: await recommend(db, run.project_id, root, node) }
 }
 
-/** All but what is learned from other runs. */
+/** All but the facts that are learned from other runs. */
 async function topologyOf(db: Db, run: FlowRunRow) {
   const { rows } = await db.query<{ root: FlowNode; wanted_topology: Topology | null; now: Date }>(
     'select root, wanted_topology, muster.now() as now from flow_runs where id = $1',
@@ -82,7 +82,7 @@ async function topologyOf(db: Db, run: FlowRunRow) {
   return { root, told, node: record.parts.at(-1)?.node ?? null }
 }
 
-/** With which topology the first adaptive part will begin. */
+/** The topology with which the first adaptive part will begin. */
 function firstTopology(root: FlowNode, wanted: Topology | null): Topology | null {
   const [first] = adaptiveNodes(root)
   if (!first) return null
@@ -101,7 +101,7 @@ async function recommend(
   return recommendTopology(workload, await readTopologyResults(db, projectId, [workload]), possibleTopologies(node))
 }
 
-/** What the journal is told at the end of a run, whose last events are not written yet. One for each kind of workload. */
+/** The measurements that end a run's journal, one for each kind of workload. `unwritten`: the events before them. */
 export async function measuredTopologies(
   db: Db,
   run: { id: string; root: FlowNode },

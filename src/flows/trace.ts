@@ -1,4 +1,4 @@
-// Tells from its journal alone what a flow run did and when: its tasks, what each waited for, and everything in order.
+// Tells from the journal alone what a flow run did and when: its tasks, their dependencies, and its events in order.
 import { z } from 'zod'
 import type { JournalEvent } from '../journal/read.ts'
 import { instantField } from '../kernel/fields.ts'
@@ -39,7 +39,7 @@ export const traceSchema = z.strictObject({
 })
 export type Trace = z.infer<typeof traceSchema>
 
-/** A task with how long it was worked on, all attempts together, in milliseconds. */
+/** A task with the time it was worked on, all attempts together, in milliseconds. */
 export interface TaskRecord extends FlowTask {
   busy: number
 }
@@ -47,21 +47,21 @@ export interface TaskRecord extends FlowTask {
 export interface Recorded {
   root: FlowNode
   hasEnded: boolean
-  /** Oldest first. What tasks were given and gave is not asked for. */
+  /** The events, oldest first. They need not hold inputs and results of tasks. */
   events: readonly JournalEvent[]
-  /** What agents used, by task. */
+  /** The usage of agents, by task. */
   usage?: ReadonlyMap<string, TaskUsage>
 }
 
 /** More would be a graph that nobody reads; from there on a task names only the one that it waited for last. */
 const MOST_DEPENDENCIES = 100_000
 
-/** In the order in which they began, then those that have not. */
+/** The tasks in the order in which they began, then those that have not. */
 export function tasksOf({ root, hasEnded, events, usage }: Recorded): TaskRecord[] {
   const places = createPlaces(root)
   const tasks = new Map<string, TaskRecord>()
   const begunAt = new Map<string, Date>()
-  /** What a task waited for, where the tree does not say. */
+  /** The dependencies of a task, where the tree does not say. */
   const told = new Map<string, string[]>()
   const taskOf = (id: string, name: string): TaskRecord => {
     const known = tasks.get(id)
@@ -143,7 +143,7 @@ function dependenciesOf(tasks: readonly TaskRecord[], placeOf: (id: string) => P
     at.tasks.push({ task, life })
   }
   const found = new Map<string, string[]>()
-  // Thousands may wait for the same thousands.
+  // Thousands of tasks may wait for the same thousands.
   const known = new Map<Branch['tasks'], Map<string, { all: string[]; last: string[] }>>()
   let left = MOST_DEPENDENCIES
   link(root, [])
@@ -159,7 +159,7 @@ function dependenciesOf(tasks: readonly TaskRecord[], placeOf: (id: string) => P
     return answer
   }
 
-  /** Answers what those that come next wait for. */
+  /** Answers the tasks that the next branch waits for. */
   function link(branch: Branch, before: Branch['tasks']): Branch['tasks'] {
     for (const { task, life } of branch.tasks) {
       const { all, last } = waits(before, life)
@@ -177,7 +177,7 @@ function dependenciesOf(tasks: readonly TaskRecord[], placeOf: (id: string) => P
   }
 }
 
-/** Those of its own attempt; where that one came to nothing, those of the attempt that did not. */
+/** The tasks of the same attempt; where that attempt failed, those of the attempt that completed. */
 function waitedFor(before: Branch['tasks'], life: string): TaskRecord[] {
   const same = before.filter((each) => each.life === life)
   const isDone = ({ task }: Branch['tasks'][number]): boolean => task.status === 'completed'

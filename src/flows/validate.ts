@@ -1,5 +1,5 @@
-// Whether a flow can run: each node by itself, then what the nodes say together. Every problem names its node by the
-// path to it, all of them at once, so that a person mends a flow in one go.
+// Tells whether a flow can run: each node is checked by itself, then the nodes together. Every problem names its node
+// by the path to it, and all problems are told at once, so that a person mends a flow in one go.
 import type { z } from 'zod'
 import {
   type Adaptive,
@@ -22,7 +22,7 @@ export interface FlowProblem {
   message: string
 }
 
-/** What the flow's project and this installation have: an agent by name or id, a function of the app module. */
+/** The names that the flow's project and this installation know: agents by name or id, functions of the app module. */
 export interface KnownNames {
   isAgent(name: string): boolean
   isFunction(name: string): boolean
@@ -132,13 +132,13 @@ function readAll(values: readonly unknown[], path: string, depth: number, check:
   return nodes.includes(null) ? null : nodes.filter((node) => node !== null)
 }
 
-/** A function's name, or a leaf. */
+/** The work is a function's name, or a leaf. */
 function checkWork(work: Work, path: string, check: Check): void {
   if (typeof work === 'string') requireFunction(work, path, check)
   else checkLeaf(work, path, check)
 }
 
-/** A list, a template that gives one, or a function that does. */
+/** The items are a list, a template that gives one, or a function that does. */
 function checkItems(items: unknown, path: string, check: Check): void {
   if (Array.isArray(items)) return
   if (typeof items === 'string') {
@@ -182,7 +182,7 @@ function requireFunction(name: string, path: string, { known, say }: Check): voi
   if (!known.isFunction(name)) say(path, `there is no function called ${name}`)
 }
 
-/** A function's name stands for what it gives, as with items; any other text is a problem in words. */
+/** A function's name stands for its result, as with items; any other text is a problem in words. */
 function withSource(node: ForkJoin, { known }: Check): ForkJoin {
   const { problem } = node
   return typeof problem === 'string' && known.isFunction(problem) ? { ...node, problem: { function: problem } } : node
@@ -205,7 +205,7 @@ function parse<Schema extends z.ZodType>(
   return null
 }
 
-/** Where one of several shapes is wanted, it is always work: "Invalid input" helps nobody. */
+/** A union in these schemas is always a leaf or a function's name: "Invalid input" helps nobody. */
 const wordsOf = (issue: z.core.$ZodIssue): string =>
   issue.code === 'invalid_union'
     ? 'must be a leaf, {"type": "task", …}, or the name of a function where one may stand; patterns nest in steps, branches and body'

@@ -4,7 +4,7 @@ import type { FlowEvent } from '../kernel/flow-run.ts'
 import type { Session } from './flow-session.ts'
 import { nameOf, noteTimes, slow } from './flow-standing.ts'
 
-/** When the leaves that are watched will be slow. */
+/** The watched leaves that are under way, each with the time until it counts as slow. */
 function watchesOf({ standing }: Session): { taskId: string; inMs: number }[] {
   return [...standing.machine.watched()].flatMap(([taskId, ms]) => {
     const task = standing.running.get(taskId)
@@ -17,7 +17,7 @@ export function setWatches(session: Session): void {
   if (session.standing.machine.watched().size === 0) return
   for (const { taskId, inMs } of watchesOf(session)) {
     const dueAtMs = Date.now() + inMs
-    // One timer is enough unless it must ring earlier; one that rings early is set anew.
+    // One timer is enough unless it must ring earlier; a timer that rings early is set anew.
     if ((session.watching.get(taskId) ?? Number.POSITIVE_INFINITY) <= dueAtMs + 1) continue
     session.watching.set(taskId, dueAtMs)
     session.after(inMs, { type: 'watch', taskId })
@@ -36,7 +36,7 @@ export function setDeadlines({ standing, timed, after }: Session): void {
   }
 }
 
-/** Until the first of all that has a time of its own. */
+/** The time until the first timeout, retry or watch. */
 export function nextInMs(session: Session): number {
   const { deadlines, delayed, dueAt } = session.standing
   const dues = [...delayed.values()].map((task) => dueAt.get(nameOf(task)) ?? 0)

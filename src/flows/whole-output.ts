@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import { TOLD_RESULTS } from './flow-runs.ts'
 
-/** What a flow run gave, however large, as JSON in pieces. */
+/** The output of a flow run, however large, as JSON in pieces. */
 export async function* writeOutput(db: Db, runId: string): AsyncGenerator<string> {
   const { rows } = await db.query<{ text: string | null }>('select output::text as text from flow_runs where id = $1', [
     runId,
@@ -9,7 +9,7 @@ export async function* writeOutput(db: Db, runId: string): AsyncGenerator<string
   yield rows[0]?.text ?? 'null'
 }
 
-/** What each leaf with an id gave last; what parts of a map or a reduce gave is a list. */
+/** The last result of each leaf with an id; the results of the parts of a map or a reduce are a list. */
 export async function* writeResults(db: Db, runId: string): AsyncGenerator<string> {
   const { rows } = await db.query<ResultRow>(
     `with told as (${TOLD_RESULTS}), last as (
@@ -33,7 +33,7 @@ export async function* writeResults(db: Db, runId: string): AsyncGenerator<strin
   yield '}'
 }
 
-/** One at a time, so that a run that gave gigabytes is never held at once. */
+/** Results are read one at a time, so that gigabytes of them are never held at once. */
 async function* writeEach(db: Db, runId: string, seqs: readonly number[]): AsyncGenerator<string> {
   for (const [place, seq] of seqs.entries()) {
     const { rows } = await db.query<{ text: string | null }>(
@@ -52,7 +52,7 @@ interface ResultRow {
   seqs: number[]
 }
 
-/** What the last stage of a pipeline gave, page by page. */
+/** The results of the last stage of a pipeline, page by page. */
 async function* writeItems(db: Db, runId: string, taskId: string): AsyncGenerator<string> {
   const { rows } = await db.query<{ seq: number }>(
     `with given as (

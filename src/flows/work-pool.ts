@@ -1,10 +1,10 @@
-// How work reaches workers. A pool deals tasks to queues, one for each worker or one hub for all, and its topology says
-// who may take from whom:
+// A pool deals tasks to queues, one for each worker or one hub for all. Its topology says from which queues
+// a worker takes its tasks:
 //   hierarchical  each from its own queue, nothing is handed over
 //   mesh          from its own, then from the far end of the longest other
 //   star          all from the hub
 //   custom        as mesh, along the edges: by [from, to], `to` may take from `from`
-// It calls nothing and waits for nothing; whoever runs the tasks says when a worker is free, has finished, or is gone.
+// The pool calls nothing and waits for nothing; its owner says when a worker is free, has finished, or is gone.
 import type { Topology } from '../kernel/flow.ts'
 import { createDealing } from './pool-dealing.ts'
 import { createPoolMeasures } from './pool-measures.ts'
@@ -16,7 +16,7 @@ export interface WorkPoolOptions {
   workers: readonly string[]
   topology: Topology
   edges?: readonly (readonly [from: string, to: string])[] | undefined
-  /** Whether an idle worker may take what waits for another, where the topology lets it. */
+  /** An idle worker may take tasks that wait for another, where the topology lets it. */
   stealing?: boolean | undefined
   overload?: { queueLength: number } | undefined
   maySwitch: boolean
@@ -25,25 +25,25 @@ export interface WorkPoolOptions {
 }
 
 export interface WorkPool<Task extends { id: string }> {
-  /** One that waits or runs already is not added again; one that is done may be, for another attempt. */
+  /** A task that waits or runs already is not added again; a task that is done may be, for another attempt. */
   add(tasks: Iterable<Task>): void
-  /** What the worker does from now on. Null: it is busy, gone, or there is nothing that it may take. */
+  /** The worker's next task. Null: the worker is busy or gone, or there is no task that it may take. */
   next(worker: string): { task: Task; handover: Handover | null } | null
-  /** The worker is at it since before the pool was made. False: it is not there, or busy with something else. */
+  /** The worker has had the task since before the pool was made. False: the worker is unknown, or has another task. */
   resume(worker: string, task: Task): boolean
-  /** Those that have nothing to do, in their order. */
+  /** The workers that have nothing to do, in their order. */
   idle(): string[]
   waiting(): number
-  /** False: the task is not that worker's (any more), and nothing came of it. */
+  /** False: the task is not that worker's (any more), and is ignored. */
   done(worker: string, taskId: string, durationMs: number, ok: boolean): boolean
-  /** A worker is gone. What it did is next in another's queue, and is the answer; what waited for it is dealt to others. */
+  /** The worker is gone. Its task, which is the answer, is next in another's queue; its queue is dealt to others. */
   lost(worker: string): Task | null
   /** Changes nothing. Null: there is no overload. */
   check(): Overload | null
-  /** At once and as a whole: what waits is dealt anew, what runs stays where it is. Null: it is that already. */
+  /** Waiting tasks are dealt anew, running tasks stay with their workers. Null: the pool has this topology already. */
   switchTo(topology: Topology, reason: string): Switch | null
   state(): PoolState
-  /** So many, or these; the answer is their names. Where tasks wait in queues, the new ones get their share. */
+  /** Adds so many workers, or these, and answers their names. Where tasks wait in queues, new workers get a share. */
   addWorkers(more: number | readonly string[]): string[]
 }
 
@@ -55,7 +55,7 @@ export function createWorkPool<Task extends { id: string }>(options: WorkPoolOpt
   const dealing = createDealing<Task>({ topology: options.topology, edges, stealing })
   const measures = createPoolMeasures()
   const namesEver = new Set<string>()
-  /** All that wait or run. */
+  /** The ids of all tasks that wait or run. */
   const open = new Set<string>()
   const history: Switch[] = []
   const handovers: Handover[] = []
@@ -162,7 +162,7 @@ export function createWorkPool<Task extends { id: string }>(options: WorkPoolOpt
     return added
   }
 
-  /** Names nobody had, so that nobody is taken for one who is gone. */
+  /** Makes names that no worker of this pool ever had, so that a new worker is not taken for one that is gone. */
   function newNames(count: number): string[] {
     const names: string[] = []
     for (let number = namesEver.size + 1; names.length < count; number++) {

@@ -1,5 +1,5 @@
-// One process's part in the flows: it claims flow runs, works on them until they end or park, and gives back what it holds
-// when it stops. Lease and name are those of the process's worker of runs.
+// One process's part in the flows: it claims flow runs, works on them until they end or park, and gives them back when
+// it stops. It shares lease and name with the process's worker of runs.
 import type { Pool } from '../db/pool.ts'
 import { FLOW_CHANNEL } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
@@ -39,7 +39,7 @@ export interface FlowWorker extends Pick<FlowStarter, 'start'> {
   /** Flow runs became ready. */
   poke(): void
   active(): number
-  /** Flow runs and leaves of dead processes are found, and what is due wakes. */
+  /** The flow runs and leaves of dead processes are found, and those that are due wake. */
   isRecovering(): boolean
   /** Takes nothing new; functions under way drain from now on. */
   yield(): void
@@ -53,7 +53,7 @@ export interface FlowWorkerOptions {
   runs: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'hearDeleted'>
   deps: Omit<FlowDeps, 'slots' | 'hasOthers' | 'onParked'>
   log: Log
-  /** How long functions under way may take to end when the process stops. */
+  /** The time that functions under way have to end when the process stops. */
   patienceMs: number
   /** Sweeps that have not succeeded for so long make this process unready. */
   unwellAfterMs?: number
@@ -158,7 +158,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     stop,
   }
 
-  /** Whoever comes second waits for the same end. */
+  /** A second caller waits for the same end. */
   function stop(): Promise<void> {
     stopping ??= stopAll()
     return stopping
@@ -170,7 +170,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     handBackAll(false)
     const handoutsDone = handouts.stop(patienceMs)
     await stopSweeping()
-    // Those that are claimed meanwhile hand themselves back.
+    // Flow runs that are claimed meanwhile hand themselves back.
     await loop.stop()
     await handoutsDone
     clearTimeout(hurry)
@@ -184,7 +184,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     handouts.withdraw().catch((error: unknown) => log.debug({ err: error }, 'withdrawn leaves go on to their end'))
   }
 
-  /** Without a timer here it would be seen by a sweep, up to a second late. */
+  /** Without this timer a sweep would wake the flow run, up to a second late. */
   function wakeLater(forMs: number): void {
     if (forMs < LONGEST_TIMER_MS) setTimeout(wakeDue, forMs + 1).unref()
   }
@@ -198,7 +198,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
 
   async function work(flow: ClaimedFlow): Promise<boolean> {
     const mailbox = createMailbox<FlowMessage>()
-    // Whoever had it here before has lost it, and may not know yet.
+    // An earlier session of this process has lost the flow run, and may not know yet.
     mailboxes.get(flow.id)?.put({ type: 'lapse' })
     mailboxes.set(flow.id, mailbox)
     projectOf.set(flow.id, flow.project_id)
@@ -213,7 +213,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     }
   }
 
-  /** Under each name that this process has had. */
+  /** The functions are published under each name that this process has had. */
   async function publishFunctions(): Promise<void> {
     const ownerId = runs.ownerId()
     if (ownerId === publishedAs) return

@@ -1,24 +1,24 @@
-// The facts that the description of a workload says in so many words: how many things, workers, rounds and steps, how
-// large a thing is. A number counts what the word after it names; times, shares and versions count nothing.
+// The facts that the description of a workload says in so many words: the number of items, workers, rounds and steps,
+// and the size of an item. A number counts the word after it; times, shares and versions count nothing.
 
 export interface WorkloadFacts {
   text: string
-  /** Things to be worked on; null where no number says. */
+  /** The number of things to be worked on; null where no number says. */
   items: number | null
   workers: number | null
   rounds: number | null
-  /** What is to be done one after the other, in the words of the description. One where there is no order. */
+  /** The steps to be done one after the other, in the words of the description. One step where there is no order. */
   steps: string[]
-  /** As many steps as it says in a number; null where none does. */
+  /** The number of steps that the description gives; null where it gives none. */
   stepCount: number | null
-  /** How large one thing is; null where no number says. */
+  /** The size of one item; null where no number says. */
   tokensPerItem: number | null
 }
 
 const NUMBERS: Readonly<Record<string, number>> = {
   ...{ two: 2, three: 3, four: 4, five: 5, six: 6, seven: 7, eight: 8, nine: 9, ten: 10, twelve: 12, twenty: 20 },
   ...{ fifty: 50, dozen: 12, hundred: 100, thousand: 1_000, million: 1_000_000 },
-  // Said without a number they mean several: three of each.
+  // Without a number before them these words mean several: three of each.
   ...{ dozens: 36, hundreds: 300, thousands: 3_000, millions: 3_000_000 },
 }
 const SCALES: Readonly<Record<string, number>> = {
@@ -30,7 +30,7 @@ const SCALES: Readonly<Record<string, number>> = {
   million: 1e6,
 }
 const MOST = 1_000_000_000
-/** What comes after so many characters decides nothing, so that no description takes long to read. */
+/** The text after so many characters is ignored, so that no description takes long to read. */
 const LONGEST_TEXT = 4_000
 const TOKENS_PER_WORD = 4 / 3
 const TOKENS_PER_PAGE = 700
@@ -70,7 +70,7 @@ export function readWorkload(workload: string): WorkloadFacts {
   return facts
 }
 
-/** Without runs of spaces, which the patterns would go through again and again. */
+/** Collapses runs of spaces, which the patterns would go through again and again. */
 const tidied = (workload: string): string =>
   workload
     .slice(0, LONGEST_TEXT)
@@ -83,13 +83,13 @@ function countOf(digits: string, scale = ''): number {
   return Math.min(MOST, Math.round(count * (SCALES[scale.toLowerCase()] ?? 1)))
 }
 
-/** The words that say what is counted may stand behind others: "five parallel workers". */
+/** The counted noun may stand behind other words: "five parallel workers". */
 function note(facts: WorkloadFacts, count: number, nouns: readonly (string | undefined)[]): void {
   const words = nouns.flatMap((noun) => noun?.toLowerCase() ?? [])
   const [first = ''] = words
   if (count < 1 || TIME.test(first)) return
   const size = SIZES.find(([noun]) => noun.test(first))
-  // "2,000 words each", "a 300-page book": how large one is. "40 pages" may as well be the things themselves.
+  // "2,000 words each", "a 300-page book": the size of one item. "40 pages" may as well be the items themselves.
   if (size && (first !== 'pages' || /^(each|long|per)$/.test(words[1] ?? ''))) {
     facts.tokensPerItem = Math.round(count * size[1])
   } else if (words.some((word) => STEPS.test(word))) facts.stepCount = count
