@@ -210,7 +210,7 @@ function beginSource(session: Session, task: LeafTask, settled: (outcome: LeafOu
   read().then(settled, (error: unknown) => giveUp(session, error, settled))
 }
 
-/** Where the journal could not be written, the flow's next owner goes on; any other failure would only happen again. */
+/** If the journal could not be written, the flow's next owner goes on; any other failure would only happen again. */
 function giveUp({ deps, flow, mailbox }: Session, error: unknown, settled: (outcome: LeafOutcome) => void): void {
   try {
     requireOurs(error)

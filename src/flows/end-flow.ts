@@ -77,7 +77,7 @@ function skippedEvents({ standing, flow }: Session): FlowEvent[] {
   return [...ids].map((id): FlowEvent => ({ kind: 'task.skipped', data: { task_id: id } }))
 }
 
-/** Where a leaf has failed, the error says which. */
+/** If a leaf has failed, the error says which. */
 function errorOf({ failures, counts }: FlowStanding, ended: End): string | null {
   if (ended.status === 'timed_out') return 'The time of the flow was up.'
   const problems = 'problems' in ended ? ended.problems : undefined

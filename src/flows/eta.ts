@@ -2,7 +2,7 @@ import type { FlowRunStatus, Progress } from '../kernel/flow-run.ts'
 
 /**
  * The instant at which a flow run will have ended if it goes on as fast as so far. Null where nothing is done yet,
- * nothing is left to do, or the run is being cancelled. Where the run has items in pipelines, the items are counted:
+ * nothing is left to do, or the run is being cancelled. If the run has items in pipelines, the items are counted:
  * they say more than the few stages.
  */
 export function etaOf(run: {

@@ -82,7 +82,7 @@ export function createFlowPools(): FlowPools {
       const taken: Taken[] = []
       for (const entry of [...busy]) {
         takeFrom(entry, room, taken)
-        // Where there is no room for all, the other pools come first the next time.
+        // When there is no room for all, the other pools come first the next time.
         busy.delete(entry)
         if (entry.pool.waiting() > 0) busy.add(entry)
         if (taken.length >= room) break

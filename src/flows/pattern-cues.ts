@@ -177,7 +177,7 @@ export interface Verdict {
   because: string[]
 }
 
-/** Where no cue is found, the pattern is sequential: one step after the other is always right, if not always fast. */
+/** When no cue is found, the pattern is sequential: one step after the other is always right, if not always fast. */
 export function choosePattern(facts: WorkloadFacts): Verdict {
   const heard = cues.filter(({ speaks }) => (speaks instanceof RegExp ? speaks.test(facts.text) : speaks(facts)))
   const weights = new Map<Pattern['type'], number>()

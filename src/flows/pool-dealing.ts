@@ -54,7 +54,7 @@ export function createDealing<Task>(options: {
     employ: (names) => {
       const added = names.filter((name) => !workers.has(name))
       for (const name of added) workers.set(name, createWorker(name))
-      // Where nothing may leave its queue, new workers wait for new tasks; tasks that had no worker are dealt to them.
+      // When nothing may leave its queue, new workers wait for new tasks; tasks that had no worker are dealt to them.
       if (added.length > 0 && (stealing || hub.length > 0)) dealAnew()
       return added
     },

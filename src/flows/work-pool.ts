@@ -43,7 +43,7 @@ export interface WorkPool<Task extends { id: string }> {
   /** Waiting tasks are dealt anew, running tasks stay with their workers. Null: the pool has this topology already. */
   switchTo(topology: Topology, reason: string): Switch | null
   state(): PoolState
-  /** Adds so many workers, or these, and answers their names. Where tasks wait in queues, new workers get a share. */
+  /** Adds so many workers, or these, and answers their names. When tasks wait in queues, new workers get a share. */
   addWorkers(more: number | readonly string[]): string[]
 }
 

@@ -7,7 +7,7 @@ const ROUNDS = 2
 
 /**
  * A queen plans, workers carry the plan out in the order of its dependencies, and the queen puts their results together
- * and judges them. Where she does not accept them, she plans once more.
+ * and judges them. If she does not accept them, she plans once more.
  */
 export const hierarchical: Pattern<Hierarchical> = (standing) => {
   for (let round = 1; ; round++) {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createBoundedBuffer } from './bounded-buffer.ts'
 
-/** Whether the promise has resolved by the time that all other pending work is done. */
+/** True: the promise has resolved by the time that all other pending work is done. */
 async function isDone(promise: Promise<unknown>): Promise<boolean> {
   let isSettled = false
   void promise.then(() => {

@@ -13,7 +13,7 @@ export interface BoundedBuffer<Item> {
   take(): void
 }
 
-/** Where there are more initial items than places, nothing is added until enough of them are taken. */
+/** If there are more initial items than places, nothing is added until enough of them are taken. */
 export function createBoundedBuffer<Item>(places: number, initial: readonly Item[] = []): BoundedBuffer<Item> {
   const items = [...initial]
   let held = 0

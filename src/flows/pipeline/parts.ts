@@ -51,7 +51,7 @@ export interface PipelineParts {
   source: PipelineSource
   argumentOf: (stage: number, item: unknown) => unknown
   call: (stage: number, argument: unknown, context: StageContext) => Promise<LeafOutcome>
-  /** Resolves when the events are committed. Where it rejects, nothing more is done. Calls do not overlap. */
+  /** Resolves when the events are committed. If it rejects, nothing more is done. Calls do not overlap. */
   append: (events: PipelineEvent[]) => Promise<void>
   read: ReadRecord
   signal: AbortSignal
