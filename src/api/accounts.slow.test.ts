@@ -1,5 +1,6 @@
-// Whom an account can be trusted to be. There is no mail: whoever holds a link may be anybody, so what one project's link
-// made is proved again at the next project's, and the instance admin can give an account back.
+// Proof of who owns an account. Muster sends no mail, so anybody may hold an invitation link. An account that was made
+// through one project's link proves itself again at the next project's, and the instance admin can give an account
+// back.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Call, createTestApp, INSTANCE_ID, type TestApp } from '../../test/kit/app.ts'
@@ -45,7 +46,7 @@ const signIn = (app: TestApp, email: string, password: string, from = '10.0.0.1'
 const audited = async (path: string) =>
   (await kit.call<{ items: { action: string; actor: { type: string; id: string | null } }[] }>(path)).body.items
 
-/** An account that somebody made who held the first project's link. */
+/** An account that a stranger made with the first project's link. */
 async function taken(email: string): Promise<{ userId: string; cookie: string; projectId: string }> {
   const { id: projectId } = await kit.createProject('First')
   const made = await accept(kit, await invite(kit, projectId, email), { name: 'Stranger', password: strangers })
@@ -64,7 +65,7 @@ test("an account made by one project's link gains nothing in another until that 
     [stranger.projectId],
   )
   assert.equal((await kit.call(`GET /api/projects/${second.id}`, { cookie: stranger.cookie })).status, 404)
-  // Whoever holds the link and not the account gains nothing, either.
+  // A person who holds the link but not the account gains nothing, either.
   for (const body of [{ name: 'Owner', password: owners }, { password: owners }]) {
     const refused = await accept(kit, link, body)
     assert.deepEqual([refused.status, refused.headers['set-cookie']], [403, undefined], refused.text)
@@ -73,7 +74,7 @@ test("an account made by one project's link gains nothing in another until that 
   const other = await taken(unique())
   assert.equal((await accept(kit, link, {}, { cookie: other.cookie })).status, 400)
   assert.equal((await accept(kit, link, { password: owners }, { cookie: other.cookie })).status, 403)
-  // Whoever tried is in the audit, and nobody where nobody showed who they are.
+  // The audit names the person who tried; a try without a session is recorded under the system.
   const refusals = (await audited(`GET /api/projects/${second.id}/audit`)).filter(
     ({ action }) => action === 'member.join_refused',
   )
@@ -107,7 +108,7 @@ test('a reset gives the account to whoever has the link, ends all that opened it
   assert.equal((await choose(replaced)).status, 404)
   const shown = await kit.call(`GET /api/resets/${link}`, { token: null })
   assert.deepEqual(shown.body, { email, expires_at: made.body.expires_at })
-  // Until it is used nothing has changed: a link that was made by mistake does no harm.
+  // Nothing has changed until the link is used: a link that was made by mistake does no harm.
   assert.equal((await kit.call('GET /api/me', { cookie: stranger.cookie })).status, 200)
 
   const answers = await Promise.all([choose(link), choose(link), choose(link)])
@@ -206,7 +207,7 @@ test('strangers who use up the tries of an account do not lock its owner out', a
   }
   assert.deepEqual(statuses.slice(-2), [429, 429])
   assert.equal((await signIn(app, email, owners, '10.2.0.99')).status, 429)
-  // The same network of theirs, and their own tries are limited, too.
+  // The owner signs in from another address of the same network; the owner's own tries are limited, too.
   const home = '2001:db8:0:7:9::2'
   assert.equal((await signIn(app, email, owners, home)).status, 200)
   const own: number[] = []

@@ -106,7 +106,7 @@ test('"*" is no type that an agent may be held to, and whoever sends it hears ho
   assert.match(refused.body.error.message, /^body\.capabilities\.allowedObjectTypes\.1: .*leave the list out/)
   const { id } = (await create({ name: 'starry', capabilities: {} })).body
   assert.equal((await patch(id, { capabilities })).status, 400)
-  // One from before it was refused can still be disabled, and is mended by a list of types.
+  // An agent stored before "*" was refused can still be disabled, and a list of types mends it.
   await kit.pool.query(
     `update agents set capabilities = capabilities || '{"allowedObjectTypes": ["*"]}' where id = $1`,
     [id],

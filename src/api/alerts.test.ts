@@ -40,7 +40,7 @@ test('a flow run that takes too long is on the list and in its stream, and its e
   const said = JSON.parse(/^event: alert\ndata: (.*)$/m.exec(text)?.[1] ?? '{}')
   const { alert_id, kind, suspected_cause } = said
   assert.deepEqual([alert_id, kind, suspected_cause], [alert.id, 'slow', alert.suspected_cause])
-  // Those who read the journal for other reasons pass over it.
+  // Other readers of the journal pass over an alert.
   for (const part of ['', '/tasks', '/trace', '/metrics', '/output']) {
     assert.equal((await kit.call(`GET ${base}/flow-runs/${id}${part}`)).status, 200, part)
   }

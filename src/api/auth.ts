@@ -1,5 +1,5 @@
-// Decides before a body is read who is asking and whether they may. Every route says in its config who may use it; one
-// that does not say cannot be registered.
+// Identifies the caller and checks the caller's rights before a body is read. Every route names in its config the
+// access it needs; a route that names none cannot be registered.
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import type { Db } from '../db/pool.ts'
 import type { KeyCache } from '../identity/key-cache.ts'
@@ -14,7 +14,7 @@ import type { RateLimits } from './rate-limits.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
 /**
- * public: anyone · authenticated: whoever has valid credentials · person: someone signed in · instance: the instance admin ·
+ * public: anyone · authenticated: any valid credentials · person: someone signed in · instance: the instance admin ·
  * a role: at least that role in the project that `:id` names.
  */
 export type Access = 'public' | 'authenticated' | 'person' | 'instance' | Role
@@ -22,14 +22,14 @@ export type Access = 'public' | 'authenticated' | 'person' | 'instance' | Role
 declare module 'fastify' {
   interface FastifyContextConfig {
     access?: Access
-    /** Answered without a limit, so that a probe never marks a busy server as dead. */
+    /** The route is answered without a rate limit, so that a probe never marks a busy server as dead. */
     unlimited?: boolean
-    /** Knows its callers and counts its requests by itself: no key, token or session of ours is looked at. */
+    /** The route checks its callers and counts its requests itself: no API key, token or session is looked at. */
     hasOwnCredentials?: boolean
   }
   interface FastifyRequest {
     principal: Principal | null
-    /** Of the principal in the project that the path names; null on other routes. */
+    /** The principal's role in the project that the path names; null on other routes. */
     projectRole: Role | null
   }
 }
@@ -59,7 +59,7 @@ export function requireAccess(app: FastifyInstance, options: AuthOptions): void 
   })
 }
 
-/** Checked when all are registered: an inner scope may still set it for the routes of a plugin. */
+/** Checks once all routes are registered: an inner scope may still set `access` for the routes of a plugin. */
 function requireEveryRouteToSay(app: FastifyInstance): void {
   const routes: RouteOptions[] = []
   app.addHook('onRoute', (route) => {
@@ -73,14 +73,16 @@ function requireEveryRouteToSay(app: FastifyInstance): void {
 
 const nameOf = (route: RouteOptions): string => `${route.method} ${route.url}`
 
-/** Node would answer this by itself, without our envelope, so that check is off there and made here. */
+/** Node's own answer to a missing Host header has no error envelope, so Node's check is off and made here. */
 function requireHost(request: FastifyRequest): void {
   if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) {
     throw invalidRequest('An HTTP/1.1 request needs a Host header.')
   }
 }
 
-/** Once, before anybody compares one: seals, audit entries and caches know an id by its text. Names keep their case. */
+/**
+ * Lowers ids before they are compared: seals, audit entries and caches know an id by its text. Names keep their case.
+ */
 function lowerIds(request: FastifyRequest): void {
   const params = request.params as Record<string, string> // Fastify types params as unknown
   for (const [name, text] of Object.entries(params)) {
@@ -94,7 +96,7 @@ export function actorOf(request: FastifyRequest): Actor {
   return { type, id, requestId: request.id, address: request.ip }
 }
 
-/** The same for doors that take anybody: whoever shows no credentials is nobody. */
+/** The actor of a request to a public route: a caller without credentials is the system. */
 export function callerOf(request: FastifyRequest): Actor {
   return request.principal ? actorOf(request) : { ...systemActor, requestId: request.id, address: request.ip }
 }
@@ -135,12 +137,12 @@ async function identifyPerson(request: FastifyRequest, token: string, options: A
 
 const isRead = (method: string): boolean => method === 'GET' || method === 'HEAD' || method === 'OPTIONS'
 
-/** Where no cookie decides, a script without an Origin is welcome; another site's page is not. */
+/** For routes that need no cookie: a script without an Origin is let in; another site's page is not. */
 export function requireOwnOrigin(request: FastifyRequest, allowed: ReadonlySet<string>): void {
   if (request.headers.origin !== undefined) requireSameOrigin(request, allowed)
 }
 
-/** A cookie travels with requests that other sites make; only our own pages send our origin. */
+/** Browsers send the cookie with requests that other sites make, too; only Muster's own pages send Muster's origin. */
 function requireSameOrigin(request: FastifyRequest, allowed: ReadonlySet<string>): void {
   if (!allowed.has(request.headers.origin ?? '')) {
     throw forbidden('A signed-in browser may write only from the console itself (the Origin header must match).')
@@ -164,7 +166,7 @@ async function admit(request: FastifyRequest, access: Exclude<Access, 'public'>,
     throw forbidden(`This needs the role ${access} in the project; these credentials have ${role}.`)
 }
 
-/** A project that is unknown, malformed or somebody else's is answered alike: 404. */
+/** An unknown project, a malformed id and somebody else's project are all answered 404. */
 async function roleInProject(request: FastifyRequest, principal: Principal, db: Db): Promise<Role> {
   const { id = '' } = request.params as { id?: string } // every project route has :id; Fastify types params as unknown
   if (!isId(id)) throw notFound('project')

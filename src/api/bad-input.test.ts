@@ -1,4 +1,4 @@
-// Bad input to the foundation: what is no clean JSON, bodies, addresses, queries and credentials.
+// Bad input to the foundation: broken JSON, bodies, addresses, queries and credentials.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
@@ -394,7 +394,7 @@ const rows: BadRequest[] = [
     body: { name: 'a', password: 'short' },
     ...invalid,
   },
-  // Hooks; what senders send is in hook-deliveries.slow.test.ts
+  // Hooks; deliveries are in hook-deliveries.slow.test.ts
   { name: 'a hook without a name', request: `POST ${hooks}`, body: {}, ...invalid },
   { name: 'a hook with a blank name', request: `POST ${hooks}`, body: { name: ' ' }, ...invalid },
   { name: 'a hook with a secret of its own', request: `POST ${hooks}`, body: { name: 'x', secret: 'x' }, ...invalid },

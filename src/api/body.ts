@@ -12,7 +12,7 @@ declare module 'fastify' {
   }
 }
 
-/** JSON in UTF-8 is the only body there is; anything else is 415, and a body that is not clean JSON is 400. */
+/** JSON in UTF-8 is the only body taken; another media type is 415, and a body that is not clean JSON is 400. */
 export function acceptJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(

@@ -7,7 +7,7 @@ import { nextTick } from '../triggers/cron.ts'
 import { cronProblem } from '../triggers/cron-fields.ts'
 import { databaseTime } from '../triggers/schedules.ts'
 
-/** Providers, tools, time zones: whatever an agent names must exist when it is written. */
+/** Every provider, tool and time zone that an agent names must exist when the agent is written. */
 export function createCheckNames(registry: Pick<ToolRegistry, 'check'>): CheckNames {
   return async (db, projectId, definition) => {
     const timing = await timingProblem(db, definition)
@@ -31,7 +31,7 @@ async function timingProblem(db: Db, { cron_schedule, timezone }: AgentDefinitio
 }
 
 function isTimezone(name: string): boolean {
-  // Intl takes offsets too; those are no zones with a clock of their own.
+  // Intl takes offsets such as +02:00 too; an offset is no time zone.
   if (/^[+-]/.test(name)) return false
   try {
     new Intl.DateTimeFormat('en', { timeZone: name })

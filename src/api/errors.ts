@@ -43,7 +43,7 @@ export const createErrorHandler =
     return sendError(reply, known)
   }
 
-/** Without the stack: while a database is away every request ends here. */
+/** The log line has no stack: while the database is away every request ends here. */
 const reasonOf = (error: MusterError): string => (error.cause instanceof Error ? error.cause.message : error.message)
 
 export function explain(error: unknown): MusterError {
@@ -86,7 +86,7 @@ const FRAMEWORK_CODES: Record<number, { code: ErrorCode; message: string }> = {
 
 function explainFramework(error: unknown): MusterError | null {
   if (!(error instanceof Error) || !('statusCode' in error || 'status' in error)) return null
-  // Fastify and the libraries below it mark what the client did wrong with a status of their own.
+  // Fastify and its libraries mark an error of the client with a status of their own.
   const { statusCode, status } = error as FastifyError & { status?: number }
   const known = FRAMEWORK_CODES[statusCode ?? status ?? 500]
   return known ? new MusterError(known.code, known.message, { cause: error }) : null

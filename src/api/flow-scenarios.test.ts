@@ -11,7 +11,7 @@ import type { AppFunction } from '../kernel/app.ts'
 import type { Settings } from '../kernel/project.ts'
 
 const turn = (): Promise<void> => new Promise(setImmediate)
-/** What was called, in this order. */
+/** The calls so far, in order. */
 let calls: { name: string; given: unknown; key: string; attempt: number }[] = []
 const works = new Map<string, AppFunction>()
 const counted =
@@ -47,7 +47,7 @@ const parallel = (...branches: object[]) => ({ type: 'parallel', branches })
 const fail = (): never => {
   throw new Error('broken')
 }
-/** Under way until the test lets it go on, or it is told to stop. */
+/** A function that stays under way until the test opens its gate or the function is told to stop. */
 function gated(value: unknown) {
   const gate = Promise.withResolvers<void>()
   const stopped = Promise.withResolvers<void>()
@@ -58,7 +58,7 @@ function gated(value: unknown) {
   }
   return { work, open: () => gate.resolve(), stopped: stopped.promise }
 }
-/** Nobody ends before so many are under way. */
+/** A function whose calls end only when `count` of them are under way. */
 function barrier(count: number, value: (given: never) => unknown): AppFunction {
   let begun = 0
   return async (argument) => {
@@ -97,7 +97,7 @@ test('Flow state persistence', async () => {
   const hanging = gated('b')
   given({ a: () => 'a', b: hanging.work, c: (previous: string) => `${previous}, then c` })
   const { id } = await start(sequence(f('a'), f('b'), f('c')))
-  // Others see everything that happened, as soon as it did: it is saved by then.
+  // Other processes see every change at once, because it is saved by then.
   const saved = await until(id, ({ progress }) => progress.running === 1 && progress.completed === 1)
   assert.deepEqual(saved.progress, { total: 3, pending: 1, running: 1, completed: 1, failed: 0, skipped: 0 })
   assert.deepEqual(saved.results, { a: 'a' })
@@ -109,7 +109,7 @@ test('Flow state persistence', async () => {
       ['c', 'pending'],
     ],
   )
-  // As after a crash: whoever owned it owns it no more, and all that is left is what was saved.
+  // As after a crash: the process that owned the run owns it no more, and only the saved state is left.
   const again = gated('b, the second time')
   works.set('b', again.work)
   await kit.pool.query(
@@ -141,7 +141,7 @@ test('Flow cancellation', async () => {
   assert.deepEqual(called('c'), [])
   assert.equal((await eventsOf(id)).at(-1)?.event, 'flow.cancelled')
 
-  // One that does not end in that time is told to, and waited for no longer.
+  // A function that does not end in that time is told to stop, and the run waits for it no longer.
   await patchSettings({ cancel_drain: 20 })
   given({ a: () => 'a', b: () => new Promise(() => {}) })
   const deaf = await start(parallel(f('a'), f('b')))
@@ -221,14 +221,14 @@ test('Sequential flow with retry', async () => {
 })
 
 test('Execute parallel tasks', async () => {
-  // None of them would ever end if they were not all under way together.
+  // None of the three would ever end if they were not all under way together.
   const together = barrier(3, (got) => `of ${got}`)
   given({ a: together, b: together, c: together })
   const run = await play(parallel(f('a'), f('b'), f('c')), { input: 'in' })
   assert.deepEqual([run.status, run.output], ['completed', ['of in', 'of in', 'of in']])
   const events = (await eventsOf(run.id)).map(({ event }) => event)
   assert.deepEqual(events.slice(1, 4), ['task.started', 'task.started', 'task.started'])
-  // And it waits for all of them.
+  // The flow waits for all of its branches.
   const last = gated('B')
   given({ a: () => 'A', b: last.work, c: () => 'C' })
   const { id } = await start(parallel(f('a'), f('b'), f('c')))
@@ -377,7 +377,7 @@ test('Fork phase', async () => {
   const solvers = (await tasksOf(run.id)).filter((task) => task.name === 'solve')
   assert.equal(new Set(solvers.map((task) => task.worker)).size, 10)
 
-  // 1000, 500, 250, 125, 62.5: what is still large is forked again.
+  // 1000, 500, 250, 125, 62.5: a problem that is still large is forked again.
   given({ ...solving, split: inParts(2) })
   const halved = await play(forkJoin)
   assert.deepEqual([halved.status, halved.output], ['completed', [0, 1_000]])
@@ -389,7 +389,7 @@ test('Fork phase', async () => {
 
 test('Join phase', async () => {
   const join = (parts: [number, number][]): [number, number] => {
-    // Parts come in order and without a gap, whoever was done first.
+    // The parts come in order and without a gap, whichever was done first.
     for (const [index, part] of parts.slice(1).entries()) assert.equal(parts[index]?.[1], part[0])
     return [parts[0]?.[0] ?? Number.NaN, parts.at(-1)?.[1] ?? Number.NaN]
   }
@@ -434,7 +434,7 @@ test('Compose patterns', async () => {
     ],
   )
   assert.deepEqual(tasks.at(-1)?.depends_on.toSorted(), ['b', 'd'])
-  // A failure within concerns the level it is in.
+  // A failure of an inner step concerns only its own level.
   works.set('c', fail)
   const partial = await play(sequence(f('a'), inner, f('e')), { input: 1 })
   assert.deepEqual([partial.status, partial.output], ['partial', 20])
@@ -483,7 +483,7 @@ test('Flow performance metrics', async () => {
   given({ a: () => 'A', b: slow.work, c: () => 'C', e: () => 'E' })
   const { id } = await start(sequence(f('a'), parallel(f('b'), f('c')), f('e')), { workers: 2 })
   await until(id, ({ progress }) => progress.completed === 2 && progress.running === 1)
-  // So long that all else is nothing beside it, by the clock that also says how long the flow took.
+  // The wait dwarfs everything else the flow does, by the clock that also measures the flow.
   await new Promise((resolve) => setTimeout(resolve, 300))
   slow.open()
   const { duration } = await ended(id)
@@ -539,7 +539,7 @@ test('Flow templates library', async () => {
   for (const { name, usage, example, pattern, root } of body.items) {
     assert.equal(root.type, pattern)
     assert.match(usage, /^Input: /, name)
-    // The example gives what the documentation tells of.
+    // Every input of the example is in the documentation.
     for (const key of Object.keys(example.input)) assert.match(usage, new RegExp(`\\b${key}\\b`), name)
     const run = await kit.call<{ id: string }>(`POST ${runs}`, { body: { template: name, ...example } })
     assert.equal((await ended(run.body.id)).status, 'completed', name)

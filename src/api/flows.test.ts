@@ -11,7 +11,7 @@ const base = `/api/projects/${project.id}`
 const f = { type: 'task', function: 'f' }
 const root = { type: 'sequential', steps: [f, { type: 'task', function: 'g', id: 'last' }] }
 let flowCount = 0
-/** As the contract has them. */
+/** The problems of a refused flow, in the shape of the contract. */
 const problemsOf = ({ error }: ErrorAnswer) => (error.details ?? assert.fail()).errors as { path: string }[]
 const createFlow = async (body: object = {}) =>
   (await kit.call<Flow>(`POST ${base}/flows`, { body: { name: `flow ${++flowCount}`, root, ...body } })).body

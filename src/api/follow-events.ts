@@ -1,4 +1,5 @@
-// The common part of the streams of runs and of flow runs: how a reader says where it stands, and how long it may read.
+// The common part of the streams of runs and of flow runs: the event a reader starts after, and its right to go on
+// reading.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { invalidRequest } from '../kernel/errors.ts'
@@ -19,7 +20,7 @@ export interface EventRoutes {
   services: RunServices
 }
 
-/** A key that is revoked stops working within five seconds, here too. */
+/** A revoked key stops working within five seconds, on open streams too. */
 const RECHECK_MS = 2_500
 
 export const eventHeaders = z.looseObject({
@@ -31,7 +32,7 @@ export const eventAnswers = (description: string) => ({
   default: errorSchema,
 })
 
-/** The seq after which a reader goes on. `hasEvent`: whether the journal has this one. */
+/** The seq after which a reader goes on. `hasEvent` tells whether the journal has an event of that seq. */
 export async function startingPoint(
   lastSeen: unknown,
   { what, hasEnded, hasEvent }: { what: string; hasEnded: boolean; hasEvent: (seq: number) => Promise<boolean> },
@@ -43,11 +44,11 @@ export async function startingPoint(
   const seq = Number(lastSeen)
   if (seq === 0 || (await hasEvent(seq))) return seq
   if (hasEnded) throw invalidRequest(`Last-Event-ID: the ${what} has ended, and it has no event ${seq}.`)
-  // Nobody can have seen it yet, so nobody knows what was seen.
+  // Nobody can have seen an event that is not written yet, so the reader starts from the beginning.
   return 0
 }
 
-/** Shows until `show` is done, the reader goes, or may read no more. */
+/** Streams until `show` is done, the reader leaves, or the reader loses the right to read. */
 export async function streamEvents(
   { log, track, stillAdmitted, streams, services }: EventRoutes,
   { request, reply, run }: { request: FastifyRequest; reply: FastifyReply; run: { id: string; project_id: string } },

@@ -1,5 +1,5 @@
 // Every route of the OpenAPI document, under several identities, with bodies made from its own schemas and then broken.
-// Whatever is sent: no 5xx, no undocumented status, the envelope on every error, answers that fit their schemas (the
+// No request may give a 5xx or an undocumented status. Every error has the envelope, answers fit their schemas (the
 // test kit parses each), and a refused request changes no row. A new route is in the document and so cannot escape.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -79,7 +79,7 @@ for (const operation of operations) {
   })
 }
 
-/** Ids of this project and another, unknown ones, and what is no id. DELETE of the project itself would end the test. */
+/** Ids of this project and another, unknown ids and malformed ones. DELETE of the project itself would end the test. */
 function idArbitrary(operation: Operation): fc.Arbitrary<string> {
   const mine = /^(DELETE) \/api\/projects\/:\w+$/.test(operation.route) ? newId() : project.id
   return fc.oneof(
@@ -99,7 +99,7 @@ function bodyOf({ body }: Operation): fc.Arbitrary<unknown> {
   )
 }
 
-/** What the schema allows, as far as its keywords say. */
+/** Values that the schema allows, as far as its keywords say. */
 function valid(schema: Schema): fc.Arbitrary<unknown> {
   if (schema.anyOf) return fc.oneof(...schema.anyOf.map(valid))
   if (schema.enum) return fc.constantFrom(...schema.enum)
@@ -154,7 +154,7 @@ function readOperations(document: { paths: Record<string, Record<string, never>>
   )
 }
 
-/** Use of credentials and refused sign-ins are noted by design, whatever the answer. */
+/** All rows, without the noted use of credentials and the refused sign-ins: those change by design. */
 async function dump(): Promise<unknown> {
   await kit.pool.query('update api_keys set last_used_at = null')
   const { 'auth.sessions': _sessions, 'public.audit_log': log = [], ...rest } = await dumpRows(kit.pool)

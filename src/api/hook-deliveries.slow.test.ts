@@ -41,7 +41,7 @@ async function countRuns(of: MadeHook): Promise<number> {
   return rows[0]?.count ?? -1
 }
 
-/** Refused, and not a row is different afterwards. */
+/** The attempt is refused, and no row is different afterwards. */
 async function refuses(status: number, attempt: () => Promise<{ status: number; text: string }>): Promise<void> {
   const before = await dumpRows(kit.pool)
   const answer = await attempt()

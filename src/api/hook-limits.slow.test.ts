@@ -1,4 +1,4 @@
-// How often a hook may be used, and who pays for deliveries that prove nothing.
+// The rate limit of a hook, and the sender's address as the one that pays for deliveries without proof.
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { createTestApp, type TestApp } from '../../test/kit/app.ts'
@@ -6,7 +6,7 @@ import { createHook, type MadeHook } from '../../test/kit/hooks.ts'
 import { newId } from '../kernel/id.ts'
 
 const LIMIT = 5
-// A second passes when a test says so.
+// The clock moves only when a test moves it.
 mock.timers.enable({ apis: ['Date'], now: Date.now() })
 
 interface Sent {
@@ -57,7 +57,7 @@ test('deliveries that prove nothing count for their address and not for the hook
   const { kit, one } = await prepare()
   assert.deepEqual(await burst(LIMIT + 3, () => sendTo(kit, one.id, 'wrong')), { 401: LIMIT, 429: 3 })
   assert.deepEqual(await burst(2, () => sendTo(kit, one.id, 'wrong', '10.0.0.2')), { 401: 2 })
-  // Also from the very address that someone else made suspicious.
+  // The hook also works from the very address at which someone else guessed.
   assert.deepEqual(await burst(LIMIT, () => sendTo(kit, one.id, one.secret)), { 202: LIMIT })
 })
 
@@ -76,7 +76,7 @@ test('guessing ids is limited by address and costs the database no more than tha
   assert.deepEqual(await burst(20, () => sendTo(kit, newId(), 'x')), { 429: 20 })
   assert.equal(queries, 0)
   kit.pool.query = query
-  // A hook that is known here goes on, and so does every other address.
+  // A hook that this process knows goes on, and so does every other address.
   assert.equal((await sendTo(kit, one.id, one.secret)).status, 202)
   assert.equal((await sendTo(kit, newId(), 'x', '10.0.0.2')).status, 404)
 })

@@ -1,4 +1,4 @@
-// Hooks as an agent's owner handles them. What senders do with them is in hook-deliveries.slow.test.ts.
+// Hooks as an agent's owner handles them. Deliveries to hooks are in hook-deliveries.slow.test.ts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

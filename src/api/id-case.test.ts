@@ -1,5 +1,5 @@
-// Ids are compared in lower case, wherever they are sent. An id in capitals that went on as it came would be sealed,
-// audited and cached under another name than the same id in small letters.
+// Ids are compared in lower case, wherever they are sent. An id in capitals would otherwise be sealed, audited and
+// cached under another name than the same id in small letters.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

@@ -18,7 +18,7 @@ export type Create = <Answer>(
   work: (db: Db) => Promise<Answer>,
 ) => Promise<Answer>
 
-/** The same, always in a transaction, for answers that are made afresh: what is kept is only what `work` answers. */
+/** Runs `work` once per key, always in a transaction. Only the answer of `work` is kept; the reply is made afresh. */
 export type Once = <Kept>(
   request: FastifyRequest,
   work: (tx: Db) => Promise<Kept>,
@@ -26,7 +26,7 @@ export type Once = <Kept>(
 
 export interface Idempotency {
   create: Create
-  /** The same for work of more than one statement: always in a transaction, key or not. */
+  /** `create` for work of more than one statement: always in a transaction, key or not. */
   createTogether: Create
   once: Once
 }

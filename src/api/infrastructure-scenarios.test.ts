@@ -47,7 +47,7 @@ async function agentThat(script: Script, input: Parameters<typeof kit.createAgen
 const reactsTo = (objectTypes: string[], config: Record<string, unknown> = {}) =>
   ({ trigger_type: 'reaction', reaction_config: { objectTypes, ...config } }) as const
 
-/** Makes these calls in its first step, then ends. */
+/** A script that makes these calls in its first step, then ends. */
 const calling =
   (...calls: ScriptedCall[]): Script =>
   (request) =>
@@ -60,7 +60,7 @@ const isFirst = (request: ModelRequest): boolean => !request.prompt.some((messag
 const log = (agent: Agent) => items<ProcessingEntry>(`/agents/${agent.id}/processing-log`)
 const runsOf = (agent: Agent) => items<Run>(`/runs?agent_id=${agent.id}`)
 
-/** Until every entry of the agent is settled. */
+/** Waits until every entry of the agent is settled. */
 async function settled(agent: Agent, count: number): Promise<ProcessingEntry[]> {
   for (;;) {
     const entries = await log(agent)
@@ -297,7 +297,7 @@ test('Stuck Job Recovery: after five minutes of processing the entry is abandone
   assert.equal((await settled(agent, 1))[0]?.status, 'completed')
 })
 
-/** What a reacting agent was told. */
+/** The input that a reacting agent was given. */
 function inputOf(request: ModelRequest): { event: string; object: GraphObject } {
   const user = request.prompt.find((message) => message.role === 'user')
   const part = user?.role === 'user' ? user.content[0] : undefined

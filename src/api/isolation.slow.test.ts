@@ -45,7 +45,7 @@ const theirFlow = await createIn(theirs.id, 'flows', { name: 'their flow', root:
 const theirFlowRun = await createIn(theirs.id, 'flow-runs', { flow_id: theirFlow })
 const theirAlert = await insertAlert(kit.pool, theirs.id, theirFlowRun)
 
-/** Each route with one id left open: what stands there is theirs, unknown, or no id at all. */
+/** Each route with one id left open: the test fills in another project's id, an unknown one, and a malformed one. */
 const doors: { route: (id: string) => string; theirs: string; body?: unknown }[] = [
   { route: (id) => `GET /api/projects/${id}`, theirs: theirs.id },
   { route: (id) => `PATCH /api/projects/${id}`, theirs: theirs.id, body: { name: 'stolen' } },
@@ -146,7 +146,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
   { route: (name) => `DELETE /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
 ]
 
-/** The same where the id stands in a body or a query: what is theirs is answered like what is unknown. */
+/** Requests with the id in a body or a query: another project's id is answered like an unknown one. */
 const inner: {
   name: string
   request: (id: string) => [route: string, body?: unknown]

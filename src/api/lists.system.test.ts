@@ -25,7 +25,7 @@ const [flowRun = ''] = large.flowRuns
 const LIMIT = 20
 const page = { limit: LIMIT }
 
-// A new agent whose runs all wait, and a flow that was never run: whatever the statistics say, they are few.
+// A new agent whose runs all wait, and a flow that was never run: both have few rows, whatever the statistics say.
 const newcomer = newId()
 await pool.query(
   `insert into agent_runs (id, project_id, agent_id, trigger, input)
@@ -33,7 +33,7 @@ await pool.query(
   [project, newcomer],
 )
 
-/** Of each statement: the tables it reads from end to end, and what it touches beyond what its page explains. */
+/** For each statement: the tables it reads from end to end, and the blocks it reads beyond those its page explains. */
 async function problemsOf(list: () => Promise<unknown>, name: string): Promise<string[]> {
   const recording = recordStatements(pool)
   await list()

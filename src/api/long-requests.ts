@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
-/** Fires when the client is gone, when the server closes, or when the time is up. */
+/** The signal fires when the client is gone, when the server closes, or when the time is up. */
 export type TrackRequest = (reply: FastifyReply, timeoutMs?: number) => AbortSignal
 
 const CLOSE_WITHIN_MS = 1_000
 
-/** For requests that wait for something: a server that closes does not wait with them. */
+/** For requests that wait for something: a server that closes aborts them instead of waiting for them. */
 export function trackLongRequests(app: FastifyInstance): TrackRequest {
   const open = new Map<AbortController, Promise<void>>()
   let isClosing = false

@@ -114,7 +114,7 @@ test('of several approvals at once one is made, and the others are told to look 
   const statuses = answers.map(({ status }) => status).toSorted()
   assert.deepEqual(statuses, [200, 409, 409, 409, 409, 409])
   assert.equal((await approve()).status, 200)
-  // Whoever died while approving is forgotten after a minute.
+  // The claim of a process that died while approving ends after a minute.
   await kit.pool.query(
     `update mcp_servers set approval_id = $1, approval_until = muster.now() + interval '1 minute' where name = 'approved'`,
     [newId()],

@@ -5,12 +5,12 @@ import { sendError } from './errors.ts'
 
 export const nothingHere = (): MusterError => new MusterError('NOT_FOUND', 'There is nothing at this address.')
 
-/** Below these are files alone: a name that cannot be decoded is one that is not there. */
+/** These paths hold only files: a name that cannot be decoded names no file. */
 export const isFilePath = (path: string | undefined): boolean => /^\/(docs|assets)\//.test(path ?? '')
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-/** Fastify answers a wrong method like an unknown address; we say 405 and which methods there are. */
+/** Fastify answers a wrong method like an unknown address; Muster answers 405 and names the allowed methods. */
 export function answerUnknownRoutes(app: FastifyInstance): void {
   const known = findMyWay({ maxParamLength: 512 })
   app.addHook('onRoute', (route) => {

@@ -9,7 +9,7 @@ import type { Metrics } from '../observe/metrics.ts'
 export function watchRequests(app: FastifyInstance, { log, metrics }: { log: Log; metrics: Metrics }): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
-    // Pages say otherwise; whatever else we answer, also an error, is for the one who asked.
+    // Pages set a header of their own; every other answer, also an error, is for its caller alone.
     reply.header('cache-control', 'no-store')
     done()
   })

@@ -1,4 +1,4 @@
-// Whatever stands in a path where a name or an id is expected, it is never an error of ours.
+// No text in a path, where a name or an id is expected, causes a server error.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
@@ -43,7 +43,7 @@ test('every route with a place in its path answers odd names without an error of
   assert.ok(routes.length > 50, `${routes.length}`)
   for (const route of routes) {
     const [method = '', pattern = ''] = route.split(' ')
-    // The project is there, so that what stands below it is looked at.
+    // The project exists, so that the part of the path below it is looked at.
     const below = pattern.replace('/api/projects/:id', `/api/projects/${project.id}`)
     if (!/[:*]/.test(below)) continue
     for (const name of odd) {

@@ -1,4 +1,4 @@
-// How many streams one may have open, and that what is told of a flow run that has ended is found once.
+// The limit on open streams per caller, and the cache of ended flow runs: each of their answers is computed once.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
@@ -37,12 +37,12 @@ async function open(path: string, headers: Record<string, string>): Promise<Open
   const sent = httpRequest(`${address}${path}`, { headers, agent: false })
   sent.on('error', () => {})
   sent.end()
-  const [response] = (await once(sent, 'response')) as [IncomingMessage] // what node:http emits
+  const [response] = (await once(sent, 'response')) as [IncomingMessage] // as node:http emits it
   response.on('error', () => {})
   return { status: response.statusCode, retryAfter: response.headers['retry-after'], sent, response }
 }
 
-/** The server hears of a connection that is gone when it does; nothing tells when. */
+/** Tries until the place is free: nothing tells the test when the server notices a closed connection. */
 async function openAgain(path: string, headers: Record<string, string>): Promise<Opened> {
   for (;;) {
     const opened = await open(path, headers)
@@ -78,7 +78,7 @@ test('a key has so many streams open, of runs and flow runs together, and no mor
   const others = [await open(ofRun, bearer(other.key)), await open(ofRun, { cookie: person.cookie })]
   for (let more = 0; more <= MOST; more++) others.push(await open(ofRun, bearer(ADMIN_TOKEN)))
   assert.ok(others.every(({ status }) => status === 200))
-  // One that breaks off leaves its place; so do refused ones, which never had one.
+  // A stream that breaks off frees its place; a refused one never had a place.
   opened[0]?.response.destroy()
   opened[1]?.sent.destroy()
   const again = [await openAgain(ofRun, bearer(key)), await openAgain(ofFlow, bearer(key))]

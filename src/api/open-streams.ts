@@ -3,16 +3,16 @@ import { MusterError } from '../kernel/errors.ts'
 import { isInstanceAdmin, type Principal } from '../kernel/principal.ts'
 
 export interface OpenStreams {
-  /** Counts one until its connection is closed, however that comes about. Throws where there are too many. */
+  /** Counts one stream until its connection closes. Throws RATE_LIMITED when there are too many. */
   open(principal: Principal, reply: FastifyReply): void
 }
 
-/** As the contract says; of all kinds together, in this process. */
+/** The number in the contract; streams of all kinds together, in this process. */
 export const STREAMS_PER_KEY = 500
-/** A stream that ends leaves its place at once; whoever closes some may come back soon. */
+/** Short, because a stream that ends frees its place at once. */
 const RETRY_AFTER_S = 5
 
-/** Each holds a connection and a place among those who are told what happens: no key or person may have them all. */
+/** A stream holds a connection and a watcher of the hub, so no key or person may take them all. */
 export function createOpenStreams(most = STREAMS_PER_KEY): OpenStreams {
   const counts = new Map<string, number>()
   return {

@@ -30,7 +30,7 @@ const documented = Object.entries(document.paths).flatMap(([path, methods]) =>
 
 test('the document validates as OpenAPI 3.1', async () => {
   const validator = new Validator()
-  const { valid, errors } = await validator.validate(structuredClone(document) as never) // our own type of a document
+  const { valid, errors } = await validator.validate(structuredClone(document) as never) // typed by this test
   assert.equal(valid, true, JSON.stringify(errors))
   assert.equal(validator.version, '3.1')
 })
@@ -57,7 +57,7 @@ for (const { name, operation } of documented) {
     assert.match(operation.summary ?? '', /\S/)
     assert.equal(operation.tags?.length, 1)
     const successes = Object.keys(operation.responses).filter((status) => /^2\d\d$/.test(status))
-    // A run that may still be under way when it is answered is 202 then.
+    // A route that may answer before its run has ended answers 202 then.
     assert.ok(successes.length === 1 || successes.join() === '200,202', Object.keys(operation.responses).join())
     const failure = operation.responses.default?.content?.['application/json']?.schema
     assert.deepEqual(failure, { $ref: '#/components/schemas/Error' })
@@ -159,7 +159,7 @@ test('a client generated from the document compiles, refuses what the API has no
   })
 })
 
-/** A project as somebody else would have it: the generated types, two programs, and TypeScript at its strictest. */
+/** The project of an API client: the generated types, two programs, and TypeScript at its strictest. */
 async function prepareClient(text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-client-'))
   atEnd(() => rm(folder, { recursive: true, force: true }))

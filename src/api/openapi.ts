@@ -55,13 +55,13 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
   app.get('/openapi.json', { config: { access: 'public' }, schema: { hide: true } }, async () => app.swagger())
 }
 
-/** GET /api/projects/:id/keys is get_projects_id_keys: stable, and a name in any language. */
+/** GET /api/projects/:id/keys is get_projects_id_keys: stable, and an identifier in any programming language. */
 function nameOperation(method: string | string[], url: string): string {
   const path = url.replace(/^\/(api\/)?/, '').replace(/[^A-Za-z0-9]+/g, '_')
   return `${[method].flat().join('_').toLowerCase()}_${path}`.replace(/_+$/, '')
 }
 
-/** What must be empty is checked, and not worth a word. */
+/** Leaves out bodies and queries that must be empty: they are checked but not documented. */
 function withoutEmpty(schema: FastifySchema | undefined): FastifySchema {
   const { body, querystring, ...shown } = schema ?? {}
   return {
@@ -71,7 +71,7 @@ function withoutEmpty(schema: FastifySchema | undefined): FastifySchema {
   }
 }
 
-/** Taken by every route that creates something. */
+/** The header that every route takes that creates something. */
 function idempotencyHeader(schema: { response?: unknown } | undefined): object {
   const creates = typeof schema?.response === 'object' && schema.response !== null && '201' in schema.response
   if (!creates) return {}
@@ -79,7 +79,7 @@ function idempotencyHeader(schema: { response?: unknown } | undefined): object {
   return { headers: { type: 'object', properties: { 'idempotency-key': key } } }
 }
 
-/** Any one of these opens the route; none is needed where the list is empty. */
+/** Any one of these credentials opens the route; an empty list needs none. */
 function credentialsFor(access: Access): Record<string, string[]>[] {
   switch (access) {
     case 'public':

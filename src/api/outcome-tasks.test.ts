@@ -1,4 +1,5 @@
-// A call whose outcome nobody knows: a person is asked by a task, and their word, given there or at the run, lets it go on.
+// A call whose outcome nobody knows: a task asks a person, and the answer, given at the task or at the run, lets the
+// run go on.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
@@ -166,7 +167,7 @@ test('two calls without an outcome are decided one after the other, each by its 
   assert.equal(next.pause_reason, 'outcome_unknown')
   const second = await openTaskOf(next.id)
   assert.equal(second.metadata.call_id, 'second')
-  // The call was announced by the run before; its row stands in this one all the same.
+  // The earlier run announced the call; its row is in the steps of this run all the same.
   const { items } = (await kit.call<{ items: Step[] }>(`GET ${base}/runs/${next.id}/steps`)).body
   const row = items.at(-1)
   assert.deepEqual(row?.kind === 'tool' && [row.call_id, row.args, row.outcome], [

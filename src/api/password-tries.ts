@@ -4,9 +4,9 @@ import { isKnownAddress } from '../identity/known-addresses.ts'
 import { clientOf, type RateLimits } from './rate-limits.ts'
 
 /**
- * Counts one try at an account's password, whichever door it comes to, and throws RATE_LIMITED when there were too many.
- * The address is counted before the database is asked. An account's tries are shared by all strangers; an address from
- * which its owner has signed in before has its own.
+ * Counts one try at an account's password, on every route that takes one, and throws RATE_LIMITED when there were too
+ * many. The address is counted before the database is asked. All strangers share one count per account; an address from
+ * which the account's owner has signed in before has its own count.
  */
 export async function countPasswordTry(
   { db, limits }: { db: Db; limits: RateLimits },

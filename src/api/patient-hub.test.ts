@@ -7,7 +7,7 @@ import { createPatientHub } from './patient-hub.ts'
 const event = (seq: number, data = '{}'): StoredEvent => ({ runId: 'run', seq, kind: 'x', data, at: new Date(0) })
 const text = (offset: number, words: string): LiveText => ({ runId: 'run', step: 1, offset, text: words })
 
-/** A reader, what reached it, and what it missed. */
+/** A reader, the texts that reached it, and the texts it missed. */
 function setUp(whole: LiveText | null = null) {
   const heard: string[] = []
   const reader = { isBlocked: false, missed: 0 }

@@ -8,8 +8,8 @@ export interface PatientHub {
 }
 
 /**
- * The hub for one reader, who may be slower than what happens. Little is kept for it: while it is behind, events are
- * left to the journal, and of a text the whole so far is shown when it reads again.
+ * The hub for one reader, who may be slower than the events. Little is kept for the reader: while it is behind, events
+ * are left to the journal, and when it reads again it gets a running text as a whole.
  */
 export function createPatientHub(
   { hub, soFar }: { hub: Hub; soFar: (runId: string) => LiveText | null },

@@ -7,7 +7,7 @@ import type { AppFunction } from '../kernel/app.ts'
 
 const turn = (): Promise<void> => new Promise(setImmediate)
 const works = new Map<string, AppFunction>()
-/** How many each of them has begun and done, and how many it was at together at most. */
+/** Per function: the calls begun, the calls done, and the most calls at once. */
 const counts = new Map<string, { begun: number; done: number; most: number }>()
 const counted =
   (name: string): AppFunction =>
@@ -52,7 +52,7 @@ const pipeline = (count: number, more: object = {}) => ({
   ...more,
 })
 const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
-/** Lets so many through, one after the other. */
+/** Lets as many calls through as were admitted, one after the other. */
 function turnstile() {
   let tickets = 0
   return {
@@ -68,7 +68,7 @@ function turnstile() {
 const reaches = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await turn()
 }
-/** What is not held up would happen within this many turns, many times over. */
+/** An item that is not held up would move on within this many turns, many times over. */
 const whileNothingHappens = async (): Promise<void> => {
   for (let turns = 0; turns < 500; turns++) await turn()
 }
@@ -124,11 +124,11 @@ test('Backpressure handling', async () => {
     done('transform') === through + 101 &&
     done('parse') === through + 201 &&
     pulled === through + 301
-  // One in the hands of validate, and before each stage as many as the buffer holds, up to the source.
+  // Validate holds one item, and the buffer before each stage is full, up to the source.
   await reaches(isFull(0))
   await whileNothingHappens()
   assert.ok(isFull(0)(), `went on although the buffers are full: ${begun('transform')}, ${begun('parse')}, ${pulled}`)
-  // As much room as there is, so much goes on, all the way up.
+  // Five items leave, so five move on in each stage, up to the source.
   slow.admit(5)
   await reaches(isFull(5))
   await whileNothingHappens()

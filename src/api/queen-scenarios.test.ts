@@ -1,5 +1,5 @@
-// The scenarios of the queen in the specification of flows, as a client of the API sees them. How she oversees and adjusts
-// is proven in flows/queen-oversight.test.ts.
+// The scenarios of the queen in the specification of flows, as a client of the API sees them. Her oversight and her
+// adjustments are proven in flows/queen-oversight.test.ts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
@@ -14,7 +14,7 @@ const subtask = (id: string, more: Partial<Subtask> = {}): Subtask => ({
   ...more,
 })
 
-/** What the queen decides, by name and in turn; and what a worker says to what it is asked. */
+/** The queen's decisions by name, in turn; and the worker's answer to a prompt. */
 let queen: Record<string, unknown[]> = {}
 let work: (prompt: string) => ScriptedAnswer = () => ({ text: 'Done.' })
 const asked: { decision: string | null; prompt: string }[] = []
@@ -53,7 +53,7 @@ test('Queen planning phase', async () => {
   assert.ok(plan?.prompt.includes(GOAL) && plan.prompt.includes('ann, bob, cyd'))
   const tasks = new Map((await tasksOf(run.id)).map((task) => [task.id, task]))
   const idOf = (id: string, place = 0): string => `root/do 1 ${id} ${place}`
-  // Two workers for the first, and the last only when both others are done.
+  // The first task has two workers; the last task begins only when both others are done.
   assert.deepEqual(
     [...tasks.keys()].filter((id) => id.includes('/do ')).toSorted(),
     [
@@ -82,7 +82,8 @@ test('Queen delegation', async () => {
     },
   )
   const { id } = await start(root)
-  // Her view of it while it goes on: planned, the second try of the audit and the scan done, one under way.
+  // The queen's view of the running flow: the plan, the audit's second try and the scan are done, one task is under
+  // way.
   const seen = await until(id, ({ progress }) => progress.completed === 3 && progress.running === 1)
   assert.equal(seen.status, 'running')
   hold.resolve()

@@ -1,7 +1,7 @@
 // Requests with a known key are counted by that key, deliveries to a hook by that hook, all others by their address, in
-// windows of a second, in this process; behind several, each counts its own. Own code instead of @fastify/rate-limit 11:
-// its store hands out one mutable counter and reads it a tick later, so of a burst over the limit all are refused instead
-// of those over it (tried), and it costs two promises a request.
+// windows of a second. Each process counts its own requests. This is own code because @fastify/rate-limit 11 hands out
+// one mutable counter and reads it a tick later, so it refuses the whole of a burst instead of the part over the limit
+// (tried), and because it costs two promises a request.
 import ipaddr from 'ipaddr.js'
 import { type MusterError, rateLimited } from '../kernel/errors.ts'
 import { putNewest } from '../kernel/put-newest.ts'
@@ -9,16 +9,16 @@ import { putNewest } from '../kernel/put-newest.ts'
 /** Each call counts one request and throws RATE_LIMITED when there were too many. */
 export interface RateLimits {
   countAddress(address: string): void
-  /** Throws where the address has used up its share, and counts nothing. */
+  /** Throws when the address has used up its share, and counts nothing. */
   requireAddress(address: string): void
   countKey(keyId: string): void
-  /** Deliveries that proved themselves, by hook. */
+  /** Counts deliveries with a valid proof, by hook. */
   countHook(hookId: string): void
-  /** Keys that had to be looked up, by address: guessing keys must not cost the database more than this. */
+  /** Counts keys that had to be looked up, by address: guessing keys must not cost the database more than this. */
   countLookup(address: string): void
-  /** Tries at passwords and one-time links, by address: guessing stays slow whatever else is varied. */
+  /** Counts tries at passwords and one-time links, by address: guessing stays slow whatever else is varied. */
   countTry(address: string): void
-  /** Tries at the password of one account; those of a client it knows are counted apart from all others. */
+  /** Counts tries at the password of one account; a client the account knows is counted apart from all others. */
   countAccount(account: string, knownClient: string | null): void
 }
 
@@ -48,7 +48,7 @@ export function createRateLimits({
   }
 }
 
-/** One IPv6 client has a network of 64 bits to send from, and would otherwise have as many shares. */
+/** One IPv6 client has a network of 64 bits to send from; without this it would have a share per address. */
 export function clientOf(address: string): string {
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address
   const parsed = ipaddr.IPv6.parse(address)
@@ -62,7 +62,7 @@ const MOST_NAMES = 50_000
 interface Counter {
   /** Throws once there were more than the limit in the window. */
   count(name: string): void
-  /** Throws where one more would be too many. */
+  /** Throws when one more would be too many. */
   require(name: string): void
 }
 
@@ -74,7 +74,7 @@ function createCounter(limit: number, windowMs: number, now: () => number): Coun
       const nowMs = now()
       const window = windows.get(name)
       if (!window || window.until <= nowMs) {
-        // Bounds the memory whatever is thrown at us: the windows are in the order of their ends.
+        // This bounds the memory under any load: the windows are in the order of their ends.
         putNewest(windows, name, { until: nowMs + windowMs, count: 1 }, MOST_NAMES)
       } else if (++window.count > limit) {
         throw limitedUntil(window.until, nowMs)

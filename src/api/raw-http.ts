@@ -1,5 +1,5 @@
-// Answers that Node gives by itself, below Fastify: no HTTP at all, an expectation nobody knows, CONNECT. Each gets our
-// envelope and a request id like everything else.
+// Answers that Node gives by itself, below Fastify: to bytes that are no HTTP, to an unknown Expect header, to CONNECT.
+// Each gets the error envelope and a request id like every other answer.
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -16,12 +16,12 @@ export interface RawAnswers {
   /** For Fastify's clientErrorHandler. */
   onMalformed(error: Error & { code?: string }, socket: Duplex): void
   watch(server: Server): void
-  /** Ends connections on which nothing was ever said: a server that closes would wait for them. */
+  /** Ends connections that never sent a request: a server that closes would wait for them. */
   endSilent(): void
 }
 
 export function createRawAnswers(): RawAnswers {
-  // Requests under way on a connection. What was accepted is answered before the connection is told off and closed.
+  // Requests under way on a connection. Accepted requests are answered before the connection gets the error and closes.
   const underWay = new WeakMap<Duplex, number>()
   const toldOff = new WeakMap<Duplex, MusterError>()
   const open = new Set<Socket>()

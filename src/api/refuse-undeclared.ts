@@ -1,9 +1,10 @@
-// A route of the API takes nothing that it does not declare. An `?expected_version=1` that is passed over would delete
-// what its sender meant to protect. Pages, probes and hooks are called by those who add parameters of their own.
+// A route of the API takes nothing that it does not declare. A DELETE that passed over `?expected_version=1` would
+// delete the object its sender meant to protect. Callers of pages, probes and hooks add parameters of their own, so
+// those are left out.
 import type { FastifyInstance } from 'fastify'
 import { emptyBody, emptyQuery } from './shapes.ts'
 
-/** Must be called before the routes are added. What a route declares stands; declared objects are strict by themselves. */
+/** Must be called before the routes are added. A declared body or query stays as it is: those objects are strict. */
 export function refuseUndeclared(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     if (!route.url.startsWith('/api/')) return

@@ -1,4 +1,4 @@
-// An edge and the deletion of its end at the same moment: whichever comes first, no edge leads to what is deleted.
+// An edge and the deletion of its end at the same moment: whichever comes first, no edge leads to a deleted object.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

@@ -1,4 +1,5 @@
-// The rights of every identity on every route. A route that is missing here, or here but not there, fails the test.
+// The rights of every identity on every route. A route that is missing here, or listed here but not served, fails the
+// test.
 import assert from 'node:assert/strict'
 import { insertAlert } from '../../test/kit/alerts.ts'
 import { createTestApp } from '../../test/kit/app.ts'
@@ -13,7 +14,9 @@ import type { Role } from '../kernel/role.ts'
 const identities = ['nobody', 'viewer', 'member', 'admin', 'other_admin', 'person', 'instance'] as const
 type Identity = (typeof identities)[number]
 
-/** What a call needs to be valid: made afresh after every change, so that one identity's success is not another's 404. */
+/**
+ * The rows that make a call valid: made afresh after every change, so that one identity's success is no other's 404.
+ */
 interface Ground {
   projectId: string
   keyId: string
@@ -25,12 +28,12 @@ interface Ground {
   sessionId: string
   agentId: string
   hookId: string
-  /** Has ended with a pause, so that it can be resumed; its journal is whole. */
+  /** A run that has ended with a pause, so that it can be resumed; its journal is whole. */
   runId: string
   taskId: string
   mcpServer: string
   flowId: string
-  /** Queued: nobody works on flows here, so that it is not over before it is cancelled. */
+  /** A queued flow run: no worker runs flows here, so the run is not over before it is cancelled. */
   flowRunId: string
   endedFlowRunId: string
   alertId: string
@@ -234,7 +237,7 @@ const matrix: Row[] = [
     expect: [401, 403, 403, 204, 404, 404, 204],
   },
   {
-    // Nobody's credentials open a hook, not even the instance admin's: only its own secret does.
+    // No credentials open a hook, not even the instance admin's: only the hook's own secret does.
     route: 'POST /hooks/:hookId',
     path: (ground) => `/hooks/${ground.hookId}`,
     body: () => ({}),
@@ -427,7 +430,7 @@ const matrix: Row[] = [
     expect: [401, 200, 200, 200, 404, 404, 200],
   },
   {
-    // The admin names something that is not there: the server was asked, and that is what matters here.
+    // The server cannot be reached, so a caller who may add it is answered 400.
     route: 'POST /api/projects/:id/mcp-servers',
     path: project('/mcp-servers'),
     body: () => ({ name: 'new', url: 'http://127.0.0.1:1/mcp' }),
@@ -539,7 +542,7 @@ async function prepareFlows(
     (await kit.call<{ id: string }>(`POST /api/projects/${projectId}/${what}`, { body })).body.id
   const flowId = await made('flows', { name: 'a flow', root: flowRoot })
   const endedFlowRunId = await made('flow-runs', { flow_id: flowId })
-  // Its stream closes by itself, because nothing follows.
+  // The stream of an ended run closes by itself.
   await kit.pool.query(
     `update flow_runs set status = 'failed', completed_at = muster.now(), ready_at = null where id = $1`,
     [endedFlowRunId],

@@ -41,7 +41,7 @@ const endedRun = async (): Promise<string> => {
 }
 const step = (number: number): NewEvent => ({ kind: 'step.completed', data: { step: number, text: `text ${number}` } })
 
-/** A whole stream, of a run that has ended. */
+/** The whole stream of a run that has ended. */
 async function readAll(runId: string, lastEventId?: number): Promise<Message[]> {
   const headers = lastEventId === undefined ? {} : { 'last-event-id': String(lastEventId) }
   const answer = await kit.call(`GET ${base}/runs/${runId}/events`, { headers })
@@ -57,7 +57,7 @@ async function open(runId: string, headers: Record<string, string> = {}, project
     agent: false,
   })
   sent.end()
-  const [response] = (await once(sent, 'response')) as [IncomingMessage] // what node:http emits
+  const [response] = (await once(sent, 'response')) as [IncomingMessage] // as node:http emits it
   response.setEncoding('utf8')
   const lines = pieces(response)
   return {
@@ -76,7 +76,7 @@ async function open(runId: string, headers: Record<string, string> = {}, project
   }
 }
 
-/** Messages are sent whole, so where a chunk ends one nothing is left over. */
+/** Messages are sent whole, so a chunk that ends a message leaves nothing over. */
 async function* pieces(response: IncomingMessage): AsyncGenerator<string> {
   let chunks: string[] = []
   for await (const chunk of response) {
@@ -99,7 +99,7 @@ function parse(text: string): Message[] {
   })
 }
 
-/** Until the server has dropped its watcher. No time is measured. */
+/** Waits until the server has dropped its watcher. No time is measured. */
 const unwatched = async (runId: string): Promise<void> => {
   while (hub.watched().includes(runId)) await new Promise(setImmediate)
 }
@@ -250,7 +250,7 @@ test('a pause that is an end closes the stream; one that is a wait keeps it open
   await complete(waits)
   assert.equal((await stream.next())?.event, 'run.completed')
   assert.equal(await stream.next(), null)
-  // Told again from the start, the wait of then is still no end.
+  // A stream from the start passes over the earlier wait: it is still no end.
   assert.equal((await readAll(waits)).length, 3)
 })
 
@@ -284,7 +284,7 @@ test('a reader that takes nothing while more and more comes is disconnected', { 
   const text = 'x'.repeat(256 * 1_024)
   for (let offset = 0; hub.watched().includes(runId); offset += text.length) {
     hub.publishText(runId, { runId, step: 1, offset, text })
-    // Events too, so that there is always something to send.
+    // Events are appended too, so that there is always something to send.
     await append(runId, [{ kind: 'tool.progress', data: { text } }])
   }
   stream.leave()
@@ -315,9 +315,9 @@ test('after a large event the text under way is whole, although the reader was b
   const stream = await open(runId)
   while (!hub.watched().includes(runId)) await new Promise(setImmediate)
   stream.response.pause()
-  // More than the buffers of both ends take.
+  // The text is larger than the buffers of both ends.
   await append(runId, [{ kind: 'tool.completed', data: { step: 1, text: 'z'.repeat(12_000_000) } }])
-  // By the time of another's answer it is being written, and the reader blocked.
+  // When another stream has been answered, the large event is being written and its reader is blocked.
   await readAll(await endedRun())
   const words = ['one ', 'two ', 'three ', 'four']
   let offset = 0

@@ -10,51 +10,51 @@ import type { RunWorker } from '../runs/worker.ts'
 import type { Mcp } from '../tools/mcp.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 
-/** What the routes of flows need. */
+/** The services that the routes of flows need. */
 export interface FlowServices {
   functions: ReadonlyMap<string, AppFunction>
-  /** The most leaves under way in a run that was started without a word about it. */
+  /** The most leaves under way at once in a run that was started without a limit of its own. */
   leafLimit: number
-  /** Nobody here works on flows: the commit itself tells the processes that do. */
+  /** True where this process does not work on flows: the commit itself tells the processes that do. */
   isAnnounced: boolean
-  /** Flow runs became ready in the database. */
+  /** Called when flow runs became ready in the database. */
   onReady: () => void
-  /** Starts one by itself, together with others of the moment. */
+  /** Starts a flow run; starts of the same moment share a commit. */
   start: FlowStarter['start']
   decide: Decide
 }
 
-/** What the routes of agents, tasks and runs need from the process they are served by; wired in bin/. */
+/** The services that the routes of agents, tasks and runs need from their process; wired in bin/. */
 export interface RunServices {
   journal: Journal
   hub: Hub
   /** The text so far of a step under way in this process. */
   soFar: (runId: string) => LiveText | null
-  /** The same of its sub-runs. */
+  /** The texts so far of the sub-runs' steps under way in this process. */
   soFarBelow?: (runId: string) => LiveText[]
-  /** What holds for every write of an agent, whoever makes it. */
+  /** The rules for every write of an agent, through whichever route. */
   agentRules: Omit<AgentWrite, 'actor'>
   starter: RunStarter
   /** The one write path of the graph. */
   writer: ObjectWriter
-  /** A provider was changed or deleted through this process. */
+  /** Called when a provider was changed or deleted through this process. */
   onProvider?: (name: string) => void
   mcp: Mcp
-  /** What agents may name. */
+  /** The tools that agents may name. */
   tools: Pick<ToolRegistry, 'list'>
   flows: FlowServices
-  /** Runs became ready in the database: somebody may take them. */
+  /** Called when runs became ready in the database, so that a worker takes them. */
   onReady: () => void
-  /** The off switch of a project was set or released; called after the commit. */
+  /** Called after the commit that set or released the off switch of a project. */
   onHalt: (projectId: string, isHalted: boolean) => Promise<void>
-  /** Tells of projects that were deleted, through whichever process. */
+  /** Called for every deleted project, through whichever process it was deleted. */
   hearDeleted?: RunWorker['hearDeleted']
-  /** How long a trigger waits for its run before it answers with the run as it stands. */
+  /** The time a trigger waits for its run before it answers with the run as it stands. */
   waitMs?: number
-  /** How long a cancel waits for the run to have stopped. */
+  /** The time a cancel waits for the run to have stopped. */
   cancelWaitMs?: number
-  /** How often a stream without news says that it is alive. */
+  /** The interval at which a stream without news sends a keep-alive. */
   heartbeatMs?: number
-  /** How often a stream asks whether its reader may still read. */
+  /** The interval at which a stream checks that its reader may still read. */
   recheckMs?: number
 }

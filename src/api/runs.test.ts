@@ -30,7 +30,7 @@ const script = (answers: readonly ScriptedAnswer[] | Script) => {
   models.set('script', model)
   return model
 }
-/** A model call that says when it was asked and answers when it is told to. */
+/** A model call that tells the test when it was asked and answers when the test lets it. */
 function heldAnswer(answer: ScriptedAnswer = { text: 'done' }) {
   const asked = Promise.withResolvers<void>()
   const go = Promise.withResolvers<void>()

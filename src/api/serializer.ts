@@ -2,8 +2,8 @@ import type { FastifySerializerCompiler } from 'fastify/types/schema.js'
 import { type $ZodType, safeParse } from 'zod/v4/core'
 
 /**
- * Answers are plain data that the types already hold to their schemas, so production only writes them down. With
- * `check` every answer is parsed first and one that does not fit is a bug.
+ * The types already hold answers to their schemas, so production only writes them as JSON. With `check` every answer is
+ * parsed first, and an answer that does not fit is a bug.
  */
 export function createSerializer(check: boolean): FastifySerializerCompiler<unknown> {
   if (!check) return () => (answer) => JSON.stringify(answer)

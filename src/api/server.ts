@@ -78,7 +78,7 @@ export interface ServerOptions {
   metrics: Metrics
   tracer: Tracer
   adminToken: string
-  /** Under which whoever has the admin token acts. */
+  /** The id under which a caller with the admin token acts. */
   instanceId: string
   publicUrl: URL
   /** Addresses whose X-Forwarded-For counts; empty trusts nobody. */
@@ -95,9 +95,9 @@ export interface ServerOptions {
   signInLimit?: number
   /** Streams that one key or person may have open; the instance admin may have any number. */
   streamsPerKey?: number
-  /** How long a request may take to arrive, headers and body. */
+  /** The time a request may take to arrive, headers and body. */
   requestTimeoutMs?: number
-  /** Hears of every route, as "METHOD /path". */
+  /** Called for every route, as "METHOD /path". */
   onRoute?: (route: string) => void
 }
 
@@ -225,7 +225,7 @@ function addRunParts(app: App, parts: RunParts): void {
 const requestId = (sent: string | string[] | undefined): string =>
   typeof sent === 'string' && /^[\w.-]{1,100}$/.test(sent) ? sent : newId()
 
-/** Where our own pages may come from. On a loopback address people type either name for the same machine. */
+/** The origins of Muster's own pages. On a loopback address people type any of its names for the same machine. */
 function allowedOrigins(publicUrl: URL): ReadonlySet<string> {
   const loopback = ['localhost', '127.0.0.1', '[::1]']
   if (!loopback.includes(publicUrl.hostname)) return new Set([publicUrl.origin])

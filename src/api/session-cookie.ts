@@ -3,13 +3,13 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { MOST_SESSION_DAYS } from '../identity/sessions.ts'
 
 export interface SessionCookie {
-  /** Under the configured name alone: a cookie of the other name may come from a neighbour on the same host. */
+  /** Reads the cookie of the configured name only: one of the other name may come from a neighbour on the same host. */
   read(request: FastifyRequest): string | null
   set(reply: FastifyReply, token: string): void
   clear(reply: FastifyReply): void
 }
 
-/** `secure`: the public address is an https one. */
+/** `secure` is true where the public address is an https one. */
 export function createSessionCookie(secure: boolean): SessionCookie {
   // The prefix makes browsers refuse the cookie from any other host or path; it is allowed over https only.
   const name = secure ? '__Host-muster_session' : 'muster_session'

@@ -1,4 +1,5 @@
-// Sign-in and sessions through the real doors: links, invitations, passwords, the cookie and where it may write from.
+// Sign-in and sessions through the real routes: links, invitations, passwords, the cookie and the origins it may write
+// from.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

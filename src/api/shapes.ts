@@ -1,5 +1,5 @@
-// Shapes that many routes share. Path ids are plain strings here: a malformed one is answered 404 by whoever looks the
-// thing up, exactly like an unknown one.
+// Shapes that many routes share. Path ids are plain strings here: the lookup answers a malformed id with 404, exactly
+// like an unknown one.
 import { z } from 'zod'
 import { notFound } from '../kernel/errors.ts'
 import { isId } from '../kernel/id.ts'
@@ -8,7 +8,7 @@ import { errorSchema } from './errors.ts'
 export const pathId = z.string().meta({ format: 'uuid' })
 export const projectParams = z.strictObject({ id: pathId })
 
-/** Plain digits only: 0x10, 1e2 and " 5" are no numbers of ours. */
+/** Reads plain digits only: 0x10, 1e2 and " 5" are refused. */
 function wholeNumber(text: unknown): unknown {
   return typeof text === 'string' && /^\d{1,9}$/.test(text) ? Number(text) : text
 }

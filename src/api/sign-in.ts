@@ -9,7 +9,7 @@ import type { Principal } from '../kernel/principal.ts'
 import { clientOf } from './rate-limits.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
-/** Starts a session under a new token and ends the one the browser came with, so that nobody can plant one. */
+/** Starts a session under a new token and ends the browser's earlier session, so that nobody can plant a session. */
 export async function signIn(
   pool: Pool,
   request: FastifyRequest,

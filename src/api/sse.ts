@@ -1,27 +1,27 @@
-// Server-sent events over one answer. The connection is the reader's: what it does not take is not piled up here, and
-// one that takes nothing while more and more comes is let go; it may come back and say where it stood.
+// Server-sent events over one answer. Events are not piled up for a slow reader. A reader that takes nothing while more
+// and more comes is disconnected; it may come back with its Last-Event-ID.
 import type { FastifyReply } from 'fastify'
 
 export interface ServerSentEvent {
-  /** Absent where a reader cannot come back to this very place. */
+  /** Absent where a reader cannot come back to this very event. */
   id?: number
   event: string
   data: Readonly<Record<string, unknown>>
 }
 
 export interface EventStream {
-  /** Resolves when the reader may be sent more; at once where it is gone. */
+  /** Resolves when the reader may be sent more, and at once when the reader is gone. */
   send(event: ServerSentEvent): Promise<void>
   isBlocked(): boolean
-  /** So much came while the reader was blocked. */
+  /** Counts characters that came while the reader was blocked. */
   miss(characters: number): void
   end(): void
-  /** Cuts the connection, so that the reader knows that this was not the end. */
+  /** Cuts the connection, so that the reader knows that the stream was not at its end. */
   cut(): void
 }
 
 const HEARTBEAT_MS = 15_000
-/** A reader for whom more is waiting has stopped reading. */
+/** A reader for whom more characters than this are waiting has stopped reading. */
 export const MOST_WAITING = 1_048_576
 
 /** `signal` fires when the reader is gone or shall go. */

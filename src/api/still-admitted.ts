@@ -7,7 +7,7 @@ import { roleIn } from '../identity/users.ts'
 import { principalOf } from './auth.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
-/** Whether the credentials of an answer that goes on for hours would still open the project. */
+/** Tells whether the credentials of a request whose answer goes on for hours would still open the project. */
 export type StillAdmitted = (request: FastifyRequest, projectId: string) => Promise<boolean>
 
 export interface StillAdmittedOptions {
@@ -22,7 +22,7 @@ export function createStillAdmitted({ db, keys, cookie }: StillAdmittedOptions):
       case 'instance_admin':
         return projectExists(db, projectId)
       case 'key':
-        // A key goes with its project.
+        // A key is deleted with its project.
         return (await keys.find(request.headers.authorization?.replace(/^Bearer +/i, '') ?? '')) !== null
       case 'user':
         return isStillMember(request, projectId)

@@ -26,7 +26,7 @@ const approve = (id: string) => kit.call<Task>(`POST ${base}/tasks/${id}/approve
 const reject = (id: string) => kit.call<Task>(`POST ${base}/tasks/${id}/reject`, { token: member.key })
 const task = async (id: string) => (await kit.call<Task>(`GET ${base}/tasks/${id}`)).body
 
-/** As an agent's tool call leaves it. */
+/** A suggestion as an agent's tool call leaves it. */
 async function suggested(change: SuggestedChange, depth = 0): Promise<{ id: string; runId: string }> {
   const id = newId()
   const runId = newId()

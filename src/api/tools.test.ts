@@ -42,7 +42,7 @@ test('the tools of a project are listed with their source and effect, under the 
   assert.deepEqual(Object.keys(tools.get('spawn_agent')?.input_schema.properties ?? {}).sort(), [
     ...['agent', 'input', 'max_steps', 'resume_run_id', 'timeout'],
   ])
-  // Every name that is listed is one that an agent may have.
+  // An agent may have every listed tool.
   const agent = { name: 'all', tools: [...tools.keys()] }
   assert.equal((await kit.call(`POST /api/projects/${project.id}/agents`, { body: agent })).status, 201)
 })

@@ -1,4 +1,4 @@
-// Every route of the API refuses what it did not ask for; nothing else does.
+// Every route of the API refuses parameters it does not declare; pages, probes and hooks do not.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
@@ -52,7 +52,7 @@ const bodies: Readonly<Record<string, object>> = {
 
 const served: string[] = []
 const kit = await createTestApp({ signInLimit: 0, functions: { f: () => 1 }, onRoute: (route) => served.push(route) })
-// HEAD is made of GET, and answers without a message.
+// HEAD routes are made from GET routes and answer without a message.
 const routes = served.filter((route) => /^(?!HEAD)\w+ \/api\//.test(route))
 const writes = routes.filter((route) => !route.startsWith('GET '))
 const bodiless = writes.filter((route) => bodies[route] === undefined)
@@ -63,7 +63,7 @@ interface Failure {
   error?: { code: string; message: string }
 }
 
-/** As a person who may do everything, with ids that nothing has. */
+/** Calls as a person who may do everything, with unknown ids. */
 const call = (route: string, query: string, body: unknown) =>
   kit.call<Failure>(`${route.replace(':id', projectId).replaceAll(/:\w+/g, newId())}${query}`, {
     cookie,
@@ -102,7 +102,7 @@ test('a route that takes no body takes an empty one and an empty object', async 
   for (const route of bodiless) {
     const answered: number[] = []
     for (const sent of [{}, { headers: { 'content-type': 'application/json' } }, { body: {} }]) {
-      // Each on a ground of its own: a project is deleted and a session ended but once.
+      // Each route has its own project and session: a project is deleted and a session ended but once.
       const path = route.replace(':id', (await kit.createProject()).id).replaceAll(/:\w+/g, newId())
       const { cookie } = await signInByLink(kit, { instanceAdmin: true })
       answered.push((await kit.call(path, { cookie, ...sent })).status)

@@ -1,5 +1,5 @@
 // Attacks of the wire on a server: no HTTP at all, headers without end, requests that never finish, bytes that are no
-// text. Over real sockets, because injection never sees any of it.
+// text. The tests use real sockets, because injection never sees such bytes.
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
@@ -14,7 +14,7 @@ const { port } = address
 const project = await kit.createProject()
 const { key } = await kit.createKey(project.id, 'admin')
 
-/** Sends bytes and answers all that comes back until the server closes. */
+/** Sends bytes and returns everything that comes back until the server closes. */
 function exchange(bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes))

@@ -54,7 +54,7 @@ interface Shown {
 }
 
 async function show({ pool: db, services }: FlowEventOptions, { run, after, stream, signal }: Shown): Promise<void> {
-  // A run that has ended says nothing more: whoever has seen its last event is told so by the end.
+  // A run that has ended writes no more events, so the stream of a reader who has seen the last one closes at once.
   if (flowHasEnded(run) && after >= run.last_seq) return
   const soFar = (): null => null
   const { hub, onTaken } = createPatientHub({ hub: services.hub, soFar }, stream)

@@ -61,7 +61,7 @@ export function addFlowRunRoutes(app: App, { pool, once, flows }: FlowRunRoutes)
     async (request, reply) => {
       const { id } = request.params
       reply.code(202)
-      // Without a key to keep, starts of many requests share one commit.
+      // Without an Idempotency-Key to keep, starts of many requests share one commit.
       if (request.headers['idempotency-key'] === undefined) {
         const run = await toStart(pool, { projectId: id, input: request.body, flows })
         return read(pool, id, await flows.start(run, actorOf(request)))

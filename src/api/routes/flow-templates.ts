@@ -68,7 +68,7 @@ export function addFlowTemplateRoutes(app: App, { pool, decide }: { pool: Pool; 
   )
 }
 
-/** A model costs money, and who may only read spends none. */
+/** A model call costs money, and a caller who may only read spends none. */
 async function maySpend(db: Db, principal: Principal, projectId: string): Promise<boolean> {
   if (isInstanceAdmin(principal)) return true
   const role = principal.type === 'key' ? principal.role : await roleIn(db, principal.id ?? '', projectId)

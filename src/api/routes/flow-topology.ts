@@ -17,7 +17,7 @@ import { flowRunParams } from './flow-runs.ts'
 const tags = ['Flow runs']
 const path = '/api/projects/:id/flow-runs/:runId/topology'
 
-/** Whoever works on the run hears of it at once; it is asked for longer where a process has just died. */
+/** A worker switches its run at once; the wait is this long for runs whose process has just died. */
 const WAIT_MS = 5_000
 const LOOK_EVERY_MS = 20
 

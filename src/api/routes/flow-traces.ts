@@ -17,7 +17,7 @@ const tags = ['Flow runs']
 type ExportFormat = (typeof exportFormats)[number]
 
 export function addFlowTraceRoutes(app: App, { pool, ended }: { pool: Pool; ended: EndedRuns }): void {
-  /** Found once for a run that has ended. */
+  /** The answer about a run that has ended is computed once. */
   async function told<Value>(
     what: string,
     { id, runId }: { id: string; runId: string },

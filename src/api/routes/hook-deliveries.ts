@@ -1,5 +1,5 @@
-// The door at which other systems start agents. None of our own credentials is looked at here: the hook's secret is the
-// only one.
+// The route through which other systems start agents. The hook's secret is its only credential: API keys, tokens and
+// sessions are not looked at.
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
@@ -20,7 +20,7 @@ import { answers, pathId } from '../shapes.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Found before the body is read. */
+    /** The hook is found before the body is read. */
     hook: FoundHook | null
   }
 }
@@ -75,7 +75,7 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services
       }
       limits.countHook(hook.id)
       const webhookId = requireWebhookId(request)
-      // A delivery that was taken once is taken, whatever the sender says now and whatever became of the agent since.
+      // A delivery that was taken once stays taken, even with another body, and even if the agent was disabled since.
       if (hook.earlierRunId === null) requireOpen(hook)
       const input = hook.earlierRunId === null ? parseBody(body) : null
       const runId = await deliver(hook, { webhookId, input, requestId: request.id, address: request.ip })
@@ -86,9 +86,9 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services
     },
   )
 
-  /** What is found counts for the hook once it has proved itself, what is not for the address. */
+  /** A request for an unknown hook counts for its address; a proved delivery counts for its hook later. */
   async function find(request: FastifyRequest, id: string): Promise<FoundHook> {
-    // Guessing ids must not cost the database more than the address's share; hooks that are there go on all the same.
+    // Guessing ids must not cost the database more than the address's share; known hooks go on all the same.
     if (!seen.has(id)) limits.requireAddress(request.ip)
     const webhookId = sentWebhookId(request)
     const isStorable = webhookId !== null && isWebhookId(webhookId)
@@ -123,7 +123,7 @@ function sentWebhookId({ headers }: FastifyRequest): string | null {
 
 const MOST_IDS = 10_000
 
-/** Hooks that deliveries found here. Bounded: the oldest are forgotten. */
+/** The ids of hooks that deliveries found. The number of ids is bounded: the oldest are forgotten. */
 function createSeenIds(): { has(id: string): boolean; add(id: string): void; delete(id: string): void } {
   const ids = new Map<string, true>()
   return {

@@ -52,7 +52,7 @@ export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOri
       requireOwnOrigin(request, allowedOrigins)
       const { token } = request.params
       const invitation = await getInvitation(pool, token).catch((error: unknown) => {
-        limits.countTry(request.ip) // guessing links is guessing, too
+        limits.countTry(request.ip) // guessing links is limited like guessing passwords
         throw error
       })
       await countPasswordTry({ db: pool, limits }, request, invitation.email)

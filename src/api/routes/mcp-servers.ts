@@ -35,7 +35,7 @@ export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool
     },
     async (request, reply) => {
       const who = { actor: actorOf(request), isInstanceAdmin: isInstanceAdmin(principalOf(request)) }
-      // The server is asked before a transaction begins: it may take its time, a connection to the database may not.
+      // The MCP server is asked before a transaction begins: a slow server must not hold a database connection.
       const store = await mcp.prepare(request.params.id, request.body, who)
       return create(request, reply, store)
     },

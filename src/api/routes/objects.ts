@@ -30,7 +30,7 @@ export function addObjectRoutes(
   app: App,
   { pool, create, writer, onReady }: { pool: Pool; create: Create; writer: ObjectWriter; onReady: () => void },
 ): void {
-  /** Runs that the change set off are in the database when this is called. */
+  /** Called after the commit: the runs that the change started are in the database. */
   const said = ({ object, started }: { object: GraphObject; started: number }): GraphObject => {
     if (started > 0) onReady()
     return object

@@ -70,7 +70,7 @@ async function show({ db, services, stream, signal }: Show, run: Run, after: num
   }
 }
 
-/** A pause may be an end or a wait, and a wait may be over by now: nothing is written after an end. */
+/** A pause may be the end of a run or a wait that is over by now; only after an end no event follows. */
 async function isLast(db: Db, run: Run, { kind, seq }: StoredEvent): Promise<boolean> {
   if (kind !== 'run.paused') return finalKinds.has(kind)
   const now = await getRun(db, run.project_id, run.id)

@@ -43,7 +43,7 @@ const startHeaders = z.looseObject({
   prefer: z.string().optional().describe('respond-async: answer 202 at once instead of waiting for the run.'),
   'idempotency-key': z.string().optional().describe('The same key and body give the same run for 24 h.'),
 })
-/** 200: it has ended or pauses; 202: it goes on, and this is how it stands. */
+/** 200: the run has ended or is paused; 202: the run goes on, and the answer is its present state. */
 const startAnswers = { 200: runSchema, 202: runSchema, default: errorSchema }
 
 const WAIT_MS = 600_000
@@ -153,7 +153,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
       await cancelRuns({ pool, journal: services.journal }, run.project_id, [run.id])
       await recordAudit(pool, noteOf('run.cancel', request, run))
       services.hub.poke(run.id)
-      // Whoever works on it stops within a moment, and then this can say so.
+      // The worker stops the run within a moment, and the answer then shows the stopped run.
       const signal = options.track(reply, services.cancelWaitMs ?? CANCEL_WAIT_MS)
       return waitForRun({ db: pool, ...services }, await getRun(pool, run.project_id, run.id), signal)
     },
@@ -200,7 +200,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   )
 }
 
-/** Accepted once it is committed: neither a client that leaves nor a server that closes takes the run with it. */
+/** A committed run is accepted: neither a client that leaves nor a server that closes ends it. */
 async function startAndAnswer(
   { pool, once, track, services }: RunRouteOptions,
   request: FastifyRequest,
@@ -216,13 +216,13 @@ async function startAndAnswer(
   })
   if (replayed) reply.header('idempotency-replayed', 'true')
   else services.onReady()
-  // Whoever does not wait is told again what was told first; whoever waits gets the run as it has become.
+  // A repeated request that does not wait gets the first answer again; one that waits gets the run as it is now.
   const isAsync = prefersAsync(request.headers.prefer)
   const run = started ?? (isAsync ? kept.run : await getRun(pool, projectId, kept.run.id))
   return answerWhenSettled({ pool, track, services }, request, reply, run)
 }
 
-/** Without a key to keep, starts of many requests share one commit. */
+/** Without an Idempotency-Key to keep, starts of many requests share one commit. */
 async function startTogether(
   { pool, track, services }: RunRouteOptions,
   request: FastifyRequest,

@@ -59,13 +59,13 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
   app.get(
     '/sign-in/:token',
     {
-      // A HEAD, as link previews send it, must not spend the token.
+      // Link previews send a HEAD; it must not spend the token.
       exposeHeadRoute: false,
       config: { access: 'public' },
       schema: { hide: true, params: z.strictObject({ token: z.string() }) },
     },
     async (request, reply) => {
-      // A browser that only looks ahead must not use the link up.
+      // A browser that only prefetches must not use the link up.
       if (/prefetch|prerender/i.test(String(request.headers['sec-purpose'] ?? request.headers.purpose ?? ''))) {
         throw invalidRequest('Open this link; it is not fetched ahead of time.')
       }

@@ -63,7 +63,7 @@ export function addSystemRoutes(
     },
     async (_request, reply) => {
       const { contentType, text } = await metrics.render()
-      // A ready buffer passes by the JSON serializer that the schema above would otherwise call for.
+      // A buffer bypasses the JSON serializer of the schema above.
       return reply
         .type(contentType)
         .serializer((body: unknown) => String(body))

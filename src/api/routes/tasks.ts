@@ -173,7 +173,7 @@ export function addTaskRoutes(
 const isAnswered = (task: Task): boolean =>
   task.kind === 'escalation' && task.run_id !== null && isResolved(task.status)
 
-/** Whoever waits for the answer goes on in the commit that gives it. */
+/** The run that waits for the answer is woken in the commit that stores the answer. */
 async function tellRun(tx: Db, task: Task, request: FastifyRequest): Promise<void> {
   if (task.kind !== 'escalation' || task.run_id === null) return
   if (!isOutcomeTask(task)) return void (await wakeWaiting(tx, task.run_id, 'human'))
