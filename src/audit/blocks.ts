@@ -1,12 +1,12 @@
 // The chain over the audit log. A block vouches for the rows in one box, a range of transaction ids times a range of
-// seqs, and for the block before it. The hash has no key: whoever may rewrite rows and blocks alike can rewrite the
-// whole chain, unless its newest hash was noted somewhere else (verifyAudit answers it).
+// seqs, and for the block before it. The hash has no key: a person who may rewrite rows and blocks alike can rewrite
+// the whole chain, unless the newest hash was noted somewhere else (verifyAudit returns that hash).
 //
 // Rows commit out of seq order, so a range of seqs is never known to be complete. A range of transaction ids below the
-// snapshot's xmin is: everything in it has ended. But ids mean something only in the cluster that counts them, and a
-// restored database brings rows with ids of another. Hence regions, which divide the seqs: an open region
-// (seq_until null) goes on at the end and is sealed up to xmin; a closed one has all the rows it will ever have,
-// whatever their ids, and is sealed to the last. seal.ts says how one region follows another.
+// snapshot's xmin is complete: every transaction in it has ended. But transaction ids mean something only in the
+// cluster that counts them, and a restored database brings rows with ids of another cluster. Regions therefore divide
+// the seqs: an open region (seq_until null) goes on at the end and is sealed up to xmin; a closed one has all the rows
+// it will ever have, whatever their ids, and is sealed to the last. seal.ts says how one region follows another.
 import { createHash } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
 
@@ -16,15 +16,15 @@ export type Xid = string
 export interface Region {
   /** The region's rows have a higher seq than this one. */
   seqAfter: number
-  /** And none higher than this one; null while rows are still added. */
+  /** The region's rows have no higher seq than this one; null while rows are still added. */
   seqUntil: number | null
 }
 
 export interface Box {
   number: number
-  /** Inclusive. */
+  /** The first transaction id of the block. */
   xidFrom: Xid
-  /** Exclusive: where the region's next block starts. */
+  /** The transaction id after the block's last, at which the region's next block starts. */
   xidTo: Xid
   seqFrom: number
   seqTo: number
@@ -41,22 +41,22 @@ export const FIRST_XID: Xid = '0'
 export const LAST_XID: Xid = '18446744073709551615'
 export const LAST_SEQ = '9223372036854775807'
 
-/** What stands before the first block. */
+/** An empty block that stands before the first one. */
 export const origin: Block = {
   ...{ number: 0, seqAfter: 0, seqUntil: null, xidFrom: FIRST_XID, xidTo: FIRST_XID, seqFrom: 1, seqTo: 0 },
   ...{ rowCount: 0, sealedAt: '0', hash: Buffer.alloc(32) },
 }
 
-/** Where the sealing stands. */
+/** The state of the sealing. */
 export interface Head {
   newest: Block
   /** Every transaction with a lower id has ended. */
   xmin: Xid
   /** No row above this seq is in a block. */
   highestSealedSeq: number
-  /** There is a row above that with a lower id than the newest block's end: one that came under another counting. */
+  /** True where a row above that seq has a transaction id below the newest block's end: another cluster counted it. */
   hasFallenBack: boolean
-  /** The highest seq of a row whose id this cluster has not given yet: one that another cluster wrote. */
+  /** The highest seq of a row whose transaction id this cluster has not given yet: another cluster wrote that row. */
   highestForeignSeq: number | null
   /** Microseconds since 1970. */
   now: string
@@ -73,7 +73,7 @@ export async function readHead(db: Db): Promise<Head> {
   const newest = rows[0] ?? origin
   const highest = await db.query<{ seq: number }>('select coalesce(max(seq_to), 0) as seq from audit_blocks')
   const highestSealedSeq = highest.rows[0]?.seq ?? 0
-  // A question of its own, so that the planner knows how few rows these are: it would read the whole log otherwise.
+  // A separate query, so that the planner knows how few rows these are: it would read the whole log otherwise.
   const unsealed = await db.query<Omit<Head, 'newest' | 'highestSealedSeq'>>(
     `select coalesce(bool_or(xid < $2::xid8), false) as "hasFallenBack",
        max(seq) filter (where xid >= pg_snapshot_xmax(pg_current_snapshot())) as "highestForeignSeq",
@@ -97,7 +97,7 @@ export async function listBlocks(
   return rows
 }
 
-/** Where the newest block's region ends; null where it is open and stays so. */
+/** The last seq of the newest block's region; null while the region is open. */
 export function lastSeqOfRegion({ newest, highestSealedSeq, hasFallenBack, highestForeignSeq }: Head): number | null {
   if (newest.seqUntil !== null) return newest.seqUntil
   return hasFallenBack ? highestSealedSeq : highestForeignSeq
@@ -116,7 +116,7 @@ const ROW_TEXT = [
   .map((column) => `coalesce(length(${column}) || ':' || ${column}, '-')`)
   .join(' || ')
 
-/** What the boxes hold now, in the order of their numbers. The rows themselves never leave the database. */
+/** The present contents of the boxes, in the order of their numbers. The rows themselves never leave the database. */
 export async function digestBoxes(db: Db, boxes: readonly Box[]): Promise<Contents[]> {
   const { rows } = await db.query<Contents>(
     `select contents.*
@@ -140,7 +140,7 @@ export async function digestBoxes(db: Db, boxes: readonly Box[]): Promise<Conten
   return rows
 }
 
-/** The block's hash as it must be, over the block before it, its own numbers and the rows it holds. */
+/** The hash a block must have, over the block before it, its own numbers and its rows. */
 export function hashBlock(block: Omit<Block, 'hash'>, previousHash: Buffer, digest: Buffer): Buffer {
   const { number, seqAfter, seqUntil, xidFrom, xidTo, seqFrom, seqTo, rowCount, sealedAt } = block
   const numbers = [number, seqAfter, seqUntil, xidFrom, xidTo, seqFrom, seqTo, rowCount, sealedAt]

@@ -1,5 +1,5 @@
-// The record of who did what. An entry is written by the very statement that makes the change, so there is no change
-// without its entry and no entry without its change, and it costs no round trip of its own.
+// The record of who did what. The statement that makes a change also writes its entry, so there is no change without
+// its entry and no entry without its change, and an entry costs no round trip of its own.
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
@@ -21,8 +21,8 @@ export const NOTE_TYPES = ['uuid', 'text', 'text', 'text', 'text', 'text', 'uuid
 
 /**
  * Runs one data-changing statement that ends in `returning` and notes it in the audit log, atomically and in one round
- * trip. Where the statement changed no row nothing is noted. Answers the rows it returned. `sql` is a constant of the
- * source, everything that varies is among `values`: connections keep it prepared.
+ * trip. A statement that changes no row is not noted. Returns the rows of the statement. `sql` is a constant of the
+ * source, everything that varies is among `values`: connections keep the statement prepared.
  */
 export async function changeAudited<Row extends object>(
   db: Db,
@@ -35,7 +35,7 @@ export async function changeAudited<Row extends object>(
   return rows
 }
 
-// Planning a change together with its note takes PostgreSQL as long as executing it, so it is done once a connection.
+// Planning a change together with its note takes PostgreSQL as long as executing it, so each connection plans it once.
 const withNotes = new Map<string, PreparedSql>()
 
 function withNote(sql: string, valueCount: number): PreparedSql {
@@ -50,13 +50,13 @@ function withNote(sql: string, valueCount: number): PreparedSql {
   return prepared
 }
 
-/** Notes what is no single statement of ours: a sign-in, a refused capability, a change made inside a transaction. */
+/** Notes an action that is no single statement: a sign-in, a refused capability, a change made inside a transaction. */
 export async function recordAudit(db: Db, note: AuditNote): Promise<void> {
   const placeholders = NOTE_TYPES.map((type, index) => `$${index + 1}::${type}`).join(', ')
   await db.query(`insert into audit_log (${NOTE_COLUMNS}) values (${placeholders})`, noteValues(note))
 }
 
-/** In the order of NOTE_COLUMNS. */
+/** The values of an entry, in the order of NOTE_COLUMNS. */
 export function noteValues(note: AuditNote): unknown[] {
   const { actor } = note
   return [

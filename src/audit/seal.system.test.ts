@@ -8,7 +8,7 @@ import { verifyAudit } from './verify.ts'
 const old = await startAuditCluster()
 const fresh = await startAuditCluster()
 
-/** Sees to it that the second cluster has counted fewer transactions than the first, as a fresh one has. */
+/** Makes sure that the second cluster has counted fewer transactions than the first, as a fresh one has. */
 async function keepFresh(): Promise<void> {
   const ahead = (await old.nextXid()) - (await fresh.nextXid())
   await old.spendXids(Math.max(0, 300 - ahead))
@@ -30,7 +30,7 @@ async function begin(t: TestContext, pool: Pool): Promise<Client> {
   return client
 }
 
-/** As an insert does that is held up between drawing its seq and getting its transaction id. */
+/** Draws a seq, like an insert that is held up before it gets its transaction id. */
 async function drawSeq(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ seq: number }>(`select nextval('audit_log_seq_seq') as seq`)
   return rows[0]?.seq ?? assert.fail()
@@ -145,7 +145,7 @@ test('a database restored into another cluster goes on with its chain', async (t
   await sealAudit(before)
   await noteMany(before, 2)
   await sealAudit(before)
-  // Unsealed when the backup is made: one row below the highest sealed seq, two above it.
+  // When the backup is made, one row below the highest sealed seq and two above it are unsealed.
   await noteWithSeq(hanging, seq)
   await hanging.query('commit')
   await noteMany(before, 2)
@@ -164,7 +164,7 @@ test('a database restored into another cluster goes on with its chain', async (t
   assert.deepEqual(await sealAudit(after), { sealed: 0 })
   assert.deepEqual(await counts(after), { rows: 17, unsealed: 0 })
 
-  // And back again, where the ids of both clusters are in the past.
+  // A restore back into the first cluster, in which the ids of both clusters are in the past.
   const back = await old.createDatabase()
   await noteMany(after, 1)
   await restoreAudit(after, back)
@@ -206,7 +206,7 @@ test('a backup without any block, and one made in the middle of sealing after a 
   await noteMany(first, 2)
   assert.deepEqual(await sealAudit(first), { sealed: 8 })
 
-  // Only the first of its blocks is in the backup: the closed region is there, what follows it is not.
+  // Only the first block is in the backup: the closed region is there, the open one after it is not.
   const middle = await old.createDatabase()
   await restoreAudit(first, middle)
   await tamper(middle, 'delete from audit_blocks where number > 1')
@@ -295,7 +295,7 @@ test('whatever the order of writes, commits, crashes and restores, each row is i
   assert.deepEqual(rows, [])
 })
 
-/** How far the restored ids are ahead of this cluster's counter. Where they are not, a test shows nothing. */
+/** The lead of the restored ids over this cluster's counter. A test without a lead shows nothing. */
 async function distance(pool: Pool): Promise<number> {
   const { rows } = await pool.query<{ ahead: number }>(
     `select max(xid_to)::text::bigint - pg_snapshot_xmax(pg_current_snapshot())::text::bigint as ahead from audit_blocks`,

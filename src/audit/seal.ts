@@ -1,13 +1,13 @@
-// How one region follows another (blocks.ts says what a region is):
+// The sequence of regions (blocks.ts says what a region is):
 // - Without a restore there is one open region. Each block starts at the transaction id where the last one ended.
 // - A restore into another cluster shows in one of two ways. A row has an id below the newest block's end and yet a seq
 //   above all that is sealed: ids are counted anew, and the region ends at the highest sealed seq. Or a row has an id
 //   that this cluster has not given yet: the region ends at the last such row. Either end lies among the restored rows,
 //   and all that is written here comes above it, so the region is complete and closed.
 // - When a closed region is sealed to its last row, an open one begins above it, from the first transaction id.
-// Where neither shows, the ids of the restored rows fit into the counting here, and nothing needs to be done.
-// Every step follows from the newest block and the rows, so a crash or another restore between any two is no matter. It
-// all rests on one thing: a restore sets the sequence above every row it brings.
+// If neither shows, the ids of the restored rows fit into the counting here, and nothing needs to be done.
+// Every step follows from the newest block and the rows, so a crash or another restore between two steps does no harm.
+// All of this relies on one condition: a restore sets the sequence above every row it brings.
 import type { Client, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import {
@@ -24,7 +24,7 @@ import {
   type Xid,
 } from './blocks.ts'
 
-/** A region and how far it is sealed. */
+/** A region, and the point up to which it is sealed. */
 interface Position extends Region {
   xidFrom: Xid
 }
@@ -33,8 +33,9 @@ const BLOCK_ROWS = 5_000
 const LOCK_KEY = 0x61756469 // 'audi'
 
 /**
- * Seals what is final now, and says how many rows. Nothing where another process is at it. Usually one block; a backlog
- * becomes several. Rows newer than the oldest running transaction that writes wait for its end.
+ * Seals the rows that are final now, and returns their number. Does nothing while another process seals. Usually one
+ * block is written; a backlog becomes several. Rows newer than the oldest transaction that still writes wait for its
+ * end.
  */
 export async function sealAudit(pool: Pool, blockRows = BLOCK_ROWS): Promise<{ sealed: number }> {
   let sealed = 0
@@ -47,7 +48,7 @@ export async function sealAudit(pool: Pool, blockRows = BLOCK_ROWS): Promise<{ s
 }
 
 // In the newest region, rows that are not sealed have an id from the newest block's end on; in any other they have a seq
-// above all that is sealed. Asked every second by every process, mostly for nothing, so it is one statement.
+// above all that is sealed. Every process asks every second, mostly for nothing, so it is one statement.
 const UNSEALED: PreparedSql = {
   name: 'audit_unsealed',
   text: `select coalesce(
@@ -85,8 +86,8 @@ function beginAbove(seqAfter: number, { highestForeignSeq }: Head): Position {
 }
 
 /**
- * The transaction id before which the next block ends, or null where there is nothing to seal. The rows of one
- * transaction stay together, however many they are.
+ * The transaction id before which the next block ends, or null when there is nothing to seal. The rows of one
+ * transaction stay together, however many there are.
  */
 async function findCut(
   tx: Client,
@@ -135,9 +136,9 @@ async function findSeqs(tx: Client, position: Position, xidTo: Xid): Promise<{ s
 }
 
 /**
- * $1 <= xid < $2 and $3 < seq <= $4, by the index that leads to few rows: ids tell what is new in a region, seqs where
- * one begins. Left to itself, a planner without statistics reads all of the other index too: 35 ms instead of 0.05 in a log of
- * 300,000 rows (`is true` hides a condition from it).
+ * $1 <= xid < $2 and $3 < seq <= $4, by the index that leads to few rows: ids find the new rows of a region, seqs the
+ * first rows of a new region. A planner without statistics would read all of the other index too: 35 ms instead of 0.05
+ * in a log of 300,000 rows (`is true` hides a condition from the planner).
  */
 const within = ({ xidFrom }: Position): string =>
   xidFrom === FIRST_XID

@@ -23,7 +23,7 @@ async function createChain(): Promise<Pool> {
   return pool
 }
 
-/** Every column has a value. */
+/** Notes an entry with a value in every column. */
 const noteAll = (pool: Pool, action: string): Promise<void> =>
   recordAudit(pool, {
     action,
@@ -48,7 +48,7 @@ async function assertFound(pool: Pool, what: string): Promise<{ block: number; r
   return verdict
 }
 
-/** Tries something on the same chain again and again, and takes it back after each. */
+/** Tampers with the chain, looks at it, and restores it. */
 async function tamperAndUndo(pool: Pool, sql: string, look: () => Promise<void>): Promise<void> {
   await pool.query('create table kept_rows as table audit_log; create table kept_blocks as table audit_blocks')
   await tamper(pool, sql)

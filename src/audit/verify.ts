@@ -19,14 +19,14 @@ const PAGE_ROWS = 100_000
 
 /**
  * Recomputes the whole chain, in bounded memory and without holding anything up. Finds a row that was altered, deleted,
- * moved or slipped in below the newest block, and a block that was altered, swapped or taken out. From the inside it
- * cannot find that the end was cut off: the newest blocks gone, alone or with their rows, look like a chain that is
- * shorter. Compare `head` and `rows` with what was noted elsewhere for that.
+ * moved or slipped in below the newest block, and a block that was altered, swapped or taken out. A cut-off end cannot
+ * be found: a chain without its newest blocks, with or without their rows, looks like a shorter chain. To find that,
+ * compare `head` and `rows` with values noted elsewhere.
  */
 export async function verifyAudit(db: Db): Promise<AuditVerdict> {
   const verdict = await verifyOnce(db)
-  // In a database that was just restored the first row of its own may be committed between two of our questions; asked
-  // again, it is known for what it is.
+  // In a database that was just restored, its first new row may be committed between two of these queries. The second
+  // round then recognises the row as unsealed.
   return 'strays' in verdict ? verifyOnce(db) : verdict
 }
 
@@ -80,8 +80,8 @@ function examine(block: Block, previous: Block, contents: Contents | undefined):
 
 const missing = (block: number): Failed => ({ ok: false, block, reason: 'The block is missing.' })
 
-// The rows that the sealer has still before it. All else must be in a block, and stays there: rows that are committed
-// or sealed while we count change nothing about the number of those below.
+// The rows that the sealer has yet to seal. All other rows must be in a block and stay there, so rows that are
+// committed or sealed during the count do not change the number of sealed ones.
 const UNSEALED = '(seq > $1 or (seq > $2 and xid >= $3::xid8))'
 
 async function countRows(db: Db, head: Head): Promise<{ sealed: number; unsealed: number }> {
