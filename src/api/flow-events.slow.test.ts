@@ -91,7 +91,7 @@ test('it is told while it happens, and a reader that leaves does not cancel it',
     agent: false,
   })
   sent.end()
-  const [response] = (await once(sent, 'response')) as [IncomingMessage] // what node:http emits
+  const [response] = (await once(sent, 'response')) as [IncomingMessage] // as node:http emits it
   assert.match(String(response.headers['content-type']), /^text\/event-stream/)
   let text = ''
   for await (const chunk of response.setEncoding('utf8')) {
@@ -114,7 +114,7 @@ test('what another process writes is seen here', async () => {
   const reading = readAll(id)
   while (!kit.services.hub.watched().includes(id)) await new Promise(setImmediate)
   while ((await kit.call<FlowRun>(`GET ${runs}/${id}`)).body.progress.running < 1) await new Promise(setImmediate)
-  // Nobody here hears of what this journal writes, and it takes the run from the one that works on it.
+  // The hub of this process hears of no event that this journal writes, and the journal takes the run from its worker.
   const { rows } = await kit.pool.query<{ fence: number }>(
     'update flow_runs set fence = fence + 1 where id = $1 returning fence',
     [id],
@@ -136,7 +136,7 @@ test('a key that is revoked loses its stream', async () => {
     agent: false,
   })
   sent.end()
-  const [response] = (await once(sent, 'response')) as [IncomingMessage] // what node:http emits
+  const [response] = (await once(sent, 'response')) as [IncomingMessage] // as node:http emits it
   const ended = (async () => {
     for await (const _ of response);
   })()

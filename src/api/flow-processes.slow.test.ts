@@ -1,4 +1,4 @@
-// One process serves and works on nothing, another works: what they share is the database.
+// One process only serves, another works: they share nothing but the database.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

@@ -39,7 +39,7 @@ async function start(root: object, more: object = {}): Promise<FlowRun> {
   return body
 }
 const read = async (id: string): Promise<FlowRun> => (await kit.call<FlowRun>(`GET ${runs}/${id}`)).body
-/** No time is measured: it is asked until it has come about. */
+/** Reads the run until the condition holds. No time is measured. */
 async function until(id: string, holds: (run: FlowRun) => boolean): Promise<FlowRun> {
   for (;;) {
     const run = await read(id)
@@ -54,7 +54,7 @@ const tasksOf = async (id: string): Promise<FlowTask[]> =>
 
 test('a flow is accepted at once and read until it has ended', async () => {
   const begun = await start(sequence(f('add', { id: 'a' }), f('add')), { input: 1, workers: 3 })
-  // Whoever accepts it may be at work on it before the answer is read.
+  // A worker may be at work on the run before the answer is read.
   assert.ok(['queued', 'running', 'completed'].includes(begun.status))
   assert.deepEqual([begun.flow_id, begun.input, begun.progress.total, begun.workers], [null, 1, 2, 3])
   const run = await ended(begun.id)

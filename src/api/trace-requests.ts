@@ -4,7 +4,7 @@ import { noTracing, type Tracer } from '../observe/tracing.ts'
 
 /**
  * One span per request, from its arrival to the end of its answer, named by method and route pattern. Everything the
- * request does runs inside it. Where nothing is traced no hook is added at all.
+ * request does runs inside the span. Without tracing no hook is added at all.
  */
 export function traceRequests(app: FastifyInstance, tracer: Tracer): void {
   if (tracer === noTracing) return

@@ -7,8 +7,8 @@ import type { Log } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
 
 /**
- * The agents of an app module are made in the oldest project, once: what people change about them afterwards stays.
- * Without a project there is nowhere to put them, and that is said.
+ * The agents of an app module are made in the oldest project, once: later changes by people stay. Without a project no
+ * agent is made, and a message says so.
  */
 export async function createAppAgents(
   pool: Pool,

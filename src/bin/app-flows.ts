@@ -10,8 +10,8 @@ import { systemActor } from '../kernel/principal.ts'
 const MOST_PROBLEMS = 5
 
 /**
- * The flows of an app module are made in the oldest project, once, like its agents and after them: what people change about
- * them afterwards stays. One that cannot run is refused by its name and its nodes, and nothing starts.
+ * The flows of an app module are made in the oldest project, once, after its agents: later changes by people stay. A
+ * flow that cannot run is refused with its name and its faulty nodes, and the server does not start.
  */
 export async function createAppFlows(
   pool: Pool,
@@ -34,7 +34,7 @@ export async function createAppFlows(
     try {
       await createFlow(pool, projectId, flow, { actor: systemActor, functions })
     } catch (error) {
-      // Another process that starts at the same time has made it.
+      // Another process that starts at the same time has made the flow.
       if (error instanceof MusterError && error.code === 'CONFLICT') continue
       throw refused(flow.name, error)
     }

@@ -1,4 +1,4 @@
-// muster.ask and its kin in flows: the off switch, retries, and who pays.
+// muster.ask and its kin in flows: the off switch, retries, and the counting of tokens.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestFlows } from '../../test/kit/flows.ts'
@@ -111,7 +111,7 @@ test('the off switch is asked before every call: nothing is asked while it is on
   await begun.promise
   isHalted = true
   go.resolve()
-  // Before its second call it looks, and looks again.
+  // The function looks at the switch again and again before its second call.
   const before = looks
   while (looks < before + 3) await new Promise(setImmediate)
   assert.equal(model.requests.length, 1)
@@ -144,6 +144,6 @@ test('calls that wait for the switch hold no slot: other functions of this proce
   isHalted = false
   const { status, output } = await flows.ended(id)
   assert.deepEqual([status, output], ['completed', ['late', 'late', 'late']])
-  // Every slot is there again.
+  // Every slot is free again.
   assert.equal((await flows.play({ type: 'parallel', branches: [plain, plain, plain] })).status, 'completed')
 })

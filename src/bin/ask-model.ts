@@ -1,5 +1,5 @@
-// How flows ask a project's default model, beside the agents. Such a call is one like any other: the off switch is asked
-// first, failures that may pass are tried again, and its tokens are counted, those of failed tries too.
+// Calls of flows, beside the agents, to a project's default model. They follow the rules of every model call: the off
+// switch is read first, passing failures are retried, and tokens are counted, those of failed tries too.
 import { setTimeout as delay } from 'node:timers/promises'
 import { whileUnavailable } from '../db/patience.ts'
 import type { Pool } from '../db/pool.ts'
@@ -18,23 +18,23 @@ import { findProvider } from '../models/providers.ts'
 
 const MOST_TOKENS = 4_096
 const SYSTEM = 'You do what you are asked, carefully, and answer with the result alone.'
-/** How often a call that waits for the off switch looks at what this process has heard of it. */
+/** The interval at which a call that waits for the off switch reads this process's copy of the switch. */
 const LOOK_EVERY_MS = 200
-/** A longer wait holds no slot. */
+/** A call that waits longer than this gives up its slot meanwhile. */
 const IDLE_ABOVE_MS = 1_000
-/** Tokens that were spent are counted before the answer is used; the database may be away for so long. */
+/** Spent tokens are counted before the answer is used; the database may be away this long meanwhile. */
 const COUNTED_WITHIN_MS = 20_000
 
 export interface ModelParts {
   pool: Pool
   resolveModel: (choice: ModelChoice) => Promise<Model | null>
-  /** The project's off switch is on. */
+  /** Tells whether the project's off switch is on. */
   isHalted: (projectId: string) => boolean
-  /** Before the first retry of a call; each further one waits twice as long. */
+  /** The wait before the first retry of a call; each further wait is twice as long. */
   firstBackoffMs?: number
 }
 
-/** Asks the project's default model, for leaves of flows that need no agent. Rejects where it does not answer. */
+/** Asks the project's default model, for leaves of flows that need no agent. Rejects when the model does not answer. */
 export function createAsk(parts: ModelParts): Ask {
   const { pool } = parts
   return async ({ projectId, flowRunId, whileIdle }, prompt, signal) => {
@@ -46,8 +46,8 @@ export function createAsk(parts: ModelParts): Ask {
 }
 
 /**
- * The same for an answer of a given shape. The offline model fills a shape with anything: it is not asked. Nor is any
- * where the project is halted.
+ * Asks the project's default model for an answer of a given shape. The offline model is not asked, because it fills a
+ * shape with anything. No model is asked while the project is halted.
  */
 export function createDecide(parts: ModelParts): Decide {
   const { pool, isHalted } = parts
@@ -74,7 +74,7 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
   if (!model) throw new Error(`There is no provider called "${choice.provider}".`)
   let waitedMs = 0
   for (let attempts = 0; ; attempts++) {
-    // The question waits with the project: it was asked, and is neither lost nor answered with a failure.
+    // The question waits while the project is halted: it is neither lost nor answered with a failure.
     if (parts.isHalted(projectId)) await whileIdle(() => untilReleased(parts, projectId, signal))
     signal.throwIfAborted()
     const outcome = await model.call(requestOf(question), { signal, onText: () => {} })

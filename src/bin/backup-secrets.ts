@@ -1,5 +1,4 @@
-// Which secrets a backup holds and which a restore writes. Those that the environment gives are nobody else's business:
-// they are neither stored nor replaced.
+// The secrets that a backup holds and a restore writes. Secrets from the environment are neither stored nor replaced.
 import { basename } from 'node:path'
 import { readIfPresent, writePrivateFile } from '../db/embedded/private-file.ts'
 import { createCipher } from '../secrets/cipher.ts'
@@ -11,7 +10,7 @@ const adminTokenName = basename(adminTokenFile(''))
 
 type Secrets = ReadonlyMap<string, string>
 
-/** Those that were generated in the data folder and are in use, by the name of their file. */
+/** The secrets that were generated in the data folder and are in use, by the name of their file. */
 export async function readGeneratedSecrets(config: Config, keyFingerprint: string | null): Promise<Secrets> {
   const found = new Map<string, string>()
   const key = config.secretKey === null ? await readSecret(secretKeyFile(config.dataDir)) : null
@@ -24,7 +23,7 @@ export async function readGeneratedSecrets(config: Config, keyFingerprint: strin
 export const holdsSecretKey = (secrets: Secrets): boolean => secrets.has(secretKeyName)
 export const holdsAdminToken = (secrets: Secrets): boolean => secrets.has(adminTokenName)
 
-/** The files a restore has to write. Throws one sentence where the key at hand would not open what is restored. */
+/** The files a restore has to write. Throws one sentence when the key at hand would not open the restored secrets. */
 export async function planSecrets(
   config: Config,
   backup: { secrets: Secrets; manifest: { key_fingerprint: string | null } },
@@ -48,7 +47,7 @@ export async function writeSecrets(plan: Secrets): Promise<void> {
   for (const [path, text] of plan) await writePrivateFile(path, text)
 }
 
-/** The one of the environment wins, then the one in the folder: so it will be at the next start. */
+/** The key of the environment wins over the key in the folder, as at the next start. */
 function requireFittingKey(
   { given, present, stored }: { given: string | null; present: string | null; stored: string | null },
   fingerprint: string | null,

@@ -1,4 +1,5 @@
-// `muster backup` and `muster restore`: what they ask for, check and say. How a backup is made is in db/backup.ts.
+// The commands `muster backup` and `muster restore`: their questions, checks and messages. db/backup.ts makes the
+// backup.
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -56,7 +57,7 @@ async function backUp(
   return { summary, secrets, keyFingerprint }
 }
 
-/** Asked before anything is opened: a backup must not make a data folder only to find it empty. */
+/** Checks before anything is opened: a backup must not make a data folder only to find it empty. */
 function requireDatabase(config: Config): void {
   if (config.databaseUrl !== null) return
   if (['postgres', 'postgres.location'].some((name) => existsSync(join(config.dataDir, name)))) return
@@ -110,7 +111,8 @@ async function restoreInto(
     const database = await openDatabase(config, silentLog, onProgress)
     try {
       const { url } = database
-      // Secrets before the commit: rows without their key are lost, a key without its rows is only in the way.
+      // Secrets are written before the commit: rows without their key are lost, a key without its rows is only in the
+      // way.
       const beforeCommit = (): Promise<void> => writeSecrets(secrets)
       const summary = await restoreBackup({ url, backup, migrations, beforeCommit, onProgress, signal, log: silentLog })
       await migrateOn(url, onProgress)
@@ -132,7 +134,7 @@ async function migrateOn(url: string, onProgress: (sentence: string) => void): P
   }
 }
 
-/** What a restore that failed has left does not count; whether a database in it is empty, the database knows. */
+/** Remains of a failed restore do not count; whether a database in the folder is empty is asked of the database. */
 async function requireEmptyFolder(dataDir: string, file: string): Promise<void> {
   const names = await readdir(dataDir).catch((error: unknown) => {
     if (isCode(error, 'ENOENT')) return []

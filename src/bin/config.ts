@@ -1,5 +1,5 @@
-// The only reader of the environment: once, validated, failing with the variable's name. Flags mirror the variables and
-// win over them.
+// The only reader of the environment. It reads once, validates, and names the variable when it fails. Flags mirror the
+// variables and win over them.
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
@@ -23,19 +23,19 @@ export interface Config {
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   providers: ProviderVariables
   faultPlan: FaultPlan | null
-  /** How many runs this process works on at once. */
+  /** The number of runs this process works on at once. */
   concurrency: number
-  /** How many connections requests and runs of this process share. */
+  /** The number of connections that requests and runs of this process share. */
   pool: number
-  /** How long this process owns its runs without renewing. */
+  /** The time this process owns its runs without renewing. */
   leaseMs: number
-  /** How long calls under way may go on after a signal to stop. */
+  /** The time calls under way may go on after a signal to stop. */
   drainMs: number
   /** An app module. */
   app: string | null
   /** PATH of the commands that MCP servers are started with. */
   commandPath: string
-  /** They may run as our own user where there is no other way. */
+  /** True allows MCP servers to run as Muster's own user if there is no other way. */
   mcpSameUser: boolean
 }
 
@@ -113,7 +113,7 @@ const MOST_ON_EMBEDDED = 150
 type Environment = Readonly<Record<string, string | undefined>>
 
 export function readConfig(environment: Environment): Config {
-  // An empty variable is an unset one: compose files and shells write them so.
+  // An empty variable counts as unset: compose files and shells write unset variables so.
   const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
   const parsed = variables.safeParse(env)
   if (!parsed.success) {
@@ -174,7 +174,7 @@ const list = z.string().transform((text) => text.split(/[\s,]+/).filter((entry) 
 const httpUrl = z.string().refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http(s) URL')
 const onOff = z.enum(['on', 'off'], 'must be on or off')
 
-/** `point=kill`, or `point=stop@3` for the third passing; several with commas. */
+/** `point=kill`, or `point=stop@3` for the third passing; commas separate several. */
 const faults = z.string().transform((text, context): FaultPlan => {
   const plan: Record<string, { action: 'kill' | 'stop'; at: number }> = {}
   for (const entry of text.split(',')) {
@@ -226,7 +226,9 @@ const variables = z.object({
   GOOGLE_VERTEX_LOCATION: z.string().optional(),
 })
 
-/** What Fastify takes; it would complain as well, but only after the database was started, and without the name. */
+/**
+ * Takes the same values as Fastify, whose own complaint would come after the start of the database and without a name.
+ */
 const isProxy = (entry: string): boolean =>
   ['loopback', 'linklocal', 'uniquelocal'].includes(entry) || ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry)
 
@@ -239,7 +241,7 @@ function isAllowList(entries: string[]): boolean {
   }
 }
 
-/** A wildcard address is where we listen, not where anyone can go. */
+/** A server listens on a wildcard address, but nobody can open one. */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return host.includes(':') ? `[${host}]` : host

@@ -1,4 +1,4 @@
-// Which PostgreSQL this process uses: the one DATABASE_URL names, or the embedded one in the data folder.
+// The PostgreSQL server of this process: the one DATABASE_URL names, or the embedded one in the data folder.
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
@@ -21,7 +21,10 @@ export const migrationsFolder = fileURLToPath(new URL('../../migrations', import
 
 const WAIT_FOR_EXTERNAL_MS = 30_000
 
-/** Up and answering, not yet migrated. `onStoppable` hears how to stop it before it starts, which takes seconds. */
+/**
+ * Returns a database that answers and is not migrated yet. `onStoppable` is given the function that stops the database
+ * before the start, which takes seconds.
+ */
 export async function openDatabase(
   config: Config,
   log: Log,
@@ -44,7 +47,7 @@ export async function openDatabase(
   }
 }
 
-/** As root the cluster may have to live where PostgreSQL's user can go; people must know that it does. */
+/** Under root the cluster may lie outside the data folder, in a place PostgreSQL's user can reach; people must know. */
 async function whereElse(dataDir: string): Promise<string> {
   const folder = await clusterFolder(dataDir)
   return folder.startsWith(`${dataDir}/`) ? '' : `, in ${folder}`
@@ -54,7 +57,7 @@ export async function migrateDatabase(url: string, log: Log, onProgress: (senten
   return migrate({ url, migrations: await loadMigrations(migrationsFolder), log, onProgress })
 }
 
-/** A database that starts beside us (compose, a reboot) is waited for; a wrong address or password is said at once. */
+/** Waits for a database that starts beside Muster (compose, a reboot); reports a wrong address or password at once. */
 async function waitForExternal(url: string, onProgress: (sentence: string) => void): Promise<void> {
   const deadline = Date.now() + WAIT_FOR_EXTERNAL_MS
   for (let attempt = 1; ; attempt++) {

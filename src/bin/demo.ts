@@ -15,10 +15,10 @@ import { followAgent } from '../triggers/follow-agent.ts'
 
 const model = { provider: 'offline', name: 'offline', max_output_tokens: 4_096 }
 
-/** What a newcomer finds: a project with agents that work without a key, on the offline model. */
+/** The project a newcomer finds: its agents work without a key, on the offline model. */
 export async function createDemo(db: Db, writer: ObjectWriter): Promise<void> {
   const { id } = await createProject(db, { name: 'Demo' }, systemActor)
-  // They name only what is built in, and the offline provider is offered at every start.
+  // The agents name only built-in tools, and the offline provider is offered at every start.
   const by = { actor: systemActor, checkNames: async () => null, onChanged: followAgent }
   await createAgent(
     db,
@@ -61,7 +61,7 @@ export async function createDemo(db: Db, writer: ObjectWriter): Promise<void> {
   await createFirstFlow(db, id)
 }
 
-/** Wakes when a ticket arrives, may only suggest, and leaves everything but tickets alone. */
+/** An agent that wakes when a ticket arrives, may only suggest, and leaves everything but tickets alone. */
 const triage: AgentInput = {
   name: 'Triage',
   role: 'a support lead',
@@ -102,7 +102,7 @@ async function createTicket(db: Db, writer: ObjectWriter, projectId: string): Pr
   await relate(db, { projectId, change: { op: 'relate', type: 'reported_by', fromId, toId, properties: {} }, author })
 }
 
-/** A flow with one run of it, on the project's default model, so that there is something to look at among the flows. */
+/** A flow with one run, on the project's default model, so that the list of flows is not empty. */
 async function createFirstFlow(db: Db, projectId: string): Promise<void> {
   const { title: name, root, example } = swarmTest
   const functions = { has: (called: string): boolean => Object.hasOwn(builtInDescriptions, called) }

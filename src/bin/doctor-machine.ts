@@ -67,7 +67,7 @@ export async function checkSecretFiles({ dataDir }: Config): Promise<Finding[]> 
   return findings
 }
 
-/** Started as root below a private folder, the cluster is elsewhere, and whoever copies the data folder must know. */
+/** A cluster started by root below a private folder is elsewhere; a person who copies the data folder must know. */
 export async function checkRelocation({ dataDir }: Config): Promise<Finding[]> {
   const pointer = join(dataDir, 'postgres.location')
   const place = (await readIfPresent(pointer))?.trim()
@@ -91,7 +91,7 @@ export async function checkDisk({ dataDir }: Config): Promise<Finding[]> {
   return [free < DISK_ENOUGH_BYTES ? look(`${text}: make room, a full disk stops the database.`) : well(text)]
 }
 
-/** The major version of the cluster's files, where there is a cluster. */
+/** The major version of the cluster's files; null without a cluster. */
 export async function clusterVersion(dataDir: string): Promise<string | null> {
   const place = (await readIfPresent(join(dataDir, 'postgres.location')))?.trim()
   const cluster = place ? join(place, 'data') : join(dataDir, 'postgres')
@@ -102,7 +102,7 @@ async function countMissingLinks({ native }: Binaries): Promise<number> {
   const list: unknown = JSON.parse(await readFile(join(native, 'pg-symlinks.json'), 'utf8').catch(() => '[]'))
   let missing = 0
   for (const entry of Array.isArray(list) ? list : []) {
-    // Given from the package's root: native/lib/libpq.so.5
+    // The path begins at the package's root: native/lib/libpq.so.5
     const target = String((entry as { target?: unknown } | null)?.target)
     if ((await stat(join(dirname(native), target)).catch(() => null)) === null) missing++
   }

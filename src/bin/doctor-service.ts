@@ -97,7 +97,7 @@ export async function checkPort(config: Config): Promise<Finding[]> {
   return [mend(`Port ${config.port} is used by another program: choose another with PORT.`)]
 }
 
-/** Somebody who accepts the connection and then says nothing we understand has the port all the same. */
+/** A program that accepts the connection but does not speak HTTP has taken the port all the same. */
 async function isPortTaken(config: Config): Promise<boolean> {
   const egress = createEgress({ allow: [] })
   try {

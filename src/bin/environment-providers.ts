@@ -30,7 +30,7 @@ export function providersFrom(variables: ProviderVariables): ProviderInput[] {
   return found
 }
 
-/** Asked after the start, because most machines have none and nobody should wait for it. */
+/** Looks for Ollama after the start, because most machines have none and nobody should wait for the answer. */
 export async function offerOllama(db: Db, cipher: Cipher, egress: Egress, log: Log): Promise<void> {
   try {
     const signal = AbortSignal.timeout(OLLAMA_ANSWERS_WITHIN_MS)

@@ -1,7 +1,7 @@
 /** One thing that doctor looked at. */
 export interface Finding {
   tone: 'well' | 'look' | 'mend'
-  /** What was found; where it is not well, also what to do about it. */
+  /** The finding, and the remedy where something is wrong. */
   text: string
 }
 

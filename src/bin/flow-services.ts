@@ -18,35 +18,35 @@ import { logEvents } from './log-events.ts'
 
 export interface StartedFlows {
   services: FlowServices
-  /** Flow runs of dead processes are found, and what is due wakes. */
+  /** True while the rounds work that take over flow runs of dead processes and wake due ones. */
   isRecovering(): boolean
-  /** No new work; functions under way drain from now on. */
+  /** Takes no new work; functions under way drain from now on. */
   yield(): void
-  /** Functions under way are cut off. */
+  /** Cuts off functions under way. */
   hurry(): void
   stop(): Promise<void>
 }
 
 export interface FlowParts {
   role: 'all' | 'api' | 'worker'
-  /** Leaves under way in this process at most. */
+  /** The most leaves under way in this process at once. */
   concurrency: number
-  /** Functions under way may end by themselves for so long when this process stops. */
+  /** The time functions under way have to end by themselves when this process stops. */
   drainMs: number
   pool: Pool
   worker: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'hearDeleted' | 'onReady' | 'isHalted'>
   runs: Pick<RunServices, 'journal' | 'hub'>
   functions: ReadonlyMap<string, AppFunction>
-  /** Asks the project's default model, where there is one worth asking; none is, unless it is told how. */
+  /** Asks the project's default model; without it no model is asked. */
   decide?: Decide
   log: Log
-  /** How often flow runs that take too long are looked for; null: somebody else does it. */
+  /** The interval at which slow flow runs are looked for; null where another process looks. */
   checkAlertsEveryMs?: number | null
 }
 
 const CHECK_ALERTS_EVERY_MS = 1_000
 
-/** A process that only serves works on no flow: those that do hear of what it starts. */
+/** A process that only serves works on no flow: other processes are told of the runs it starts. */
 export function startFlows(parts: FlowParts): StartedFlows {
   const { role, concurrency, pool, worker, runs, functions, log, checkAlertsEveryMs = CHECK_ALERTS_EVERY_MS } = parts
   const shared = { functions, leafLimit: concurrency, decide: parts.decide ?? (async () => null) }

@@ -15,14 +15,14 @@ const LOOK_FOR_TEXTS_EVERY_MS = 5_000
 const LOOK_FOR_DELETED_EVERY_MS = 5_000
 
 export interface Housekeeping {
-  /** Ends the rounds; what has been written by now is sealed before it returns. */
+  /** Ends the rounds, and seals the audit entries written so far before it returns. */
   stop(): Promise<void>
 }
 
 /**
- * What has lapsed is removed every ten minutes; what was audited is sealed, and what is stuck is given up, every second.
- * Texts under way that a killed process left go within seconds: there are as many as steps under way.
- * Rows of deleted projects begin to go within seconds. Several processes may do it.
+ * Removes lapsed rows every ten minutes; seals audit entries and gives up stuck entries every second. Removes, within
+ * seconds, the texts that a killed process left (one for each step under way) and begins to remove the rows of deleted
+ * projects. Several processes may do this at once.
  */
 export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)

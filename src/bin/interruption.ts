@@ -1,6 +1,6 @@
 /**
  * Runs a command that must tidy up when it is interrupted: Ctrl-C and SIGTERM abort the signal instead of ending the
- * process, and what the command throws then is what is told.
+ * process, and the error that the command then throws is shown.
  */
 export async function untilInterrupted<Result>(work: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
   const interruption = new AbortController()

@@ -2,14 +2,15 @@ import type { StoredEvent } from '../journal/entries.ts'
 import type { Log } from '../kernel/log.ts'
 
 /**
- * One line for what an operator may have to look after: runs that failed or paused, flows that failed or ran out of time,
- * items that a pipeline skipped. Called after the commit; the words of people and models stay in the journal.
+ * Writes one line for each event that an operator may have to look into: a run that failed or paused, a flow that
+ * failed or ran out of time, an item that a pipeline skipped. Called after the commit; the words of people and models
+ * stay in the journal.
  */
 export function logEvents(log: Log): (events: readonly StoredEvent[]) => void {
   return (events) => {
     for (const { runId, kind, data } of events) {
       if (!LOGGED.has(kind)) continue
-      // An event of a sub-run stands in its own journal too.
+      // An event of a sub-run is in the sub-run's own journal too.
       if (data.startsWith('{"run_id"')) continue
       const fields: Fields = JSON.parse(data)
       switch (kind) {

@@ -1,4 +1,4 @@
-// The `muster` command. Each subcommand is a file of its own; here is only what they are called and how they fail.
+// The `muster` command. Each subcommand is a file of its own; this file holds only their names and the way they fail.
 import { existsSync } from 'node:fs'
 import { enableCompileCache, flushCompileCache } from 'node:module'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { type Config, ConfigError, readConfig, settings } from './config.ts'
 import { createTerminal } from './terminal.ts'
 import { version } from './version.ts'
 
-/** Every command takes every setting; help shows for each what it is likely to need. */
+/** Every command takes every setting; the help of a command shows the settings it is likely to need. */
 const OF_EVERY_COMMAND = ['MUSTER_DATA_DIR', 'DATABASE_URL']
 
 const terminal = createTerminal()
@@ -21,11 +21,11 @@ const program = new Command('muster')
 
 command('start', 'start the server (this is what npm start does)').action(
   run(async (config) => {
-    // Until the server's own handlers stand there is nothing to take down.
+    // Before the server has set its own handlers there is nothing to take down.
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0))
     keepCompiled(config)
     await (await import('./start.ts')).start(config, terminal)
-    // A server that is killed keeps nothing at its end.
+    // A server that is killed could not write the cache at its end.
     flushCompileCache()
   }),
 )
@@ -60,7 +60,9 @@ command('restore', 'fill an empty data folder or database from a backup')
 
 await program.parseAsync()
 
-/** Half of a start is reading our own code; from the second start on it is kept compiled in the data folder. */
+/**
+ * Half of a start is spent compiling Muster's code; from the second start on it is read compiled from the data folder.
+ */
 function keepCompiled(config: Config): void {
   if (existsSync(config.dataDir)) enableCompileCache(join(config.dataDir, 'compile-cache'))
 }

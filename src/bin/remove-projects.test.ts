@@ -13,7 +13,7 @@ import { PROJECT_TABLES, removeProjects } from './remove-projects.ts'
 const { pool } = await createTestDatabase()
 const FILLED = ['objects', 'relationships', 'tasks', 'agent_runs', 'hooks', 'agents', 'members']
 
-/** Objects with a version and an edge each, as many tasks, each below the one before, and some of everything else. */
+/** Objects with a version and an edge each, as many nested tasks, and some rows of every other table. */
 async function fill(project: string, count: number): Promise<void> {
   await pool.query(
     `with made as (
@@ -72,7 +72,7 @@ async function countRows(project: string): Promise<Record<string, number>> {
 const projectIsThere = async (project: string): Promise<boolean> =>
   (await pool.query('select from projects where id = $1', [project])).rowCount === 1
 
-/** As though every process had heard of it long ago. */
+/** Moves the deletion into the past, as though every process had heard of it. */
 const letTimePass = (project: string) =>
   pool.query(`update projects set deleted_at = deleted_at - interval '1 minute' where id = $1`, [project])
 
@@ -131,7 +131,7 @@ test('what hangs on a row that goes is found by index', async () => {
   assert.equal(await removeProjects(pool, { atOnce: count }), 1)
   stop()
   assert.ok(measured.length > PROJECT_TABLES.length)
-  // Measured alone, a statement may read a table once; without an index it would read one for each row that goes.
+  // A statement may read a table once; without an index it would read a table once for each deleted row.
   const scans = measured.flatMap((statement) => statement.sequentialScans).filter(({ rows }) => rows > 3 * count)
   assert.deepEqual(scans, [])
 })
@@ -146,7 +146,7 @@ test('a removal that is cut off goes on where it stood', async () => {
     const stop = new AbortController()
     const recording = recordStatements(pool)
     const cut = setInterval(() => {
-      // A little later in each round: the tables that are empty by now take a statement each, too.
+      // Each round is stopped a little later, because every table that is empty by now takes a statement, too.
       if (recording.statements.filter(({ text }) => text.startsWith('with taken')).length > round) stop.abort()
     }, 0)
     await removeProjects(pool, { atOnce: 40, signal: stop.signal })

@@ -1,17 +1,19 @@
 // Deleted projects lose their rows here: table by table, in small batches, in one process at a time. A process that
-// dies in between leaves whole batches behind; whoever looks next finds what is left by the same indexes and goes on.
+// dies in between leaves whole batches behind; the next process finds the remaining rows by the same indexes and goes
+// on.
 import { inBatches } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
 
 const ROWS_AT_ONCE = 500
-/** A run has as many events as it has, and they go with it. */
+/** The events of a run are deleted with it, so a batch is bounded by its events, too. */
 const EVENTS_AT_ONCE = 20_000
-/** The project's own row is what tells a process that has heard nothing: every process looks once a second. */
+/** The project's row stays this long, because it tells other processes of the deletion: each looks once a second. */
 const TOLD_FOR_MS = 10_000
 
 /**
- * Children first, so that nothing cascades far: entries and edges before objects, runs before agents. What belongs to
- * a row of these (events, versions, alerts, handouts, rules, schedules) goes with it by trigger or foreign key.
+ * Children come first, so that no delete cascades far: entries and edges before objects, runs before agents. Rows that
+ * belong to a row of these tables (events, versions, alerts, handouts, rules, schedules) are deleted with it by trigger
+ * or foreign key.
  */
 export const PROJECT_TABLES = [
   'processing_log',
@@ -31,7 +33,10 @@ export const PROJECT_TABLES = [
 
 type ProjectTable = (typeof PROJECT_TABLES)[number]
 
-/** `atOnce`: rows of one batch. `signal` ends it after the batch under way. Answers how many projects are gone. */
+/**
+ * `atOnce` is the number of rows in a batch. `signal` ends the work after the batch under way. Returns the number of
+ * projects removed.
+ */
 export async function removeProjects(
   pool: Pool,
   { atOnce = ROWS_AT_ONCE, signal }: { atOnce?: number; signal?: AbortSignal } = {},
@@ -43,7 +48,7 @@ export async function removeProjects(
   for (const { id } of rows) {
     const batches = { lock: 'projects', signal } as const
     const isOurs = await inBatches(pool, batches, async (tx) => (await removeDeliveries(tx, id, atOnce)) > 0)
-    // Another process is at it.
+    // Another process removes rows now.
     if (!isOurs) return gone
     for (const table of PROJECT_TABLES) {
       await inBatches(pool, batches, async (tx) => (await removeRows(tx, table, id, atOnce)) > 0)
@@ -57,9 +62,9 @@ export async function removeProjects(
   return gone
 }
 
-/** A row that somebody has in hand stays for this time: waiting for it while we hold others could be a deadlock. */
+/** A row that is locked by another transaction is left for the next round: waiting for it could be a deadlock. */
 async function removeRows(tx: Db, table: ProjectTable, projectId: string, atOnce: number): Promise<number> {
-  // A scan would begin, if one project has most of a table, with the rows that went before, in every batch.
+  // If one project has most of a table, a sequential scan would pass over the deleted rows again in every batch.
   await tx.query('set local enable_seqscan = off')
   const hasJournal = table === 'agent_runs' || table === 'flow_runs'
   const { rowCount } = await tx.query(
@@ -85,7 +90,7 @@ async function removeDeliveries(tx: Db, projectId: string, atOnce: number): Prom
   return rowCount ?? 0
 }
 
-/** Whatever a request that was under way at the deletion wrote meanwhile goes in the next round, or by the foreign keys. */
+/** Rows that a request wrote during the deletion are deleted in the next round, or by the foreign keys. */
 async function removeEmpty(tx: Db, projectId: string): Promise<number> {
   const left = PROJECT_TABLES.map((table) => `select from ${table} where project_id = $1`)
   const { rowCount } = await tx.query(

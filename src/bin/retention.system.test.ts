@@ -19,7 +19,7 @@ const keep = (days: number | null) =>
     days,
   ])
 
-/** Statements whose cost does not follow from the rows they are about. */
+/** Statements that cost more than the rows they return or delete explain. */
 async function costly(): Promise<string[]> {
   const { measured, stop } = measureStatements(pool, { large: LARGE_TABLES })
   await removeLapsed(pool)
@@ -27,7 +27,7 @@ async function costly(): Promise<string[]> {
   assert.ok(measured.length > 5)
   return measured.flatMap(({ text, values, rows, buffers, sequentialScans }) => {
     const ids = values.flat().length
-    // A row that goes has entries in up to a dozen indexes, and so have its events, its tasks and its entry.
+    // A deleted row has entries in up to a dozen indexes, and so have its events, its tasks and its log entry.
     const explained = 60 + 60 * (rows + ids)
     if (sequentialScans.length === 0 && buffers <= explained) return []
     return [`${buffers} buffers for ${rows} rows and ${ids} values, reads ${JSON.stringify(sequentialScans)}: ${text}`]

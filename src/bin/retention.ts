@@ -1,5 +1,5 @@
-// Removes rows that have lapsed: old runs where a project says how long it keeps them, and whatever is of no use after
-// a time. In small batches, by one process at a time, until nothing is left to remove.
+// Removes lapsed rows: old runs of projects that limit how long they keep them, and rows that are useless after a time.
+// One process at a time removes them in small batches, until no lapsed row is left.
 import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import type { Pool } from '../db/pool.ts'
 import { pruneFlowRuns } from '../flows/prune-flow-runs.ts'
@@ -9,7 +9,7 @@ import { pruneTasks } from '../tasks/prune-tasks.ts'
 import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
 import { pruneEntries } from '../triggers/prune-entries.ts'
 
-/** `signal` ends it after the batch under way. */
+/** `signal` ends the work after the batch under way. */
 export async function removeLapsed(pool: Pool, signal?: AbortSignal): Promise<void> {
   await pruneIdentity(pool, signal)
   await pruneIdempotencyKeys(pool, signal)
@@ -17,7 +17,7 @@ export async function removeLapsed(pool: Pool, signal?: AbortSignal): Promise<vo
   const retentions = await readRetentions(pool)
   for (const retention of retentions) await pruneFlowRuns(pool, retention, signal)
   await pruneRuns(pool, signal)
-  // Tasks and entries stay as long as their runs: after these.
+  // Tasks and entries stay as long as their runs, so they are removed after the runs.
   for (const retention of retentions) {
     await pruneTasks(pool, retention, signal)
     await pruneEntries(pool, retention, signal)

@@ -10,7 +10,7 @@ const ENDS: ReadonlyMap<string, string> = new Map([
   ['run.paused', 'paused'],
 ])
 
-/** Counts what this process writes about runs. Answers the counter, which is called with every commit. */
+/** Counts the events of runs that this process writes. Returns the counter, which is called with every commit. */
 export function measureRuns(
   metrics: Metrics,
   pool: Pool,
@@ -31,7 +31,7 @@ export function measureRuns(
   ])
   return (events) => {
     for (const { kind, data } of events) {
-      // Events of sub-runs stand in their own journals too.
+      // Events of sub-runs are in the sub-runs' own journals too.
       if (data.startsWith('{"run_id"')) continue
       if (kind === 'step.completed') steps.inc()
       const status = ENDS.get(kind)

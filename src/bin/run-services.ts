@@ -35,7 +35,7 @@ import { logEvents } from './log-events.ts'
 import { measureRuns } from './run-metrics.ts'
 
 export interface StartedRuns {
-  /** All but what concerns flows, which stand above. */
+  /** The services without those of flows, whose layer is above this one. */
   services: Omit<RunServices, 'flows'>
   worker: RunWorker
   app: LoadedApp | null

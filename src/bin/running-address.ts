@@ -1,5 +1,5 @@
-// The address of the server of a data folder. Kept beside muster.pid while it runs, for the commands that talk
-// about that server: they cannot know with which settings it was started.
+// The address of the server of a data folder. It is kept beside muster.pid while the server runs, for other commands:
+// they cannot know with which settings the server was started.
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -7,7 +7,7 @@ import { type Config, urlHost } from './config.ts'
 import { readRunningPid } from './running-pid.ts'
 
 export interface Addresses {
-  /** Where it listens on this machine; the public address may be that of a proxy elsewhere. */
+  /** The server's address on this machine; the public address may be that of a proxy elsewhere. */
   listen: string
   public: string
 }
@@ -26,7 +26,7 @@ export async function noteAddresses(config: Config): Promise<() => Promise<void>
   return () => rm(file, { force: true })
 }
 
-/** Those of the server that runs on the data folder, else those this configuration would give. */
+/** The addresses of the server that runs on the data folder, or those of this configuration if none runs. */
 export async function findAddresses(config: Config): Promise<Addresses> {
   if ((await readRunningPid(config.dataDir)) === null) return configuredAddresses(config)
   const text = await readFile(fileOf(config.dataDir), 'utf8').catch(() => 'null')

@@ -12,7 +12,7 @@ export interface InstanceSecrets {
 export const adminTokenFile = (dataDir: string): string => join(dataDir, 'admin.token')
 export const secretKeyFile = (dataDir: string): string => join(dataDir, 'secret.key')
 
-/** A new key could read nothing of what an existing cluster holds, so none is made beside one. */
+/** A new key could not open the secrets of an existing cluster, so no key is made beside one. */
 function requireKeyOfCluster(dataDir: string): void {
   const hasCluster = existsSync(join(dataDir, 'postgres')) || existsSync(join(dataDir, 'postgres.location'))
   if (!hasCluster || existsSync(secretKeyFile(dataDir))) return
@@ -21,7 +21,7 @@ function requireKeyOfCluster(dataDir: string): void {
   )
 }
 
-/** From the environment where it says so, else from the data folder, where they are made at the first start. */
+/** Reads the secrets from the environment, or else from the data folder, in which the first start makes them. */
 export async function readInstanceSecrets(config: Config, log: Log): Promise<InstanceSecrets> {
   const fromFile = async (path: string): Promise<string> => {
     const { value, tightened } = await readOrCreateSecretFile(path, () => randomToken())

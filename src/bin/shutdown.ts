@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../kernel/log.ts'
 
 export interface Shutdown {
-  /** Adds a part; the part added last is stopped first. `hurry` is for a part that drains: it shall end at once. */
+  /** Adds a part; the part added last is stopped first. `hurry` tells a part that drains to end at once. */
   last(name: string, stop: () => Promise<unknown>, hurry?: () => void): void
   /** Stops everything that was added, once; later calls wait for the first. */
   now(): Promise<void>
@@ -11,22 +11,22 @@ export interface Shutdown {
 
 const LEFT_AT_A_BUG: ReadonlySet<string> = new Set(['new work', 'runs', 'flows'])
 
-/** How long a part that does not drain may take before the next is stopped all the same. */
+/** The time a part that does not drain may take before the next is stopped all the same. */
 const PATIENCE_MS = 12_000
-/** After the time that calls may have, everything else together has this long; the database is given what it needs. */
+/** After `drainMs`, all other parts together have this time; the database is given the time it needs. */
 const MARGIN_MS = 3_500
-/** However late it is. */
+/** Every part has at least this time, however late it is. */
 const LEAST_MS = 250
-/** A part that was told to hurry writes down where its work stands. */
+/** A part that was told to hurry has this time to save the state of its work. */
 const HURRIED_MS = 1_000
-/** Whoever started us (npx, a launcher, a shell) may pass on the Ctrl-C that we were sent as well. */
+/** The parent (npx, a launcher, a shell) may pass on a Ctrl-C that this process was sent as well. */
 const SAME_SIGNAL_MS = 500
-/** Leaving before these are done would leave a process or muster.pid behind. */
+/** An exit before these parts have stopped would leave a process or muster.pid behind. */
 const NEVER_HURRIED: ReadonlySet<string> = new Set(['database', 'data folder'])
 
 /**
- * These signals stop all parts and exit 0 within `drainMs` and 5 s more; a second one waits no longer for parts that hang,
- * and calls under way are cut off.
+ * SIGTERM, SIGINT and SIGHUP stop all parts and exit 0 within `drainMs` and 5 s more. After a second signal parts that
+ * hang are not waited for, and calls under way are cut off.
  */
 export function createShutdown(log: Log, drainMs: number): Shutdown {
   const parts: Part[] = []
@@ -68,14 +68,15 @@ export function createShutdown(log: Log, drainMs: number): Shutdown {
   }
   const onBug = (error: unknown): void => {
     log.error({ err: error }, 'an error nobody caught; stopping')
-    // Runs under way are not handed back: one of them may be the cause, and whoever takes them over counts the crash.
+    // Runs under way are not handed back: one may be the cause, and the process that takes them over counts the crash.
     for (const part of parts) if (LEFT_AT_A_BUG.has(part.name)) part.stop = async () => {}
     void now().then(() => process.exit(1))
   }
   const onRejection = (error: unknown): void => {
     log.error({ err: error }, 'a promise was rejected and nobody waited for it; going on')
   }
-  // SIGHUP: the terminal was closed. Unheard it would end us and leave the database running.
+  // SIGHUP means that the terminal was closed. Without a handler it would end this process and leave the database
+  // running.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.removeAllListeners(signal).on(signal, onSignal)
   process.on('uncaughtException', onBug)
   process.on('unhandledRejection', onRejection)

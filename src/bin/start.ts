@@ -48,7 +48,7 @@ export async function start(config: Config, terminal: Terminal): Promise<void> {
   const shutdown = createShutdown(log, config.drainMs)
   try {
     const { database, pool } = await startParts(config, log, terminal, shutdown)
-    // Runs that were left over may hold every connection at first.
+    // Runs left over from before may hold every connection at first.
     const newLink = () => whileUnavailable(START_PATIENCE_MS, () => newSignInLink(pool, config.publicUrl))
     const link = config.role === 'worker' ? null : await newLink()
     terminal.print(banner({ config, terminal, link, database, seconds: performance.now() / 1_000 }))
@@ -137,7 +137,7 @@ async function startParts(
     shutdown.last('schedules', () => scheduler.stop())
   }
   shutdown.last('new work', async () => {
-    // Both drain from here on, side by side, while the server answers its last requests.
+    // Runs and flows drain from here on, side by side, while the server answers its last requests.
     runs.worker.yield()
     flows.yield()
   })
@@ -154,7 +154,7 @@ function warnOfShortSecrets(config: Config, log: Logger): void {
   }
 }
 
-/** A log line would otherwise be written behind the sentence that says what is under way. */
+/** Without this a log line would be written behind the progress sentence. */
 const belowProgress = (terminal: Terminal): { write(line: string): unknown } => ({
   write: (line) => {
     terminal.clearProgress()
@@ -162,9 +162,9 @@ const belowProgress = (terminal: Terminal): { write(line: string): unknown } => 
   },
 })
 
-/** Answers the instance's id. */
+/** Returns the instance's id. */
 async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Promise<string> {
-  // One transaction: a first start that is killed in between is a first start again.
+  // It is one transaction: a first start that is killed in between is a first start again.
   const instanceId = await inTransaction(pool, async (tx) => {
     const { id, isFirstStart } = await bindInstance(tx, cipher.fingerprint())
     if (isFirstStart && config.demo) {

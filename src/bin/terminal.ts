@@ -7,7 +7,7 @@ export type Style = Parameters<typeof styleText>[0]
 export interface Terminal {
   print(text?: string): void
   paint(style: Style, text: string): string
-  /** Says what is under way; on a terminal each sentence replaces the one before. */
+  /** Shows the progress; on a terminal each sentence replaces the one before. */
   progress(sentence: string): void
   clearProgress(): void
 }
@@ -24,7 +24,7 @@ export function createTerminal(stream: NodeJS.WriteStream & Partial<WriteStream>
       clearProgress()
       stream.write(`${text}\n`)
     },
-    // Honours NO_COLOR and FORCE_COLOR as well as the kind of stream.
+    // styleText honours NO_COLOR and FORCE_COLOR as well as the kind of stream.
     paint: (style, text) => styleText(style, text, { stream }),
     progress: (sentence) => {
       if (!isTerminal) {

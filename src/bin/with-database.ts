@@ -25,7 +25,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/** An interruption takes the database down at once, and thereby ends whatever is done with it. */
+/** An interruption takes the database down at once, and thereby ends all work with it. */
 async function withOwnDatabase<Result>(
   config: Config,
   log: Log,
