@@ -1,5 +1,5 @@
-// Random plans of agents, executed by two workers of which one or the other is declared dead again and again. Whatever
-// happens in between, each plan ends as it would have without, and no effect happens twice.
+// Random plans of agents, executed by two workers of which one or the other is declared dead again and again. Each plan
+// ends as it would have without the deaths, and no effect happens twice.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -15,7 +15,7 @@ import { resumeRun } from './resume.ts'
 type ToolName = 'look' | 'pay' | 'send' | 'spawn_agent'
 type Plan = ToolName[][]
 
-/** How often each key was used, and by which tool. */
+/** The number of uses of each key, and the tool that used it. */
 const ledger = new Map<string, { tool: string; calls: number }>()
 const turn = (): Promise<void> => new Promise(setImmediate)
 const counted = (name: string, effect: 'readonly' | 'keyed' | 'unsafe') =>

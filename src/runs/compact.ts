@@ -10,12 +10,12 @@ const INSTRUCTION =
   'The conversation above is about to be shortened. Write down everything that is needed to go on without it: the goal, ' +
   'what was done, what was found (with exact names, numbers and ids), decisions, and what is left to do. Only that text.'
 
-/** What stays word for word: as much of the newest history as fits in this share of the context. */
+/** The newest history stays word for word, as much of it as fits in this share of the context. */
 const KEEP_SHARE = 0.2
 const SUMMARY_TOKENS = 2_048
 
 /**
- * The older part of the history becomes a summary, which the model writes; the original stays in the journal. Where
+ * The older part of the history becomes a summary, which the model writes; the original stays in the journal. If
  * nothing can be summarised, or the summary does not come, the run pauses: a provider's refusal would lose the work.
  */
 export async function compactHistory(session: Session): Promise<'again' | 'left'> {
@@ -62,7 +62,7 @@ async function pauseForContext(session: Session, usage: StepUsage = NOTHING): Pr
   return 'left'
 }
 
-/** How many of the last messages stay. They begin with what the model said: a result without its call is an error. */
+/** The number of last messages that stay. They begin with the model's own: a result without its call is an error. */
 function newestThatFit(messages: readonly LanguageModelV4Message[], tokens: number): number {
   let left = tokens
   let keep = 0
@@ -76,7 +76,7 @@ function newestThatFit(messages: readonly LanguageModelV4Message[], tokens: numb
   return keep
 }
 
-/** Too long even for the summary: the middle is left out, the task and the end stay. */
+/** A history that is too long even for the summary loses its middle; the task and the end stay. */
 function trimToFit(messages: readonly LanguageModelV4Message[], tokens: number): LanguageModelV4Message[] {
   const first = messages[0]
   if (!first) return []

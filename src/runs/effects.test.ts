@@ -1,4 +1,4 @@
-// Effects outside: which calls may be made again when their owner died, and who decides where nobody knows.
+// Effects outside: the calls that may be made again when their owner died, and the calls that people decide about.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
@@ -121,7 +121,7 @@ test('results of several calls reach the model in the order of the calls, whiche
       role === 'tool' ? (content as { toolCallId: string }[]).map(({ toolCallId }) => toolCallId) : [],
     )
   assert.deepEqual(results(model.requests[1]?.prompt), ['call_1_1', 'call_1_2', 'call_1_3', 'call_1_4', 'call_1_5'])
-  // Whoever takes the run over reads its journal, in which they stand as they ended.
+  // The process that takes the run over reads its journal, in which the results stand in the order of their ends.
   const again = await loadState(pool, { id, base_run_id: null, base_seq: null })
   assert.deepEqual(results(again.messages), results(model.requests[1]?.prompt))
 })

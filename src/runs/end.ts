@@ -3,7 +3,7 @@ import type { PauseReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { PendingCall } from './run-state.ts'
 
-/** How a run ends or pauses: the event that says so, and what its row then shows. Appended together, last. */
+/** The end or pause of a run: its last event, and the change of its row. Both are appended together. */
 export interface End {
   event: RunEvent
   set: NonNullable<RunChange['set']>
@@ -30,7 +30,7 @@ export function cancelled(summary: string | null): End {
   }
 }
 
-/** An end too: to go on takes a resume, which makes a new run. */
+/** This pause is an end too: only a resume goes on, and makes a new run. */
 export function stopped(pause_reason: PauseReason, summary: string | null, undecided?: PendingCall): End {
   const call = undecided && {
     call_id: undecided.id,
@@ -42,7 +42,7 @@ export function stopped(pause_reason: PauseReason, summary: string | null, undec
   }
 }
 
-/** The same run goes on when somebody acts; until then it holds no slot. `seen`: how much it knows to have happened. */
+/** The same run goes on when somebody acts; until then it holds no slot. `seen`: the signals that the run knows of. */
 export function waiting(pause_reason: 'human' | 'halted', notBegun: string[], seen: number): End {
   return {
     event: { kind: 'run.paused', data: { pause_reason, summary: null, not_begun: notBegun } },

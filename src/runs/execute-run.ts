@@ -1,6 +1,6 @@
 // The life of a run in the hands of one owner, from its claim until it ends, parks or goes back. Before each step the
-// switches are asked; then the calls of the last step are settled, or the model is called. Everything that happens is
-// committed before anything follows from it, so that whoever takes over goes on exactly there.
+// switches are asked; then the calls of the last step are settled, or the model is called. Every event is committed
+// before anything follows from it, so that the next owner goes on exactly there.
 import { explainFailure } from '../db/failures.ts'
 import type { ClaimedRun, Settlement } from '../journal/claim.ts'
 import { fault } from '../kernel/fault.ts'
@@ -20,8 +20,8 @@ import { toEvent } from './tool-result.ts'
 import { leaveUndecided } from './undecided.ts'
 
 /**
- * Never throws. What cannot go on fails, and says so in the run. False: nothing could be written, and the run is this
- * process's in the database alone.
+ * Never throws. A run that cannot go on fails, and its error says why. False: nothing could be written, and the run is
+ * this process's in the database alone.
  */
 export async function executeRun(
   deps: RunDeps,
@@ -87,7 +87,7 @@ async function stateOf(deps: RunDeps, run: ClaimedRun): Promise<RunState> {
   return state
 }
 
-/** A fork repeats on purpose what its original had announced: as effects of its own, under keys of its own. */
+/** A fork repeats on purpose the calls that its original announced: as effects of its own, under keys of its own. */
 function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
   if (run.forked_from === null) return state
   for (const call of state.pending.values()) {
@@ -102,7 +102,7 @@ function startedEvent(run: ClaimedRun): RunEvent {
   return { kind: 'run.started', data: { agent_id, ...(resumed_from ? { resumed_from } : {}), input } }
 }
 
-/** What this owner must say before it works: that a sub-run starts or goes on, and what a person said at the resume. */
+/** Writes first that a sub-run starts or goes on, and the outcome of a call that a person told at the resume. */
 async function announce(session: Session): Promise<void> {
   const { run, state } = session
   if (run.ancestors.length > 0 && run.is_new) await append(session, [startedEvent(run)])
@@ -160,7 +160,7 @@ const roleText = (role: string): string => (role ? `You are ${role}.` : 'You are
 const missingTools = (names: readonly string[]): End =>
   failed('TOOL_ERROR', `The agent names tools that do not exist (any more): ${names.join(', ')}.`, null)
 
-/** False: its tools do not exist, and the run has ended. */
+/** False: tools of the stage do not exist, and the run has ended. */
 async function enterStage(session: Session): Promise<boolean> {
   const stage = await stageTools(session.deps, session.agent, session.state.stage, session.rights.mode)
   if ('missing' in stage) {
@@ -171,7 +171,7 @@ async function enterStage(session: Session): Promise<boolean> {
   return true
 }
 
-/** At shutdown, or because this process is needed for one run alone. No crash, no failure: another slot goes on. */
+/** Gives the run back at shutdown, or because this process is needed for one run alone: another slot goes on. */
 async function handBack(session: Session): Promise<void> {
   const data = { waits_for: 'slot', not_begun: notBegun(session.state) }
   await append(session, [{ kind: 'run.parked', data }], { set: { release: true, ready_in_ms: 0 } })

@@ -19,8 +19,8 @@ export interface JudgedCalls {
 type Refusal = { message: string; blocked: BlockedReason | null }
 
 /**
- * What becomes of each call that a step asked for. Calls to unknown tools and with arguments that do not fit are
- * answered with what is wrong and count for the doom-loop guard like any other.
+ * Decides about each call that a step asked for. Calls to unknown tools and calls with arguments that do not fit are
+ * answered with their problem, and count for the doom-loop guard like any other.
  */
 export function judgeCalls(
   session: Session,
@@ -56,7 +56,7 @@ export function judgeCalls(
   }
 }
 
-/** Providers repeat ids, or send none; in a run each is used once. `problems`: what is wrong with the text of each. */
+/** Providers repeat ids, or send none; in a run each id is used once. `problems`: the problem in each call's text. */
 function uniqueCalls(
   requested: readonly RequestedCall[],
   step: number,
@@ -74,8 +74,8 @@ function uniqueCalls(
 }
 
 /**
- * What a model sends is held to what every request is held to. The raw text where it is not such an object: shown as it
- * is, and never executed.
+ * Arguments from a model pass the same checks as a request's body. Text that is no such object is answered as it is, to
+ * be shown and never executed.
  */
 function parseJson(input: string): { args: unknown; problem: string | null } {
   if (input.trim() === '') return { args: {}, problem: null }

@@ -7,11 +7,11 @@ interface Origin {
   id: string
   base_run_id: string | null
   base_seq: number | null
-  /** Its journal as it stood there; whole where absent. */
+  /** The journal is read up to this event; whole where absent. */
   up_to?: number
 }
 
-/** Where a run stands after its journal, and after the journals of the runs it continues. */
+/** The state of a run after its journal, and after the journals of the runs it continues. */
 export async function loadState(db: Db, run: Origin): Promise<RunState> {
   const state = newState()
   for (const { runId, upTo } of await chainOf(db, run)) {

@@ -5,7 +5,7 @@ import { type ProjectSwitches, SWITCHES, type SwitchRow, switchesOf } from './pr
 
 export interface RunsSeen extends AtHand {
   has_due: boolean
-  /** Of the runs that this process works on: the fallback for a notification that was lost. */
+  /** The cancelled runs among those that this process works on: the fallback for a lost notification. */
   cancelled: string[]
   switches: ProjectSwitches
 }
@@ -18,7 +18,7 @@ const LOOK: PreparedSql = {
     (select jsonb_agg(s) from (${SWITCHES}) s) as switches`,
 }
 
-/** Whatever a process must know of runs every second. */
+/** Reads all that a process must know of runs every second. */
 export async function lookAtRuns(db: Db, owner: string): Promise<RunsSeen> {
   const { rows } = await db.query<Omit<RunsSeen, 'switches'> & { switches: SwitchRow[] | null }>(LOOK, [owner])
   if (!rows[0]) throw new Error('a look at the runs answers one row')

@@ -11,7 +11,7 @@ export function userMessage(...texts: string[]): LanguageModelV4Message {
   return { role: 'user', content: texts.map((text) => ({ type: 'text', text })) }
 }
 
-/** What the model said, as it wants to see it again. Null where it said nothing at all. */
+/** The model's own message, in the form in which it is sent back. Null where the model said nothing at all. */
 export function assistantMessage(
   text: string,
   calls: readonly StepCall[],

@@ -1,5 +1,5 @@
-// A run that waits for others holds no slot. Whether it sleeps is decided inside the statement that parks it, never by a
-// look before: a cancel, an answer or the end of a halt that is committed in between must be seen.
+// A run that waits for others holds no slot. The statement that parks the run decides whether it sleeps, never a look
+// before: a cancel, an answer or the end of a halt that is committed in between must be seen.
 import type { Db } from '../db/pool.ts'
 import { fault } from '../kernel/fault.ts'
 import { waiting } from './end.ts'
@@ -7,7 +7,7 @@ import type { RunState } from './run-state.ts'
 import { append, appendWhere, remainingMs, type Session } from './session.ts'
 import type { Waits } from './settle-calls.ts'
 
-/** Without a slot until a sub-run ends, a person answers, or the run's time is up. */
+/** The run holds no slot until a sub-run ends, a person answers, or the run's time is up. */
 export async function park(session: Session, waits: Waits): Promise<void> {
   const { signals } = session.run
   if (waits.human) {
@@ -29,8 +29,8 @@ export async function park(session: Session, waits: Waits): Promise<void> {
 }
 
 /**
- * Without a slot until the project's off switch is released. The project's row is held meanwhile: a release is committed
- * before, and then the run does not park, or after, and then it finds the run parked. False: the project is not halted.
+ * The run holds no slot until the project's off switch is released. The project's row is locked meanwhile: a release is
+ * committed before, and the run does not park, or after, and finds the run parked. False: there is no halt.
  */
 export async function parkHalted(session: Session): Promise<boolean> {
   const { run, deps } = session
@@ -46,7 +46,7 @@ async function isHalted(tx: Db, projectId: string): Promise<boolean> {
     'select halted_at is not null as is_halted from projects where id = $1 for share',
     [projectId],
   )
-  // Of a project that is gone the run goes with it.
+  // The run of a project that is gone goes with the project.
   return rows[0]?.is_halted ?? true
 }
 

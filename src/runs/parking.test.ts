@@ -1,5 +1,5 @@
-// Whatever a run waits for may happen while it parks. Each test lets it happen at many instants around that moment, and
-// the sweep that looks for runs which sleep for nothing must find none.
+// The event that a run waits for may happen while it parks. Each test lets it happen at many instants around that
+// moment, and the sweep that looks for runs which sleep for nothing must find none.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { howMany } from '../../test/kit/how-many.ts'
@@ -45,7 +45,7 @@ async function asked(runId: string): Promise<string> {
   }
 }
 
-/** From nothing to a few milliseconds, so that some come before the run has parked and some after. */
+/** Waits from nothing to a few milliseconds, so that some events come before the run has parked and some after. */
 async function someTime(instant: number): Promise<void> {
   for (let turns = instant % 12; turns > 0; turns--) await pool.query('select')
 }
@@ -141,7 +141,7 @@ test('a run that sleeps for nothing is found: cancelled, its sub-runs ended, its
   assert.deepEqual(ends, ['cancelled', 'paused', 'paused'], 'each was taken up; the last two ask their question')
 })
 
-/** Somebody has taken it up and left it again. */
+/** Waits until a worker has taken the run up and left it again. */
 async function endedOrAsking(runId: string): Promise<string> {
   for (;;) {
     const { rows } = await pool.query<{ status: string }>(

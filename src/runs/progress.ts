@@ -3,7 +3,7 @@ import { toJsonResult } from '../tools/json-result.ts'
 export interface Progress {
   /** Never throws, never waits. */
   emit(progress: unknown): void
-  /** The call is over. Answers the newest progress where it is not written yet; everything else is. */
+  /** The call is over. Answers the newest progress if it is not written yet; earlier progress is. */
   end(): Promise<{ value: unknown } | null>
 }
 
@@ -11,8 +11,8 @@ const EVERY_MS = 250
 const MOST_BYTES = 16_384
 
 /**
- * How far a tool got, as far as it is worth a durable event: a few per second and call, the newest always. What comes in
- * between is replaced by what comes after it. A tool may say it as often as it likes.
+ * Journals the progress of a tool, a few events per second and call, the newest always. Progress in between is replaced
+ * by later progress, so a tool may report as often as it likes.
  */
 export function createProgress(write: (value: unknown) => Promise<void>): Progress {
   let newest: { value: unknown } | null = null

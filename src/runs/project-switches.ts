@@ -1,10 +1,10 @@
 import type { Db } from '../db/pool.ts'
 
-/** What a process must know of projects before it works for them. */
+/** The facts about projects that a process must know before it works for them. */
 export interface ProjectSwitches {
-  /** Projects whose off switch is on; those that were deleted are among them. */
+  /** Projects whose off switch is on; deleted projects are among them. */
   halted: ReadonlySet<string>
-  /** How many runs may be under way in a project, over all processes, where it says so. */
+  /** The most runs under way in a project, over all processes, for projects that set it. */
   caps: ReadonlyMap<string, number>
   /** Projects that were deleted and whose rows are not all gone. */
   deleted: ReadonlySet<string>

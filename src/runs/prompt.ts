@@ -34,7 +34,7 @@ function roomForAnswer(session: Session): number {
   return Math.max(1, Math.min(wanted, left))
 }
 
-/** Goes in as instructions of the call: a system message in mid-conversation is an error on Gemini. */
+/** The text goes in as instructions of the call: a system message in mid-conversation is an error on Gemini. */
 function systemText({ agent, prompt, state }: Session, windDown: 'step_limit' | 'timeout' | null): string {
   const step = agent.flow_type === 'sequential' ? agent.steps[state.stage]?.prompt : undefined
   const parts = [
@@ -46,7 +46,7 @@ function systemText({ agent, prompt, state }: Session, windDown: 'step_limit' | 
   return parts.filter((part) => part !== undefined && part !== '').join('\n\n')
 }
 
-/** What the provider counted so far, and an estimate of what came since. */
+/** The tokens that the provider counted, and an estimate for the messages since. */
 export function promptTokens({ state, stage }: Session): number {
   const { countedTokens, uncountedFrom, messages } = state
   if (countedTokens === 0) return estimateInputTokens({ prompt: messages, tools: stage.faces })

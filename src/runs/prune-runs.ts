@@ -1,14 +1,15 @@
-// Retention of runs: whole trees, once everything in them is over, older than the project keeps runs, and decided.
+// Retention of runs: whole trees, once every run in them is over, decided, and older than the project keeps runs.
 //
-// A tree is a run with its sub-runs, theirs, and whatever goes on from any of them (resumed, forked): a sub-run that was
-// removed alone would be started again by a parent that still waits, and a continuation needs the journal it began with.
-// Leaves of flow runs belong to their flow run (flows/prune-flow-runs.ts). Trees go from the top down. Where one is too
-// large for one batch, the rows below those that went are queued in `run_removals`, so that the rest goes whatever dies.
+// A tree is a run with its sub-runs, theirs, and all runs that go on from any of them (resumed, forked): a sub-run that
+// was removed alone would be started again by a parent that still waits, and a continuation needs the journal it began
+// with. Leaves of flow runs belong to their flow run (flows/prune-flow-runs.ts). Trees go from the top down. Of a tree
+// that is too large for one batch, the rows below those that went are queued in `run_removals`, so that the rest goes
+// after a crash too.
 import { BEGINNING, inBatches, type Position } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { keepsTasks } from '../tasks/prune-tasks.ts'
 
-/** How long a project keeps what has ended. Those that keep everything are absent. */
+/** The time that a project keeps runs after their end. Projects that keep everything are absent. */
 export interface Retention {
   projectId: string
   days: number
@@ -27,8 +28,8 @@ const RUNS_AT_ONCE = 500
 const EVENTS_AT_ONCE = 20_000
 
 /**
- * SQL: the runs of the trees that begin with the rows of `seed` (root, id). Whatever the tables look like, they are
- * found one by one through the indexes on parent and base.
+ * SQL: the runs of the trees that begin with the rows of `seed` (root, id). They are found one by one through the
+ * indexes on parent and base, whatever the statistics of the tables say.
  */
 export const treesOf = (seed: string): string => `
   tree (root, id) as (
@@ -40,8 +41,8 @@ export const treesOf = (seed: string): string => `
   )`
 
 /**
- * SQL: the roots of trees that stay, by a member that is under way, too young, or undecided: it paused because the
- * outcome of a call is unknown and nobody went on from it, or people are asked about something it did. `$2`: days.
+ * SQL: the roots of trees that stay, because a run in them is under way, too young, or undecided: it paused because the
+ * outcome of a call is unknown and nobody resumed it, or people are asked about something it did. `$2`: days.
  */
 export const KEPT = `
   kept as (
@@ -53,7 +54,7 @@ export const KEPT = `
       or ${keepsTasks('r.id')}
   )`
 
-/** The oldest ended roots from a position on, with the runs of their trees, the upper ones first, where they may go. */
+/** The oldest ended roots from a position on that may go, with the runs of their trees, the upper ones first. */
 const FIND = `
   with recursive candidates as (
     select id, completed_at from agent_runs
@@ -75,7 +76,7 @@ interface Found {
   ids: string[]
 }
 
-/** Answers how many runs went. */
+/** Answers the number of removed runs. */
 export async function pruneRuns(pool: Pool, signal?: AbortSignal): Promise<number> {
   let total = await removeQueued(pool, signal)
   for (const { projectId, days } of await readRetentions(pool)) {
@@ -97,7 +98,7 @@ export async function pruneRuns(pool: Pool, signal?: AbortSignal): Promise<numbe
   return total + (await removeQueued(pool, signal))
 }
 
-/** As many of them, from the first on, as have few enough runs and events for one batch; at least one. */
+/** As many of the trees, from the first on, as have few enough runs and events for one batch; at least one. */
 async function fitting(tx: Db, found: readonly Found[]): Promise<Found[]> {
   const { rows } = await tx.query<{ id: string; last_seq: number }>(
     'select id, last_seq from agent_runs where id = any($1::uuid[])',
@@ -115,8 +116,8 @@ async function fitting(tx: Db, found: readonly Found[]): Promise<Found[]> {
 }
 
 /**
- * Whoever goes on from a run locks it first. So the rows are locked, and then asked once more: a tree that changed
- * meanwhile, or that somebody has in hand, stays for this time.
+ * A resume or fork locks its run first. So the rows are locked, and then asked once more: a tree that changed
+ * meanwhile, or that another transaction has locked, stays for this time.
  */
 async function removeTrees(tx: Db, trees: readonly Found[], days: number): Promise<number> {
   const { rows: locked } = await tx.query<{ id: string }>(
@@ -133,7 +134,7 @@ async function removeTrees(tx: Db, trees: readonly Found[], days: number): Promi
   )
 }
 
-/** Removes these runs with their journals, and queues what hangs below them. */
+/** Removes these runs with their journals, and queues the runs below them. */
 async function removeRuns(tx: Db, ids: readonly string[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>(
     `with gone as (delete from agent_runs where id = any($1::uuid[]) returning id), below as (
@@ -150,7 +151,7 @@ async function removeRuns(tx: Db, ids: readonly string[]): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-/** The rest of trees whose upper part is gone. Answers how many runs went. */
+/** Removes the rest of trees whose upper part is gone. Answers the number of removed runs. */
 export async function removeQueued(pool: Pool, signal?: AbortSignal): Promise<number> {
   let total = 0
   await inBatches(pool, { lock: 'retention', signal }, async (tx) => {

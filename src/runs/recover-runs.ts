@@ -9,14 +9,14 @@ import { lookAtRuns, type RunsSeen } from './look-at-runs.ts'
 
 const LOOK_FOR_OVERLOOKED_EVERY = 5
 
-/** What a process does every second for all runs, whoever owns them. */
+/** The work that a process does every second for all runs, whichever process owns them. */
 export interface Recovery {
   /**
-   * What there is to do for runs, and what became ready by it. Throws where nothing could be looked at; where something
-   * fails after that, it says so in the log and is tried again with the next sweep.
+   * Answers what was seen of the runs, and whether some became ready. Throws if the look itself fails; a later failure
+   * is logged, and its work is tried again with the next sweep.
    */
   sweep(owner: string): Promise<{ seen: RunsSeen; isReady: boolean }>
-  /** False when it has failed for so long that runs may be waiting for it. */
+  /** False when recovery has failed for so long that runs may be waiting for it. */
   isWorking(): boolean
 }
 
@@ -43,7 +43,7 @@ export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Rec
   async function recover(seen: RunsSeen): Promise<number> {
     let count = seen.has_due ? await promoteDueRuns(pool) : 0
     if (seen.has_orphans) count += await releaseOwnerless(pool)
-    // It stays due where it fails: the sweeps in between would make it look as if all were well.
+    // After a failure this look stays due: the sweeps in between would make it seem that all is well.
     if (++sinceOverlooked <= LOOK_FOR_OVERLOOKED_EVERY) return count
     let woken = await wakeOverlooked(pool)
     for (const id of await findAnsweredRuns(pool)) if (await wakeWaiting(pool, id, 'human')) woken++

@@ -26,9 +26,9 @@ export interface PausedRow {
 }
 
 /**
- * A new run that goes on where a paused one stopped: its history is that one's journal. Where the outcome of a call was
- * unknown, the person's word is the call's result. Of one run one continuation goes on; where that failed or was
- * cancelled, another may be made.
+ * A new run that goes on from a paused one: its history is that one's journal. If the outcome of a call was unknown,
+ * the person's word is the call's result. A run has one continuation that goes on; if that one failed or was cancelled,
+ * another may be made.
  */
 export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
   const paused = await lockPaused(db, projectId, runId)
@@ -49,7 +49,7 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     resumedFrom: runId,
     rights: paused.rights,
     chainDepth: paused.chain_depth,
-    // It stands where the paused run stood; nobody above waits for it, and their streams may have ended.
+    // The new run has the place of the paused one; no run above waits for it, and their streams may have ended.
     parentRunId: paused.parent_run_id,
     depth: paused.depth,
     entryId: paused.entry_id,
@@ -66,7 +66,7 @@ const given = ({ max_steps, timeout }: ResumeInput) => ({
   ...(timeout === undefined ? {} : { timeout }),
 })
 
-/** Locked, so that it is resumed once. Throws where it is not there, does not pause for good, or goes on already. */
+/** Locks the run, so that it is resumed once. Throws if it is unknown, not paused for good, or goes on already. */
 export async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
   const { rows } = await db.query<PausedRow>(
     `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, chain_depth,
@@ -82,7 +82,7 @@ export async function lockPaused(db: Db, projectId: string, runId: string): Prom
   return row
 }
 
-/** Asked behind the lock, so that of two at once one is told. A continuation that came to nothing is none. */
+/** Asked behind the lock, so that of two resumes at once one is refused. A continuation that failed does not count. */
 async function requireNotResumed(db: Db, runId: string): Promise<void> {
   const { rows } = await db.query<{ id: string }>(
     `select id from agent_runs where base_run_id = $1 and resumed_from = $1 and status not in ('failed', 'cancelled')`,
@@ -109,7 +109,7 @@ function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeI
   }
 }
 
-/** What the person said travels with the trigger: the new run's owner journals it as its first act. */
+/** The person's word travels with the trigger: the new run's owner journals it as its first act. */
 async function settlement(db: Db, runId: string, { outcome, result }: ResumeInput): Promise<Settlement | null> {
   if (!outcome) return null
   const { rows } = await db.query<{ data: { call_id?: string } }>(

@@ -15,7 +15,7 @@ export interface FailedCall {
   windDown: 'step_limit' | 'timeout' | null
 }
 
-/** The call is made again, after a while, or the run ends. What the call cost is counted either way. */
+/** The call is made again, after a while, or the run ends. The cost of the call is counted either way. */
 export async function afterFailure(session: Session, failure: FailedCall): Promise<'again' | 'left'> {
   const { outcome, usage, step } = failure
   const { state } = session
@@ -51,7 +51,7 @@ export async function afterFailure(session: Session, failure: FailedCall): Promi
   return 'again'
 }
 
-/** Null: not again, or not before the run's time is up. */
+/** Null: the call is not made again, or not before the run's time is up. */
 function waitBefore(session: Session, failure: FailedCall['outcome']): number | null {
   const { state, deps, settings } = session
   const waitMs = retryWaitMs(failure, { ...state, firstBackoffMs: deps.firstBackoffMs })
@@ -61,7 +61,7 @@ function waitBefore(session: Session, failure: FailedCall['outcome']): number | 
 
 function giveUp({ state }: Session, { outcome, windDown }: FailedCall): End {
   const text = outcome.text || state.text || null
-  // The limit was reached before the provider failed: the run pauses, with what there is.
+  // The limit was reached before the provider failed: the run pauses, with the text so far.
   if (windDown) return stopped(windDown, text)
   return failed('MODEL_ERROR', `${outcome.message}${triedOften(state.attempts)}`, text)
 }

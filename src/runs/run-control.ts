@@ -1,6 +1,6 @@
 /**
  * cancel: people said so · hand_back: this process stops, or needs itself for another run · lapse: the run may be
- * somebody else's by now. They stay; a deadline is about one call.
+ * another process's by now. An interruption holds for the rest of the run; a deadline is about one call.
  */
 export type Interruption = 'cancel' | 'hand_back' | 'lapse'
 
@@ -12,7 +12,7 @@ export interface CallSignal {
   end(): void
 }
 
-/** What others may do to a run under way, and how its calls hear of it. */
+/** The interruptions of a run under way, and the signals by which its calls hear of them. */
 export interface RunControl {
   interrupt(reason: Interruption): void
   interruption(): Interruption | null
@@ -23,7 +23,7 @@ export interface RunControl {
   signalFor(remainingMs: number | null): CallSignal
 }
 
-/** Timers take no more; a later deadline is looked at again. */
+/** Timers cannot be longer; for a later deadline the timer is set again. */
 const LONGEST_TIMER_MS = 2_147_483_647
 
 export function createRunControl(): RunControl {

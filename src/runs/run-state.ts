@@ -1,5 +1,5 @@
-// The state of a run, as its journal says. The owner applies each event after its commit, whoever takes the run over
-// applies them all: the same function, so that a recovered run cannot stand anywhere else.
+// The state of a run, from its journal. The owner applies each event after its commit; the next owner applies them all
+// with the same function, so that a recovered run has the same state.
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
@@ -15,9 +15,9 @@ export interface PendingCall {
   effect: ToolEffect | 'run'
   step: number
   attempt: number
-  /** An earlier owner died or left after the announcement: nobody knows whether it was made. */
+  /** An earlier owner died or left after the announcement: nobody knows whether the call was made. */
   isUnknown: boolean
-  /** This owner has made it, or is making it. */
+  /** This owner has made the call, or is making it. */
   hasBegun: boolean
 }
 
@@ -27,26 +27,26 @@ export interface RunState {
   /** Model calls so far, with those of the runs this one continues. */
   steps: number
   ownSteps: number
-  /** Which step of a sequential agent, which iteration of a loop. */
+  /** The step of a sequential agent, or the iteration of a loop. */
   stage: number
   pending: Map<string, PendingCall>
   doomLoop: DoomLoopCount
   /** The newest text that a step produced, finished or not. */
   text: string
   woundDown: 'step_limit' | 'timeout' | null
-  /** Of the model call that is due. */
+  /** Attempts of the model call that is due. */
   attempts: number
   waitedMs: number
   /** A model call may have been under way when its owner died. */
   mayHaveLostCall: boolean
   isCompacted: boolean
-  /** What the provider counted for the messages so far; what came since is estimated. */
+  /** The provider's count for the messages so far; later messages are estimated. */
   countedTokens: number
   uncountedFrom: number
   pausedMs: number
   pausedAt: number | null
   hasStarted: boolean
-  /** Given to the run, and not yet shown to the model. */
+  /** The input of the run, while it is not yet shown to the model. */
   heldInput: string | null
 }
 
@@ -73,7 +73,7 @@ export function newState(): RunState {
   }
 }
 
-/** `at` in milliseconds; it matters for waits only. */
+/** `at` in milliseconds; only waits need it. */
 export function applyEvent(state: RunState, event: RunEvent, at: number): void {
   switch (event.kind) {
     case 'run.started':
@@ -122,7 +122,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'tool.progress':
       return
     default:
-      // Written by a newer release; what this one does not know it cannot act on.
+      // A newer release wrote the event; this one does not know the kind and cannot act on it.
       event satisfies never
   }
 }
@@ -142,13 +142,13 @@ function beginRun(state: RunState, input: unknown): void {
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null
-  // One that continues another may have nothing new to say; a run of its own was given null.
+  // A run that continues another may have no new input; a run of its own with this input was given null.
   const isSilent = input === null && state.messages.length > 1
   state.heldInput = isSilent ? null : typeof input === 'string' ? input : JSON.stringify(input)
   if (state.pending.size === 0) giveInput(state)
 }
 
-/** What a run is given comes after the results of the calls it inherited. */
+/** The input of a run comes after the results of the calls it inherited. */
 function giveInput(state: RunState): void {
   if (state.heldInput !== null) state.messages.push(userMessage(state.heldInput))
   else if (state.messages.at(-1)?.role === 'assistant') state.messages.push(userMessage('Go on where you stopped.'))
@@ -179,7 +179,7 @@ function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.rest
   state.waitedMs += data.wait ?? 0
 }
 
-/** In the order of the calls, whichever ended first: the same history is the same prompt. */
+/** Results stand in the order of the calls, not of their ends: the same history is the same prompt. */
 function addResult(state: RunState, part: LanguageModelV4ToolResultPart): void {
   const last = state.messages.at(-1)
   if (last?.role !== 'tool') {
@@ -195,7 +195,7 @@ function addResult(state: RunState, part: LanguageModelV4ToolResultPart): void {
 
 const idOfCall = (part: object): string | null => ('toolCallId' in part ? String(part.toolCallId) : null)
 
-/** A sequential agent hands the output on; a loop goes on with everything it has said. */
+/** A sequential agent hands its output on; a loop goes on with its whole history. */
 function beginStage(state: RunState, { output, stage, next }: StageEnd): void {
   if (next === 'history') {
     state.messages.push(userMessage(`Round ${stage + 2}. Go on, or call finish_loop when the work is done.`))
@@ -229,7 +229,7 @@ function resetCount(state: RunState): void {
   state.uncountedFrom = 0
 }
 
-/** Whoever left took with it what became of the calls it had begun. */
+/** The outcomes of calls that the former owner had begun are unknown. */
 function doubtCalls(state: RunState, notBegun: readonly string[]): void {
   for (const call of state.pending.values()) {
     if (call.effect === 'run' || notBegun.includes(call.id)) continue

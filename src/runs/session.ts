@@ -1,4 +1,4 @@
-// A run in the hands of its owner: its row as claimed, the definitions it follows, where it stands, and how it writes.
+// A run in the hands of its owner: its row as claimed, its definitions, its state, and its journal.
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Appended, Journal, OpenAppend } from '../journal/append.ts'
@@ -16,7 +16,7 @@ import type { Tool, WriteCall, WriteResult } from '../kernel/tool.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, type RunState } from './run-state.ts'
 
-/** What runs need from the rest of the system; wired in bin/. */
+/** The dependencies of runs on the rest of the system; wired in bin/. */
 export interface RunDeps {
   pool: Pool
   journal: Journal
@@ -28,13 +28,13 @@ export interface RunDeps {
   /** The text behind a prompt_id; null where there is none. */
   resolvePrompt: (projectId: string, promptId: string) => Promise<string | null>
   isHalted: (projectId: string) => boolean
-  /** Asks the database which projects are halted: it knows better than `isHalted` does. */
+  /** Asks the database which projects are halted: its answer is newer than that of `isHalted`. */
   refreshHalted: () => Promise<void>
   /** Text of the step under way, as it arrives. */
   onText: (runId: string, step: number, offset: number, text: string) => void
   /** Runs became ready in the database, or will be after so long: somebody may take them. */
   onReady: (inMs?: number) => void
-  /** Before the first retry of a model call; each further one waits twice as long. */
+  /** The wait before the first retry of a model call; each further one waits twice as long. */
   firstBackoffMs?: number
   askHuman: AskHuman
   /** Carries out a tool that changes our own tables, within the transaction that journals it. */
@@ -43,7 +43,7 @@ export interface RunDeps {
 
 export type WriteCallTool = (tx: Db, call: WriteCall) => Promise<WriteResult>
 
-/** Makes the task that asks people, once per id, and reads the answer where there is one. */
+/** Makes the task that asks people, once per id, and reads the answer if there is one. */
 export interface AskHuman {
   ask(question: { taskId: string; projectId: string; runId: string; agentId: string; question: string }): Promise<void>
   answers(taskIds: readonly string[]): Promise<Map<string, { answer: unknown; isRefused: boolean }>>
@@ -64,14 +64,14 @@ export interface Session {
   model: Model
   stage: StageTools
   prompt: string
-  /** What this run may do: its agent's rights within those of the run that started it. */
+  /** The rights of this run: its agent's rights within those of the run that started it. */
   rights: Rights
   claimedAtMs: number
-  /** Reserved of the agent's allocation for the call under way. */
+  /** The tokens that are reserved of the agent's allocation for the call under way. */
   reserved: number
 }
 
-/** What the current stage of the pipeline may call. */
+/** The tools of the current stage of the pipeline. */
 export interface StageTools {
   index: number
   byName: ReadonlyMap<string, Tool>
@@ -81,12 +81,12 @@ export interface StageTools {
 /** Somebody else owns the run now, or it is gone: this process must not touch it any more. */
 export class RunLost extends Error {}
 
-/** Commits the events, then lets them become part of where the run stands. */
+/** Commits the events, then applies them to the state of the run. */
 export async function append(session: Session, events: readonly RunEvent[], change?: RunChange): Promise<void> {
   apply(session, events, await session.deps.journal.append(entryOf(session, events, change)))
 }
 
-/** Commits what `work` writes together with the event it answers: both or neither. */
+/** Commits the writes of `work` together with the event that it answers: both or neither. */
 export async function appendWritten(
   session: Session,
   work: (tx: Db) => Promise<RunEvent>,
@@ -104,7 +104,7 @@ export async function appendWritten(
 /** Thrown to roll a transaction back. */
 class NotTrue extends Error {}
 
-/** Commits the events only where `isTrue` within the same transaction. Answers whether it was. */
+/** Commits the events only if `isTrue` holds within the same transaction. Answers whether it did. */
 export async function appendWhere(
   session: Session,
   isTrue: (tx: Db) => Promise<boolean>,
@@ -126,14 +126,14 @@ export async function appendWhere(
 }
 
 export interface OpenCommit extends Pick<OpenAppend, 'taken' | 'join'> {
-  /** When everything is committed, it and what `joined` it become part of where the run stands. */
+  /** When everything is committed, the events and those that `joined` them are applied to the state of the run. */
   done(joined: readonly RunEvent[]): Promise<void>
 }
 
-/** The same, and more may join it until it is under way. */
+/** As `append`, and more events may join until the commit is under way. */
 export function openAppend(session: Session, events: readonly RunEvent[], change: RunChange): OpenCommit {
   const { appended, taken, join } = session.deps.journal.appendOpen(entryOf(session, events, change))
-  // Whoever waits for it hears of a failure; nobody may be waiting yet.
+  // A failure reaches the caller of `done`; until then nobody may be waiting for it.
   appended.catch(() => {})
   return { taken, join, done: async (joined) => apply(session, [...events, ...joined], await appended) }
 }
@@ -149,17 +149,17 @@ function apply({ state }: Session, events: readonly RunEvent[], answer: Appended
   for (const event of events) applyEvent(state, event, answer.at.getTime())
 }
 
-/** Since the run was started, without the time it waited for people. */
+/** The time since the run was started, without the time it waited for people. */
 export const elapsedMs = ({ run, state, claimedAtMs }: Session): number =>
   run.age - state.pausedMs + performance.now() - claimedAtMs
 
-/** Until the run's deadline, or until the grace after it is over; null where it has none. */
+/** The time until the run's deadline, or until the grace after it is over; null where the run has none. */
 export function remainingMs(session: Session, graceMs = 0): number | null {
   const { timeout } = session.run
   return timeout === null ? null : timeout + graceMs - elapsedMs(session)
 }
 
-/** What the events of a call mean for the row: tokens are added, a reservation is given back. */
+/** The change of the row after a model call: tokens are added, a reservation is given back. */
 export function spend(session: Session, usage: StepUsage): RunChange {
   const settled = session.reserved
   session.reserved = 0

@@ -1,5 +1,5 @@
 // The tool calls of a step. Their announcement is committed; here they are made, all at once, and each result is
-// committed as soon as it is there. What waits for others (a sub-run, a person) parks the run.
+// committed as soon as it is there. A call that waits for a sub-run or a person parks the run.
 import type { RunChange } from '../journal/run-change.ts'
 import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
@@ -16,7 +16,7 @@ import { toEvent } from './tool-result.ts'
 
 const MOST_AT_ONCE = 16
 
-/** again: every call that can be settled now is · park: what is left waits for others. */
+/** again: every call that can be settled now is · park: the calls that are left wait for others. */
 export type Settled = { next: 'again' } | { next: 'outcome_unknown'; call: PendingCall } | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
@@ -107,7 +107,7 @@ export async function commitWithCalls(session: Session, events: readonly RunEven
   if (results.length > 0) await append(session, results)
 }
 
-/** Nothing: it was not made, or its outcome is not known; the run is about to stop. */
+/** Answers no events if the call was not made, or its outcome is unknown; the run is about to stop. */
 async function makeCall(session: Session, call: PendingCall, signal: CallSignal): Promise<RunEvent[]> {
   const { run, settings, stage, deps, control } = session
   const tool = stage.byName.get(call.name)
@@ -115,7 +115,7 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
   if (signal.cause() === 'deadline') return [timedOut(call, null)]
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return []
   if (tool?.kind !== 'call') return [toolGone(call)]
-  // Nothing is waited for between the last look at the switches and the call: a call that was not made has not begun.
+  // Between the last look at the switches and the call nothing is awaited: a call that was not made has not begun.
   call.hasBegun = true
   const startedAt = Date.now()
   const said = ({ value }: { value: unknown }): RunEvent => ({
@@ -128,7 +128,7 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
   await fault('tool.after_effect_before_commit')
   if (outcome.cause === 'aborted') {
     if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
-    // The effect of the call is unknown: another attempt has the same key, and an unsafe one is for people to judge.
+    // The effect of the call is unknown: another attempt has the same key, and people judge an unsafe call.
     if (signal.cause() !== 'cancel') return []
   }
   const event = toEvent(call, outcome.result, outcome.isError, startedAt)

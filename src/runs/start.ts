@@ -1,5 +1,5 @@
-// Whatever starts a run (a person, a schedule, a senior, a flow) comes through here. The run is accepted when the
-// statement commits, and from then on it is never lost; who works on it and when is the queue's business.
+// Every start of a run (by a person, a schedule, a senior, a flow) comes through here. The run is accepted when the
+// statement commits, and from then on it is never lost; the queue decides which process works on it and when.
 import { getAgent } from '../agents/agents.ts'
 import { type AuditNote, NOTE_COLUMNS, NOTE_TYPES, noteValues } from '../audit/record.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
@@ -16,7 +16,7 @@ export interface StartOptions {
   timeoutMs?: number | undefined
   maxSteps?: number | undefined
   priority?: number
-  /** Who asked for it, for the audit log. */
+  /** The audit entry that names the person or agent who asked for the run. */
   note?: ((runId: string) => AuditNote) | undefined
 }
 
@@ -26,14 +26,14 @@ export interface Start extends StartOptions {
   agentId: string
 }
 
-/** Inserts the run; whoever commits says that something is ready. A disabled agent starts nothing. */
+/** Inserts the run; the caller tells the workers after its commit. A disabled agent starts nothing. */
 export async function startRun(db: Db, projectId: string, agentId: string, options: StartOptions): Promise<Run> {
   const start = { ...options, id: newId(), projectId, agentId }
   const run = (await insertStarts(db, [start])).get(start.id)
   return run ?? explain(db, start)
 }
 
-/** Why nothing was inserted for it. */
+/** Throws the reason why no run was inserted. */
 export async function explain(db: Db, { projectId, agentId }: Start): Promise<never> {
   requireEnabled(await getAgent(db, projectId, agentId))
   throw conflict('The agent was changed while the run was being started. Try again.')
@@ -64,8 +64,8 @@ const START: PreparedSql = {
 }
 
 /**
- * One statement for all of them. Those whose agent is unknown or disabled are absent from the answer. `isAnnounced`: the
- * commit itself tells the processes that work on runs.
+ * Inserts all runs with one statement. Runs of an unknown or disabled agent are absent from the answer. `isAnnounced`:
+ * the commit itself tells the processes that work on runs.
  */
 export async function insertStarts(db: Db, starts: readonly Start[], isAnnounced = false): Promise<Map<string, Run>> {
   const notes = starts.flatMap((start) => (start.note ? [noteValues(start.note(start.id))] : []))

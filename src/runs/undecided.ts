@@ -8,7 +8,7 @@ import { resumeRun } from './resume.ts'
 import type { PendingCall } from './run-state.ts'
 import { appendWritten, type Session } from './session.ts'
 
-/** Nobody knows what became of the call: the run pauses, and in the same commit people are asked. */
+/** The outcome of the call is unknown: the run pauses, and in the same commit people are asked. */
 export async function leaveUndecided(session: Session, call: PendingCall): Promise<void> {
   const { run, state } = session
   const end = stopped('outcome_unknown', state.text || null, call)
@@ -31,8 +31,8 @@ export async function leaveUndecided(session: Session, call: PendingCall): Promi
 }
 
 /**
- * A person's word lets the run go on, in a new run. Null: there is nothing to go on with, because the run was removed or
- * its agent deleted; the word stands all the same.
+ * A person's word lets the run go on, in a new run. Null: the run was removed or its agent deleted, so nothing can go
+ * on; the word stands all the same.
  */
 export async function decideOutcome(tx: Db, projectId: string, runId: string, outcome: Outcome): Promise<Run | null> {
   try {
@@ -43,7 +43,7 @@ export async function decideOutcome(tx: Db, projectId: string, runId: string, ou
   }
 }
 
-/** Whoever decides locks the run before its task, as a resume does, so that two who decide at once do not wait for each other. */
+/** Locks the run before its task, as a resume does, so that two who decide at once do not wait for each other. */
 export async function lockUndecided(tx: Db, runId: string): Promise<void> {
   await tx.query('select from agent_runs where id = $1 for update', [runId])
 }

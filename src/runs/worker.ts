@@ -1,5 +1,5 @@
 // One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes
-// over what the dead leave behind, and gives back what it holds when it stops.
+// over the runs of dead processes, and gives its own back when it stops.
 import type { Db, Pool } from '../db/pool.ts'
 import type { Charge, Dealt, FairAsk } from '../db/queue-table.ts'
 import {
@@ -49,20 +49,20 @@ export interface RunWorker {
   texts: LiveTexts
   /** The project's off switch is on, as far as this process has heard. */
   isHalted(projectId: string): boolean
-  /** Under which this process owns what it works on. */
+  /** The name under which this process owns its runs. */
   ownerId(): string
   /** Other processes live over the same database, as far as this one has seen. */
   hasOthers(): boolean
-  /** Whoever else works in this process's name hears what concerns it. */
+  /** Other workers in this process that share its name hear of its notifications, its lapse, and deaths. */
   join(companion: Companion): void
   /**
    * Called with the projects that were deleted and whose rows are not all gone, once a second while there are any, and
    * once more when there are none.
    */
   hearDeleted(listener: (projectIds: ReadonlySet<string>) => void): void
-  /** How many runs are under way here. */
+  /** The number of runs under way here. */
   active(): number
-  /** Runs of dead processes are found, and what is due wakes. */
+  /** The runs of dead processes are found, and runs that are due wake. */
   isRecovering(): boolean
   /** Takes no new run, and asks those under way to give their slots back at their next step. Their calls drain from now on. */
   yield(): void
@@ -73,14 +73,14 @@ export interface RunWorker {
 
 export interface Companion {
   onNotification(channel: string, payload: string): void
-  /** What this process owns may be another's. */
+  /** The rows that this process owns may be another's by now. */
   onLapse(): void
   /** Another process has died: its work is freed in this transaction. */
   onDeath(tx: Db, workerId: string, charge: Charge): Promise<void>
 }
 
 const SWEEP_EVERY_MS = 1_000
-/** What is due later than this is left to the sweeps. */
+/** Runs that are due later than this are left to the sweeps. */
 const LONGEST_TIMER_MS = 60_000
 
 interface Claimed extends ClaimedRun {
@@ -183,7 +183,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
       await offering
       await texts.stop()
       await presence.stop()
-      // Runs that were handed back a moment ago are for somebody else to take.
+      // Other processes may take the runs that were handed back a moment ago.
       if (options.slots > 0) await tellProcesses(pool, READY_CHANNEL).catch(() => {})
     },
   }
@@ -191,7 +191,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   function onReady(inMs = 0): void {
     if (isStopped) return
     if (inMs > 0) {
-      // Without a timer here it would be seen by a sweep, up to a second late.
+      // Without this timer a sweep would wake the run, up to a second late.
       if (inMs < LONGEST_TIMER_MS) setTimeout(wakeDue, inMs + 1).unref()
       return
     }
@@ -218,7 +218,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     for (const control of controls.values()) control.interrupt('hand_back')
   }
 
-  /** What is heard while this process is being set up is looked for when it is. */
+  /** Notices that come before this process is set up are covered by its first look for runs. */
   function poke(): void {
     if (isStarted) loop.poke()
   }
@@ -272,7 +272,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     const control = createRunControl()
     controls.set(run.id, control)
     projectOf.set(run.id, run.project_id)
-    // It was claimed while this process began to stop.
+    // The run was claimed while this process began to stop.
     if (isStopped) control.askToYield()
     if (run.ancestors.length > 0) ancestorsOf.set(run.id, run.ancestors)
     hub.poke(run.id)
@@ -310,7 +310,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     if (before.size > 0 || switches.deleted.size > 0) for (const hear of hearDeleted) hear(switches.deleted)
   }
 
-  /** Their calls are cut off, and nothing more is written: the rows are about to go. */
+  /** The calls of deleted projects are cut off, and nothing more is written: the rows are about to go. */
   function leaveDeleted(projectIds: ReadonlySet<string>): void {
     for (const [runId, projectId] of projectOf) if (projectIds.has(projectId)) controls.get(runId)?.interrupt('lapse')
   }

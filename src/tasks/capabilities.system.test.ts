@@ -45,7 +45,7 @@ const modes: { mode: ExecutionMode; apply?: 'execute' | 'suggest'; isSuggested: 
   { mode: 'hybrid', apply: 'suggest', isSuggested: true },
 ]
 
-/** Who asks: the agent itself, a sub-agent of one that is restricted, or a restricted sub-agent of one that is not. */
+/** The asker is the agent itself, a sub-agent of a restricted one, or a restricted sub-agent of one that is not. */
 const askers = ['agent', 'sub-agent of the restricted', 'restricted sub-agent'] as const
 
 let named = 0
@@ -61,7 +61,7 @@ interface Asked {
   steps: Extract<Step, { kind: 'tool' }>[]
 }
 
-/** Makes all calls in one step, as whoever is restricted by `capabilities` and works in `mode`. */
+/** Makes all calls in one step, as the asker that is restricted by `capabilities` and works in `mode`. */
 async function ask(
   asker: (typeof askers)[number],
   { capabilities, mode }: { capabilities: Capabilities; mode: ExecutionMode },

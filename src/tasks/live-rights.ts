@@ -4,9 +4,9 @@ import { agentsOfRuns } from '../journal/agents-of-runs.ts'
 import { type Rights, rightsWithin } from '../kernel/rights.ts'
 
 /**
- * What a run may do at this moment: its agent's rights within those of every run above it, all as they stand now, and
- * within what it was started with. Held until the transaction ends, so that a right that was taken away is gone for
- * whatever is committed afterwards. Null where its own agent is gone.
+ * The rights of a run at this moment: its agent's rights within those of every run above it, all as they stand now, and
+ * within the rights it was started with. They are locked until the transaction ends, so that a right that was taken
+ * away is gone for all later commits. Null if the run's own agent is gone.
  */
 export async function liveRights(
   tx: Db,
@@ -19,12 +19,12 @@ export async function liveRights(
   let bounds: Partial<Rights> = run.bounds
   for (const agentId of above) {
     const agent = rights.get(agentId)
-    // A run of an agent that was deleted leaves its children what they were given.
+    // The run of a deleted agent leaves its children the rights that they were given.
     if (agent) bounds = { ...rightsWithin(bounds, agent), mode: boundMode(bounds, agent.execution_mode) }
   }
   return rightsWithin(bounds, own)
 }
 
-/** Only suggesting binds those below. */
+/** Only the mode suggest binds the runs below. */
 const boundMode = (bounds: Partial<Rights>, mode: Rights['mode']): Rights['mode'] =>
   bounds.mode === 'suggest' || mode === 'suggest' ? 'suggest' : 'execute'

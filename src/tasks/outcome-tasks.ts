@@ -1,5 +1,5 @@
-// Tasks that ask people what became of a call: its owner died, and the call must not be repeated unseen. Such a task is
-// made with the pause of its run, and closed only by somebody's word.
+// Tasks that ask people about the outcome of a call: its owner died, and the call must not be repeated unseen. Such a
+// task is made with the pause of its run, and closed only by somebody's word.
 import type { Db } from '../db/pool.ts'
 import { cleanText } from '../journal/clean-json.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
@@ -20,7 +20,7 @@ export type Outcome = 'done' | 'not_done'
 const KIND = 'outcome_unknown'
 const MOST_CHARACTERS = 20_000
 
-/** In the transaction that pauses the run: there is no such pause without its task. */
+/** Called in the transaction that pauses the run: there is no such pause without its task. */
 export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void> {
   const { projectId, runId, agentId, callId, name } = call
   const creator: Creator = { type: 'agent', id: agentId }
@@ -39,7 +39,7 @@ export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void
   )
 }
 
-/** The run goes on by another door: its task is answered with it. */
+/** The run was resumed directly: its task is completed with the same outcome. */
 export async function closeOutcomeTask(tx: Db, runId: string, outcome: Outcome): Promise<void> {
   await tx.query(
     `update tasks set status = 'completed', result = $3, completed_at = muster.now()
@@ -48,7 +48,7 @@ export async function closeOutcomeTask(tx: Db, runId: string, outcome: Outcome):
   )
 }
 
-/** By its id, which nobody can give a task: metadata is people's to write. */
+/** Tells by the id, which nobody can give a task: metadata is people's to write. */
 export function isOutcomeTask(task: Pick<Task, 'id' | 'kind' | 'run_id' | 'metadata'>): task is OutcomeTask {
   const { call_id: callId } = task.metadata
   return task.kind === 'escalation' && task.run_id !== null && task.id === taskIdOf(task.run_id, String(callId))
@@ -56,12 +56,12 @@ export function isOutcomeTask(task: Pick<Task, 'id' | 'kind' | 'run_id' | 'metad
 
 export type OutcomeTask = Task & { run_id: string }
 
-/** What the task was answered with; null while it is open. */
+/** The outcome that the task was answered with; null while it is open. */
 export function outcomeOf({ status, result }: Pick<Task, 'status' | 'result'>): Outcome | null {
   return status === 'completed' && isOutcome(result) ? result : null
 }
 
-/** Throws where the patch would close the task without saying what became of the call, or make another task of it. */
+/** Throws if the patch would close the task without an outcome of the call, or make another task of it. */
 export function requireOutcomePatch(task: OutcomeTask, patch: TaskPatch): void {
   if (patch.status === 'cancelled') {
     throw conflict(

@@ -2,14 +2,14 @@ import type { Db } from '../db/pool.ts'
 import { type Creator, MAX_TITLE, type SuggestedChange } from '../kernel/task.ts'
 
 export interface NewSuggestion {
-  /** Made by whoever suggests, so that suggesting again after a crash suggests once. */
+  /** Made by the caller, so that suggesting again after a crash suggests once. */
   taskId: string
   projectId: string
   agentId: string
   runId: string
   change: SuggestedChange
   reasoning: string
-  /** Of the changes the run makes; what is approved later is one of them. */
+  /** The depth of the run's changes; the approved change will have it too. */
   depth: number
 }
 
@@ -33,7 +33,7 @@ function titleOf({ op, object_type, key, before, after }: SuggestedChange): stri
   return cut(`${VERBS[op]} ${object_type}${name === null ? '' : ` ${name}`}`)
 }
 
-/** What people call things. */
+/** The property by which people call an object. */
 function nameIn(properties: Record<string, unknown> | null): string | null {
   const name = properties?.name ?? properties?.title
   return typeof name === 'string' && name.trim() !== '' ? name : null

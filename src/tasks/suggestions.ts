@@ -1,5 +1,4 @@
-// Suggestions: changes that an agent may not make by itself. People see exactly what would change, and what they decide
-// holds for exactly that.
+// Suggestions: changes that an agent may not make by itself. People see and decide about the exact change.
 import { recordAudit } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -15,11 +14,11 @@ import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 
 interface Approved {
   task: Task
-  /** How many runs the changes set off. */
+  /** The number of runs that the changes set off. */
   started: number
 }
 
-/** Applied once, in the agent's name. Where the graph has moved on since, nothing is applied and the task says so. */
+/** Applies the suggestion once, in the agent's name. If the graph has moved on, the task says so instead. */
 export async function approveSuggestion(
   pool: Pool,
   writer: ObjectWriter,
@@ -50,8 +49,8 @@ export interface Verdict {
 }
 
 /**
- * Each by itself: one that cannot be applied holds up no other. A verdict for every id, in their order; one that is named
- * twice is decided once.
+ * Approves each suggestion by itself: one that cannot be applied holds up no other. Answers a verdict for every id, in
+ * their order; an id that is named twice is decided once.
  */
 export async function approveMany(
   pool: Pool,
@@ -93,7 +92,7 @@ export async function rejectSuggestion(
   })
 }
 
-/** The task as it stands, nobody else's until the transaction ends. */
+/** The task as it stands, locked until the transaction ends. */
 async function lockSuggestion(tx: Db, projectId: string, taskId: string): Promise<{ task: Task; depth: number }> {
   const { rows } = await tx.query<TaskRow & { chain_depth: number }>(
     `select ${TASK_COLUMNS}, chain_depth from tasks where id = $1 and project_id = $2 for update`,
@@ -139,7 +138,7 @@ async function apply(
   return { changes, started }
 }
 
-/** It stays open: it can be rejected, and nobody is told twice that it could be approved. */
+/** A stale task stays open: it can be rejected, and nobody is told twice that it could be approved. */
 async function markStale(tx: Db, taskId: string, why: string): Promise<void> {
   await tx.query(
     `update tasks set metadata = metadata || jsonb_build_object('stale', true, 'stale_reason', $2::text) where id = $1`,

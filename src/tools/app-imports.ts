@@ -3,12 +3,12 @@ import { registerHooks } from 'node:module'
 const OURS: Readonly<Record<string, string>> = {
   'muster-agents': new URL('../kernel/app.ts', import.meta.url).href,
 }
-/** What an app module may use without installing it: schemas must be of the zod that checks them. */
+/** The packages that an app module may use without installing them: schemas must be of the zod that checks them. */
 const SHARED = new Set(['zod'])
 
 let isOffered = false
 
-/** An app module may lie anywhere and still import `muster-agents` and `zod`. What it has installed itself comes first. */
+/** An app module may lie anywhere and still import `muster-agents` and `zod`. Its own installed packages come first. */
 export function offerImports(): void {
   if (isOffered) return
   isOffered = true

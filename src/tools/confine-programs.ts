@@ -1,5 +1,5 @@
-// The program of an MCP server is somebody else's code. It must not read our environment (/proc/<us>/environ), our files
-// of secrets, or what other programs were given. Three ways, the first that works is taken:
+// The program of an MCP server is somebody else's code. It must not read our environment (/proc/<us>/environ), our
+// files of secrets, or those of other programs. There are three ways; the first that works is taken:
 // - user: as root each project's programs run under a user of their own, which has no account and owns nothing but homes.
 // - namespaces: other users have one name only, so the program gets its own view of the machine: its own processes, and
 //   neither the data folder nor the homes of other programs. It cannot take that view apart: the mounts belong to an outer
@@ -15,20 +15,20 @@ import { conflict } from '../kernel/errors.ts'
 
 export type Way = 'user' | 'namespaces' | 'same_user'
 
-/** What a program is spawned with. */
+/** The arguments with which a program is spawned. */
 export interface ProgramStart {
   file: string
   args: readonly string[]
   env: Record<string, string>
   /** The home of its server: private, writable, kept while this process lives. */
   cwd: string
-  /** Null: as ourselves. */
+  /** Null: the program runs as our own user. */
   user: { uid: number; gid: number } | null
 }
 
 export interface Program {
   projectId: string
-  /** Of the server; unique within the project. */
+  /** The name of the server; unique within the project. */
   name: string
   command: string
   args: readonly string[]
@@ -52,13 +52,13 @@ export interface ConfineOptions {
   /** Folders that hold secrets. */
   hidden: readonly string[]
   /**
-   * Names the homes of this process. Whoever starts with the same file is its successor, and removes what a process that
-   * was killed could not.
+   * This file names the homes of this process. A process that starts with the same file is the successor, and removes
+   * the homes that a killed process left.
    */
   noteFile?: string
   /** MUSTER_MCP_SAME_USER. */
   maySameUser: boolean
-  /** Instead of trying which ways work; for tests. */
+  /** Takes the place of trying which ways work; for tests. */
   ways?: readonly Way[]
 }
 
@@ -71,7 +71,7 @@ export function createConfinedPrograms(options: ConfineOptions): ConfinedProgram
   let parent: Promise<string> | null = null
   const homes = new Map<string, Promise<string>>()
 
-  /** What works is remembered; what does not is tried again, because an administrator may have changed it. */
+  /** A way that works is remembered; one that fails is tried again: an administrator may have changed the machine. */
   async function findWay(): Promise<Way> {
     if (way !== null) return way
     const offered = options.ways ?? ['user', 'namespaces']
@@ -90,7 +90,7 @@ export function createConfinedPrograms(options: ConfineOptions): ConfinedProgram
       await removeEarlier(options.noteFile)
       await writePrivateFile(options.noteFile, made)
     }
-    // Passed, not listed: each home is its owner's alone.
+    // The folder can be entered and not listed: each home is its owner's alone.
     await chmod(made, 0o711)
     return made
   }
@@ -151,22 +151,22 @@ const HOMES = 'muster-mcp-'
 
 async function removeEarlier(noteFile: string): Promise<void> {
   const earlier = await readFile(noteFile, 'utf8').catch(() => '')
-  // Whatever became of the file, nothing but such a folder is removed.
+  // The file may hold anything; only a folder with such a name is removed.
   if (/^\/(?:[^/]+\/)*muster-mcp-[A-Za-z0-9]{6}$/.test(earlier)) await removeHome(earlier)
 }
 
 const nameOf = ({ projectId, name }: { projectId: string; name: string }): string => `${projectId}/${name}`
 
-/** A program that was killed a moment ago may still be writing; what stays behind then is in the folder for such things. */
+/** A program that was killed a moment ago may still write; its last files then stay in the temporary folder. */
 async function removeHome(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }
 
-// Below 65,536, because that is all a container of an ordinary user has; above what tools give to people.
+// Below 65,536, because a container of an ordinary user has no more ids, and above the ids that tools give to people.
 const FIRST_UID = 40_000
 const UIDS = 20_000
 
-/** The same in every process, so that programs of two projects are strangers on the whole machine. */
+/** Every process computes the same user, so that programs of two projects are strangers on the whole machine. */
 async function userOf(projectId: string): Promise<{ uid: number; gid: number }> {
   const taken = await idsWithNames()
   let place = createHash('sha256').update(projectId).digest().readUInt32BE() % UIDS

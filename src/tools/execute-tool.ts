@@ -1,27 +1,26 @@
-// Tools are what agents act with. A tool is called (a function of ours, of an app module, of an MCP server) or carried
-// out by the run itself (run-tools.ts). Whatever a called tool does (throw, hang, answer with a gigabyte) comes back
-// from `executeTool` as data. The registry finds tools by the names that agents list; mcp.ts brings those of MCP
-// servers.
+// Agents act with tools. A tool is called (a function of ours, of an app module, of an MCP server) or carried out by
+// the run itself (run-tools.ts). A called tool may throw, hang or answer with a gigabyte: `executeTool` answers each of
+// these as data. The registry finds tools by the names that agents list; mcp.ts brings those of MCP servers.
 import type { CallTool, ToolContext } from '../kernel/tool.ts'
 import { cutText, type JsonResult, toJsonResult } from './json-result.ts'
 
 export interface ToolOutcome {
-  /** JSON. Where `isError`, `{error: sentence}`. */
+  /** JSON; with `isError` it is `{error: sentence}`. */
   result: unknown
   isError: boolean
   cause: 'ok' | 'error' | 'timeout' | 'aborted'
-  /** What the result measured before it was cut, or was refused for. */
+  /** The size of the result before it was cut or refused. */
   rawBytes?: number
 }
 
 export interface ToolLimits {
   timeoutMs: number
   outputLimitBytes: number
-  /** How long a tool may take to end after its signal fired, before it is abandoned. Asked then. */
+  /** The time that a tool has to end after its signal fired, before it is abandoned. Read when the signal fires. */
   drainMs?: () => number
 }
 
-/** Never throws. A result that arrives while the tool drains still counts: what was done is known. */
+/** Never throws. A result that arrives while the tool drains still counts: its effect is known. */
 export async function executeTool(
   tool: CallTool,
   args: unknown,
@@ -46,7 +45,7 @@ export async function executeTool(
   const own: ToolContext = {
     ...context,
     signal: stop.signal,
-    // An abandoned tool's later words belong to no call.
+    // Progress of an abandoned tool belongs to no call.
     emit: (progress) => {
       if (!call.isOver) context.emit(progress)
     },

@@ -1,4 +1,4 @@
-// A request to the public web, made by a model. Where it may go is decided by egress; what comes back is bounded while
+// A request to the public web, made by a model. Egress decides where the request may go; its answer is bounded while
 // it is read.
 import { z } from 'zod'
 import type { Egress, Fetch } from '../egress/egress.ts'
@@ -10,7 +10,7 @@ import { zodArguments } from './arguments.ts'
 const MAX_BODY_BYTES = 1_048_576
 const MOST_REDIRECTS = 3
 
-/** What would change who is asked, how the message is framed, or where it goes next. */
+/** Headers that would change the host that is asked, the framing of the message, or its next hop. */
 const REFUSED_HEADERS =
   /^(?:host|content-length|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|via|idempotency-key|(?:proxy|sec|x-forwarded)-.*|forwarded|x-real-ip)$/i
 const SHOWN_HEADERS = [
@@ -89,7 +89,7 @@ export function createHttpFetchTool(egress: Pick<Egress, 'fetch'>): CallTool {
 
 const isReading = (method: string): boolean => method === 'GET' || method === 'HEAD'
 
-/** Whether a server heeds the key nobody can know; a project may say so of those it knows. */
+/** Nobody can know whether a server heeds the idempotency key; a project may list hosts that do. */
 function effectOf({ url, method }: HttpFetchArguments, idempotentHosts: readonly string[]): ToolEffect {
   if (isReading(method)) return 'readonly'
   const target = URL.parse(url)
@@ -107,8 +107,8 @@ interface Write {
 }
 
 /**
- * Follows redirects that read, and those within the origin that was named. A server that sends a write elsewhere is
- * answered to the model: the other server may not heed the key, and another call is judged by its own host.
+ * Follows redirects that read, and redirects within the named origin. A redirect of a write to another origin is shown
+ * to the model: the other server may not heed the key, and another call is judged by its own host.
  */
 async function write(request: Fetch, url: string, { signal, ...made }: Write): Promise<Response> {
   let from = url
@@ -166,7 +166,7 @@ async function bodyOf(response: Response): Promise<unknown> {
   return text
 }
 
-/** By what it says it is; where that is silent, by whether it holds bytes that no text has. */
+/** The content type decides; if it is silent, the presence of bytes that no text has. */
 function isText(type: string, bytes: Buffer): boolean {
   if (/^(?:image\/(?!svg)|audio\/|video\/|font\/)/i.test(type)) return false
   return !bytes.subarray(0, 8_192).includes(0) || /charset=utf-?16/i.test(type)

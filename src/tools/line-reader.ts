@@ -1,4 +1,4 @@
-/** A line that was too long to keep: how it began, how it ended, and how long it was. */
+/** A line that was too long to keep: its beginning, its end, and its length. */
 export interface LongLine {
   head: string
   tail: string
@@ -7,7 +7,7 @@ export interface LongLine {
 
 const KEPT_BYTES = 512
 
-/** Cuts a byte stream into lines. What is longer than `maxBytes` is counted and dropped while it arrives. */
+/** Cuts a byte stream into lines. A line that is longer than `maxBytes` is counted and dropped while it arrives. */
 export function createLineReader(
   maxBytes: number,
   on: { line(text: string): void; longLine(line: LongLine): void },

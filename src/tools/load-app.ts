@@ -1,4 +1,4 @@
-// Reads an app module once, at start. What is wrong with it is told with the name of the field, and nothing starts.
+// Reads an app module once, at start. A problem is told with the name of the field, and nothing starts.
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
@@ -37,13 +37,13 @@ export async function loadApp(path: string): Promise<LoadedApp> {
   }
 }
 
-/** A node has a type; what has a root instead is the body of a request that creates a flow. */
+/** A node has a type; an object with a root instead is the body of a request that creates a flow. */
 function rootOf(flow: Record<string, unknown>): Record<string, unknown> {
   const inner = 'type' in flow ? undefined : jsonObject.safeParse(flow.root).data
   return inner ?? flow
 }
 
-/** These are ours. */
+/** Names that begin with `muster.` are ours. */
 const functionName = nameField.refine((name) => !name.startsWith('muster.'), 'must not begin with "muster."')
 
 const functionField = z.custom<AppFunction>((value) => typeof value === 'function', 'must be a function')
@@ -109,7 +109,7 @@ function toCallTool(
   }
 }
 
-/** The module may bring a zod of its own, so it is known by its form. */
+/** The module may bring a zod of its own, so a schema is recognised by its form. */
 function argumentsOf(input: object): Arguments {
   if ('_zod' in input) return zodArguments(input as z.ZodType) // only zod 4 has that property
   if ('_def' in input) throw new Error('This schema is of an older zod. Use zod 4, or a JSON schema.')
@@ -123,7 +123,7 @@ function describe(error: z.ZodError): string {
   return `${path}: ${isAbsent ? 'is required' : issue.message.replace(/^Invalid input: /, '')}`
 }
 
-/** Of a list or a record that fits neither, what is wrong with the one it came closest to. */
+/** The problem of the alternative that a value came closest to, for a list or a record that fits none. */
 function deepest(issue: z.core.$ZodIssue | undefined): { path: PropertyKey[]; message: string } {
   if (issue === undefined) return { path: [], message: 'invalid' }
   const inner =

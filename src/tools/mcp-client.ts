@@ -26,9 +26,9 @@ export type McpPlace =
   | { kind: 'stdio'; program: ProgramStart }
 
 export interface McpConnection {
-  /** What the server offers now; waits for a list that is being read again. */
+  /** The tools that the server offers now; waits for a list that is being read again. */
   tools(): Promise<readonly McpToolEntry[]>
-  /** Throws what the tool says is wrong, or McpBroken where the connection did not bear it. */
+  /** Throws the tool's own error, or McpBroken if the connection failed. */
   call(name: string, args: unknown, context: ToolContext): Promise<unknown>
   /** Fires once, with the reason, when the connection is of no more use. */
   readonly closed: Promise<string>
@@ -39,7 +39,7 @@ export interface McpClientOptions {
   connectTimeoutMs: number
   /** Gives up connecting. */
   signal: AbortSignal
-  /** A server that was given up on must answer a ping within this time, or it is ended. */
+  /** A server whose call was abandoned must answer a ping within this time, or its connection is ended. */
   pingTimeoutMs: number
   maxMessageBytes: number
   onTools(tools: readonly McpToolEntry[]): void
@@ -49,11 +49,11 @@ export interface McpClientOptions {
 const NO_TIMEOUT = 2_147_483_647
 const GOODBYE_MS = 1_000
 
-/** Rejects with McpBroken. What was started is ended again where it fails. */
+/** Rejects with McpBroken. If connecting fails, the started process is ended. */
 export async function connectMcp(place: McpPlace, options: McpClientOptions): Promise<McpConnection> {
   const client = new Client(
     { name: 'muster', version: '1.0.0' },
-    // Results are checked by nobody here: the schema and the result come from the same server.
+    // Results are not checked here: the schema and the result come from the same server.
     {
       jsonSchemaValidator: {
         getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
@@ -95,7 +95,7 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
     current.catch((error: unknown) => end(client, transport, `its tools could not be read (${reasonOf(error)})`))
   }
   client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
-    // However often it says so, one more reading is enough.
+    // However often the server reports a change, one more reading is enough.
     if (!isStale && !isConnecting) onChanged()
     isStale = true
   })
@@ -147,7 +147,7 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
     },
     async close() {
       if (transport instanceof StreamableHTTPClientTransport) {
-        // A courtesy to the server; it may be long gone.
+        // Ending the session is a courtesy to the server, which may be long gone.
         const late = delay(GOODBYE_MS, undefined, { ref: false })
         await Promise.race([transport.terminateSession().catch(() => {}), closed.promise, late])
       }
@@ -173,10 +173,10 @@ function openTransport(place: McpPlace, maxMessageBytes: number): StdioTransport
   return transport
 }
 
-/** Of ours: the protocol leaves this range to implementations. */
+/** A code of ours: the protocol leaves this range to implementations. */
 const LOST = -32_051
 
-/** Does not wait: a child process takes its time to end, whoever failed does not. */
+/** Does not wait: a child process takes its time to end, the failed call need not. */
 function end(client: Client, transport: StdioTransport | StreamableHTTPClientTransport, reason: string): void {
   if (transport instanceof StdioTransport) transport.kill(reason)
   else void client.close().catch(() => {})
@@ -185,12 +185,12 @@ function end(client: Client, transport: StdioTransport | StreamableHTTPClientTra
 const NOT_MCP = 'it answered with something that is not MCP'
 const LOCAL_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout, LOST]
 
-/** What the server itself answered, be it nonsense; everything else is the connection's failure. */
+/** True for an answer of the server itself, be it nonsense; any other error is a failure of the connection. */
 function isOfServer(error: unknown): boolean {
   return error instanceof McpError ? !LOCAL_CODES.includes(error.code) : error instanceof z.core.$ZodError
 }
 
-/** As a part of a sentence. Never what the other side answered: it may be a page of some inner host. */
+/** The reason as a part of a sentence. It never quotes the answer, which may be a page of some inner host. */
 function reasonOf(error: unknown): string {
   if (error instanceof StreamableHTTPError) {
     return error.code && error.code > 0 ? `it answered with status ${error.code}` : 'it answered in another format'
@@ -202,7 +202,7 @@ function reasonOf(error: unknown): string {
   return cause || error.message
 }
 
-/** What the server says is wrong, without the SDK's prefix. */
+/** The server's error message, without the SDK's prefix. */
 function plain(error: unknown): Error {
   if (error instanceof z.core.$ZodError) return new Error(`The MCP server failed: ${NOT_MCP}.`, { cause: error })
   const message = error instanceof Error ? error.message : String(error)

@@ -13,7 +13,7 @@ import type { Cipher, SecretContext } from '../secrets/cipher.ts'
 
 type McpServerRow = Omit<McpServer, 'created_at' | 'updated_at'> & { created_at: Date; updated_at: Date }
 
-/** With what only a connection needs. */
+/** A server with the columns that only a connection needs. */
 export type StoredMcpServer = McpServerRow & { sealed_headers: Buffer | null; sealed_env: Buffer | null }
 
 const COLUMNS = `id, project_id, name, url, command, args, header_names, env_names, set_by_instance_admin, tools,
@@ -88,7 +88,7 @@ export async function getMcpServer(db: Db, projectId: string, name: string): Pro
   return onlyServer(rows)
 }
 
-/** Answers the id it had. */
+/** Answers the id that the server had. */
 export async function deleteMcpServer(db: Db, projectId: string, name: string, actor: Actor): Promise<string> {
   const rows = await changeAudited<{ id: string }>(db, {
     sql: 'delete from mcp_servers where project_id = $1 and name = $2 returning id',
@@ -114,12 +114,12 @@ export async function approveMcpTools(
   return onlyServer(rows)
 }
 
-/** Longer than connecting may take: whoever died while approving is forgotten then. */
+/** Longer than connecting may take: the claim of a process that died while approving lapses then. */
 const APPROVAL_S = 60
 
 /**
- * An approval connects anew, or starts a program, and takes its time: of two at once the one that read the tools first
- * could write last. The claim is a column of the row, because approvals may come to any process.
+ * An approval connects anew, or starts a program, and takes its time: of two approvals at once the one that read the
+ * tools first could write last. The claim is a column of the row, because approvals may come to any process.
  */
 export async function onceAtATime<Result>(
   db: Db,
@@ -141,7 +141,7 @@ export async function onceAtATime<Result>(
   }
 }
 
-/** What a connection saw; null where it is what was approved. Writes only when that changes. */
+/** `tools`: the list that a connection saw; null if it is the approved one. Writes only changes. */
 export async function notePendingTools(db: Db, id: string, tools: readonly McpToolEntry[] | null): Promise<void> {
   await db.query(
     'update mcp_servers set pending_tools = $2 where id = $1 and pending_tools is distinct from $2::jsonb',
@@ -191,7 +191,7 @@ function open(cipher: Cipher, sealed: Buffer | null, context: SecretContext): Re
   return JSON.parse(cipher.open(sealed, context).toString('utf8')) as Record<string, string> // sealed by us, from checked input
 }
 
-/** A name from a path may hold what PostgreSQL refuses as text; no server is called so. */
+/** A name from a path may hold a character that PostgreSQL refuses; no server has such a name. */
 const storable = (name: string): string => (name.includes('\0') ? '' : name)
 
 function note(action: string, actor: Actor, projectId: string, name: string, details: Record<string, unknown>) {

@@ -1,6 +1,6 @@
-// MCP servers bring tools from outside. What a server offers is read when it is registered and kept as the approved
-// list; agents see that list, and no connection is needed to show it. At a call the connection says what the server
-// offers now: a tool that is no longer the one that was approved is not called until someone approves it again.
+// MCP servers bring tools from outside. The tools of a server are read when it is registered and kept as the approved
+// list; agents see that list, and no connection is needed to show it. At a call the connection reads the present tools:
+// a tool that is no longer the approved one is not called until someone approves it again.
 import { explainFailure } from '../db/failures.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
@@ -33,11 +33,11 @@ import type { McpTools } from './registry.ts'
 
 export interface Mcp extends McpTools {
   /**
-   * Asks the server what it offers, outside any transaction, for at most `connectTimeoutMs`. What it answers with stores
-   * the server, or throws why it cannot be: so a repeated request is answered even where the server is gone by now.
+   * Asks the server for its tools, outside any transaction, for at most `connectTimeoutMs`. The answered function
+   * stores the server, or throws why it cannot be: so a repeated request is answered even if the server is gone by now.
    */
   prepare(projectId: string, input: McpServerInput, who: Registrar): Promise<(db: Db) => Promise<McpServer>>
-  /** Approves what the server offers now. */
+  /** Approves the tools that the server offers now. */
   approve(projectId: string, name: string, approval: McpApproval, actor: Actor): Promise<McpServer>
   remove(projectId: string, name: string, actor: Actor): Promise<void>
   /** These projects are gone: their connections end, with the calls under way and the files of their programs. */
@@ -105,7 +105,7 @@ export function createMcp(options: McpOptions): Mcp {
   function noteLive(server: StoredMcpServer, live: readonly McpToolEntry[]): void {
     const { id, project_id, name } = server
     const work = async (): Promise<void> => {
-      // The approval may be newer than what this connection was opened with.
+      // The approval may be newer than the row with which this connection was opened.
       const stored = await findMcpServer(pool, project_id, name)
       if (stored?.id === id) await notePendingTools(pool, id, pendingTools(stored.tools, live))
     }
@@ -126,7 +126,7 @@ export function createMcp(options: McpOptions): Mcp {
         : error
     })
     const tools = await connection.tools()
-    // A child process takes its time to end; whoever asked need not wait for it.
+    // A child process takes its time to end; the caller need not wait for it.
     const closed = connection.close().catch(() => {})
     closing.add(closed)
     void closed.then(() => closing.delete(closed))
@@ -151,7 +151,7 @@ export function createMcp(options: McpOptions): Mcp {
     }
   }
 
-  /** Reads the server's row each time: what was deleted or approved a moment ago, in whichever process, counts. */
+  /** Reads the server's row each time: a deletion or approval of a moment ago, in any process, counts. */
   async function call(projectId: string, name: string, tool: string, args: unknown, context: ToolContext) {
     const server = await findMcpServer(pool, projectId, name).catch((error: unknown) => {
       throw explainFailure(error) ?? error // what a model reads must not tell of our database

@@ -6,11 +6,11 @@ import type { ListedTool } from '../kernel/listed-tool.ts'
 import type { McpToolEntry } from '../kernel/mcp-server.ts'
 import type { CallTool, Tool, ToolEffect } from '../kernel/tool.ts'
 
-/** What the registry needs to know of MCP servers. */
+/** The facts about MCP servers that the registry needs. */
 export interface McpTools {
   /** The names of the approved tools by server; a server that is not registered is absent. */
   approvedNames(db: Db, projectId: string, servers: readonly string[]): Promise<Map<string, readonly string[]>>
-  /** Under the names their server gives them; null where the server is not registered. Opens no connection. */
+  /** The tools under the names their server gives them; null if the server is not registered. Opens no connection. */
   toolsOf(projectId: string, server: string): Promise<CallTool[] | null>
   /** The approved tools of all servers of the project. */
   approvedTools(projectId: string): Promise<{ server: string; tools: readonly McpToolEntry[] }[]>
@@ -118,13 +118,13 @@ function listed(tool: Tool, source: 'built_in' | 'app'): ListedTool {
   return { name, source, description, effect: effectOf(tool), input_schema: { ...inputSchema } }
 }
 
-/** The run carries the others out once per key, whoever takes it over; the exit of a loop changes nothing. */
+/** The run carries out the other kinds once per key, also after a takeover; the exit of a loop changes nothing. */
 function effectOf(tool: Tool): ToolEffect {
   if (tool.kind === 'call') return tool.effect
   return tool.kind === 'finish_loop' ? 'readonly' : 'keyed'
 }
 
-/** What every provider accepts as the name of a function. */
+/** Every provider accepts these names for functions. */
 const MODEL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
 const MAX_NAME = 64
 const HASH_LENGTH = 10
@@ -134,7 +134,7 @@ function parseMcpName(name: string): { server: string; tool: string } | null {
   return match?.[1] && match[2] ? { server: match[1], tool: match[2] } : null
 }
 
-/** The same for the same server and tool, unless another tool of the agent has that name already. */
+/** The same server and tool get the same name, unless another tool of the agent has it already. */
 export function modelToolName(server: string, tool: string, taken: ReadonlySet<string>): string {
   const plain = `mcp_${server}_${tool}`
   if (MODEL_NAME.test(plain) && !taken.has(plain)) return plain

@@ -1,17 +1,17 @@
-// How much work the check of a strange JSON schema can be, found without doing it: references are followed once each and
-// multiplied, so a schema that grows with the power of its depth is seen as such in the time it takes to read it.
+// The work of checking a strange JSON schema, found without doing it: references are followed once each and multiplied,
+// so a schema that grows with the power of its depth is recognised in the time it takes to read it.
 import type { JsonSchema } from '../kernel/tool.ts'
 
 export interface SchemaCost {
-  /** Schemas that are built, with every reference written out. */
+  /** The schemas that are built, with every reference written out. */
   schemas: number
-  /** Schemas that one and the same value is checked against at most. */
+  /** The most schemas that one and the same value is checked against. */
   perValue: number
   isRecursive: boolean
 }
 
 const DEEPEST = 64
-/** Choices and demands beside each other; all are about the same value. */
+/** Keywords whose schemas stand beside each other; all are about the same value. */
 const BESIDE = ['anyOf', 'oneOf', 'allOf'] as const
 const ONE_BELOW = ['items', 'additionalItems', 'additionalProperties', 'propertyNames', 'contains'] as const
 const LISTS_BELOW = ['prefixItems', 'items'] as const
@@ -23,7 +23,7 @@ interface Walk {
   isRecursive: boolean
 }
 
-/** Of a schema with all that is below it: how many schemas, and how many of those stand beside another. */
+/** The number of schemas in a schema with all that is below it, and of those among them that stand beside another. */
 interface Size {
   schemas: number
   branches: number
@@ -50,7 +50,7 @@ function sizeOf(node: unknown, walk: Walk, depth: number): Size {
   for (const keyword of LISTS_BELOW) for (const child of listOf(node[keyword])) add(child, 0)
   for (const keyword of ONE_BELOW) if (isRecord(node[keyword])) add(node[keyword], keyword === 'contains' ? 1 : 0)
   if (isRecord(node.properties)) for (const child of Object.values(node.properties)) add(child, 0)
-  // Several types are as many schemas, each with all that is below.
+  // A schema with several types counts as many times, each with all that is below.
   const types = Math.max(1, listOf(node.type).length)
   const values = listOf(node.enum).length
   return { schemas: size.schemas * types + values, branches: (size.branches + (types > 1 ? 1 : 0)) * types + values }
@@ -70,7 +70,7 @@ function referredSize(ref: string, walk: Walk, depth: number): Size {
   return size
 }
 
-/** Only the whole and its definitions are referred to; the check refuses anything else. */
+/** References lead to the whole or to its definitions; the check refuses any other. */
 function targetOf(ref: string, root: JsonSchema): unknown {
   const [, group = '', name = ''] = ref.split('/')
   if (ref === '#' || ref === '#/') return root

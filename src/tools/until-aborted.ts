@@ -1,4 +1,4 @@
-/** What `work` comes to, unless the signal fires first; what it comes to after that disturbs nobody. */
+/** The result of `work`, unless the signal fires first; a later result or failure is ignored. */
 export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const aborted = Promise.withResolvers<never>()
   const onAbort = (): void => aborted.reject(signal.reason)

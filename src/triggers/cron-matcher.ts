@@ -1,5 +1,5 @@
-// Which minutes of wall time a cron names. Own arithmetic over days: croner 11 takes 2 March for the 31st of a February and
-// passes over the 1st (found by the test that looks at every minute), and there is no more to it than this.
+// Finds the minutes of wall time that a cron names. Own arithmetic over days: croner 11 takes 2 March for the 31st of a
+// February and passes over the 1st (found by the test that looks at every minute).
 import { cronFields } from './cron-fields.ts'
 
 const MINUTE_MS = 60_000
@@ -7,7 +7,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS
 /** Eight years and some, in which every date that exists comes up. */
 const MOST_DAYS = 3_000
 
-/** The first minute it names after that wall time, which is given and told as if it were UTC; null where there is none. */
+/** The first named minute after a wall time, both as if the wall time were UTC; null if there is none. */
 export type CronMatcher = (afterMs: number) => number | null
 
 /** The cron must have been checked. */
@@ -18,7 +18,7 @@ export function createCronMatcher(cron: string): CronMatcher {
   const days = new Set(valuesOf(day, 1, 31))
   const months = new Set(valuesOf(month, 1, 12))
   const weekdays = new Set(valuesOf(weekday, 0, 7).map((value) => value % 7))
-  // By what it names, not by how it is written: `*/1`, `1-31` and `0-6` leave no day out and are `*`; `*/2` is restricted.
+  // The named days count, not the notation: `*/1`, `1-31` and `0-6` leave no day out and are `*`; `*/2` is restricted.
   const isEither = days.size < 31 && weekdays.size < 7
   const isNamed = (at: Date): boolean => {
     if (!months.has(at.getUTCMonth() + 1)) return false
@@ -40,7 +40,7 @@ export function createCronMatcher(cron: string): CronMatcher {
   }
 }
 
-/** The first named minute of a day that is not before this one; all are counted from midnight. */
+/** The first named minute of a day that is not before `earliest`; all are counted from midnight. */
 function firstWithin(hours: readonly number[], minutes: readonly number[], earliest: number): number | null {
   for (const hour of hours) {
     if (hour * 60 + 59 < earliest) continue
@@ -50,7 +50,7 @@ function firstWithin(hours: readonly number[], minutes: readonly number[], earli
   return null
 }
 
-/** Ascending, each once. */
+/** The values of the field, ascending, each once. */
 function valuesOf(field: string, least: number, most: number): number[] {
   const values = new Set<number>()
   for (const part of field.split(',')) {

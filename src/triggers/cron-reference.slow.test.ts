@@ -57,7 +57,7 @@ test('ticks are those that a look at every minute finds', () => {
       const until = start + SPAN_MINUTES * MINUTE_MS
       const expected = referenceTicks(cron, zone, start, until)
       const found: string[] = []
-      // From within a minute: only what lies after it counts.
+      // The search starts within a minute: only ticks after it count.
       let tick = nextTick(cron, zone, new Date(start - MINUTE_MS + ms))
       while (tick !== null && tick.getTime() <= until) {
         if (tick.getTime() >= start) found.push(tick.toISOString())
@@ -96,7 +96,7 @@ function referenceTicks(cron: string, zone: string, start: number, until: number
   return ticks
 }
 
-/** What clocks show, as if it were UTC. */
+/** The wall clock of the zone, as if it were UTC. */
 function wallClock(zone: string): (at: number) => number {
   const format = new Intl.DateTimeFormat('sv-SE', {
     timeZone: zone,

@@ -1,6 +1,7 @@
-// When a schedule is due. cron-matcher.ts finds the next wall time that matches; what a wall time means where clocks are
-// changed is decided here. A fixed hour that is skipped fires at the first instant after the gap, a doubled one the first
-// time only. An hour field that starts with `*` goes by elapsed time: it fires in both passes, and a gap adds nothing.
+// Finds the instants at which a schedule is due. cron-matcher.ts finds the next wall time that matches; this file
+// decides about wall times around a change of clocks. A fixed hour that is skipped fires at the first instant after the
+// gap, a doubled one the first time only. An hour field that starts with `*` goes by elapsed time: it fires in both
+// passes, and a gap adds nothing.
 import { putNewest } from '../kernel/put-newest.ts'
 import { cronFields, cronProblem } from './cron-fields.ts'
 import { type CronMatcher, createCronMatcher } from './cron-matcher.ts'
@@ -19,13 +20,13 @@ interface Parsed {
 
 const parsed = new Map<string, Parsed>()
 
-/** The first tick after that instant; null where none is due in the next 8 years. Throws where it is no cron. */
+/** The first tick after that instant; null if none is due in the next 8 years. Throws if the text is no cron. */
 export function nextTick(cron: string, zone: string, after: Date): Date | null {
   const { nextMatch, isByElapsedTime } = parse(cron)
   const last = yearsAfter(after)
   let from = after.getTime()
   let offset = offsetAt(zone, from)
-  /** Wall times up to this one are done with. */
+  /** Wall times up to this one are done. */
   let local = from + offset
   if (!isByElapsedTime) local = Math.max(local, endOfFirstPass(zone, from, offset) - 1)
   for (;;) {
@@ -35,7 +36,7 @@ export function nextTick(cron: string, zone: string, after: Date): Date | null {
     const end = from + WINDOW_MS
     if (offsetAt(zone, end) === offset) {
       if (tick <= end) return tick <= last ? new Date(tick) : null
-      // Nothing matches before: go on shortly ahead of it, where the clocks may have been changed.
+      // No earlier time matches: go on shortly before the match, where the clocks may have been changed.
       from = Math.max(end, tick - WINDOW_MS)
       offset = offsetAt(zone, from)
       local = match - 1
@@ -44,14 +45,14 @@ export function nextTick(cron: string, zone: string, after: Date): Date | null {
     const turn = findTurn(zone, from, end, offset)
     if (tick < turn) return tick <= last ? new Date(tick) : null
     const turned = offsetAt(zone, turn)
-    // By the wall everything before the turn was passed; what a gap left out is still to come, and comes at the turn.
+    // All wall times before the turn have passed; those that a gap left out come at the turn.
     local = isByElapsedTime ? turn + turned - 1 : Math.max(local, turn + offset - 1)
     from = turn
     offset = turned
   }
 }
 
-/** At most `count` ticks up to `until`, oldest first, the newest there are. `first` is a tick; none before it counts. */
+/** The newest ticks up to `until`, at most `count`, oldest first. `first` is a tick; none before it counts. */
 export function newestTicks(cron: string, zone: string, span: { first: Date; until: Date; count: number }): Date[] {
   const ticks: Date[] = []
   let until = span.until
@@ -63,7 +64,7 @@ export function newestTicks(cron: string, zone: string, span: { first: Date; unt
   return ticks
 }
 
-/** Looks back in steps that double, then halves what is left: a year of minutes costs no more than a day of them. */
+/** Looks back in steps that double, then halves the rest: a year of minutes costs no more than a day of them. */
 function lastTick(cron: string, zone: string, first: Date, until: Date): Date {
   const dueAfter = (ms: number): Date | null => {
     const tick = nextTick(cron, zone, new Date(ms))
@@ -89,7 +90,7 @@ function lastTick(cron: string, zone: string, first: Date, until: Date): Date {
   }
 }
 
-/** In the second pass of doubled wall times: where it ends by the wall. */
+/** The wall time at which the doubled wall times end, if the instant is in their second pass. */
 function endOfFirstPass(zone: string, instant: number, offset: number): number {
   const earlier = offsetAt(zone, instant - WINDOW_MS)
   if (earlier <= offset) return Number.NEGATIVE_INFINITY

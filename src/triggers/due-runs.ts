@@ -5,17 +5,17 @@ export interface DueSchedule {
   cron: string
   zone: string
   catchUp: CatchUp
-  /** The first tick that was not dealt with yet. */
+  /** The first tick that was not handled yet. */
   nextRunAt: Date
   now: Date
-  /** When somebody looked again after nobody did: ticks up to then were missed, later ones are on time. */
+  /** The instant at which a process looked again after a gap: ticks up to then were missed, later ones are on time. */
   backAt: Date
-  /** When the project was last released from its halt: ticks up to then do not count. */
+  /** The instant at which the project was last released from its halt: ticks up to then do not count. */
   unhaltedAt: Date | null
 }
 
 export interface DueRuns {
-  /** Each is a run, oldest first. */
+  /** Each tick is a run, oldest first. */
   ticks: Date[]
   nextRunAt: Date | null
 }
@@ -23,7 +23,7 @@ export interface DueRuns {
 const MOST_AT_ONCE = 100
 const MISSED_RUNS: Readonly<Record<CatchUp, number>> = { once: 1, skip: 0, all: MOST_AT_ONCE }
 
-/** What a schedule owes now, and when it is due again. */
+/** The runs that a schedule owes now, and the instant at which it is due again. */
 export function dueRuns({ cron, zone, catchUp, nextRunAt, now, backAt, unhaltedAt }: DueSchedule): DueRuns {
   const isHaltOver = unhaltedAt !== null && unhaltedAt >= nextRunAt
   const first = isHaltOver ? nextTick(cron, zone, unhaltedAt) : nextRunAt

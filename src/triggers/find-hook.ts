@@ -9,13 +9,13 @@ export interface FoundHook {
   agentId: string
   isEnabled: boolean
   takesWebhooks: boolean
-  /** What was started under the same webhook-id. */
+  /** The run that was started under the same webhook-id. */
   earlierRunId: string | null
-  /** Its last use was noted more than a minute ago. */
+  /** The last use of the hook was noted more than a minute ago. */
   isUseDue: boolean
   /** The database's clock. */
   now: Date
-  /** Those that hold: the current one and, for a day after each rotation, the one before it. */
+  /** The valid secrets: the current one and, for a day after each rotation, the one before it. */
   openSecrets(): string[]
 }
 
@@ -46,7 +46,7 @@ interface FoundRow {
   now: Date
 }
 
-/** By primary keys alone: this is asked for every delivery. Null for the hook of a deleted agent or project too. */
+/** Reads by primary keys alone: every delivery calls this. Null for the hook of a deleted agent or project too. */
 export async function findHook(
   db: Db,
   cipher: Cipher,

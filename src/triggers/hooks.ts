@@ -12,13 +12,13 @@ import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 import type { Cipher, SecretContext } from '../secrets/cipher.ts'
 
-/** What the answers of this store are made with. */
+/** The parts from which the answers of this store are made. */
 export interface HookParts {
   cipher: Cipher
   publicUrl: URL
 }
 
-/** Whose hooks; both ids were checked to be ids. */
+/** The owner of hooks; both ids were checked to be ids. */
 export interface HookOwner {
   projectId: string
   agentId: string
@@ -69,7 +69,7 @@ export async function listHooks(db: Db, publicUrl: URL, owner: HookOwner, query:
   })
 }
 
-/** From then on both secrets hold, the old one for a day, and those before it as long as they were promised. */
+/** From then on both secrets hold, the old one for a day, and earlier ones as long as they were promised. */
 export async function rotateHook(
   db: Db,
   parts: HookParts,
@@ -105,7 +105,7 @@ export async function deleteHook(db: Db, owner: HookOwner, hookId: string, actor
 const OF_OWNER = `project_id = $1 and agent_id = $2 and hooks.id = $3
   and exists (select from agents where id = $2 and deleted_at is null)`
 
-/** What a hook's secrets are sealed for: those of another hook or project do not open in its place. */
+/** The context that binds secrets to their hook: those of another hook or project do not open in its place. */
 export const secretContext = (projectId: string, hookId: string): SecretContext => ({
   owner: projectId,
   name: `hook:${hookId}`,

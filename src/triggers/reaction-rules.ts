@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
 
-/** What the agent reacts to from now on. Where it reacts to nothing it has no rules. */
+/** Replaces the agent's rules by those of its present configuration. An agent that reacts to nothing has no rules. */
 export async function writeReactionRules(tx: Db, agent: Agent): Promise<void> {
   const { id, project_id, trigger_type, enabled, reaction_config: config } = agent
   await tx.query('delete from reaction_rules where agent_id = $1', [id])

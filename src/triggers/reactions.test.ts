@@ -72,13 +72,13 @@ async function inStatus(agent: Agent, status: ProcessingEntry['status']): Promis
 const retry = (entry: ProcessingEntry, agentId = entry.agent_id) =>
   inTransaction(pool, (tx) => retryEntry(tx, { projectId, agentId, entryId: entry.id, actor: systemActor }))
 
-/** What the model was told about the object. */
+/** The object in the model's request. */
 function objectIn(request: ModelRequest): GraphObject {
   const user = request.prompt.find((message) => message.role === 'user')
   const part = user?.role === 'user' ? user.content[0] : undefined
   return (JSON.parse(part?.type === 'text' ? part.text : '{}') as { object: GraphObject }).object // written by reactions
 }
-/** Touches the object it was woken by, then ends. */
+/** The agent touches the object it was woken by, then ends. */
 const touching: Script = (request) =>
   request.prompt.some((message) => message.role === 'assistant')
     ? { text: 'Done.' }
@@ -184,7 +184,7 @@ test('two agents that answer each other stop at the chain limit, and the last en
     assert.match(entry.error_message ?? '', /reaction_chain_limit is 5/)
     assert.equal(entry.run_id, null)
   }
-  // A person may try it all the same; what that run changes is still at the end of the chain.
+  // A person may try the entry all the same; the changes of that run are still at the end of the chain.
   const retried = await retry(skipped[0] ?? assert.fail())
   worker.onReady()
   assert.equal((await runs.finished(retried.run_id ?? '')).status, 'completed')
@@ -290,7 +290,7 @@ test('an entry follows the run that resumes its own: processing again, then as t
   worker.onReady()
   const [failed] = await settled(agent, 1)
   assert.deepEqual([failed?.status, failed?.error_message], ['failed', 'Not yet.'])
-  // The first continuation came to nothing; a second one takes the entry over from it.
+  // The first continuation failed; a second one takes the entry over from it.
   const second = await resume()
   worker.onReady()
   assert.equal((await inStatus(agent, 'processing')).run_id, second)

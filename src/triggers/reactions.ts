@@ -2,10 +2,10 @@ import { READY_CHANNEL } from '../journal/wake.ts'
 import { defaultSettings } from '../kernel/project.ts'
 import type { SetsOff } from '../objects/write-statements.ts'
 
-/** The delivery of events to agents that skip: the same for all, so that of one version there is one entry. */
+/** The delivery id of events to agents that skip: the same for all, so that one version has one entry. */
 const SAME_FOR_ALL = '00000000-0000-0000-0000-000000000000'
 
-/** What an agent that reacts is told: shown to its model as it stands. `c` is the change. */
+/** The input of an agent that reacts: shown to its model as it stands. `c` is the change. */
 export const reactionInput = (c: string): string => `jsonb_build_object(
   'event', ${c}.event,
   'object', jsonb_build_object('id', ${c}.id, 'type', ${c}.type, 'key', ${c}.key, 'version', ${c}.version,
@@ -14,10 +14,10 @@ export const reactionInput = (c: string): string => `jsonb_build_object(
   'actor', jsonb_build_object('type', ${c}.actor_type, 'id', ${c}.actor_id))`
 
 /**
- * Reactions are part of the statement that changes objects, each at most once. The rules that match are found by index, each claims its
- * entry of the processing log by an insert that only one can win, and the runs are queued with it: there is no moment at
- * which a change is committed and its reactions are not. Rules that do not match cost nothing (measured from 10 to 1,000).
- * `isAnnounced`: in a process that works on no runs itself, the commit tells those that do.
+ * Reactions are part of the statement that changes objects, each at most once. The matching rules are found by index,
+ * each rule claims its entry of the processing log by an insert that only one can win, and the runs are queued with it:
+ * there is no moment at which a change is committed and its reactions are not. Rules that do not match cost nothing
+ * (measured from 10 to 1,000). `isAnnounced`: the commit tells the processes that work on runs.
  */
 export function reactions({ isAnnounced }: { isAnnounced: boolean }): SetsOff {
   return {

@@ -9,12 +9,12 @@ export interface Scheduler {
 }
 
 const LONGEST_SLEEP_MS = 1_000
-/** What is due is being started by somebody else. */
+/** The sleep while another process starts the runs that are due. */
 const SHORTEST_SLEEP_MS = 50
 
 /**
- * Every process that works on runs has one. It sleeps until something is due, a second at most: a schedule that was
- * changed by another process is seen by then. Its own clock only says how long it sleeps.
+ * Every process that works on runs has a scheduler. It sleeps until a schedule is due, a second at most: a schedule
+ * that another process changed is seen by then. The process's own clock only says how long it sleeps.
  */
 export function startScheduler(parts: TickParts): Scheduler {
   const { pool, log } = parts
@@ -31,8 +31,8 @@ export function startScheduler(parts: TickParts): Scheduler {
   const nextInMs = async (): Promise<number> => Math.max(SHORTEST_SLEEP_MS, Math.ceil(dueInMs ?? LONGEST_SLEEP_MS))
   const everyMs = LONGEST_SLEEP_MS
   const rounds = repeat({ work, everyMs, nextInMs, ifItFails: 'scheduled runs will be started later', log })
-  // Beside the rounds: one that takes long under load must not look as if nobody had been there. The rounds say where the
-  // database is away.
+  // The watch runs beside the rounds: a round that takes long under load must not look as if no process had been there.
+  // The rounds log that the database is away.
   const looks = repeat({ work: () => watch(pool), everyMs, ifItFails: 'schedules are not watched', log: silentLog })
   return {
     stop: async () => {

@@ -1,4 +1,4 @@
-// When scheduled agents run next, as rows that all processes look at: a restart forgets nothing.
+// The next run of each scheduled agent, as a row that all processes look at: a restart forgets nothing.
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
@@ -16,7 +16,7 @@ interface Kept {
   next_run_at: Date | null
 }
 
-/** Follows a write of the agent, in its transaction. What changes nothing about when it is due leaves that alone. */
+/** Follows a write of the agent, in its transaction. With the same cron and zone, the next run stays as it is. */
 export async function writeSchedule(tx: Db, agent: Agent): Promise<void> {
   const { id, project_id, trigger_type, enabled, cron_schedule, timezone, catch_up } = agent
   if (trigger_type !== 'schedule' || !enabled || cron_schedule === null) {
@@ -40,7 +40,7 @@ export async function writeSchedule(tx: Db, agent: Agent): Promise<void> {
   )
 }
 
-/** Agents that were scheduled before there were rows get theirs. Several processes may do it. */
+/** Agents that were scheduled before there were rows get theirs. Several processes may do this at once. */
 export async function addMissingSchedules(db: Db, log: Log): Promise<void> {
   const { rows: agents } = await db.query<ScheduledAgent>(
     `select id, project_id, cron_schedule, timezone, catch_up from agents a
@@ -90,14 +90,14 @@ interface ScheduleRow extends Pick<Schedule, 'name' | 'cron_schedule' | 'timezon
   last_run_at: Date | null
 }
 
-/** The only clock that schedules go by. */
+/** The database's clock, the only one that schedules go by. */
 export async function databaseTime(db: Db): Promise<Date> {
   const { rows } = await db.query<{ now: Date }>('select muster.now() as now')
   if (!rows[0]) throw new Error('the database did not say what time it is')
   return rows[0].now
 }
 
-/** What was taken before schedules were checked may not be one. */
+/** A text that was accepted before schedules were checked may be no schedule. */
 function firstRun(agent: ScheduledAgent, now: Date, log: Log): Date | null {
   try {
     if (cronProblem(agent.cron_schedule) === null) return nextTick(agent.cron_schedule, agent.timezone, now)

@@ -1,5 +1,5 @@
-// A tick claims what is due, starts its runs and moves the rows on, all in one transaction: however many processes look,
-// a tick gives one run, and a process that dies in between has done nothing.
+// A tick claims the due schedules, starts their runs and moves the rows on, all in one transaction: however many
+// processes look, a tick gives one run, and a process that dies in between has done nothing.
 import type { Client, Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
@@ -31,7 +31,7 @@ interface DueRow {
   now: Date
 }
 
-/** Starts whatever is due and nobody else is starting; the number of runs. */
+/** Starts the due runs that nobody else is starting; answers their number. */
 export async function tick({ pool, log, onReady }: TickParts): Promise<number> {
   await watch(pool)
   let runs = 0
@@ -46,7 +46,7 @@ export async function tick({ pool, log, onReady }: TickParts): Promise<number> {
   }
 }
 
-/** Says that somebody is here. Where nobody was for a while, what was due meanwhile was missed. */
+/** Notes that a process watches the schedules. Ticks in a time without any process count as missed. */
 export async function watch(db: Db): Promise<void> {
   await db.query(WATCH)
 }
@@ -62,7 +62,7 @@ const WATCH: PreparedSql = {
     where not exists (select from schedule_watch) on conflict do nothing`,
 }
 
-/** Milliseconds until something is due, or null where nothing is within this time. */
+/** Milliseconds until a schedule is due, or null if none is within this time. */
 export async function dueWithin(db: Db, ms: number): Promise<number | null> {
   const { rows } = await db.query<{ ms: number }>(DUE_WITHIN, [ms])
   return rows[0]?.ms ?? null
@@ -104,8 +104,8 @@ async function startDue(tx: Client, log: Log): Promise<{ schedules: number; runs
 }
 
 /**
- * The projects are held too, as the runs' foreign key will hold them: one that is being deleted is passed over instead of
- * waited for, because its deletion waits for the rows that we hold.
+ * The projects are locked too, as the runs' foreign key will lock them: a project that is being deleted is passed over
+ * and not waited for, because its deletion waits for the rows that we hold.
  */
 async function claimDue(tx: Client): Promise<DueRow[]> {
   const { rows } = await tx.query<DueRow>(
@@ -120,7 +120,7 @@ async function claimDue(tx: Client): Promise<DueRow[]> {
   return rows
 }
 
-/** One that cannot be read must not keep the others from running. */
+/** A schedule that cannot be read must not keep the others from running. */
 function readDue(row: DueRow, log: Log): DueRuns {
   try {
     return dueRuns({

@@ -1,7 +1,7 @@
-// Does the sender know a secret of the hook? Standard Webhooks, or the secret itself as a bearer token. Own code over
-// node:crypto instead of the library standardwebhooks 1.1.1: that asks the clock of the process, takes a timestamp with a
-// tail, decodes the bytes before it hashes them so that other bytes can pass, and needs 11 ms for 1 MiB where this needs
-// 0.7 (all tried). The tests sign with the library.
+// Checks that the sender knows a secret of the hook: Standard Webhooks, or the secret itself as a bearer token. Own
+// code over node:crypto instead of the library standardwebhooks 1.1.1: the library asks the clock of the process, takes
+// a timestamp with a tail, decodes the bytes before it hashes them so that other bytes can pass, and needs 11 ms for 1
+// MiB where this file needs 0.7 (all tried). The tests sign with the library.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { createSecretCheck } from '../secrets/hash.ts'
@@ -9,12 +9,12 @@ import { createSecretCheck } from '../secrets/hash.ts'
 const TOLERANCE_S = 5 * 60
 
 export interface Proof {
-  /** Any of them will do. */
+  /** Any of these secrets proves the sender. */
   secrets: readonly string[]
   now: Date
 }
 
-/** `body`: the very bytes that were sent. Where a signature is sent it decides, otherwise the bearer token. */
+/** `body`: the very bytes that were sent. If a signature is sent, it decides; otherwise the bearer token. */
 export function verifyDelivery(headers: IncomingHttpHeaders, body: Buffer, { secrets, now }: Proof): boolean {
   const signatures = textOf(headers, 'webhook-signature')
   if (signatures === null) {
@@ -36,7 +36,7 @@ function textOf(headers: IncomingHttpHeaders, name: string): string | null {
   return typeof value === 'string' ? value : null
 }
 
-/** Whole seconds in plain digits, as the standard has it. */
+/** The timestamp is whole seconds in plain digits, as the standard has it. */
 function isRecent(timestamp: string, now: Date): boolean {
   if (!/^\d{1,12}$/.test(timestamp)) return false
   return Math.abs(Math.floor(now.getTime() / 1_000) - Number(timestamp)) <= TOLERANCE_S

@@ -1,4 +1,4 @@
-// How far a zone's clocks are from UTC, by the time zone data of the runtime.
+// The difference of a zone's clocks to UTC, by the time zone data of the runtime.
 
 const formats = new Map<string, Intl.DateTimeFormat>()
 
@@ -23,7 +23,7 @@ export function findTurn(zone: string, fromMs: number, untilMs: number, offset: 
   return turned
 }
 
-/** Making one costs a thousand times what using one does. There are fewer zones than would make this large. */
+/** Making a format costs a thousand times what using one does. There are too few zones to make this map large. */
 function formatOf(zone: string): Intl.DateTimeFormat {
   let format = formats.get(zone)
   if (!format) {
