@@ -1,6 +1,6 @@
-// One project has 10,000 runs queued that each hang for a minute; another project starts one. How long that one takes,
-// against the same on an instance where nothing else is under way. The same for flow runs whose functions hang. Both
-// instances are real servers; each try is of a project that has never run anything, and tries on both take turns.
+// One project has 10,000 runs queued that each hang for a minute; another project starts one. The time of that one is
+// held against the same on an instance where nothing else is under way. Flow runs whose functions hang are measured in
+// the same way. Both instances are real servers and take turns; each try is of a project that has run nothing yet.
 
 import { type Kind, tryNewcomers } from './fairness/newcomers.ts'
 import { startBenchServer } from './kit/database.ts'

@@ -1,5 +1,5 @@
-// How much of what Fastify and pg can do is left to a client of our API: an authenticated POST that writes one row and
-// its audit row, against a bare handler that writes the same two rows. Judged against the strongest bare handler.
+// The share of the throughput of Fastify and pg that is left to a client of our API: an authenticated POST that writes
+// one row and its audit row, against a bare handler that writes the same two rows. The strongest bare handler counts.
 import { randomUUID } from 'node:crypto'
 import { startChild } from './kit/child.ts'
 import { startBenchServer, withClient } from './kit/database.ts'
@@ -20,7 +20,7 @@ const CONNECTIONS = 50
 const WARM_UP_SECONDS = 5
 const ROUND_SECONDS = 3
 const ROUNDS = 9
-/** What `muster start` gives its pool (bin/start.ts). */
+/** The pool size of `muster start` (bin/start.ts). */
 const POOL_SIZE = 20
 
 export async function benchHttp(): Promise<boolean> {
@@ -57,7 +57,7 @@ async function startPeer(databaseUrl: string): Promise<Started> {
   return { ...(await startChild(['bench/http-peer.ts', databaseUrl, String(POOL_SIZE), projectId], {})), databaseUrl }
 }
 
-/** A project and the key of an admin of it; answers what a request to make further keys needs. */
+/** Makes a project and the key of an admin; answers the parts of a request that makes further keys. */
 async function openProject(address: string): Promise<Omit<Request, 'body'>> {
   const project = await post(`${address}/api/projects`, { name: 'A project' })
   const url = `${address}/api/projects/${project.id}/keys`

@@ -1,5 +1,6 @@
-// That no body, however it is shaped, stalls the process for others: while a tenant sends the largest of each kind that the
-// door lets in, a second process asks the same server every 50 ms whether it lives, and another project's agent runs.
+// Proves that no body, however it is shaped, stalls the process for others: while a tenant sends the largest body of
+// each kind that the door lets in, a second process asks the same server every 50 ms whether it lives, and another
+// project's agent runs.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,13 +13,13 @@ import { type Attack, bodies } from './stall/bodies.ts'
 import { startHostileMcp } from './stall/hostile-mcp.ts'
 
 const ADMIN_TOKEN = 'the-admin-token-of-this-bench'
-/** The door takes a mebibyte; what stands around the text takes some of it. */
+/** The door takes a mebibyte; the fields around the text take some of it. */
 const LARGE_BYTES = 1_020_000
 const SMALL_BYTES = 1_024
 const ROUNDS = 3
 const LOOK_EVERY_MS = 100
 const REQUIRED_RATIO = 5
-/** What a ratio of five is on an idle machine: below this nobody notices. */
+/** The latency that is a ratio of five on an idle machine: below this nobody notices. */
 const UNNOTICED_MS = 250
 
 export async function benchStall(): Promise<boolean> {
@@ -45,7 +46,7 @@ export async function benchStall(): Promise<boolean> {
     return { worstMs, isServed }
   }
   const verdicts: Verdict[] = []
-  // The first time anything is done it is compiled.
+  // The code is compiled when it runs for the first time.
   await worstBeside(() => ({ kind: 'message', text: 'warm up' }))
   for (const { what, of } of bodies(mcp).filter((body) => only === undefined || body.what.includes(only))) {
     const small = await worstBeside(() => of(SMALL_BYTES))
@@ -77,9 +78,9 @@ async function besides(
 }
 
 interface Tenant {
-  /** Until whatever it started has ended, one way or another. */
+  /** Resolves when all that the attack started has ended, one way or another. */
   carryOut(attack: Attack): Promise<void>
-  /** Whether a run of its own completes. */
+  /** Answers whether a run of the tenant's own completes. */
   isServed(): Promise<boolean>
 }
 

@@ -25,18 +25,18 @@ import { fillWaiting, TENANT_TABLES } from './kit/waiting-work.ts'
 const LARGE = [...LARGE_TABLES, ...TENANT_TABLES]
 
 /**
- * A row that is written has entries in up to two dozen indexes; a value is a row that was asked for. What a statement
- * touches beside that does not depend on what the tables hold.
+ * A row that is written has entries in up to two dozen indexes; a value is a row that was asked for. Other reads of a
+ * statement do not depend on the size of the tables.
  */
 const BUFFERS_AT_REST = 150
 const BUFFERS_PER_ROW = 60
 
-/** Part of a statement that reads a large table, and why it may. */
+/** A part of a statement that reads a large table, and the reason why it may. */
 const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ['not exists (select from schedules s where s.agent_id = a.id)', 'once at each start: agents without a schedule row'],
 ])
 
-// An instance that is years old, and what its people left waiting.
+// An instance that is years old, with work that its people left waiting.
 const { pool: outside, url } = await createTestDatabase()
 const past = await fillLargeTables(outside)
 await sealAudit(outside)
@@ -70,7 +70,7 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
   const flows = startFlows({ role, concurrency, drainMs, pool, worker, runs: services, functions, log: silentLog })
   const housekeeping = startHousekeeping({ pool, journal: services.journal, log: silentLog })
   const scheduler = startScheduler({ pool, log: silentLog, onReady: services.onReady })
-  /** Until each kind of round has passed so often. */
+  /** Resolves when each kind of round has passed so often. */
   const rounds = async (times: number): Promise<void> => {
     const passed = (part: string): number => recording.statements.filter(({ text }) => text.includes(part)).length
     const parts = [
@@ -134,7 +134,7 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
   assert.deepEqual([...new Set(costly)], [])
 })
 
-/** Work of every kind that a process takes up by itself. Answers the worker that died. */
+/** Leaves work of every kind that a process takes up by itself. Answers the worker that died. */
 async function leaveWorkBehind(): Promise<string> {
   const [dead, nobody, ago] = [newId(), newId(), new Date(Date.now() - 3_600_000)]
   await outside.query(

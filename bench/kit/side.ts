@@ -4,7 +4,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
 export interface Side extends AsyncDisposable {
-  /** One question at a time. What the program throws is thrown here. */
+  /** Takes one question at a time. An error of the program is thrown here. */
   ask<Answer>(question: unknown): Promise<Answer>
 }
 
@@ -40,7 +40,7 @@ export function startSide(
   }
 }
 
-/** The other end, called by the program of a side. It ends when whoever started it lets go. */
+/** The other end, called by the program of a side. The program ends when the parent process disconnects. */
 export function answerQuestions<Question>(answer: (question: Question) => Promise<unknown>): void {
   process.on('message', (message: { question: Question }) => {
     const reply = (what: Reply): void => void process.send?.(what)

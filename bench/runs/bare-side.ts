@@ -1,14 +1,14 @@
 // The ceiling of the journal: the very rows that it wrote, once more, by one multi-row insert per batch into a table of
-// the same columns and the same index. No run's row, no fence, no seq to take, nothing to serialise. One batch at a time,
-// as the journal writes them.
+// the same columns and the same index, without a run's row, a fence, a seq to take or anything to serialise. One batch
+// at a time, as the journal writes them.
 import pg from 'pg'
 import { answerQuestions } from '../kit/side.ts'
 
 export interface BareQuestion {
   runIds: readonly string[]
-  /** Of whose runs one batch holds an append each. */
+  /** The number of runs of which one batch holds an append each. */
   inFlight: number
-  /** How many rows each insert shall hold; where absent, one append of each run in flight. */
+  /** The number of rows of each insert; where absent, one append of each run in flight. */
   batches?: readonly number[]
 }
 

@@ -1,4 +1,4 @@
-// A worker as `muster start` has it (its pool, slots and lease), with a model and a tool of the bench.
+// A worker with the pool, slots and lease of `muster start`, with a model and a tool of the bench.
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { createAgent } from '../../src/agents/agents.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
@@ -17,9 +17,9 @@ import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
 import { lookUp, TOOL } from './instant-model.ts'
 
-/** What `muster start` gives its pool (bin/start.ts). */
+/** The pool size of `muster start` (bin/start.ts). */
 export const POOL_SIZE = 20
-/** What MUSTER_CONCURRENCY and MUSTER_LEASE are where nobody sets them, and a provider's idle_timeout_ms. */
+/** The defaults of MUSTER_CONCURRENCY and MUSTER_LEASE, and of a provider's idle_timeout_ms. */
 const SLOTS = 50
 const LEASE_MS = 10_000
 const IDLE_TIMEOUT_MS = 120_000
@@ -27,11 +27,11 @@ const IDLE_TIMEOUT_MS = 120_000
 export interface BenchWorker {
   pool: Pool
   agent: Agent
-  /** What else works in this process's name is built over these. */
+  /** Other workers under this process's name are built over these parts. */
   parts: { worker: RunWorker; journal: Journal; hub: Hub }
   /** Starts a run and answers its id. */
   start(): Promise<string>
-  /** Until the run has completed; any other end is an error. */
+  /** Resolves when the run has completed; any other end is an error. */
   finished(runId: string): Promise<void>
   stop(): Promise<void>
 }

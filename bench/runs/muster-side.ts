@@ -22,7 +22,7 @@ export interface MusterAnswer {
   seconds: number
   events: number
   runIds: string[]
-  /** How many events each statement of the journal held. */
+  /** The number of events in each statement of the journal. */
   batches: number[]
 }
 
@@ -52,7 +52,7 @@ async function doRuns({ script, count, inFlight }: Extract<MusterQuestion, { do:
   return { seconds, events, runIds, batches: [] }
 }
 
-/** Reads the journal of a run as any client would; answers how many events it has. */
+/** Reads the journal of a run as any client would; answers the number of its events. */
 async function requireWholeRun(runId: string, { steps, parts }: Script): Promise<number> {
   const events = await readEvents(pool, runId)
   const count = (kind: string): number => events.filter((event) => event.kind === kind).length

@@ -1,5 +1,5 @@
 // The other process of the latency bench: it starts runs as the API does, and sends the bare signal they are held against.
-// What it writes carries the instant before: the clock of hrtime is the same for all processes of a machine.
+// Each write carries the instant before it: the clock of hrtime is the same for all processes of a machine.
 import { createPool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { createRunStarter } from '../../src/runs/start-together.ts'

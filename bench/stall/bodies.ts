@@ -1,13 +1,13 @@
-// Bodies that a tenant can send, as large as the door lets them be, and shaped so that work on it multiplies. Each
-// comes in the size that is asked for, so that the same kind of work can be done with a small one.
+// Bodies that a tenant can send, as large as the door lets them be, and shaped so that work on them multiplies. Each
+// comes in any size, so that the same kind of work can be done with a small one.
 import type { HostileMcp } from './hostile-mcp.ts'
 
-/** How a request is made: by whom it is accepted, and when it is over. */
+/** The way in which a body reaches the server. */
 export type Attack =
   | { kind: 'object'; properties: object }
   | { kind: 'flow'; root: object; input: unknown }
   | { kind: 'message'; text: string }
-  /** The offline model calls the tool of a server, with these arguments or with what it makes of the schema. */
+  /** The offline model calls the tool of a server, with these arguments or with some that it makes from the schema. */
   | { kind: 'tool'; url: string; message: string }
 
 export interface Body {
@@ -27,7 +27,7 @@ const object = (what: string, textOf: (bytes: number) => unknown): Body => ({
   of: (bytes) => ({ kind: 'object', properties: { text: textOf(bytes) } }),
 })
 
-/** Half of the body is what is multiplied, the other half multiplies it. */
+/** Half of the body multiplies the other half. */
 const flow = (what: string, rootOf: (bytes: number) => object): Body => ({
   what: `flow: ${what}`,
   of: (bytes) => ({ kind: 'flow', root: rootOf(bytes / 2), input: 'x'.repeat(bytes / 2) }),

@@ -1,4 +1,4 @@
-// The HTTP edge in process, on a database of its own, with builders for what most tests need first.
+// The HTTP edge in process, on a database of its own, with builders for the first needs of most tests.
 
 import type { z } from 'zod'
 import { type App, createServer, type ServerOptions } from '../../src/api/server.ts'
@@ -14,7 +14,7 @@ import { atEnd } from './at-end.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 import { createTestServices, type TestServices, type TestServicesOptions } from './run-services.ts'
 
-/** What the holder of the admin token acts as. */
+/** The principal of the admin token. */
 export const INSTANCE_ID = newId()
 export const ADMIN_TOKEN = 'test-admin-token-for-the-instance'
 
@@ -29,7 +29,7 @@ export interface Call {
   token?: string | null
   cookie?: string
   body?: unknown
-  /** Sent as they are; win over what the call sets by itself. */
+  /** The headers are sent as they are, and win over those that the call sets by itself. */
   headers?: Record<string, string>
 }
 
@@ -40,7 +40,7 @@ export interface TestApp extends TestDatabase {
   call<Body = Record<string, unknown>>(route: string, options?: Call): Promise<Answer<Body>>
   createProject(name?: string): Promise<Project>
   createKey(projectId: string, role: Role, name?: string): Promise<{ id: string; key: string }>
-  /** Where the kit was given models it uses the one called `script`. */
+  /** If the kit was given models, the agent uses the one called `script`. */
   createAgent(projectId: string, input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
 }
 

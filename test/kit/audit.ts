@@ -1,5 +1,5 @@
-// Clusters of their own for tests of the audit chain: what is final depends on every transaction of the cluster, so the
-// one that all test files share would make them wait for each other, and a restore needs two.
+// Clusters of their own for tests of the audit chain: an entry is final by every transaction of the cluster, so the
+// cluster that all test files share would make them wait for each other, and a restore needs two.
 import { randomUUID } from 'node:crypto'
 import { recordAudit } from '../../src/audit/record.ts'
 import { loadMigrations, migrate } from '../../src/db/migrate.ts'
@@ -49,7 +49,7 @@ export async function startAuditCluster(): Promise<AuditCluster> {
 export const note = (db: Db, action: string, details: Record<string, unknown> = {}): Promise<void> =>
   recordAudit(db, { action, actor: systemActor, projectId: null, targetType: 'test', targetId: 'ä', details })
 
-/** What somebody does who may switch the triggers off. */
+/** Changes rows as somebody does who may switch the triggers off. */
 export async function tamper(pool: Pool, sql: string): Promise<void> {
   const client = await pool.connect()
   try {
@@ -59,7 +59,7 @@ export async function tamper(pool: Pool, sql: string): Promise<void> {
   }
 }
 
-/** What a backup and a restore do to the audit log: rows as they were, the sequence ahead of them. */
+/** Moves the audit log as a backup and a restore do: rows as they were, the sequence ahead of them. */
 export async function restoreAudit(from: Pool, to: Pool): Promise<void> {
   for (const table of ['audit_log', 'audit_blocks']) {
     const { rows } = await from.query<{ line: string }>(`select row_to_json(t)::text as line from ${table} t`)

@@ -1,5 +1,4 @@
-// The common ground of tests of backup and restore: folders, databases with tables of every kind, and what a database
-// holds.
+// The common ground of tests of backup and restore: folders, databases with tables of every kind, and their dumps.
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -70,7 +69,7 @@ export function dump(url: string): Promise<Record<string, string[]>> {
   return withClient(url, (client) => dumpRows(client))
 }
 
-/** What a schema consists of, besides rows: to see that all was put back that a restore takes away. */
+/** The constraints, triggers and indexes of a schema: to see that a restore puts back all that it takes away. */
 export async function describe(url: string): Promise<Record<string, unknown>[]> {
   return run(
     url,

@@ -1,5 +1,5 @@
-// Bad input gets a clear error and changes nothing: each row a request, its status and its code. The answers must be the
-// envelope, never 5xx, and every table of the database must hold afterwards exactly what it held before.
+// Bad input gets a clear error and changes nothing: each row is a request, its status and its code. The answers must be
+// the envelope, never 5xx, and every table of the database must afterwards hold exactly the rows it held before.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ADMIN_TOKEN, type TestApp } from './app.ts'
@@ -8,10 +8,10 @@ import { dumpRows } from './database.ts'
 export interface BadRequest {
   name: string
   request: string
-  /** A string is sent as it is, anything else as JSON. */
+  /** A string is sent as it is, any other value as JSON. */
   body?: unknown
   headers?: Record<string, string>
-  /** The project admin's where absent; `instance` is the instance admin's, null sends none. */
+  /** The project admin's token where absent; `instance` is the instance admin's, null sends none. */
   token?: string | null
   status: number
   code: string
@@ -59,7 +59,7 @@ export function send(kit: TestApp, admin: string, row: Omit<BadRequest, 'name' |
   })
 }
 
-/** When a key was last used is written by any request that shows it. */
+/** Leaves out the last use of keys, which every request writes. */
 export async function dumpWithoutUse(kit: TestApp): Promise<Record<string, string[]>> {
   await kit.pool.query('update api_keys set last_used_at = null')
   return dumpRows(kit.pool)

@@ -1,5 +1,5 @@
-// A real browser: the chromium that the machine has, driven by playwright. What a page must never do (throw, open a
-// dialog, load from elsewhere, run into the content policy) is noted for every page that is opened here.
+// A real browser: the chromium that the machine has, driven by playwright. Every page that is opened here notes the
+// things that a page must never do: throw, open a dialog, load from elsewhere, run into the content policy.
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
@@ -8,25 +8,25 @@ import type { Cleanup } from './process.ts'
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome']
 const FLAGS = ['--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-sync']
 const isRoot = process.getuid?.() === 0
-/** A page that does not come to what a test waits for is named after this, not after playwright's 30 s. */
+/** A wait on a page fails after this time, not after playwright's 30 s. */
 const PATIENCE_MS = 20_000
 
-/** Where the browser is, or null. */
+/** The path of the browser, or null. */
 export const browserPath: string | null = findOnPath()
 
-/** For `skip` of a test: why there is no browser, or false. */
+/** For `skip` of a test: the reason why there is no browser, or false. */
 export const noBrowser = browserPath === null ? `none of ${NAMES.join(', ')} is on the PATH` : false
 
 export interface Watched {
   page: Page
   context: BrowserContext
-  /** What it did and must not do, one line each. */
+  /** The forbidden things that the page did, one line each. */
   troubles: string[]
 }
 
 export interface PageOptions {
   origin: string
-  /** As a request sends it. */
+  /** The cookie as a request sends it. */
   cookie?: string
   viewport?: { width: number; height: number }
 }
@@ -67,7 +67,7 @@ export async function openPage(browser: Browser, { origin, cookie, viewport }: P
   return { page, context, troubles }
 }
 
-/** Anything else was made up by what the page shows. */
+/** Any other path was made up by the content of the page. */
 const isKnown = (path: string): boolean =>
   path === '/' || path === '/readyz' || /^\/(api|assets|sign-in|invitations|resets)\//.test(path)
 

@@ -1,7 +1,7 @@
 // Three servers over one PostgreSQL, under load, while everything that can fail does at random: listening connections
 // that only the database's side loses, connections that are cut, restarts of the database, two of the servers stopped
-// and killed; and people who halt the project, cancel runs and answer questions meanwhile. What happens when follows
-// from the seed alone; how it meets the servers depends on the machine.
+// and killed; and people who halt the project, cancel runs and answer questions meanwhile. The acts and their times
+// follow from the seed alone; their effect on the servers depends on the machine.
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,9 +22,9 @@ export interface ChaosReport {
   server: Muster
   servers: readonly Muster[]
   accepted: readonly string[]
-  /** How often each act was done. */
+  /** The number of times each act was done. */
   acts: ReadonlyMap<string, number>
-  /** What was done, with its time in seconds. */
+  /** The acts, with their times in seconds. */
   story: readonly string[]
 }
 
@@ -34,7 +34,7 @@ const env = { MUSTER_LEASE: '2000', MUSTER_DRAIN: '3000', MUSTER_RATE_LIMIT: '0'
 
 interface Place {
   proxy: DatabaseProxy
-  /** Null while it is stopped or started. */
+  /** Null while the server is stopped or started. */
   server: Muster | null
 }
 
@@ -78,7 +78,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     return answer.status < 300 ? answer.body : null
   }
 
-  // Each act has choices of its own: how many another made does not change what it does.
+  // Each act has a random source of its own: the number of choices of one act does not change another.
   const doings: Record<string, (random: Random) => Promise<unknown>> = {
     silence: async (random) => random.pick(places).proxy.silence('muster-listener'),
     cut: async (random) => random.pick(places).proxy.cutAll(),
@@ -119,7 +119,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     place.server = await startAgain(place)
   }
 
-  /** A start may fall into a restart of the database; whoever runs the server starts it again. */
+  /** A start may fall into a restart of the database; its operator starts the server again. */
   async function startAgain({ proxy }: Place): Promise<Muster> {
     for (;;) {
       const started = await world.spawn({ databaseUrl: proxy.url, env })
@@ -138,7 +138,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     )
     for (const { id, description } of tasks?.items ?? []) {
       if (!ofPeople.chance(share)) continue
-      // A person who is asked what became of a call looks where it would show.
+      // A person who is asked about the outcome of a call looks where it would show.
       const label = /"label": "([^"]+)"/.exec(description)?.[1]
       const word = label === undefined ? 'Yes.' : world.ledger.effects(label) > 0 ? 'done' : 'not_done'
       await ask(`PATCH ${base}/tasks/${id}`, { status: 'completed', result: word })
@@ -188,7 +188,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   async function play(): Promise<ChaosReport> {
     const loading = keepBusy()
     const underWay: Promise<unknown>[] = []
-    // Whatever fails ends all of it at once.
+    // Any failure ends all of it at once.
     const { promise: failed, reject: fail } = Promise.withResolvers<never>()
     failed.catch(() => {})
     loading.catch(fail)
@@ -229,7 +229,7 @@ async function openRuns(world: World): Promise<object[]> {
 }
 
 interface Delays {
-  /** Whatever comes under this name waits for so long. */
+  /** Each request under this name waits for so long. */
   add(gates: Gates, name: string, ms: number): string
   /** Nothing waits from now on. */
   stop(): void

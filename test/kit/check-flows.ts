@@ -1,5 +1,5 @@
-// The promise for flows, checked on what people are shown and on what was counted outside: what was done on record is
-// never done again, nothing is done more often than servers died over it, and the flow ends as if none had.
+// The promise for flows, checked on the API and on counts from outside: work that is on record is never done again, no
+// work is done more often than servers died over it, and the flow ends as if none had.
 import assert from 'node:assert/strict'
 import type { Trace } from '../../src/flows/trace.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
@@ -7,11 +7,11 @@ import { type Begun, type FlowWorld, type Kill, requireSum } from './flow-harnes
 import type { FlowCall } from './flow-ledger.ts'
 import type { Muster } from './process.ts'
 
-/** What a flow run comes to, however often it was interrupted. */
+/** The end of a flow run, the same however often the run was interrupted. */
 export interface Whole {
   run: Pick<FlowRun, 'status' | 'output' | 'results' | 'error' | 'progress'>
   tasks: Record<string, unknown>[]
-  /** How often each thing was told in the journal, by kind and leaf. */
+  /** The number of events in the journal, by kind and leaf. */
   told: Record<string, number>
   agentRuns: number
 }
@@ -28,7 +28,7 @@ export async function readWhole(world: FlowWorld, server: Muster, { id }: Begun)
   }
   return {
     run: { status, output, results, error, progress },
-    // Which worker took it and when is another matter each time.
+    // The worker and the times of a task differ each time.
     tasks: tasks
       .map(({ worker: _, start_at: __, end_at: ___, usage: ____, depends_on, ...task }) => ({
         ...task,
@@ -40,7 +40,7 @@ export async function readWhole(world: FlowWorld, server: Muster, { id }: Begun)
   }
 }
 
-/** Of a flow run that nothing has happened to: the measure of the others. */
+/** The end of a flow run without any kill: the measure of the others. */
 export async function readUndisturbed(world: FlowWorld, server: Muster, flow: Begun): Promise<Whole> {
   const whole = await readWhole(world, server, flow)
   const { progress, status } = whole.run
@@ -55,7 +55,7 @@ export async function readUndisturbed(world: FlowWorld, server: Muster, flow: Be
   return whole
 }
 
-/** It ended as the undisturbed one did, and nothing was done again that was done on record. */
+/** The flow ended as the undisturbed one did, and no work that was on record was done again. */
 export async function checkFlow(world: FlowWorld, server: Muster, flow: Begun, undisturbed: Whole): Promise<void> {
   await requireOnce(world, flow)
   assert.deepEqual(await readWhole(world, server, flow), undisturbed, flow.tag)
@@ -65,7 +65,7 @@ async function requireOnce(world: FlowWorld, flow: Begun): Promise<void> {
   assert.deepEqual([...findWrongCalls(world, flow), ...(await findWrongQuestions(world, flow))], [], flow.tag)
 }
 
-/** What functions were called for that they should not have been. */
+/** Calls of functions that should not have been made. */
 export function findWrongCalls({ ledger, kills }: FlowWorld, { id }: Begun): string[] {
   const wrong: string[] = []
   for (const [key, calls] of Map.groupBy(ledger.callsOf(id), (call) => call.key)) {
@@ -82,20 +82,20 @@ export function findWrongCalls({ ledger, kills }: FlowWorld, { id }: Begun): str
   return wrong
 }
 
-/** What a process told just before its death may be heard just after it. */
+/** A word that a process sent just before its death may be heard just after it. */
 function isBetween(kill: Kill, earlier: FlowCall | undefined, later: FlowCall): boolean {
   if (!earlier) return false
   if (kill.pid === earlier.pid) return later.pid !== earlier.pid && kill.at < later.at
   return earlier.at < kill.at && kill.at < later.at
 }
 
-/** A leaf that is called for several things is done when all of them are; items of a pipeline each by themselves. */
+/** A leaf with several calls is done when all of them are; items of a pipeline are done each by themselves. */
 function isOnRecord({ ended, done }: Kill, flowRunId: string, key: string): boolean {
   const [, leaf] = key.split(':')
   return ended.has(flowRunId) || done.has(`${flowRunId}:${leaf}`) || done.has(key)
 }
 
-/** What the model was asked that it should not have been. */
+/** Questions to the model that should not have been asked. */
 export async function findWrongQuestions({ query, model, kills }: FlowWorld, { id }: Begun): Promise<string[]> {
   const runs = await query<{ id: string; input: string; status: string; kinds: string[] }>(
     `select id, input, status, array(select kind from run_events e where e.run_id = r.id order by seq) as kinds
@@ -117,7 +117,7 @@ export async function findWrongQuestions({ query, model, kills }: FlowWorld, { i
   })
 }
 
-/** How many calls were made a second time, for good reasons or bad ones. */
+/** The number of calls that were made a second time, for good reasons or bad ones. */
 export function countRepeated({ ledger }: FlowWorld, { id }: Begun): number {
   const calls = ledger.callsOf(id)
   return calls.length - new Set(calls.map(({ key }) => key)).size

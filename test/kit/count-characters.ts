@@ -1,5 +1,5 @@
-// How much text a piece of code goes through, counted and not timed: what is quadratic shows as a number that grows with
-// the square of the input on any machine.
+// The amount of text that a piece of code goes through, counted and not timed: quadratic code shows as a number that
+// grows with the square of the input on any machine.
 
 const METHODS = ['slice', 'matchAll', 'match', 'replace', 'replaceAll', 'normalize', 'split', 'trim'] as const
 

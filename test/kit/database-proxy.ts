@@ -1,4 +1,4 @@
-// Stands between a server and its PostgreSQL, to fail as a network does: not there yet, or cut at the worst moment.
+// Stands between a server and its PostgreSQL, and fails as a network does: not there yet, or cut at the worst moment.
 import { createConnection, createServer, type Socket } from 'node:net'
 import type { Cleanup } from './process.ts'
 
@@ -8,9 +8,9 @@ export interface DatabaseProxy {
   listen(): Promise<void>
   /** From now on a connection is cut when the database has committed, before the client hears of it. */
   cutAtCommit(isOn: boolean): void
-  /** The same for this prepared statement, which commits by itself; null: no more. */
+  /** As `cutAtCommit`, for this prepared statement, which commits by itself; null: no more. */
   cutAfter(statement: string | null): void
-  /** How many connections were cut so. */
+  /** The number of connections that were cut at a commit. */
   cuts(): number
   /** Cuts every connection there is, whatever it carries. The database may not notice before it answers. */
   cutAll(): void
@@ -23,7 +23,7 @@ export interface DatabaseProxy {
 
 // PostgreSQL's answer to `commit`: the message C with its length and the words.
 const committed = Buffer.from('C\0\0\0\x0bCOMMIT\0', 'latin1')
-// The end of every answer outside of a transaction: what was asked is committed.
+// The end of every answer outside of a transaction: the statement is committed.
 const idle = Buffer.from('Z\0\0\0\x05I', 'latin1')
 
 export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: number): DatabaseProxy {

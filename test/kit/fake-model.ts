@@ -1,5 +1,5 @@
-// A provider on loopback that says what the run's own input tells it to, and remembers every request. It keeps no state
-// between requests: the history that it is sent says which step comes next, whichever process sends it.
+// A provider on loopback that answers as the run's own input tells it to, and remembers every request. The provider
+// keeps no state between requests: the history in a request says which step comes next, whichever process sends it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
@@ -24,7 +24,7 @@ export interface ModelRequest {
   inputTokens: number
   outputTokens: number
   state: 'under way' | 'answered' | 'cut'
-  /** When the connection was gone, by performance.now(). */
+  /** The instant at which the connection was gone, by performance.now(). */
   cutAt: number | null
 }
 
@@ -34,7 +34,7 @@ export interface FakeModel extends Gates {
   requestsOf(tag: string): ModelRequest[]
 }
 
-/** What the model reports for a step; the same whenever it is asked. */
+/** The usage that the model reports for a step; the same for every request. */
 export const usageOfStep = (step: number): { inputTokens: number; outputTokens: number } => ({
   inputTokens: 100 + step,
   outputTokens: 10 + step,

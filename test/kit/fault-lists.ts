@@ -1,4 +1,4 @@
-// Which test file exercises which fault point. Together they are all there are.
+// The fault points that each test file exercises. Together these lists hold every point.
 import type { FaultPoint } from '../../src/kernel/fault.ts'
 
 /** In crash.test.ts. */

@@ -1,6 +1,5 @@
-// Random flow trees in the hands of two workers over one database, with crashes and cancels in the middle of calls.
-// What was called is compared with what stood in the journal at each crash, and what came of it with what the tree
-// means.
+// Random flow trees in the hands of two workers over one database, with crashes and cancels in the middle of calls. The
+// calls are compared with the journal at each crash, and the results with the meaning of the tree.
 import type { Db } from '../../src/db/pool.ts'
 import { inTransaction } from '../../src/db/transaction.ts'
 import { cancelFlow } from '../../src/flows/cancel-flow.ts'
@@ -15,9 +14,9 @@ import { forgetWorker } from '../../src/queue/workers.ts'
 import { callTreeFunction, meaningOf, treeFunctions } from './flow-tree.ts'
 import { createTestFlows, type TestFlows } from './flows.ts'
 
-/** Lost: the owner finds that the flow is not its own any more. Dead: the whole process is declared so. */
+/** Lost: the owner finds that the flow is not its own any more. Dead: the whole process is declared dead. */
 export interface Crash {
-  /** During this call of a function of the flow, from 1. */
+  /** The crash happens during this call of a function of the flow, from 1. */
   at: number
   kind: 'lost' | 'dead'
 }
@@ -27,7 +26,7 @@ export interface ChaosCase {
   crashes: readonly Crash[]
   cancelAt: number | null
   workers: number | null
-  /** How long each leaf takes, in turns of the event loop. */
+  /** The duration of each leaf, in turns of the event loop. */
   turns: number
   startedBy: 0 | 1
 }
@@ -36,19 +35,19 @@ export interface Chaos {
   flows: readonly [TestFlows, TestFlows]
   /** Answers everything that is not as it should be. */
   play(given: ChaosCase): Promise<string[]>
-  /** What has happened so far, to show that something did: ends by status, crashes by kind, calls that were repeated. */
+  /** Counts of ends by status, crashes by kind and repeated calls so far: they show that something happened. */
   happened: ReadonlyMap<string, number>
-  /** Leaves that were called after the end of their flows once more than they might. */
+  /** Leaves that were called once more than allowed after the end of their flows. */
   calledAfterwards: readonly string[]
 }
 
-/** What one flow run has been through. */
+/** The history of one flow run. */
 interface Life {
   given: ChaosCase
   called: number
-  /** How often each leaf was called, by attempt and key. */
+  /** The number of calls of each leaf, by attempt and key. */
   calls: Map<string, number>
-  /** How often it may have been, because it was under way at a crash. */
+  /** The number of further calls that are allowed, because the leaf was under way at a crash. */
   excused: Map<string, number>
   /** Leaves whose function has given a value. */
   gave: Set<string>
@@ -62,7 +61,7 @@ const turn = (): Promise<void> => new Promise(setImmediate)
 const input = 0
 
 export async function createChaos(): Promise<Chaos> {
-  // So long that no lease is lost because the machine is busy: nobody would be excused for that.
+  // The lease is so long that none is lost because the machine is busy: nobody would be excused for that.
   const options = { leafLimit: 3, leaseMs: 9_000 }
   const one = await createTestFlows(options)
   const other = await createTestFlows({ ...options, database: one })
@@ -120,10 +119,10 @@ export async function createChaos(): Promise<Chaos> {
     pokeAll()
   }
 
-  /** Everything that it had in hand is another's at once. Nobody is to be given up because this is crueller than life. */
+  /** All work of the owner is another's at once. Nothing is to be given up because this test is crueller than life. */
   async function killOwner(runId: string): Promise<void> {
     const standings = await inTransaction(pool, async (tx) => {
-      // Nobody takes anything under the name of the dead while it dies.
+      // No claim is made under the name of the dead process while it dies.
       await tx.query('lock table workers')
       // A dead worker is back with its next renewal. Until then the other has to live, or everything waits.
       const { rows } = await tx.query<{ owner: string }>(
@@ -163,13 +162,13 @@ export async function createChaos(): Promise<Chaos> {
         isOver: false,
       }
       lives.set(id, life)
-      // Whoever started it may be dead.
+      // The process that started the flow may be dead.
       pokeAll()
       const isStuck = await Promise.race([one.ended(id).then(() => false), longWait()])
       life.isOver = true
       if (isStuck) return [`has not ended: ${write(await one.read(id))} ${write(await one.flowKinds(id))}`]
       const run = await getFlowRun(pool, projectId, id, 50)
-      // Not of this test's making: a lease was lost because the machine did nothing for so long. Nothing is known then.
+      // Not this test's doing: a lease was lost because the machine did nothing for so long. Nothing is known then.
       const { crashes } = await one.read(id)
       if (crashes > 0) {
         count('unforeseen')
@@ -198,16 +197,16 @@ async function readStanding(db: Db, runId: string): Promise<Standing> {
   return new Map(rows.map(({ kind, leaf }) => [leaf, kind === 'task.started' ? 'begun' : 'ended']))
 }
 
-/** What was under way, by the journal or by the ledger, and had not ended by the journal may be called once more. */
+/** A leaf that had begun by the journal or the ledger, and not ended by the journal, may be called once more. */
 function excuse(life: Life, standing: Standing): void {
-  // The first leaves may be called before anything is on record; of others the journal knows before they are.
+  // The first leaves may be called before anything is on record; the journal knows of others before they are called.
   const known = standing.size === 0 ? leavesOf(life) : standing.keys()
   for (const leaf of new Set(known)) {
     if (standing.get(leaf) !== 'ended') life.excused.set(leaf, (life.excused.get(leaf) ?? 0) + 1)
   }
 }
 
-/** True after as long as no flow of these takes, by far: one that hangs is to be told of, not waited for. */
+/** True after far longer than any of these flows takes: a flow that hangs is reported, not waited for. */
 async function longWait(): Promise<true> {
   await new Promise((resolve) => setTimeout(resolve, 20_000).unref())
   return true
@@ -217,7 +216,7 @@ const leafOf = ({ key, attempt }: ToolContext): string => `${attempt} ${key.spli
 const leavesOf = ({ calls }: Life): string[] => [...calls.keys()].map((call) => call.split(':')[0] ?? '')
 
 function note(life: Life, leaf: string, key: string): void {
-  // One that is called for several things has a key for each.
+  // A leaf with several calls has a key for each.
   const [, , place] = key.split(':')
   const call = place === undefined ? leaf : `${leaf}:${place}`
   life.calls.set(call, (life.calls.get(call) ?? 0) + 1)

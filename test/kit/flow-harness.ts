@@ -1,5 +1,5 @@
-// A world for servers to be killed in while they work on flows. What stood in the journal at each kill is kept, and in the
-// end compared with what the functions and the model were really asked for.
+// A world for servers to be killed in while they work on flows. The journal at each kill is kept, and in the end
+// compared with the real calls of the functions and the model.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
@@ -15,23 +15,23 @@ import { type LifeOptions, untilKilled } from './run-harness.ts'
 /** A flow run that was accepted. */
 export interface Begun {
   id: string
-  /** What to say of it when something is wrong. */
+  /** The name of the flow run in messages of failures. */
   tag: string
 }
 
-/** What the journal said when a server was killed. */
+/** The journal's state when a server was killed. */
 export interface Kill {
   pid: number
-  /** When it was over, by performance.now() and by the database's clock. */
+  /** The instant at which the kill was over, by performance.now() and by the database's clock. */
   at: number
   readAt: Date
   /** Flow runs that had ended. */
   ended: ReadonlySet<string>
-  /** Whose the others were. */
+  /** The owners of the other flow runs. */
   owners: ReadonlyMap<string, string>
   /** Leaves, and items of pipelines, whose completion was on record. */
   done: ReadonlySet<string>
-  /** Agents' runs by id: had it ended, and how often had the model been asked for it. */
+  /** Agents' runs by id: whether the run had ended, and how often the model had been asked for it. */
   runs: ReadonlyMap<string, { hasEnded: boolean; asked: number }>
 }
 
@@ -46,7 +46,7 @@ export interface FlowWorld {
   query<Row extends object>(sql: string, values?: unknown[]): Promise<Row[]>
   untilEnded(flows: readonly Begun[]): Promise<void>
   kill(server: Muster): Promise<Kill>
-  /** Killed by a fault. */
+  /** Resolves when a fault has killed the server. */
   untilKilled(server: Muster): Promise<Kill>
 }
 
@@ -70,7 +70,7 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
   }
   let latest: Muster | null = null
   const start: FlowWorld['start'] = async ({ faults, env = {} } = {}) => {
-    // A data folder is for one server. One that is left is that of a test that failed.
+    // A data folder is for one server. A server that is left is that of a test that failed.
     if (dataDir !== null && latest?.isRunning()) await latest.kill('SIGKILL')
     latest = await startMuster(t, {
       ...(dataDir === null ? {} : { dataDir }),
@@ -105,7 +105,7 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
       for (let tries = 1; ; tries++) {
         const answer = await at.call<{ id: string }>(`POST /api/projects/${projectId}/flow-runs`, { body })
         if (answer.status === 202) return { id: answer.body.id, tag }
-        // As a client does that is told to try again: a server that is just coming back may have its hands full.
+        // A client that is told to try again does so: a server that is just coming back may have its hands full.
         assert.ok(answer.status === 503 && tries < 10, answer.text)
         const sql = 'select id from flow_runs where input = to_jsonb($1::text)'
         const [made] = await query<{ id: string }>(sql, [tag])
@@ -148,7 +148,7 @@ async function readStanding({ query, model }: Pick<FlowWorld, 'query' | 'model'>
     'select id, completed_at is not null as has_ended, owner, progress from flow_runs',
   )
   for (const { id, progress } of flows) requireSum(progress, `the progress of ${id} at the kill`)
-  // Of those that have ended all is done; only the others are asked for.
+  // Of flow runs that have ended all is done; only the others are asked for.
   const events = await query<{
     run_id: string
     kind: string
@@ -179,7 +179,7 @@ export function requireSum(progress: Readonly<Record<string, number>>, what: str
   assert.equal(pending + running + completed + failed + skipped, total, `${what}: ${JSON.stringify(progress)}`)
 }
 
-/** Had it begun and not ended, with something done that must not be done again? */
+/** True: the flow had begun and not ended, with work on record that must not be done again. */
 export function isInTheMiddle({ ended, done }: Kill, { id }: Begun): boolean {
   return !ended.has(id) && [...done].some((unit) => unit.startsWith(id))
 }

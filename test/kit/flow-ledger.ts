@@ -1,4 +1,4 @@
-// The world outside, for flows: which calls of functions began and ended, told from within the servers as it happens.
+// The world outside, for flows: the beginnings and ends of function calls, told from within the servers.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
@@ -13,20 +13,20 @@ const wordShape = z.strictObject({
 })
 
 export interface FlowCall {
-  /** The flow run, the leaf, and what within the leaf, between colons. */
+  /** The flow run, the leaf, and the call within the leaf, between colons. */
   key: string
   name: string
   pid: number
-  /** When it was told of, by performance.now(). */
+  /** The instant at which the ledger heard of the call, by performance.now(). */
   at: number
   hasEnded: boolean
 }
 
 export interface FlowLedger {
   readonly url: string
-  /** In the order in which they began. */
+  /** The calls in the order in which they began. */
   callsOf(flowRunId: string): readonly FlowCall[]
-  /** How many beginnings and ends were told of this flow run. */
+  /** The number of beginnings and ends that the ledger heard of this flow run. */
   wordsOf(flowRunId: string): number
 }
 

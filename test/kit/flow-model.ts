@@ -1,5 +1,5 @@
-// A provider on loopback for the agents of flows: what it says follows from what it is asked alone, and it remembers what
-// it was asked. Tags in angle brackets tell the prompts of flow runs apart and do not count for the answer.
+// A provider on loopback for the agents of flows: its answer follows from the prompt alone, and it remembers the
+// prompts. Tags in angle brackets tell the prompts of flow runs apart and do not count for the answer.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -10,7 +10,7 @@ import type { Cleanup } from './process.ts'
 
 export interface FlowModel {
   readonly url: string
-  /** How often it was asked this. */
+  /** The number of times this prompt was sent. */
   asked(prompt: string): number
 }
 

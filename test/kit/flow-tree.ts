@@ -1,8 +1,8 @@
-// Random flow trees, the functions that are their leaves, and a plain recursive reading of what such a tree means.
+// Random flow trees, the functions that are their leaves, and a plain recursive reading of the meaning of such a tree.
 import fc from 'fast-check'
 import type { FlowNode, FunctionLeaf } from '../../src/kernel/flow.ts'
 
-/** The first so many attempts of the leaf fail, in each of its lives. The names of functions end with it. */
+/** A leaf's first attempts fail in each of its lives, as many as the number at the end of its function's name. */
 const MOST_FAILS = 3
 const SPLIT_OVER = 2
 
@@ -20,7 +20,7 @@ export const treeFunctions: readonly string[] = Object.keys(kinds).flatMap((kind
   Array.from({ length: MOST_FAILS + 1 }, (_, fails) => `${kind} ${fails}`),
 )
 
-/** What a leaf does. Throws where it is to fail. */
+/** The work of a leaf. Throws if the attempt is to fail. */
 export function callTreeFunction(name: string, given: unknown, attempt: number): unknown {
   if (attempt <= failsOf(name)) throw new Error('broken')
   const work = kinds[name.split(' ')[0] ?? '']
@@ -45,7 +45,7 @@ const leafOf = (kind: string) =>
   )
 const numbers = fc.array(fc.nat(99), { maxLength: 9 })
 const workers = fc.integer({ min: 1, max: 3 })
-/** Half of them have a name, which stands for a place in the tree and is given once that is known. */
+/** Half of the leaves have a name, which stands for a place in the tree and is given once that is known. */
 const namedLeaf = fc
   .tuple(leafOf('wrap'), fc.boolean())
   .map(([leaf, isNamed]): FunctionLeaf => (isNamed ? { ...leaf, id: 'named' } : leaf))
@@ -99,14 +99,14 @@ export const flowTrees: fc.Arbitrary<FlowNode> = tree.map((root) => {
 export interface Meaning {
   status: 'completed' | 'partial' | 'failed'
   value: unknown
-  /** What the leaves with a name gave last. */
+  /** The last results of the leaves with a name. */
   results: Record<string, unknown>
-  /** All that they gave, in this order: in each iteration of a loop, in each attempt of what is around them. */
+  /** All their results, in this order: in each iteration of a loop, in each attempt of the nodes around them. */
   gave: Record<string, unknown[]>
-  /** Leaves, by what became of them in the end. */
+  /** The numbers of leaves that completed and failed in the end. */
   completed: number
   failed: number
-  /** Of functions, each attempt counted. */
+  /** The number of calls of functions, each attempt counted. */
   calls: number
 }
 
@@ -114,7 +114,7 @@ type Ended = Pick<Meaning, 'status' | 'value'>
 const FAILED: Ended = { status: 'failed', value: null }
 const whole = (value: unknown): Ended => ({ status: 'completed', value })
 
-/** What the tree means, read straight: one thing after the other, whatever may be done at once. */
+/** Reads the meaning of the tree straight: one node after the other, even those that may run at once. */
 export function meaningOf(root: FlowNode, input: unknown): Meaning {
   const results: Meaning['results'] = {}
   const gave: Meaning['gave'] = {}
@@ -129,7 +129,7 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
     return ended
   }
 
-  /** `each`: called for so many things, one after the other. */
+  /** `each`: the leaf is called for these things, one after the other. */
   function leaf(node: FlowNode, given: unknown, each?: readonly unknown[]): Ended {
     if (!('function' in node)) throw new Error('there are no agents here')
     const fails = failsOf(node.function)

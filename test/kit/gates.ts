@@ -2,10 +2,10 @@
 import type { ServerResponse } from 'node:http'
 
 export interface Gates {
-  /** From now on whatever comes under this name waits. */
+  /** From now on each request under this name waits. */
   hold(name: string): void
   release(name: string): void
-  /** How many wait under this name now. One whose connection is gone waits no longer. */
+  /** The number of requests that wait under this name now. One whose connection is gone waits no longer. */
   held(name: string): number
 }
 

@@ -1,10 +1,10 @@
-// How much of a random test is tried: a little with all tests, far more in `npm run test:long`.
+// The number of tries of a random test: a few with all tests, far more in `npm run test:long`.
 
 export const isLong = process.env.MUSTER_TEST_LONG === '1'
 
 export const howMany = (usual: number, long: number): number => (isLong ? long : usual)
 
-/** So many in a row. Each is its test's own, and named in it: whoever sets MUSTER_TEST_SEED to one goes on from there. */
+/** So many seeds in a row. Each test names its own: with MUSTER_TEST_SEED set to one, the row begins there. */
 export function seeds(count: number): number[] {
   const given = process.env.MUSTER_TEST_SEED
   const first = given === undefined ? Math.floor(Math.random() * 1_000_000_000) : Number(given)

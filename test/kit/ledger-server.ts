@@ -1,4 +1,4 @@
-// The world outside: what tools did is counted here, whatever becomes of the server that called them.
+// The world outside: the effects of tools are counted here, whatever happens to the server that called them.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
@@ -19,7 +19,7 @@ export interface Ledger extends Gates {
   readonly url: string
   /** Every request, in the order they came. */
   readonly calls: readonly LedgerCall[]
-  /** How often the call with this label changed the world: once per key, and each time where there is none. */
+  /** The number of times the call with this label changed the world: once per key, and each time without a key. */
   effects(label: string): number
   callsOf(label: string): LedgerCall[]
 }

@@ -6,9 +6,9 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
 import { z } from 'zod'
 
 export interface FixtureOptions {
-  /** What "crash" does: end the process, or cut the connection. */
+  /** The action of the tool "crash": ends the process, or cuts the connection. */
   crash(): void
-  /** Of the tool "changing". */
+  /** The description of the tool "changing". */
   description?: string
 }
 
@@ -92,14 +92,14 @@ export function createFixtureServer({ crash, description = 'Changes when told.' 
   return server
 }
 
-/** What a hostile program would look at. */
+/** The things that a hostile program would look at. */
 export interface Findings {
   uid: number
   cwd: string
   home: string
-  /** Its home can be written to. */
+  /** The program can write to its home. */
   isWritable: boolean
-  /** By path: what was read, or the code of the error. */
+  /** By path: the text of the file, or the code of the error. */
   files: Record<string, string>
   /** Ids of the processes whose environment holds the word. */
   environments: string[]

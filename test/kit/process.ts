@@ -1,5 +1,5 @@
 // The real command as a real child process: started, asked over HTTP, killed. Everything started or made here is gone
-// after its test, also when that failed, and when the test process itself ends early.
+// after its test, also when the test failed, and when the test process itself ends early.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { until } from './embedded-kit.ts'
 import { processesIn, processesOfGroup, serversUnder } from './processes-left.ts'
 
-/** A test, or `{ after }` of node:test for what a whole file shares. */
+/** A test, or `{ after }` of node:test for the things that a whole file shares. */
 export interface Cleanup {
   after(clean: () => Promise<void>): void
 }
@@ -24,7 +24,7 @@ export interface MusterOptions {
   port?: number
   user?: { uid: number; gid: number }
   env?: Record<string, string>
-  /** Instead of this Node with src/bin/muster.ts. */
+  /** The command in place of this Node with src/bin/muster.ts. */
   command?: readonly string[]
   cwd?: string
 }
@@ -59,12 +59,12 @@ export interface Muster {
   stdout(): string
   stderr(): string
   adminToken(): string
-  /** As the start printed it. */
+  /** The link as the start printed it. */
   signInLink(): string
   /** Sends the signal and waits for the end. */
   kill(signal: NodeJS.Signals): Promise<Exit>
   signal(signal: NodeJS.Signals): void
-  /** SIGTERM; fails unless that ends every part of it cleanly, with exit code 0. */
+  /** Sends SIGTERM; fails unless that ends every part of the server cleanly, with exit code 0. */
   stop(): Promise<void>
   call<Body = Record<string, unknown>>(route: string, options?: Call): Promise<Answer<Body>>
   /** The command lines of this server, of its database and of everything else it started that is alive. */
@@ -81,14 +81,14 @@ const ENDED_WITHIN_MS = 120_000
 const living = new Set<Muster>()
 const folders = new Set<string>()
 
-/** Starts a server and returns when /readyz says 200 and the start has printed what it has to say. */
+/** Starts a server and returns when /readyz says 200 and the start has printed all its lines. */
 export async function startMuster(t: Cleanup, options: MusterOptions = {}): Promise<Muster> {
   const muster = await spawnMuster(t, ['start'], options)
   let isOver = false
   void muster.exited.then(() => {
     isOver = true
   })
-  // Its output when it is up ends with this, a moment after /readyz says so.
+  // The output of a start ends with this line, a moment after /readyz says 200.
   const hasSaidSo = (): boolean => muster.stdout().includes('Stop with Ctrl-C')
   await until(async () => isOver || (hasSaidSo() && (await isReady(muster))), 'the server is ready', READY_WITHIN_MS)
   assert.ok(!isOver, `the server ended instead of starting:\n${muster.stdout()}${muster.stderr()}`)
@@ -125,7 +125,7 @@ export async function spawnMuster(t: Cleanup, args: readonly string[], options: 
     cwd: options.cwd ?? '/',
     env: environment(options, dataDir, port),
     stdio: ['ignore', 'pipe', 'pipe'],
-    // A process group of its own, by which what it leaves behind is found.
+    // The server has a process group of its own, by which the processes it leaves behind are found.
     detached: true,
     ...options.user,
   })
@@ -137,7 +137,7 @@ export async function spawnMuster(t: Cleanup, args: readonly string[], options: 
   return muster
 }
 
-/** Anybody may pass it, like /srv. Removed after the test, with every process that works in it. */
+/** Anybody may pass the folder, like /srv. It is removed after the test, with every process that works in it. */
 export async function makeFolder(t: Cleanup): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-system-'))
   await chmod(folder, 0o755)
@@ -243,10 +243,10 @@ async function request<Body>(muster: Muster, route: string, options: Call): Prom
   return { status: answer.status, headers: answer.headers, text, body: (isJson ? JSON.parse(text) : null) as Body }
 }
 
-/** A string is sent as it is, so that a test can send what is no JSON. */
+/** A string is sent as it is, so that a test can send invalid JSON. */
 const asText = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
 
-/** Nothing is inherited: variables of whoever runs the tests would decide what they find. */
+/** Nothing is inherited: variables of the person who runs the tests would decide their results. */
 function environment(options: MusterOptions, dataDir: string, port: number): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '/usr/bin:/bin',
@@ -254,7 +254,7 @@ function environment(options: MusterOptions, dataDir: string, port: number): Rec
     PORT: String(port),
     MUSTER_DATA_DIR: dataDir,
     MUSTER_FIND_OLLAMA: 'off',
-    // Halves what a start costs. Whoever cannot write there goes without.
+    // The cache halves the cost of a start. A server that cannot write there goes without.
     NODE_COMPILE_CACHE: compileCache(),
     ...(options.databaseUrl === undefined ? {} : { DATABASE_URL: options.databaseUrl }),
     ...options.env,
@@ -263,7 +263,7 @@ function environment(options: MusterOptions, dataDir: string, port: number): Rec
 
 async function endForGood(muster: Muster): Promise<void> {
   if (!muster.isRunning()) return
-  // The group, so that an initdb under way goes with it.
+  // The whole group is killed, so that an initdb under way goes with it.
   killIfThere(-muster.pid, 'SIGKILL')
   await muster.exited
 }
@@ -272,7 +272,7 @@ function killIfThere(pid: number, signal: NodeJS.Signals): void {
   try {
     if (pid !== 0) process.kill(pid, signal)
   } catch {
-    // Already gone.
+    // The process is gone already.
   }
 }
 
@@ -289,7 +289,7 @@ async function within<Value>(promise: Promise<Value>, ms: number, complaint: () 
 let cacheFolder: string | null = null
 
 function compileCache(): string {
-  // That of all test files, where there is one.
+  // All test files share one folder, if there is one.
   if (process.env.NODE_COMPILE_CACHE) return process.env.NODE_COMPILE_CACHE
   if (cacheFolder === null) {
     cacheFolder = mkdtempSync(join(tmpdir(), 'muster-system-cache-'))

@@ -1,5 +1,5 @@
-// Which processes a server has, or left behind: by its process group, by the folder on their command lines, and by the
-// title that PostgreSQL's own processes carry.
+// Finds the processes that a server has, or left behind: by its process group, by the folder on their command lines,
+// and by the title that PostgreSQL's own processes carry.
 import { readdir, readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listProcesses } from '../../src/db/embedded/process-table.ts'

@@ -1,12 +1,12 @@
-// Every statement that a pool sends, and what each of them costs: which large tables it reads from end to end, and how
-// many buffers it touches. Statements are executed once more under `explain analyze`, in a transaction that is rolled
+// Every statement that a pool sends, and its cost: the large tables that it reads from end to end, and the number of
+// buffers that it touches. Statements are executed once more under `explain analyze`, in a transaction that is rolled
 // back, so that inserts, updates and deletes are measured too, with their triggers and their foreign keys.
 import pg from 'pg'
 import { isUniqueViolation } from '../../src/db/failures.ts'
 import type { Client, Pool } from '../../src/db/pool.ts'
 
 export interface Recorded {
-  /** Of a prepared statement; null for one that is sent as text. */
+  /** The name of a prepared statement; null for one that is sent as text. */
   name: string | null
   text: string
   values: readonly unknown[]
@@ -14,7 +14,7 @@ export interface Recorded {
 
 export interface Recording {
   statements: readonly Recorded[]
-  /** The statements from now on only. */
+  /** Forgets the statements so far. */
   clear(): void
   stop(): void
 }
@@ -24,7 +24,7 @@ export interface QueryPlan {
   values: readonly unknown[]
   /** A prepared statement may be planned for its values or for any: both plans are read. */
   mode: 'custom' | 'generic'
-  /** Of the tables that were asked for: those the statement, its triggers or its foreign keys read from end to end. */
+  /** The large tables that the statement, its triggers or its foreign keys read from end to end. */
   sequentialScans: { table: string; rows: number }[]
   /** Blocks of our tables and indexes that were touched, triggers and foreign keys included. */
   buffers: number
@@ -34,11 +34,11 @@ export interface QueryPlan {
   explained: string
 }
 
-/** Records what any connection of the pool sends, inside transactions too, until it is stopped. */
+/** Records the statements of all connections of the pool, inside transactions too, until it is stopped. */
 export function recordStatements(pool: Pool): Recording {
   const statements: Recorded[] = []
   const watched = new Set<Client>()
-  // `pool.query` takes a connection as everybody does, and the pool tells of each that it hands out.
+  // `pool.query` takes a connection as everybody does, and the pool reports each that it hands out.
   const onAcquire = (client: Client): void => {
     if (watched.has(client)) return
     watched.add(client)
@@ -64,12 +64,12 @@ export function recordStatements(pool: Pool): Recording {
   }
 }
 
-/** What a statement cost when it was sent. */
+/** The cost of a statement when it was sent. */
 export type Measured = Pick<QueryPlan, 'text' | 'values' | 'sequentialScans' | 'buffers'> & { rows: number }
 
 /**
- * Measures each statement while it does its work, for work that is not there any more when it is explained afterwards.
- * Slow: the counters are read before and after each.
+ * Measures each statement while it does its work, for work that is gone by the time it is explained. Slow: the counters
+ * are read before and after each statement.
  */
 export function measureStatements(
   pool: Pool,
@@ -148,7 +148,7 @@ export async function readPlans(
       try {
         plans.push(await readPlan(pool, statement, mode, large))
       } catch (error) {
-        // The rows that it inserts are there by now. `measureStatements` tells what it cost.
+        // The rows that the statement inserts are there by now. `measureStatements` tells its cost.
         if (!isUniqueViolation(error)) throw error
       }
     }
@@ -192,7 +192,7 @@ interface Counter {
   blocks: number
 }
 
-/** What this session has read of each relation so far; the statistics count what triggers and foreign keys read, too. */
+/** This session's reads of each relation so far; the statistics count those of triggers and foreign keys too. */
 async function readCounters(send: (sql: string) => Promise<pg.QueryResult<Counter>>): Promise<Map<string, Counter>> {
   const { rows } = await send(
     `select c.oid::text as name, case when c.relkind in ('r', 'p') then c.relname end as table,

@@ -1,4 +1,4 @@
-// Everything the database knows about a project's runs, as the checks of the promise read it.
+// All that the database knows about a project's runs, as the checks of the promise read it.
 import { z } from 'zod'
 import { type Plan, planShape } from './fake-model.ts'
 import { withClient } from './test-server.ts'
@@ -32,11 +32,11 @@ export interface RunRecord {
   ready_at: Date | null
   open_children: number
   reserved: number
-  /** How often the death of an owner was charged to it, over its whole life. */
+  /** The number of times an owner's death was charged to the run, over its whole life. */
   crashes: number
   cancel_requested_at: Date | null
   events: RecordedEvent[]
-  /** Those of the run itself; the others are its sub-runs'. */
+  /** The events of the run itself; the others are its sub-runs'. */
   own: RecordedEvent[]
   plan: z.output<typeof planShape>
 }
@@ -69,7 +69,7 @@ export async function readRuns(databaseUrl: string, projectId: string): Promise<
   })
 }
 
-/** The run that a resumed one goes back to: the plan is there. */
+/** The first run in a chain of resumed ones: the plan is there. */
 function originOf(runs: ReadonlyMap<string, RunRecord>, run: RunRecord): RunRecord {
   const before = run.resumed_from === null ? undefined : runs.get(run.resumed_from)
   return before ? originOf(runs, before) : run

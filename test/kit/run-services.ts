@@ -1,5 +1,4 @@
-// The needs of the HTTP edge of runs, of real parts: journal, hub, tools. Given models, a worker executes runs with
-// them.
+// The services of the HTTP edge of runs, of real parts: journal, hub, tools. Given models, a worker executes runs.
 import { createCheckNames } from '../../src/api/check-names.ts'
 import type { RunServices } from '../../src/api/run-services.ts'
 import { startFlows } from '../../src/bin/flow-services.ts'
@@ -33,19 +32,19 @@ import { atEnd } from './at-end.ts'
 import type { TestDatabase } from './database.ts'
 
 export interface TestServicesOptions {
-  /** By name, all of the provider `test`. Without them runs stay queued. */
+  /** The models by name, all of the provider `test`. Without them runs stay queued. */
   models?: Map<string, Model> | undefined
   tools?: readonly CallTool[] | undefined
-  /** Leaves of flows. Flows execute where there are models; without, they stay queued. */
+  /** Leaves of flows. Given models, flows are executed; without, they stay queued. */
   functions?: Record<string, AppFunction> | undefined
-  /** Asks a project's default model for a decision; without, nobody does. */
+  /** Asks a project's default model for a decision; without it no model is asked. */
   decide?: Decide | undefined
   waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
 }
 
 export interface TestServices extends RunServices {
   texts: LiveTexts
-  /** How often something was said to be ready. */
+  /** The number of times that something was said to be ready. */
   readyCount(): number
   halts: [projectId: string, isHalted: boolean][]
 }
@@ -91,7 +90,7 @@ export async function createTestServices(
     ]),
     ...(decide ? { decide } : {}),
     log,
-    // A test that is about them looks by itself: how long it takes depends on the machine.
+    // A test that is about alerts looks by itself: the time of a look depends on the machine.
     checkAlertsEveryMs: null,
   })
   let readyCount = 0

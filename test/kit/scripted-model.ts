@@ -1,4 +1,4 @@
-// A model that says what a test wrote down. It is a kernel `Model`, so a run cannot tell it from a real one.
+// A model that answers as a test wrote it down. It is a kernel `Model`, so a run cannot tell it from a real one.
 import type { CallUsage, Model, ModelCallOptions, ModelOutcome, ModelRequest } from '../../src/kernel/model-call.ts'
 
 export interface ScriptedCall {
@@ -6,13 +6,13 @@ export interface ScriptedCall {
   id?: string
   name: string
   args?: unknown
-  /** The raw text, where it shall be something that `args` cannot express. */
+  /** The raw text of the arguments, for text that `args` cannot express. */
   input?: string
 }
 
 export interface ScriptedAnswer {
   text?: string
-  /** The same, arriving in pieces. */
+  /** The text of the answer, arriving in pieces. */
   textParts?: readonly string[]
   calls?: readonly ScriptedCall[]
   /** `tool-calls` or `stop` where absent. */
@@ -28,11 +28,11 @@ export interface ScriptedAnswer {
 export type Script = (request: ModelRequest, callNumber: number) => ScriptedAnswer | Promise<ScriptedAnswer>
 
 export interface ScriptedModel extends Model {
-  /** What was asked, oldest first, copied at the time. */
+  /** The requests, oldest first, copied when they came. */
   readonly requests: ModelRequest[]
 }
 
-/** A list answers one entry per call and fails the calls after its end; a function decides by what it is asked. */
+/** A list answers one entry per call and fails the calls after its end; a function decides by the request. */
 export function createScriptedModel(
   script: readonly ScriptedAnswer[] | Script,
   { contextTokens = 128_000, price = null }: Partial<Pick<Model, 'contextTokens' | 'price'>> = {},

@@ -1,6 +1,6 @@
-// Which tier runs: `npm test` has every kind of test, `npm run test:system` the cases that remain. A file called
+// The two tiers of tests: `npm test` has every kind of test, `npm run test:system` the cases that remain. A file called
 // `*.system.test.ts` belongs to the second as a whole. A file with cases for both takes its `test` from here: `inTest`
-// for those of the first, `inSystem` for those of the second. Whoever names a file has all of its cases.
+// for those of the first, `inSystem` for those of the second. A run of one file by its name has all of its cases.
 import { test } from 'node:test'
 
 const tier = process.env.MUSTER_TEST_TIER ?? 'all'
@@ -12,7 +12,7 @@ export const isUsual = tier === 'usual'
 
 type Register = typeof test
 
-// A case that is left out is not told of: the other tier runs it.
+// A case that is left out is not reported: the other tier runs it.
 const leftOut = (async () => {}) as unknown as Register // only ever called, never used as a namespace
 
 export const inTest: Register = tier === 'system' ? leftOut : test

@@ -1,16 +1,16 @@
-// Clients that write without pause through whatever happens to the server, and remember all they were told.
+// Clients that write without pause, whatever happens to the server, and remember all answers.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from '../../src/db/pool.ts'
 import { type Answer, type Cleanup, type Muster, readiness } from './process.ts'
 
-/** What a client was told is there: it must be, from then on. */
+/** A row that the server acknowledged: it must exist from then on. */
 export interface Acknowledged {
   table: 'projects' | 'api_keys'
   id: string
   name: string
-  /** Sent with an Idempotency-Key, again and again until it was acknowledged: it must be there once. */
+  /** Sent with an Idempotency-Key, again and again until it was acknowledged: the row must exist once. */
   isKeyed: boolean
   attempts: number
 }
@@ -19,16 +19,16 @@ export interface WriteLoad {
   readonly acknowledged: readonly Acknowledged[]
   /** Answers other than success, in the order they came. */
   readonly refusals: readonly Answer<unknown>[]
-  /** What /readyz said, each change once; null where nobody answered. */
+  /** The statuses of /readyz, each change once; null where nobody answered. */
   readonly readiness: readonly (number | null)[]
-  /** Ends the clients. Throws what one of them met that is no answer: a cut connection, a request that hangs. */
+  /** Ends the clients. Throws if a client met something else than an answer: a cut connection, a request that hangs. */
   stop(): Promise<void>
 }
 
 const CLIENTS = 4
 const PAUSE_AFTER_REFUSAL_MS = 50
 
-/** Ends with the test at the latest, also when that failed while nothing was acknowledged any more. */
+/** The load ends with the test at the latest, also when the test failed while nothing was acknowledged any more. */
 export function startWriteLoad(t: Cleanup, muster: Muster, projectId: string): WriteLoad {
   const acknowledged: Acknowledged[] = []
   const refusals: Answer<unknown>[] = []
@@ -52,7 +52,7 @@ export function startWriteLoad(t: Cleanup, muster: Muster, projectId: string): W
           break
         }
         refusals.push(answer)
-        // Whether the refused one was stored is unknown, so without a key the next attempt is another thing.
+        // The refused row may have been stored, so without a key the next attempt is another row.
         if (!isKeyed) name = randomUUID()
         if (isAbandoned || (isOver && !isKeyed)) return
         await sleep(PAUSE_AFTER_REFUSAL_MS)
@@ -96,7 +96,7 @@ export function requireCleanRefusals(refusals: readonly Answer<unknown>[]): void
   }
 }
 
-/** Everything acknowledged is in the database, and what was sent with a key is there exactly once. */
+/** Every acknowledged row is in the database, and a row that was sent with a key is there exactly once. */
 export async function requireNothingLost(db: Db, acknowledged: readonly Acknowledged[]): Promise<void> {
   for (const table of ['projects', 'api_keys'] as const) {
     const mine = acknowledged.filter((entry) => entry.table === table)

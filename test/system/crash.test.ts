@@ -1,5 +1,5 @@
 // kill -9: of the server, of the database's main process, of one of its sessions, of everything, and at the named
-// points in the code. What a client was told stays true, and everything comes back by itself.
+// points in the code. Answers that a client got stay true, and everything comes back by itself.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -47,7 +47,7 @@ test('kill -9 of the server, then start: ready in under 5 s with the same data, 
     assert.ok(readyIn(muster) < 5)
   }
 
-  // And once with the database itself, as when the power goes.
+  // And once more with the database itself, as in a power cut.
   await muster.kill('SIGKILL')
   process.kill(database, 'SIGKILL')
   muster = await startMuster(t, { dataDir })
@@ -125,7 +125,7 @@ test('one session of the database ended or killed under load: served again, noth
   await muster.stop()
 })
 
-/** One for each point that is not about runs; the type makes sure that none is missing. */
+/** One exercise for each point that is not about runs; the type makes sure that none is missing. */
 const exercises: Record<ServerPoint, (t: TestContext) => Promise<void>> = {
   'migrate.mid': async (t) => {
     const dataDir = join(await makeFolder(t), 'data')
@@ -232,7 +232,7 @@ async function makeProjectWithKey(muster: Muster, name: string): Promise<{ proje
   return { project: project.body.id, key: key.body.key }
 }
 
-/** So many more than now: a fault under load must find load. */
+/** Waits for so many more writes than now: a fault under load must find load. */
 async function untilWritten(load: WriteLoad, more: number): Promise<void> {
   const goal = load.acknowledged.length + more
   await until(() => load.acknowledged.length >= goal, `${more} more writes were acknowledged`, 60_000)

@@ -1,5 +1,5 @@
 // Servers are killed while they work on flows of every pattern, at random instants and right after leaves were settled.
-// Whoever comes next goes on where the journal ends: what was done stays done, and the flow ends as if nobody had died.
+// The next owner goes on where the journal ends: finished work stays done, and the flow ends as if nobody had died.
 import assert from 'node:assert/strict'
 import { describe, test as inBoth } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,16 +21,16 @@ import { inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const SEEDS = 20
-/** After this share of a flow most of them are over, and a kill hits nobody. */
+/** After this share of a flow most flows are over, and a kill hits nobody. */
 const LATEST = 0.9
 /** A flow whose servers die five times is given up, and so is a run. */
 const MOST_CRASHES = 4
-/** As it is where nobody says otherwise. */
+/** The default lease. */
 const LEASE_MS = 10_000
 
 /**
- * Those that are killed one at a time. Items of a pipeline are written together as they come: how often is not known,
- * so it is the last.
+ * The flows that are killed one at a time. Items of a pipeline are written together as they come: the number of writes
+ * is not known, so the pipeline is the last.
  */
 const midFlows: readonly CrashFlowName[] = isUsual
   ? ['hierarchical', 'nested', 'pipeline']
@@ -38,10 +38,10 @@ const midFlows: readonly CrashFlowName[] = isUsual
 
 type Flows = Record<CrashFlowName, Begun>
 
-/** What comes of the flows when nothing happens to them is found out once, in the first world. */
+/** The undisturbed ends of the flows are found once, in the first world. */
 const first = createFlowWorld(wholeFile).then(async ({ world, server }) => {
   const undisturbed = await playUndisturbed(world, server)
-  // It leaves its compiled code behind when it is not killed, which halves what the many starts to come cost.
+  // A server that is not killed leaves its compiled code behind, which halves the cost of the many starts to come.
   await server.stop()
   return { world, undisturbed }
 })
@@ -92,7 +92,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
         const leaves = undisturbed.wholes[name].tasks.length
         const passes = name === 'pipeline' ? 6 : Math.ceil((leaves * 2) / 3)
         const server = await world.start({ faults: `flow.mid=kill@${passesLeft + passes}` })
-        // The one before passes by the same point for the rest of its leaves.
+        // The flow before passes by the same point for the rest of its leaves.
         await world.untilEnded(killed.map(([, flow]) => flow))
         // One leaf at a time, so that each is settled by itself.
         const flow = await world.begin(server, { ...crashFlows[name], workers: 1 }, `mid.${name}`)
@@ -107,7 +107,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
         await checkFlow(world, server, flow, undisturbed.wholes[name])
         const repeated = countRepeated(world, flow)
         t.diagnostic(`${name}: ${repeated} calls were made again`)
-        // Nothing else was under way, other than in a pipeline, whose stages do not wait for what is being written.
+        // Nothing else was under way, except in a pipeline, whose stages do not wait for a write.
         if (name !== 'pipeline') assert.equal(repeated, 0, name)
       }
       await server.kill('SIGKILL')
@@ -172,7 +172,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
 
 interface Undisturbed {
   wholes: Record<CrashFlowName, Whole>
-  /** How much is told to the ledger of all of them together. */
+  /** The number of words that all flows together tell the ledger. */
   words: number
 }
 
@@ -195,7 +195,7 @@ async function checkAll(world: FlowWorld, server: Muster, flows: Flows, { wholes
 const wordsOf = ({ ledger }: FlowWorld, flows: Flows): number =>
   Object.values(flows).reduce((all, { id }) => all + ledger.wordsOf(id), 0)
 
-/** By what was told, not by the clock: a busy machine would be killed before anything had happened. */
+/** Goes by the ledger, not by the clock: on a busy machine the kill would come before anything had happened. */
 async function untilShareIsDone(world: FlowWorld, flows: Flows, { words }: Undisturbed, share: number): Promise<void> {
   const what = `${Math.round(share * 100)} % of the work is done`
   await until(() => wordsOf(world, flows) >= words * share, what, 30_000)
@@ -204,7 +204,7 @@ async function untilShareIsDone(world: FlowWorld, flows: Flows, { words }: Undis
 const namesAmid = (kill: Kill, flows: Flows): CrashFlowName[] =>
   names.filter((name) => isInTheMiddle(kill, flows[name]))
 
-/** Another kill would not make anybody give up. */
+/** True: another kill would not make a server give up a flow. */
 async function isBearable({ query }: FlowWorld): Promise<boolean> {
   const rows = await query(
     `select from flow_runs where completed_at is null and crashes >= $1
@@ -219,7 +219,7 @@ async function countEndedAgents({ query }: FlowWorld, flows: readonly Begun[]): 
   return (await query('select from agent_runs where completed_at is not null and flow_run_id = any($1)', [ids])).length
 }
 
-/** Until the last of them had something new on record. */
+/** The time until the last of the flows had something new on record. */
 async function takenOverAfter({ query }: FlowWorld, ids: readonly string[], { readAt }: Kill): Promise<number> {
   const rows = await query<{ ms: number }>(
     `select (extract(epoch from min(at) - $2::timestamptz) * 1000)::int as ms from flow_events

@@ -17,7 +17,7 @@ import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const skip = noBrowser
-/** What is shown later than this is not live; the median of several updates counts. */
+/** An update that is shown later than this is not live; the median of several updates counts. */
 const LIVE_WITHIN_MS = 1_000
 const ATTEMPTS = 3
 
@@ -96,7 +96,7 @@ describe('the flow pages in a browser', { concurrency: 2, skip }, () => {
     const alert = card.getByRole('region', { name: 'Alert' })
     await alert.getByText('Slower than expected.').waitFor()
     const { items } = await api<{ items: Alert[] }>(`GET ${pathOf(project)}/alerts`)
-    // It is told again after twice the time.
+    // The alert is made again after twice the time.
     const first = card.locator(`[data-alert="${items[0]?.id}"]`)
     await first.getByText(items[0]?.suspected_cause ?? 'nothing').waitFor()
     assert.match(items[0]?.suspected_cause ?? '', /task_0/)
@@ -245,7 +245,7 @@ describe('the flow pages in a browser', { concurrency: 2, skip }, () => {
     assert.equal(await page.getByText('Start a flow', { exact: true }).count(), 0)
     await page.locator(`[data-run="${run.id}"]`).getByRole('link').click()
     await page.locator('tr[data-task="task_0"][data-status="running"]').waitFor()
-    // Those that choose what is shown.
+    // The only buttons are those that choose what is shown.
     assert.equal(await page.locator('.panel button').count(), await page.locator('.panel button[data-count]').count())
     assert.deepEqual(troubles, [])
   })
@@ -256,7 +256,7 @@ interface Medians {
   details: number
 }
 
-/** A flow whose tasks end one by one, watched in the list and on its page: how long after its commit each end is shown. */
+/** A flow whose tasks end one by one, watched in the list and on its page: the delay from each commit to the screen. */
 async function measureUpdates(t: Cleanup, project: string): Promise<Medians> {
   const name = `Clerk ${crypto.randomUUID()}`
   await createAgent(project, name)
@@ -339,7 +339,7 @@ async function api<Body = { id: string }>(route: string, body?: unknown): Promis
 const pathOf = (project: string): string => `/api/projects/${project}`
 const addressOf = (place: string): string => `${muster.url}/#/projects/${place}`
 
-/** Answers its id. */
+/** Answers the id of the project. */
 const createProject = async (): Promise<string> => (await api('POST /api/projects', { name: 'Flows' })).id
 
 const createAgent = (project: string, name: string) =>
@@ -354,7 +354,7 @@ const leaf = (agent: string, id: string, gate: string) => ({
   input: planOf(id, 'Done it.', gate),
 })
 
-/** One after the other, each as its gate allows. */
+/** Steps one after the other, each as its gate allows. */
 const inTurn = (agent: string, gates: string[]) => ({
   type: 'sequential',
   steps: gates.map((gate, place) => leaf(agent, `task_${place}`, gate)),
@@ -388,7 +388,7 @@ async function join(project: string): Promise<string> {
 
 const cookieOf = (headers: Headers): string => headers.getSetCookie()[0]?.split(';')[0] ?? assert.fail('no cookie')
 
-/** Gone after the test. */
+/** The page is gone after the test. */
 async function open(t: Cleanup, cookie: string, place: string): Promise<Watched> {
   const watched = await openPage(browser, { origin: muster.url, cookie })
   t.after(() => watched.context.close())

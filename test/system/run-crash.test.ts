@@ -27,9 +27,9 @@ import {
 import type { RunRecord } from '../kit/run-record.ts'
 import { inSystem, inTier, isUsual, inTest as test } from '../kit/tiers.ts'
 
-/** Where most happens at once: with fifty under way in `npm run test:system`. Elsewhere fifty are in `npm run test:long`. */
+/** The points at which most happens at once: fifty runs in `test:system`. The others have fifty in `test:long`. */
 const BUSIEST: ReadonlySet<string> = new Set(['claim.after', 'llm.mid_stream', 'tool.after_effect_before_commit'])
-/** One of each kind: before and after a commit, in the middle of a stream, around an effect, with a family. */
+/** One point of each kind: before and after a commit, in the middle of a stream, around an effect, with a family. */
 const STANDS_FOR_ITS_KIND: ReadonlySet<string> = new Set([...BUSIEST, 'step.after_commit', 'spawn.after_insert'])
 const LANES = 2
 const MANY = 50
@@ -41,15 +41,15 @@ interface Exercise {
   alone: (world: World) => Plan
   /** The work of each of the fifty. */
   many?: (world: World) => Plan
-  /** At which passing the server with fifty runs is killed; more than a lone run ever passes. */
+  /** The passing at which the server with fifty runs is killed; more than a lone run ever passes. */
   at: number
   /** The recovered run comes by the same point, so the second life is killed there too. */
   recurs: boolean
-  /** How the first life comes to its end; started with the fault, offered the run and killed where nothing is said. */
+  /** The course of the first life; by default it is started with the fault, offered the run and killed. */
   firstLife?: (world: World, single: Plan) => Promise<void>
-  /** Of the server with fifty runs. */
+  /** The environment of the server with fifty runs. */
   env?: Record<string, string>
-  /** What the lone run cost: how often its processes died in its hands, and model calls beyond its steps. */
+  /** The cost of the lone run: deaths of processes in whose hands it was, and model calls beyond its steps. */
   costs: { crashes: number; modelCalls: number; payCalls: number }
 }
 
@@ -159,13 +159,13 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
         await cancelUnderWay(world, killed, [single])
 
         const plans = times(MANY, () => fullWork(world, 'cancel'))
-        // With slots for all of them beside those that are kept for other projects.
+        // The server has slots for all of them beside those that are kept for other projects.
         const next = await world.start({ faults: 'cancel.mid=kill@20', env: { MUSTER_CONCURRENCY: `${2 * MANY}` } })
         const first = await accept(world, next, [single])
         await untilEnded(world, first)
         await cancelUnderWay(world, next, plans)
 
-        // Whose cancel the server had no time to hear of is asked again; twice is once.
+        // Runs whose cancel the server had no time to hear of are cancelled again; twice is once.
         world.model.hold('cancel')
         const server = await world.start()
         const ids = await accept(world, server, plans)
@@ -226,7 +226,7 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
   })
 })
 
-/** Dies while the run waits for a slot: nobody has claimed it yet. */
+/** The server dies while the run waits for a slot: nobody has claimed it yet. */
 async function queueUp(world: World, single: Plan): Promise<void> {
   world.model.hold('slot')
   const server = await world.start({ env: { MUSTER_CONCURRENCY: '1' } })

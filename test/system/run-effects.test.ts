@@ -108,7 +108,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
         for (let isOver = false; !isOver; ) {
           assert.ok(++lives <= 12, 'it is started again and again')
           const server = await world.spawn()
-          // As a supervisor does: it is started for as long as it dies.
+          // The server is started again for as long as it dies, as a supervisor does.
           await until(async () => {
             if (!server.isRunning()) return true
             if (ids.length === 0) ids = await accept(world, server, plans).catch(() => [])
@@ -225,7 +225,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
   )
 })
 
-/** Of a plan and of all plans below it. */
+/** The tags of a plan and of all plans below it. */
 function tagsOf(plan: Plan): string[] {
   const children = plan.steps.flatMap(({ calls = [] }) => calls.flatMap(({ args }) => (args.input ? [args.input] : [])))
   return [plan.tag, ...children.flatMap((child) => tagsOf(child as Plan))] // only spawns have an input, and it is a plan
@@ -238,7 +238,7 @@ async function openRuns(world: World): Promise<number> {
   return rows[0]?.open ?? -1
 }
 
-/** Whatever happened around it: it is done, or a person is asked about the one letter that may have been posted. */
+/** The run is done, or a person is asked about the one letter that may have been posted. */
 function requireHonestEnd(run: RunRecord): void {
   if (run.status === 'paused') assert.equal(run.pause_reason, 'outcome_unknown')
   else assert.equal(run.status, 'completed', `${run.error_code}`)

@@ -1,5 +1,5 @@
 // Two servers over one PostgreSQL: one dies, sleeps, is full or loses its connections, and the other goes on with its
-// runs. Nobody is declared dead who lives, nothing happens twice, and it does not matter whom a client asks.
+// runs. No living server is declared dead, nothing happens twice, and a client may ask either.
 import assert from 'node:assert/strict'
 import { before, describe } from 'node:test'
 import pg from 'pg'
@@ -228,7 +228,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await until(() => model.held('answer') === 20, 'all are in mid-answer')
     const second = await world.start()
     first.signal('SIGTERM')
-    // Its calls may end by themselves for a while; then they are cut off and made again by the other.
+    // The calls may end by themselves for a while; then they are cut off and made again by the other server.
     await until(() => model.requests.length === 40, 'the other has made all calls again', 30_000)
     assert.deepEqual(await first.exited, { code: 0, signal: null })
     model.release('answer')
@@ -423,7 +423,7 @@ async function ownersOf(world: World, ids: readonly string[]): Promise<(string |
   return (await world.query<{ owner: string | null }>(sql, [ids])).map(({ owner }) => owner)
 }
 
-/** Who owns all of these runs. */
+/** The one owner of all these runs. */
 async function workerOf(world: World, ids: readonly string[]): Promise<string> {
   const [owner, ...others] = await ownersOf(world, ids)
   assert.equal(others.length, 0, 'they have several owners')

@@ -1,5 +1,5 @@
-// Several servers over one PostgreSQL and five hundred agents that are due together: a tick gives one run, whoever is
-// there, whatever their clocks say, and whoever dies in the middle of it.
+// Several servers over one PostgreSQL and five hundred agents that are due together: a tick gives one run, however many
+// servers there are, whatever their clocks say, and even when one dies in the middle of it.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
@@ -137,7 +137,7 @@ test('a schedule that is changed through one process holds at once in the proces
 const startServer = (env: Record<string, string>): Promise<Muster> =>
   startMuster(wholeFile, { databaseUrl, env: { ...shared, ...env } })
 
-/** It really was: the lines that it logs say so. */
+/** The clock really was ahead: the lines that the server logs say so. */
 async function stopHourAhead(): Promise<void> {
   await hourAhead.stop()
   const times = [...hourAhead.stderr().matchAll(/"time":"?([^",]+)/g)].map(
@@ -162,7 +162,7 @@ const createAgent = (name: string, cron_schedule: string, fields: object = {}): 
     ...fields,
   })
 
-/** All five hundred, in a moment. Waiting for a minute to begin would show no more. */
+/** Makes all five hundred due in a moment. Waiting for a minute to begin would show no more. */
 async function makeDue(): Promise<string> {
   const rows = await query<{ agent_id: string }>(`select agent_id from schedules where cron_schedule = $1`, [YEARLY])
   assert.equal(rows.length, AGENTS)
@@ -184,7 +184,7 @@ interface StartedRun {
 const runsOf = (agentIds: string[]): Promise<StartedRun[]> =>
   query<StartedRun>('select agent_id, created_at, started_at from agent_runs where agent_id = any($1)', [agentIds])
 
-/** How long after the tick the last of them started, in milliseconds. */
+/** Answers the milliseconds from the tick to the start of the last run. */
 async function requireOneRunEach(tick: string): Promise<number> {
   const ofTick = `from agent_runs where trigger->>'scheduled_at' = $1`
   const open = 'select from schedules where next_run_at <= $1'

@@ -44,7 +44,7 @@ for (const [why, isAsked] of [
       }))
       const root = { type: 'adaptive', topology: 'hierarchical', workers: WORKERS, tasks, switch: !isAsked }
       const path = `/api/projects/${project}/flow-runs`
-      // Whoever accepts it is at work on it at once, and may be dead before it answers.
+      // The server that accepts the flow works on it at once, and may be dead before it answers.
       const begun = await first.call<FlowRun>(`POST ${path}`, { body: { root } }).catch(() => null)
       if (isAsked) assert.equal(begun?.status, 202, begun?.text)
       const [made] = await withClient(databaseUrl, async (db) => (await db.query<{ id: string }>(newest)).rows)
@@ -55,7 +55,7 @@ for (const [why, isAsked] of [
           async () => (await first.call<FlowRun>(`GET ${run}`)).body.progress.completed >= 20,
           'some are done',
         )
-        // It dies before it answers.
+        // The server dies before it answers.
         await first.call(`POST ${run}/topology`, { body: { topology: 'mesh' } }).catch(() => null)
       }
       await untilKilled(first)
@@ -80,7 +80,7 @@ for (const [why, isAsked] of [
       const { rows, calls } = { rows: await query<{ task: string }>(completions), calls: await callsIn(file) }
       assert.equal(new Set(rows.map(({ task }) => task)).size, TASKS)
       assert.equal(rows.length, TASKS)
-      // Done is done: only what was under way at the kill was called again.
+      // Only calls that were under way at the kill were made again.
       const again = calls.slice(before.length)
       assert.deepEqual(
         again.filter((place) => recorded.some((done) => done.place === place)),
