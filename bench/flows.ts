@@ -1,6 +1,5 @@
-// The cost of making every leaf of a flow durable: against what LangGraph does for the same flows, and against what
-// PostgreSQL itself can do. All on one embedded server with fsync on. Then how fast agents are as leaves, and how fast
-// a source is read.
+// The cost of making every leaf of a flow durable: against LangGraph with the same flows, and against PostgreSQL
+// itself. All on one embedded server with fsync on. Then the speed of agents as leaves, and of reading a source.
 import { benchAgentLeaves } from './flows/agent-leaves.ts'
 import { benchFanOut } from './flows/fan-out.ts'
 import { benchMapReduce } from './flows/map-reduce.ts'

@@ -1,5 +1,5 @@
-// One run of 10,000 steps: a step at the end must cost what it cost at the start, in our code and in bytes, however long
-// the history is. The model answers at once and serialises nothing, so what is measured is ours.
+// One run of 10,000 steps: a step at the end must cost as much as one at the start, in our code and in bytes, however
+// long the history is. The model answers at once and serialises nothing, so all measured time is ours.
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { startBenchServer } from './kit/database.ts'
 import { atMost, printVerdicts } from './kit/verdict.ts'

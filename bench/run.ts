@@ -9,7 +9,7 @@ import { benchRuns } from './runs.ts'
 import { benchStall } from './stall.ts'
 import { benchTriggers } from './triggers.ts'
 
-/** Each prints what it measured and answers whether its promise holds. */
+/** Each bench prints its measurements and answers whether its promise holds. */
 const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   http: benchHttp,
   runs: benchRuns,

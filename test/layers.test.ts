@@ -1,5 +1,5 @@
-// The two rules a codebase of this kind dies without: who may import whom, and how long a file may get. Beside them, what
-// two changes break that are each right alone: the numbers of migrations.
+// The two rules a codebase of this kind dies without: the allowed imports, and the longest file. Beside them, the
+// numbers of migrations, which two changes can break that are each right alone.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'

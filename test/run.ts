@@ -1,9 +1,9 @@
-// Runs the tests: `check` (types, lint and what is quick of the tests beside the source: under a minute), `all` (those,
-// the slow ones, and every kind of test of the whole system), `system` (the cases of each kind that `all` leaves out: files
-// called so, and those in which kit/tiers.ts tells the cases apart), `external` (what is quick and needs a database, on
-// the server that MUSTER_TEST_SERVER_URL names: all our SQL, on an older PostgreSQL), `long` (what takes hours: files
-// called so, and random tests with many more cases; of these the ones named after it, where some are), or the files named
-// after `files`. One PostgreSQL serves all files; each has databases of its own.
+// Runs the tests: `check` (types, lint and the quick tests beside the source: under a minute), `all` (those, the slow
+// ones, and every kind of test of the whole system), `system` (the cases of each kind that `all` leaves out: files
+// called so, and those in which kit/tiers.ts tells the cases apart), `external` (the quick tests that need a database,
+// on the server that MUSTER_TEST_SERVER_URL names: all our SQL, on an older PostgreSQL), `long` (tests that take hours:
+// files called so, and random tests with many more cases; only those named after `long`, where some are), or the files
+// named after `files`. One PostgreSQL serves all files; each has databases of its own.
 import { spawn } from 'node:child_process'
 import { chmod, glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

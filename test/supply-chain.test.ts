@@ -1,5 +1,5 @@
 // The packages that may be installed: exact versions, every one with its checksum, from one place, and no code that
-// runs at install time but what is listed here.
+// runs at install time except the scripts listed here.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'

@@ -20,7 +20,7 @@ export async function tryNewcomers(
   const settings = {
     MUSTER_APP: 'bench/fairness/hanging-app.ts',
     MUSTER_CONCURRENCY: String(slots),
-    // Nobody waits at the end for what hangs.
+    // The stop does not wait for calls that hang.
     MUSTER_DRAIN: '0',
   }
   await using busy = await startMuster(databases.busy, settings)

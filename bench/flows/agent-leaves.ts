@@ -8,7 +8,7 @@ const BRANCHES = 1_000
 const IN_FLIGHT = 50
 const ROUNDS = 3
 
-/** A line of what was measured. */
+/** Answers a line with the measurements. */
 export async function benchAgentLeaves(database: string): Promise<string> {
   await using muster = startSide('bench/flows/muster-side.ts', [database, String(IN_FLIGHT)], { isProfiled: true })
   const best = { leaves: 0, runs: 0 }

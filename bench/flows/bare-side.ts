@@ -1,9 +1,8 @@
 // The ceiling of flows: the very rows that they wrote, once more, into tables of the same columns and the same indexes,
 // in the very commits. Fifty flows go in lock step: their rows are one multi-row insert, then the first append of each
-// is one, then the second of each, and no batch can be larger at fifty in flight. Left out is all that a flow needs
-// besides: the audit entry, the fence, seq and projection taken from the row, and the work itself. Rows are made into
-// what is sent as the clock runs, as anybody must who has them as values. One batch at a time, as the ceiling of runs
-// writes them.
+// is one, then the second of each, and no batch can be larger at fifty in flight. All other needs of a flow are left
+// out: the audit entry, the fence, seq and projection taken from the row, and the work itself. Rows are serialised as
+// the clock runs, as any program must that has them as values. One batch at a time, as the ceiling of runs writes them.
 import pg from 'pg'
 import { answerQuestions } from '../kit/side.ts'
 
@@ -88,7 +87,7 @@ async function readFlows(flowRunIds: readonly string[]): Promise<Flow[]> {
   return rows.map((row) => ({ row, appends: appendsOf(byFlow.get(row.id) ?? []) }))
 }
 
-/** As they were committed: what is written together has one instant. */
+/** The appends as they were committed: events that are written together have one instant. */
 function appendsOf(events: readonly EventRow[]): EventRow[][] {
   const appends: EventRow[][] = []
   for (const event of events) {

@@ -1,4 +1,4 @@
-// (b) One flow whose thousand branches are functions, from its start until what they gave is put together, against
+// (b) One flow whose thousand branches are functions, from its start until their results are put together, against
 // LangGraph's Send to a thousand tasks and their join. MUSTER_CONCURRENCY is as many, because LangGraph starts all at
 // once, too. The best round of each counts.
 import { startSide } from '../kit/side.ts'

@@ -1,5 +1,5 @@
 // A worker of flows as `muster start` wires it (bin/flow-services.ts), over the worker of runs that the benches of runs
-// have. The end of a flow is learnt from what its journal publishes: nothing is asked of the database for it.
+// have. The journal publishes the end of a flow: nothing is asked of the database for it.
 import { startFlows } from '../../src/bin/flow-services.ts'
 import type { StoredEvent } from '../../src/journal/entries.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'

@@ -1,4 +1,4 @@
-// The same work for every side: a step takes what the one before it gave, and gives a value of some 100 bytes.
+// The same work for every side: a step takes the value of the one before it, and gives a value of some 100 bytes.
 
 export const STEPS = 5
 

@@ -7,7 +7,7 @@ const ITEMS = 100_000
 const WORKERS = 50
 const ROUNDS = 3
 
-/** A line of what was measured. */
+/** Answers a line with the measurements. */
 export async function benchMapReduce(database: string): Promise<string> {
   await using muster = startSide('bench/flows/muster-side.ts', [database, String(WORKERS)], { isProfiled: true })
   let best = Number.POSITIVE_INFINITY

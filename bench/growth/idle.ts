@@ -1,4 +1,4 @@
-// (c) What the server and the whole of its PostgreSQL take of a core while nobody asks them for anything.
+// (c) The share of a core that the server and the whole of its PostgreSQL take while nobody sends a request.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { measureCpu } from '../kit/cpu.ts'
 import { withClient } from '../kit/database.ts'

@@ -11,13 +11,13 @@ export interface Child extends AsyncDisposable {
 }
 
 const READY_WITHIN_MS = 120_000
-/** Of what a side complains about; under load it complains thousands of times a second. */
+/** The most lines that are shown of a side's errors; under load it may write thousands a second. */
 const MOST_LINES = 10
 
 /** Starts a Node program that listens on the port named in PORT, and returns once its /readyz answers. */
 export async function startChild(args: readonly string[], environment: Record<string, string>): Promise<Child> {
   const port = await freePort()
-  // Nothing else of our environment: a provider's key or a log level in it would change what is measured.
+  // The rest of our environment is left out: a provider's key or a log level in it would change the measurement.
   const env = { PATH: process.env.PATH ?? '', ...environment, PORT: String(port) }
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
   let shown = 0

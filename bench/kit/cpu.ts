@@ -30,7 +30,7 @@ export async function measureCpu(
   }
 }
 
-/** The parent of whichever process serves a connection. */
+/** The parent of the process that serves a connection. */
 async function postmasterOf(url: string): Promise<number> {
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
@@ -59,7 +59,7 @@ async function ticksOfFamily(pid: number): Promise<number> {
 async function readTimes(pid: number): Promise<ProcessTimes | null> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null)
   if (text === null) return null
-  // The name, in parentheses, may hold spaces; what follows it is numbered from 3 in proc(5).
+  // The name, in parentheses, may hold spaces; the fields after it are numbered from 3 in proc(5).
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   const field = (number: number): number => Number(fields[number - 3])
   return { parent: field(4), own: field(14) + field(15), ended: field(16) + field(17) }

@@ -1,6 +1,6 @@
-// The part that is left of what PostgreSQL can write. (b) Appends: fifty runs append two events of some 300 bytes each,
-// again and again. The ceiling inserts the same rows in
-//     batches of the same sizes. Compared: events per second.
+// The share of PostgreSQL's own write speed that is left.
+// (b) Appends: fifty runs append two events of some 300 bytes each, again and again. The ceiling inserts the same rows
+//     in batches of the same sizes. Compared: events per second.
 // (c) Whole runs of five steps, four of which call a tool, fifty at once, each started, claimed, worked on
 //     under its fence and ended: fifteen events. The ceiling inserts the same fifteen events per run with
 //     fifty runs in lock step: the first append of each in one batch, then the second of each. Compared: events per

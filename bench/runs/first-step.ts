@@ -1,6 +1,6 @@
 // (d) From the start of a run in another process until its owner, this process, is in the first model call; against a
 // bare signal between the same two: a row and its NOTIFY committed by one statement there, the row selected here. Both
-// are measured from before the first query of whoever starts until the answer is acted upon.
+// are measured from before the starter's first query until the answer is acted upon.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Side, startSide } from '../kit/side.ts'
@@ -37,7 +37,7 @@ export interface Pairs {
   bare: number[]
 }
 
-/** One of each in turn, so that whatever else the machine does slows both alike. */
+/** Samples one of each in turn, so that other work of the machine slows both alike. */
 export async function samplePairs(ours: Measure, bare: Measure, count: number): Promise<Pairs> {
   const pairs: Pairs = { ours: [], bare: [] }
   for (let taken = 0; taken < count; taken++) {

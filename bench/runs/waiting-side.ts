@@ -1,4 +1,4 @@
-// Thousands of runs in one process whose model has not answered yet, and what they weigh. Needs --expose-gc.
+// Thousands of runs in one process whose model has not answered yet, and their memory. Needs --expose-gc.
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { timeInFlight } from '../kit/rounds.ts'
 import { answerQuestions } from '../kit/side.ts'
@@ -41,7 +41,7 @@ function silence(signal: AbortSignal | undefined): ReadableStream<never> {
 function weigh(): number {
   const { gc } = globalThis
   if (!gc) throw new Error('start this with --expose-gc')
-  // The second one takes what the first one's finalizers let go of.
+  // The second collection takes the objects that the finalizers of the first let go of.
   gc()
   gc()
   const { heapUsed, external } = process.memoryUsage()

@@ -1,4 +1,4 @@
-// (e) What a run weighs while it waits for its model: heap and external memory of the process, after a collection.
+// (e) The memory of a run while it waits for its model: heap and external memory of the process, after a collection.
 import { startSide } from '../kit/side.ts'
 import type { Verdict } from '../kit/verdict.ts'
 

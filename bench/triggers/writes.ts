@@ -1,4 +1,4 @@
-// (b) What a change costs where a thousand agents react to other things, against ten of them.
+// (b) The cost of a change while a thousand agents react to other things, against ten of them.
 // (c) Objects that are created and updated by the write path (row, version, audit entry, match), against the bare insert
 //     and update of the same rows into a table with the same indexes.
 // Rounds take turns, and the best of each counts.

@@ -44,7 +44,7 @@ export async function listAlerts(
 ): Promise<Page<Alert>> {
   const { flow_run_id: flowRunId, acked } = filter
   const ofRun = flowRunId === undefined ? '' : 'and flow_run_id = $2'
-  // Spelled out, so that the indexes of what was seen and of what was not are recognised.
+  // The condition is spelled out, so that the planner recognises the partial indexes of seen and unseen alerts.
   const seen = acked === undefined ? '' : `and acked_at is ${acked ? 'not' : ''} null`
   return listPage<AlertRow, Alert>(db, {
     sql: `select ${COLUMNS} from flow_alerts where project_id = $1 ${ofRun} ${seen}`,

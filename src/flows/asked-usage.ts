@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import type { StepUsage } from '../kernel/run.ts'
 
-/** A function of the flow run has called the project's model: its tokens are the flow run's, whatever became of the call. */
+/** A function of the flow run has called the project's model: its tokens count for the run, even if the call failed. */
 export async function noteAsked(db: Db, flowRunId: string, usage: StepUsage): Promise<void> {
   await db.query(
     `update flow_runs set

@@ -85,7 +85,7 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
         requireStorable(value, name)
         return value
       } catch (error) {
-        // Clients read the message alone; where it came from is for whoever runs this process.
+        // Clients read the message alone; the stack is for the operator of this process.
         if (!context.signal.aborted) {
           log.warn({ flow_run_id: flowRunId, function: name, key, attempt, err: error }, 'a function of a flow threw')
         }
@@ -110,7 +110,7 @@ const inTermsOfFunctions = (error: string, name: string): string =>
     .replace(/\b([Tt])he tool(?: "[^"]*")?/, (_, the: string) => `${the}he function ${name}`)
     .replace(/ It may have taken effect all the same:.*$/, '')
 
-/** Later steps compute with it: what the database cannot hold as it is must not be changed unseen. */
+/** Later steps compute with the result: a value that the database cannot hold must not be changed unseen. */
 function requireStorable(value: unknown, name: string, depth = 1, seen = { nodes: 0 }): void {
   seen.nodes += 1
   if (seen.nodes > MOST_NODES) throw new Error(`The result of the function ${name} has more than ${MOST_NODES} values.`)

@@ -35,7 +35,7 @@ async function alertsOf(flowRunId: string): Promise<Alert[]> {
   return (await listAlerts(pool, projectId, { flow_run_id: flowRunId }, { limit: 200 })).items
 }
 
-/** Until the journal says so: what is under way by then is the test's. */
+/** Waits until the journal says that these leaves have begun. */
 async function begun(flowRunId: string, ...leaves: string[]): Promise<void> {
   for (;;) {
     const { rows } = await pool.query<{ id: string }>(
@@ -190,7 +190,7 @@ test('a flow that ends while it is looked at is not told about, and its journal 
   const id = await flows.startFlow(wait('racing'))
   await begun(id, 'racing')
   await clock.advance(60_000)
-  // Its end is written and not yet committed: who looks finds it running, and must wait.
+  // The end is written and not yet committed: a check finds the run running, and must wait.
   const other = await pool.connect()
   await other.query('begin')
   await journal.appendIn(other, {

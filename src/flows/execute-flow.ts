@@ -1,5 +1,5 @@
 // The life of a flow run in the hands of one owner, from its claim until it ends, parks or goes back. The machine says
-// which leaves may start; here they are started, and what became of them is committed before anything follows from it.
+// which leaves may start; here they are started, and their outcomes are committed before anything follows from them.
 // This file knows no pattern.
 import { explainFailure } from '../db/failures.ts'
 import { MOST_CRASHES } from '../db/queue-table.ts'

@@ -48,7 +48,7 @@ function patternTime(node: Exclude<FlowNode, Leaf>, facts: Facts): number {
       return spread(all(node.branches), width) + (isOurs ? 0 : workTime(node.aggregate, facts))
     }
     case 'loop':
-      // One that needs all its rounds does what it was told to.
+      // A loop that needs all its rounds is not late.
       return node.max_iterations * (timeOf(node.body, facts) + workTime(node.until, facts))
     case 'map_reduce': {
       const items = countOf(node.items, facts)

@@ -83,8 +83,7 @@ test('OTLP/JSON: one trace, a span for the flow and one below it for every task 
   assert.equal(c?.endTimeUnixNano, '1700000000100000000', 'what goes on is shown up to now')
 })
 
-// The Trace Event Format, as the JSON Object Format: what each phase must have, and nothing that none has. Times are whole
-// microseconds.
+// The Trace Event Format, as the JSON Object Format: the fields of each phase, and no others. Times are microseconds.
 const micros = z.int().min(0)
 const shared = { name: z.string(), cat: z.string().min(1), pid: z.int(), tid: z.int().min(0), ts: micros }
 const chrome = z.strictObject({
@@ -114,7 +113,7 @@ test('Chrome trace events: complete events in microseconds, and none that overla
   )
 })
 
-/** RFC 4180 to the letter: each record ends with CRLF, and what has quotes, commas or line breaks is within quotes. */
+/** RFC 4180 to the letter: each record ends with CRLF, and cells with quotes, commas or line breaks are quoted. */
 function parseCsv(text: string): string[][] {
   const rows: string[][] = []
   let row: string[] = []

@@ -11,7 +11,7 @@ export interface ExportedFlow {
   status: string
   error: string | null
   startedAt: Date
-  /** The end, or the moment of the export: what goes on is shown up to there. */
+  /** The end, or the moment of the export: tasks under way are shown up to there. */
   until: Date
   tasks: readonly FlowTask[]
 }
@@ -45,7 +45,7 @@ function spansOf({ tasks, until }: ExportedFlow): Span[] {
     .toSorted((a, b) => a.startMs - b.startMs)
 }
 
-/** Complete events of the Trace Event Format. Times are microseconds; what overlaps is on lanes of its own. */
+/** Complete events of the Trace Event Format. Times are microseconds; tasks that overlap have lanes of their own. */
 function chromeTrace(flow: ExportedFlow) {
   const shared = { pid: 1, cat: 'flow' }
   const lanes: number[] = []
@@ -149,7 +149,7 @@ function csvTrace({ tasks }: ExportedFlow): string {
 function cell(value: string | number | null | undefined): string {
   if (value === null || value === undefined) return ''
   const text = String(value)
-  // A spreadsheet would take it for a formula, and names are written by whoever wrote the flow.
+  // A spreadsheet would take the text for a formula, and names are written by the author of the flow.
   const plain = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
 }

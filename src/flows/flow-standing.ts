@@ -46,7 +46,7 @@ export type RecordedEvent = (FlowEvent | Extract<PipelineEvent, { kind: 'items.c
 
 export const nameOf = ({ id, attempt }: Pick<LeafTask, 'id' | 'attempt'>): string => `${attempt} ${id}`
 
-/** Rebuilt from what the journal says became of the leaves. */
+/** Rebuilds the standing from the outcomes in the journal. */
 export function standingOf(flow: ClaimedFlow, events: readonly RecordedEvent[]): FlowStanding {
   const standing: FlowStanding = {
     machine: createMachine(flow.root, flow.input),

@@ -1,5 +1,5 @@
-// Flows of which it is known beforehand how much of them goes on at once, how busy their workers are, what holds them up
-// and when they will have ended. Leaves take real time; what is compared are ratios, with room for a busy machine.
+// Flows with metrics that are known beforehand: their parallelism, the use of their workers, their bottlenecks and
+// their ends. Leaves take real time; ratios are compared, with room for a busy machine.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

@@ -17,7 +17,7 @@ const journal = createJournal({ db: pool, log: silentLog })
 const MEGABYTE = 1_048_576
 const MOST = 10 * MEGABYTE
 
-/** A pool that keeps what each of its answers holds. */
+/** A pool that keeps the rows of its answers. */
 function measured(): { db: Db; largest(): number; rows: Record<string, unknown>[] } {
   let largest = 0
   const rows: Record<string, unknown>[] = []

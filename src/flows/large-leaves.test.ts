@@ -1,5 +1,5 @@
-// Leaves that cannot be started: what they would be given is larger than anything that can be serialised, or the database
-// does not take it. Each of these is that leaf's failure, once, and nothing is taken again.
+// Leaves that cannot be started: their arguments are larger than anything that can be serialised, or the database does
+// not take them. Each of these fails its leaf, once, and is not tried again.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestFlows } from '../../test/kit/flows.ts'

@@ -32,7 +32,7 @@ export async function takeUp(
     standing.pools.resume(task)
   }
   standing.fresh = standing.fresh.filter((task) => !standing.running.has(task.id))
-  // Inserting again inserts what is missing: one was announced, and its owner died before it was queued.
+  // Inserting again inserts the missing runs: the owner that announced a leaf died before it queued them.
   if (mayBegin) await beginAll(session, elsewhere)
   else for (const task of elsewhere) if (isFunctionTask(task)) handedOut.add(task.id)
   await checkElsewhere(session, events)

@@ -1,5 +1,5 @@
 // Random flow trees with failures and retries, played in random order and cut off at random, against a plain recursive
-// reading of what the tree means.
+// reading of the tree's meaning.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -8,7 +8,7 @@ import { howMany, seeds } from '../../test/kit/how-many.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { createMachine, type LeafOutcome, type LeafTask } from './machine.ts'
 
-/** Plays it from the start on top of what is on record; what is on record is not called again. */
+/** Plays the tree from the start on top of the record; leaves on record are not called again. */
 function play(
   root: FlowNode,
   record: Map<string, LeafOutcome>,

@@ -297,7 +297,7 @@ const unbegun = (): Pick<Frame, 'children' | 'nodes' | 'slow' | 'open'> => ({
   open: 0,
 })
 
-/** A leaf that is tried again stays what it is. */
+/** A leaf that is tried again keeps its id; only a pattern has several lives. */
 const canLiveAgain = (node: MachineNode): boolean => node.type !== 'task' && 'retry' in node && node.retry !== undefined
 
 const nameIn = (node: MachineNode): string | undefined => ('id' in node ? node.id : undefined)

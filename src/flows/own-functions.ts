@@ -3,7 +3,7 @@ import { nodesWithin } from './nodes-within.ts'
 import { problemSource } from './patterns/fork-join.ts'
 import { sourceLeaf } from './patterns/map-reduce.ts'
 
-/** Functions that whoever works on the flow calls itself: stages and sources. All others may be called elsewhere. */
+/** Functions that the owner of the flow calls itself: stages and sources. Other processes may call all others. */
 export function ownFunctions(root: FlowNode): string[] {
   const names = new Set<string>()
   visit(root)

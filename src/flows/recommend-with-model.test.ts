@@ -8,7 +8,7 @@ import { validateFlow } from './validate.ts'
 const workload = 'Take care of the letters.'
 const byWords = recommend({ workload })
 
-/** Answers one after the other; what was asked stands in `asked`. */
+/** Gives the answers one after the other; the questions stand in `asked`. */
 function answering(...answers: unknown[]): { decide: Decide; asked: Question[] } {
   const asked: Question[] = []
   const decide: Decide = async (_, question) => {

@@ -32,7 +32,7 @@ export async function startFlow(db: Db, run: NewFlowRun, actor: Actor): Promise<
   return id
 }
 
-/** As it is to be stored: with what earlier runs have taught. */
+/** The run as it is to be stored: with the topologies that earlier runs have taught. */
 export async function prepareFlow(db: Db, run: NewFlowRun): Promise<NewFlowRun> {
   return { ...run, root: await withLearntTopologies(db, run.projectId, run.root) }
 }
@@ -62,7 +62,7 @@ const START: PreparedSql = {
     select * from made where owner is not null`,
 }
 
-/** One statement for all. Answers those that are the owner's from the start; the others are for whoever claims them. */
+/** Inserts all with one statement. Answers the runs that the owner has from the start; the others may be claimed. */
 export async function insertFlowRuns(
   db: Db,
   starts: readonly FlowStart[],

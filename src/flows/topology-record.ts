@@ -150,7 +150,7 @@ function tell(part: Part, { kind, at, data }: TopologyEvent, id: string, { kind:
   const total = totalsOf(part.totals, part.current)
   total.tasks++
   total.waitMs += Math.max(0, takenAt.getTime() - since)
-  // An agent works on its own; a function is timed by whoever called it.
+  // An agent works on its own; the caller of a function measures its time.
   total.durationMs += doneBy === 'agent' ? at.getTime() - takenAt.getTime() : (data.duration ?? 0)
 }
 

@@ -1,5 +1,4 @@
-// The measurements that runs made of their topologies, and what follows for flows of the same kind that are started
-// later.
+// The measurements that runs made of their topologies, and the choice that later flows of the same kind make by them.
 import type { Db } from '../db/pool.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import type { FlowEvent } from '../kernel/flow-run.ts'
@@ -8,10 +7,10 @@ import { adaptiveNodes, mapAdaptive, possibleTopologies, workloadOf } from './to
 
 type Measured = Extract<FlowEvent, { kind: 'topology.measured' }>['data']
 
-/** The newest say enough, and tell of the machine as it is now. */
+/** The newest runs say enough, and show the machine as it is now. */
 const MOST_RUNS = 50
 
-/** Of the project's completed runs with such workloads. */
+/** The measurements of the project's completed runs with these workloads. */
 export async function readTopologyResults(
   db: Db,
   projectId: string,

@@ -22,7 +22,7 @@ const adaptive = (fields: Partial<Adaptive> & Pick<Adaptive, 'tasks'>): Adaptive
 const many = (count: number, leaf: Adaptive['tasks'][number]): Adaptive['tasks'] =>
   Array.from({ length: count }, () => leaf)
 
-/** Those who are at work, each until it is let go. */
+/** Agents at work, each until its function here is called. */
 const atWork: (() => void)[] = []
 flows.models.set(
   'script',

@@ -1,7 +1,7 @@
-/** Work that takes long is cut into turns of about so much, between which the process serves others. */
+/** Long work is cut into turns of about this time, between which the process serves others. */
 const TURN_MS = 15
 
-/** Answers what to wait for before going on, once a turn has lasted long enough; null while it has not. */
+/** Answers a promise to await before going on, once a turn has lasted long enough; null while it has not. */
 export function createTurns(): () => Promise<void> | null {
   let since = performance.now()
   return () => {

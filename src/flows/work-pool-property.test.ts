@@ -1,4 +1,4 @@
-// Random lives of pools: whatever is added is done once, whoever dies and however often the topology changes.
+// Random lives of pools: each added task is done once, whichever workers die and however often the topology changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'

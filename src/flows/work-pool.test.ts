@@ -25,7 +25,7 @@ function work(pool: WorkPool<Task>, worker: string, count: number, durationMs = 
 
 const waitingOf = (pool: WorkPool<Task>): number[] => pool.state().workers.map(({ waiting }) => waiting)
 
-// Four tasks for a and b; a does what it can until it may take no more, b does nothing.
+// Four tasks for a and b; a works until it may take no more, b does nothing.
 const ways: { name: string; options: Partial<WorkPoolOptions>; does: string[]; handed: string[] }[] = [
   { name: 'hierarchical: only its own', options: { topology: 'hierarchical' }, does: ['1', '3'], handed: [] },
   {

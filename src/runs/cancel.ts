@@ -15,8 +15,8 @@ interface OpenRun {
 }
 
 /**
- * Cancel is a fact in the database. Runs that nobody works on end here; the owners of the others hear of it, stop at
- * once and write the end with what was produced so far. Sub-runs go with their parents, the deepest first.
+ * Cancel is a fact in the database. Runs without owner end here; the owners of the others hear of it, stop at once and
+ * write the end with the text so far. Sub-runs go with their parents, the deepest first.
  */
 export async function cancelRuns(
   { pool, journal }: { pool: Pool; journal: Journal },

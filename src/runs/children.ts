@@ -85,7 +85,7 @@ function resultOf({ id, status, summary, errorMessage }: ChildOutcome): Record<s
   return { run_id: id, status, summary, error_message: errorMessage }
 }
 
-/** The parent's time is up: what its sub-runs still do nobody waits for. */
+/** The parent's time is up: nobody waits for its open sub-runs, and they are cancelled. */
 async function stopLate(session: Session, open: readonly { call: PendingCall; id: string }[]): Promise<RunEvent[]> {
   const { deps, run } = session
   if (open.length === 0) return []

@@ -6,9 +6,8 @@ import { lockPaused } from './resume.ts'
 import type { Session } from './session.ts'
 
 /**
- * The sub-run as one that goes on from a paused sub-run: with its journal, within the rights of both. Only what this run
- * started itself, or the run it continues, may go on so: whoever else has the id has no say about that run. Throws why it
- * may not.
+ * The sub-run as one that goes on from a paused sub-run: with its journal, within the rights of both. Only a sub-run of
+ * this run, or of the run it continues, may go on so: to know an id gives no say about a run. Throws if it may not.
  */
 export async function continued(
   tx: Db,

@@ -199,7 +199,7 @@ test('the off switch pauses runs at their next guard; released, they go on under
   await asked.promise
   await setHalted(pool, projectId, true, systemActor)
   await pool.query(`select pg_notify('muster_halt', '')`)
-  // Until this process has read the switch, what is new may still complete.
+  // Until this process has read the switch, new runs may still complete.
   let later = await runs.run(await runs.createAgent())
   while (later.status === 'completed') later = await runs.run(await runs.createAgent())
   assert.equal(later.pause_reason, 'halted')
@@ -220,7 +220,7 @@ test('the off switch pauses runs at their next guard; released, they go on under
   assert.equal(made.length, 1)
 })
 
-/** Declares the only worker dead: what it holds is free, and it comes back under another name. */
+/** Declares the only worker dead: its runs are free, and it comes back under another name. */
 async function declareDead(): Promise<void> {
   const workers = () => pool.query<{ id: string }>('select id from workers')
   while ((await workers()).rowCount === 0) await new Promise(setImmediate)

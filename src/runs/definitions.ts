@@ -13,8 +13,8 @@ interface Kept<Value> {
 }
 
 /**
- * The definitions that runs follow. A claim says when agent and project were changed last, so what was read since then is
- * used again, and a change holds from the next claim on.
+ * The definitions that runs follow. A claim says when agent and project were changed last, so definitions that were
+ * read since then are used again, and a change holds from the next claim on.
  */
 export function createDefinitions(
   db: Db,
@@ -37,7 +37,7 @@ export function createDefinitions(
 function createStore<Value>(load: (ids: string[]) => Promise<Map<string, Value>>) {
   const kept = new Map<string, Kept<Value>>()
   return async (wanted: readonly [id: string, changed: number | null][]) => {
-    // The claim holds its own: what others read meanwhile may push any of them out.
+    // The claim holds its own definitions: other claims may push any of them out of the cache meanwhile.
     const found = new Map<string, Value>()
     const stale = new Map<string, number>()
     for (const [id, changed] of wanted) {

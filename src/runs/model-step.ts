@@ -1,5 +1,5 @@
-// One step: the guards are asked, the model is called once, and what it said is committed together with the
-// announcement of the tool calls that follow from it.
+// One step: the guards are asked, the model is called once, and its answer is committed together with the announcement
+// of the tool calls that follow from it.
 import { reserveTokens, wakeBudgetWaiters } from '../journal/reserve.ts'
 import { costOf } from '../kernel/cost.ts'
 import { fault } from '../kernel/fault.ts'
@@ -114,7 +114,7 @@ async function react(session: Session, reply: Reply): Promise<Progress> {
   if (outcome.kind === 'aborted') {
     const textSoFar = outcome.text || state.text || null
     if (cause === 'cancel') return leave(session, cancelled(textSoFar), [], spend(session, usage))
-    // The grace is over as well: what there is must do.
+    // The grace is over as well: the run ends with the text so far.
     if (cause === 'deadline' && windDown) return leave(session, stopped(windDown, textSoFar), [], spend(session, usage))
     const reason = cause === 'deadline' ? 'timeout' : 'handed_back'
     const void_ = { step, reason, usage, ...(outcome.text ? { text: outcome.text } : {}) } as const

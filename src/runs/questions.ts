@@ -5,7 +5,7 @@ import type { PendingCall } from './run-state.ts'
 import { append, type Session } from './session.ts'
 import { toEvent } from './tool-result.ts'
 
-/** Asks what was not asked yet and takes the answers that are there. Answers how many questions are open. */
+/** Asks the open questions and takes the answers that are there. Answers the number of questions without an answer. */
 export async function settleQuestions(session: Session, calls: readonly PendingCall[]): Promise<number> {
   const { deps, run } = session
   const taskOf = new Map(calls.map((call) => [call, idFrom(call.key)]))

@@ -5,8 +5,8 @@ import { append, appendWritten, type Session } from './session.ts'
 import { toEvent } from './tool-result.ts'
 
 /**
- * Calls that change what Muster itself keeps, one after the other in the order the model asked for them. Each is
- * committed together with its result, so a crash leaves both or neither and nobody has to ask what became of it.
+ * Calls that change Muster's own data, one after the other in the order the model asked for them. Each is committed
+ * together with its result, so a crash leaves both or neither and the outcome is never unknown.
  */
 export async function settleWrites(session: Session, calls: readonly PendingCall[]): Promise<void> {
   const { control, deps, run } = session

@@ -6,7 +6,7 @@ import type { Tool } from '../kernel/tool.ts'
 import { completed, type End } from './end.ts'
 import type { RunDeps, Session, StageTools } from './session.ts'
 
-/** A pass through the pipeline ended with this text: is the run done, or what comes next? */
+/** A pass through the pipeline ended with this text: answers the run's end, or the event that begins the next pass. */
 export function nextStage(
   { agent, state, run }: Session,
   output: string,

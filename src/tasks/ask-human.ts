@@ -3,7 +3,7 @@ import { cleanText } from '../journal/clean-json.ts'
 import { type Creator, MAX_TITLE, type TaskStatus } from '../kernel/task.ts'
 
 export interface Question {
-  /** Made by whoever asks, so that asking again after a crash asks once. */
+  /** Made by the caller, so that asking again after a crash asks once. */
   taskId: string
   projectId: string
   runId: string

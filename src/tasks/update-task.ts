@@ -11,9 +11,9 @@ import { getTask } from './tasks.ts'
 
 export interface UpdateOptions {
   actor: Actor
-  /** Called in the transaction that completes or cancels the task: whoever waits for it is woken with it or not at all. */
+  /** Called in the transaction that completes or cancels the task: a waiting run is woken with it or not at all. */
   onResolved: (tx: Db, task: Task) => Promise<void>
-  /** Called before the task is locked, where it asks about a call: its run is locked first, as whoever resumes it does. */
+  /** Called before a task about a call is locked: its run is locked first, as a resume does. */
   lockRun: (tx: Db, runId: string) => Promise<void>
 }
 

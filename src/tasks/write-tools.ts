@@ -1,4 +1,4 @@
-// The tools that change what Muster keeps, for runs: each call is carried out inside the transaction that journals it.
+// The tools that change Muster's own data, for runs: each call is carried out inside the transaction that journals it.
 import { z } from 'zod'
 import type { Db } from '../db/pool.ts'
 import { nameField } from '../kernel/fields.ts'

@@ -1,4 +1,4 @@
-// The arguments of a tool: the JSON schema a model is shown, and the check of what it sends. The check is zod's for both
+// The arguments of a tool: the JSON schema for the model, and the check of its arguments. The check is zod's for both
 // kinds of schema; its JSON schema reader knows all but conditions, `not`, dependencies and unevaluated properties.
 import { z } from 'zod'
 import type { JsonSchema, ParsedArguments, ToolFace } from '../kernel/tool.ts'
@@ -20,9 +20,9 @@ export function jsonSchemaArguments(schema: JsonSchema): Arguments {
 }
 
 /**
- * For schemas of MCP servers, which check what they get themselves. A keyword that the check does not know leaves the
- * arguments to the server; so does every pattern, because an expression of theirs could hold up our process for ever, and
- * whatever would take more checks than our process has time for.
+ * For schemas of MCP servers, which check their arguments themselves. A keyword that the check does not know leaves the
+ * arguments to the server; so does every pattern, because an expression of theirs could hold up our process for ever,
+ * and a schema that would take more checks than our process has time for.
  */
 export function remoteArguments(schema: JsonSchema): Arguments {
   const inputSchema = asObjectSchema(schema)

@@ -22,7 +22,7 @@ export function toJsonResult(value: unknown, limitBytes: number): JsonResult {
   }
 }
 
-/** The first `limitBytes` of a text, never half a character, with a marker that says what is missing. */
+/** The first `limitBytes` of a text, never half a character, with a marker that says how much is missing. */
 export function cutText(text: string, limitBytes: number, what = ''): { text: string; rawBytes?: number } {
   if (text.length * 3 <= limitBytes) return { text }
   const rawBytes = Buffer.byteLength(text)
@@ -49,7 +49,7 @@ function cutJson(value: unknown, limitBytes: number, walk: Walk): JsonResult {
 interface Walk {
   upperBytes: number
   nodes: number
-  /** Holds what JSON leaves out or what is nested too deeply. */
+  /** The value holds parts that JSON leaves out, or that are nested too deeply. */
   needsCopy: boolean
   ancestors: object[]
 }

@@ -99,7 +99,7 @@ function toCallTool(
       try {
         return await tool.execute(args as never, context) // parsed by the tool's own schema
       } catch (error) {
-        // The model reads the message alone; where it came from is for whoever runs this process.
+        // The model reads the message alone; the stack is for the operator of this process.
         if (!context.signal.aborted) {
           context.log.warn({ run_id: context.run_id, tool: name, err: error }, 'a tool of the app module threw')
         }

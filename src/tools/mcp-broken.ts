@@ -3,7 +3,7 @@ export class McpBroken extends Error {
   readonly reason: string
   /** The request cannot have been carried out: the server does not know the session. */
   readonly isSessionLost: boolean
-  /** The last a command wrote to its error output; for whoever set it up, never for a model. */
+  /** The last lines of a command's error output; for the person who set it up, never for a model. */
   readonly output: string
 
   constructor(reason: string, { cause, isSessionLost, output }: BrokenFacts) {

@@ -12,7 +12,7 @@ export interface McpConnections<Server extends { id: string; name: string }> {
     work: (connection: McpConnection) => Promise<Result>,
   ): Promise<Result>
   close(serverId: string): Promise<void>
-  /** At once, whatever is under way. Answers when they have ended. */
+  /** Closes the connections at once, with all calls under way. Resolves when they have ended. */
   closeThose(isMeant: (server: Server) => boolean): Promise<void>
   stop(): Promise<void>
 }
@@ -89,7 +89,7 @@ export function createMcpConnections<Server extends { id: string; name: string }
       noteFailure(server, slot, reason)
     })
     slot.held = held
-    // It may have been opened for someone who is gone by now.
+    // The connection may have been opened for a call that is gone by now.
     if (stopping.signal.aborted || slots.get(server.id) !== slot) retire(slot, held)
     else rest(slot, held)
     return held

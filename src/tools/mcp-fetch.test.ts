@@ -9,7 +9,7 @@ import { createMcpFetch } from './mcp-fetch.ts'
 
 const MAX_BYTES = 1_000_000
 
-/** Answers with a small gzip that never ends: whoever wants all of it waits for ever. */
+/** Answers with a small gzip that never ends: a client that wants all of it waits for ever. */
 async function bombed(t: Parameters<typeof serveLocally>[0], { status, type }: { status: number; type: string }) {
   const egress = createEgress({ allow: [] })
   t.after(() => egress.close())

@@ -10,12 +10,12 @@ export interface McpFetchOptions {
 /** Long enough for the SDK to have read the last event of an answer that is over. */
 const SETTLE_MS = 100
 
-/** Of an answer that says that something went wrong: its status is the news, and the text goes into a message. */
+/** The most bytes of an error answer: its status is the news, and the text goes into a message. */
 const MOST_ERROR_BYTES = 65_536
 
 /**
- * The transport reads answers of any size, and one that is a stream and breaks off leaves its caller waiting. Here each
- * answer is bounded, whatever its status, by its bytes as they are after decompression; and its end is told.
+ * The transport reads answers of any size, and a stream that breaks off leaves its caller waiting. Here each answer, of
+ * any status, is bounded by its bytes after decompression, and its end is told.
  */
 export function createMcpFetch(fetch: Fetch, { maxBytes, onLost }: McpFetchOptions): FetchLike {
   return async (url, init) => {

@@ -1,4 +1,4 @@
-// MCP servers that are child processes, and what becomes of them and of their children.
+// MCP servers that are child processes, their ends, and those of their children.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
@@ -12,7 +12,7 @@ await kit.register({ name: 'neighbour', ...stdioFixture() })
 const script = (source: string) => ({ command: process.execPath, args: ['-e', source] })
 const SILENT = 'setInterval(() => {}, 1000)'
 
-/** A process that has ended may still wait to be reaped by whoever adopted it; that is not alive. */
+/** A process that has ended may still wait to be reaped by its new parent; such a process is not alive. */
 async function isGone(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null)
   if (stat !== null) return /\) Z /.test(stat)

@@ -1,4 +1,4 @@
-// Registering servers: who may, what is kept, what is approved.
+// Registering servers: the people who may, the stored row, the approved tools.
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

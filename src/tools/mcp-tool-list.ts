@@ -1,5 +1,5 @@
-// The offer of an MCP server, in the form that is approved: a name, what a model reads, the schema of its arguments and
-// what a call may do. A server that changes any of it after the approval has another tool, not the same one.
+// The tools of an MCP server, in the form that is approved: name, description, the schema of the arguments and the
+// effect of a call. A server that changes any of these after the approval has another tool, not the same one.
 import { createHash } from 'node:crypto'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { ListToolsResultSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'

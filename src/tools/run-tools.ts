@@ -1,5 +1,5 @@
-// Tools that the run itself carries out. Here is what a model reads about them and how their arguments are checked; what
-// they do is the business of runs/.
+// Tools that the run itself carries out. This file holds their descriptions for models and the checks of their
+// arguments; runs/ carries them out.
 import { z } from 'zod'
 import { durationField, idField } from '../kernel/fields.ts'
 import type { RunTool } from '../kernel/tool.ts'

@@ -1,5 +1,5 @@
-// The grammar of a cron schedule: five fields of digits and `* , - /`. Stricter than the library that does the
-// arithmetic, so that a slip is told to whoever makes it and not guessed around.
+// The grammar of a cron schedule: five fields of digits and `* , - /`. It is stricter than the library that does the
+// arithmetic, so that a slip is refused with a reason and not guessed around.
 
 interface CronField {
   name: string

@@ -1,4 +1,4 @@
-// Deliveries against the database: two processes, and what is rolled back.
+// Deliveries against the database: two processes, and rolled-back transactions.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'

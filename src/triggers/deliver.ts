@@ -1,5 +1,5 @@
-// A delivery starts a run. Its webhook-id is inserted in the transaction of the run, so that the same delivery gives the
-// same run however often, in however many processes and around whatever crash it comes.
+// A delivery starts a run. Its webhook-id is inserted in the transaction of the run, so that the same delivery gives
+// the same run however often it comes, in however many processes, and around any crash.
 import { isForeignKeyViolation } from '../db/failures.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -8,16 +8,16 @@ import { newId } from '../kernel/id.ts'
 import { explain, insertStarts, type Start } from '../runs/start.ts'
 import type { FoundHook } from './find-hook.ts'
 
-/** One that has proved where it comes from. */
+/** A delivery that has proved where it comes from. */
 export interface Delivery {
-  /** Without one every delivery is a new one. */
+  /** A delivery without one is always new. */
   webhookId: string | null
   input: unknown
   requestId: string
   address: string
 }
 
-/** Answers the id of the run, whoever started it. */
+/** Answers the id of the run, also where an earlier delivery started it. */
 export type Deliver = (hook: FoundHook, delivery: Delivery) => Promise<string>
 
 export function createDeliver(pool: Pool): Deliver {
@@ -81,7 +81,7 @@ function startOf(hook: FoundHook, { webhookId, input, requestId, address }: Deli
   }
 }
 
-/** Null: it is this run's. Waits for whoever inserts the same at this moment. */
+/** Null: the id belongs to this run. Waits for a transaction that inserts the same id at this moment. */
 async function claimWebhookId(tx: Db, hookId: string, webhookId: string | null, runId: string): Promise<string | null> {
   if (webhookId === null) return null
   const { rowCount } = await tx.query(
@@ -101,7 +101,7 @@ async function claimWebhookId(tx: Db, hookId: string, webhookId: string | null, 
   return rows[0].run_id
 }
 
-/** One of those who come at once writes it; the others do not wait for the row. */
+/** Of several uses at once one writes the time; the others do not wait for the row. */
 async function noteUse(db: Db, hookId: string): Promise<void> {
   await db.query(
     `update hooks set last_used_at = muster.now() where id in (

@@ -1,4 +1,4 @@
-// The scenarios of "Dynamic Scheduling", under their names, with a worker that executes what is started.
+// The scenarios of "Dynamic Scheduling", under their names, with a worker that executes the started runs.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../../test/kit/embedded-kit.ts'

@@ -7,7 +7,7 @@ after(async () => {
   for (const next of work.reverse()) await next()
 })
 
-/** Runs when all tests of the file are over, what was added last first. */
+/** Runs `undo` when all tests of the file are over; the last one added runs first. */
 export function atEnd(undo: () => Promise<unknown>): void {
   work.push(undo)
 }

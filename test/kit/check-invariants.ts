@@ -1,5 +1,5 @@
-// The promise, checked on the database and on what was counted outside, after whatever a test did to the servers: an
-// accepted run is never lost, no effect happens twice unseen, and what a client was told stays true.
+// The promise, checked on the database and on counts from outside, after anything that a test did to the servers: an
+// accepted run is never lost, no effect happens twice unseen, and every answer to a client stays true.
 import assert from 'node:assert/strict'
 import { type FakeModel, usageOfStep } from './fake-model.ts'
 import type { Ledger } from './ledger-server.ts'
@@ -10,7 +10,7 @@ import { withClient } from './test-server.ts'
 
 export interface Checked {
   databaseUrl: string
-  /** A server that runs; its streams must tell what the journal holds. */
+  /** A server that runs; its streams must hold the same events as the journal. */
   server: Muster
   projectId: string
   /** Every run that a client was told of. The streams of these are read; all other checks are of all runs there are. */
@@ -19,7 +19,7 @@ export interface Checked {
   model: FakeModel
 }
 
-/** Throws unless all runs have ended and everything holds. Answers the runs, for what a test wants to know besides. */
+/** Throws unless all runs have ended and everything holds. Answers the runs, for further checks of a test. */
 export async function checkInvariants(checked: Checked): Promise<Map<string, RunRecord>> {
   const runs = await readRuns(checked.databaseUrl, checked.projectId)
   requireNothingLost(runs, checked.accepted)
@@ -47,7 +47,7 @@ function requireNothingLost(runs: ReadonlyMap<string, RunRecord>, accepted: read
   }
 }
 
-/** I3, and of I5 what a journal shows: an old owner's write would be a step, a call or an end told twice. */
+/** I3, and the part of I5 that a journal shows: an old owner's write would be a step, a call or an end told twice. */
 function requireWholeJournal(run: RunRecord, name: string): void {
   const seqs = run.events.map(({ seq }) => seq)
   assert.deepEqual(
@@ -169,7 +169,7 @@ function requireEffectsOnce(run: RunRecord, ledger: Ledger, name: string): void 
   }
 }
 
-/** I6: what was recorded is what the model reported; what a crash cost besides is counted, and marked. */
+/** I6: the recorded usage is the usage that the model reported; the cost of a crash besides is counted, and marked. */
 function requireBudget(runs: ReadonlyMap<string, RunRecord>, run: RunRecord, model: FakeModel, name: string): void {
   const steps = eventsOf(run, 'step.completed')
   const restarts = eventsOf(run, 'step.restarted')

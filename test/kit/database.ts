@@ -16,7 +16,7 @@ export interface TestDatabase {
 }
 
 export interface TestClock {
-  /** Moves the database's clock; what `muster.now()` answers from then on is later (or earlier) by this much. */
+  /** Moves the database's clock; `muster.now()` is later (or earlier) by this much from then on. */
   advance(ms: number): Promise<void>
 }
 

@@ -94,7 +94,7 @@ export async function startChild(
   return { process: child, kill, said: await said }
 }
 
-/** Does not wait for what it says. */
+/** Starts the child, and does not wait for its output. */
 export function spawnChild(
   folder: TestFolder,
   options: Record<string, unknown> = {},

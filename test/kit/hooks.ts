@@ -23,7 +23,7 @@ export async function createHook(
   return { ...body, projectId, agentId, path: `${list}/${body.id}` }
 }
 
-/** The headers of a signed delivery. `payload` is what is sent, byte for byte. */
+/** The headers of a signed delivery. `payload` is the body, byte for byte. */
 export function signDelivery(
   secret: string,
   payload: string,

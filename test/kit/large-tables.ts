@@ -5,7 +5,7 @@ import type { Pool } from '../../src/db/pool.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { withClient } from './test-server.ts'
 
-/** The tables that grow with what an instance has done: nothing that runs by itself may read one from end to end. */
+/** The tables that grow with the age of an instance: nothing that runs by itself may read one from end to end. */
 export const LARGE_TABLES = [
   'agent_runs',
   'run_events',

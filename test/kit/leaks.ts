@@ -1,7 +1,7 @@
 // Finds a secret in text, also where it was encoded, escaped or cut.
 const SHORTEST_PART = 16
 
-/** The forms in which the text holds the secret; none is what one hopes for. */
+/** The forms in which the text holds the secret; a test hopes for none. */
 export function leaksOf(secret: string, text: string): string[] {
   return Object.entries(formsOf(secret))
     .filter(([, needles]) => needles.some((needle) => text.includes(needle)))

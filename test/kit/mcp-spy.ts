@@ -1,5 +1,5 @@
 // A process with a secret in its environment and in its data folder that starts the program of an MCP server and prints
-// what the program found. Its arguments: the data folder, then the ways to confine that it may use.
+// the program's findings. Its arguments: the data folder, then the ways to confine that it may use.
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newId } from '../../src/kernel/id.ts'

@@ -1,4 +1,4 @@
-// Model providers on loopback: a third party's mock of their wire formats, and a bare server for what it cannot do.
+// Model providers on loopback: a third party's mock of their wire formats, and a bare server for all that it cannot do.
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
@@ -18,7 +18,7 @@ export async function startModelServer(): Promise<ModelServer> {
   return { url, mock }
 }
 
-/** Answers whatever the listener does, silence included. */
+/** Answers as the listener does, silence included. */
 export const startBareServer = (listener: RequestListener): Promise<string> => serveLocally({ after: atEnd }, listener)
 
 /** A place on loopback where nobody listens. */

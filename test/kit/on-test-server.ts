@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 
 const SERVER = 'test/kit/server.ts'
 
-/** Does a test file work on the shared PostgreSQL? Told by what it imports, directly or through the kit. */
+/** Tells by its imports, direct or through the kit, whether a test file works on the shared PostgreSQL. */
 export async function usesTestServer(file: string, seen = new Set<string>()): Promise<boolean> {
   if (file === SERVER) return true
   if (seen.has(file)) return false

@@ -108,7 +108,7 @@ export async function createWorld(t: Cleanup, external?: { databaseUrl: string }
   }
 }
 
-/** Worlds that are made once and lent to one test at a time: what earlier tests left behind is checked every time. */
+/** Worlds that are made once and lent to one test at a time: the runs of earlier tests are checked every time. */
 export function createWorldPool(t: Cleanup, size: number): (use: (world: World) => Promise<void>) => Promise<void> {
   const free = times(size, () => createWorld(t))
   return async (use) => {

@@ -1,5 +1,5 @@
 // A worker in this process over a test database, with models and tools that a test wrote: runs execute for real, on a
-// real journal, and what stands in the database is what is asserted.
+// real journal, and tests assert the rows in the database.
 import type { z } from 'zod'
 import { createAgent } from '../../src/agents/agents.ts'
 import { inTransaction } from '../../src/db/transaction.ts'

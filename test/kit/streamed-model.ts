@@ -1,4 +1,4 @@
-// An AI SDK model without a network: its stream is what a test says it is.
+// An AI SDK model without a network: a test writes its stream.
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 
 export type StreamOf = (

@@ -1,4 +1,4 @@
-// For what tests do to a server that Muster itself never does: settings, further databases, triggers switched off.
+// Things that tests do to a server and Muster itself never does: settings, further databases, triggers switched off.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 

@@ -3,7 +3,7 @@
 import type { Pool } from '../../src/db/pool.ts'
 import { fill, type LargeTables } from './large-tables.ts'
 
-/** Tables that grow with what waits, and with the number of tenants. */
+/** Tables that grow with the waiting work, and with the number of tenants. */
 export const TENANT_TABLES = ['projects', 'agents', 'schedules'] as const
 
 /**

@@ -164,7 +164,7 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
   }
 })
 
-/** It completed, posted a letter, and has no family: what is broken of it is told of it alone. */
+/** The run completed, posted a letter, and has no family: a defect in it is reported of it alone. */
 function isPlain(run: RunRecord): boolean {
   const names = eventsOf(run, 'tool.started').map(({ data }) => data.name)
   return run.status === 'completed' && names.includes('post') && !names.includes('spawn_agent')

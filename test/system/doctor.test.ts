@@ -1,4 +1,4 @@
-// `muster doctor` as people call it: what it says, how it exits, and that it leaves everything as it is.
+// `muster doctor` as people call it: its output, its exit code, and that it leaves everything as it is.
 import assert from 'node:assert/strict'
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'

@@ -13,7 +13,7 @@ const LANES = 2
 const inWorld = createWorldPool({ after: atEnd }, LANES)
 const done = { say: 'It is done.' }
 const cleanExit = { code: 0, signal: null }
-/** Longer than a stop once waited, whatever it had promised. */
+/** Longer than a stop once waited, in spite of its promise. */
 const LONG_CALL_MS = 9_000
 
 describe('calls under way at a stop', { concurrency: LANES }, () => {

@@ -1,5 +1,5 @@
-// Several servers over one external PostgreSQL: they migrate once, agree with each other, and say what is wrong with
-// the database they were given.
+// Several servers over one external PostgreSQL: they migrate once, agree with each other, and name the problems of the
+// database they were given.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { before, test } from 'node:test'

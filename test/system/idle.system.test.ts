@@ -1,4 +1,4 @@
-// A server that has nothing to do asks the database little: every process asks every second, whatever it costs.
+// A server that has nothing to do asks the database little, although every process asks every second.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -18,8 +18,8 @@ test('an idle server sends the database a dozen statements a second at most', as
     )
     return rows[0]?.count ?? 0
   }
-  // The first rounds prepare statements and look for what an earlier process left; a session that is idle reports its
-  // transactions after ten seconds.
+  // The first rounds prepare statements and look for the leftovers of an earlier process; a session that is idle
+  // reports its transactions after ten seconds.
   await sleep(13_000)
   const before = await count()
   await sleep(SECONDS * 1_000)

@@ -1,4 +1,4 @@
-// Changes of the graph and what they set off, on servers that are killed: every change that was acknowledged has exactly
+// Changes of the graph and their reactions, on servers that are killed: every change that was acknowledged has exactly
 // the entries and runs it should have, and every decision is carried out once.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
@@ -23,7 +23,7 @@ interface Reactors {
   updated: string
 }
 
-/** Three agents: one for every type, one for what is created, one for what is updated. And one that nothing concerns. */
+/** Three agents: one for every type, one for created objects, one for updated ones. And one that nothing concerns. */
 async function createReactors(world: World, server: Muster): Promise<Reactors> {
   const create = async (name: string, config: object): Promise<string> => {
     const agent = {
@@ -44,7 +44,7 @@ async function createReactors(world: World, server: Muster): Promise<Reactors> {
   }
 }
 
-/** As a client does that retries what was not answered, under the same key, with whichever server lives. */
+/** Works as a client that repeats unanswered requests, under the same key, with any server that lives. */
 async function createObjects(world: World, servers: readonly Muster[], names: readonly string[]): Promise<string[]> {
   const ids = new Map<string, string>()
   const queue = [...names]

@@ -66,7 +66,7 @@ test('SIGTERM while requests are under way: no new ones, those are answered, the
   const answers = Promise.all(names.map((name) => muster.call('POST /api/projects', { body: { name } })))
   await until(() => lock.isWaitedForBy(names.length), 'all requests wait for the lock')
 
-  // Two at once count as one: whatever started the server may pass on what the server was sent as well.
+  // Two signals at once count as one: the parent of the server may pass on a signal that the server got as well.
   muster.signal('SIGINT')
   muster.signal('SIGTERM')
   await until(async () => (await readiness(muster)) !== 200, 'no new requests are served')

@@ -2,8 +2,8 @@ import { DEEPEST_FORK, type ForkJoin, type FunctionLeaf } from '../../kernel/flo
 import { endOf, failed, leafOf, type Move, type Outcome, type Pattern, type Piece, type Standing } from '../pattern.ts'
 
 /**
- * A problem that is too large is split, its parts are solved or split again, and what they give is joined, up to the top.
- * Each piece is a node of its own, so that what becomes of one concerns only those above it.
+ * A problem that is too large is split, its parts are solved or split again, and their solutions are joined, up to the
+ * top. Each piece is a node of its own, so that the end of a piece concerns only the pieces above it.
  */
 export const forkJoin: Pattern<ForkJoin> = ({ node, previous, children, open, render }) => {
   if (open > 0) return 'wait'
@@ -16,7 +16,7 @@ export const forkJoin: Pattern<ForkJoin> = ({ node, previous, children, open, re
   return { start: [{ key: 'whole', node: piece, previous }] }
 }
 
-/** Given as it stands, by a template, or by a function, which is then the first child. */
+/** The problem is a value, a template, or the result of a function, which is then the first child. */
 function readProblem(
   problem: unknown,
   given: Outcome | null | undefined,
@@ -28,7 +28,7 @@ function readProblem(
   return given.status === 'failed' ? { error: given.error } : { value: given.value }
 }
 
-/** Only the whole form is a function: a text is a problem in words. */
+/** Only an object with the key `function` is a function: a text is a problem in words. */
 export function problemSource(problem: unknown): FunctionLeaf | null {
   if (problem === null || typeof problem !== 'object' || !('function' in problem)) return null
   const keys = Object.keys(problem)
@@ -37,7 +37,7 @@ export function problemSource(problem: unknown): FunctionLeaf | null {
   return { type: 'task', function: problem.function, ...('args' in problem ? { args: problem.args } : {}) }
 }
 
-/** Asks, then either solves, or splits, waits for the parts and joins what they give, in their order. */
+/** Asks whether the piece is too large, then solves it, or splits it, waits for its parts and joins them in order. */
 export const piece: Pattern<Piece> = (standing) => {
   const { node, children, open } = standing
   if (open > 0) return 'wait'

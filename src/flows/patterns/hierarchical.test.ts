@@ -119,7 +119,7 @@ test('a plan that can be carried out has no problem', () => {
   assert.match(planProblem([subtask('a', ['a'])]) ?? '', /wait for each other: a/)
 })
 
-/** A plan under way: what was started, by key, and what is watched. */
+/** A plan under way: the started leaves by key, and the watched ones. */
 function begin(...subtasks: Subtask[]) {
   const machine = createMachine(root, 'the code')
   const open = new Map<string, LeafTask>()

@@ -1,7 +1,7 @@
 import type { Loop } from '../../kernel/flow.ts'
 import { endOf, failed, leafOf, type Pattern } from '../pattern.ts'
 
-/** The body again and again, each time given what the last one gave, until something says enough. */
+/** Runs the body again and again, each time with the last result, until `until` or the limit ends the loop. */
 export const loop: Pattern<Loop> = ({ node, previous, children, open }) => {
   if (open > 0) return 'wait'
   const iteration = [...children.keys()].filter((key) => !key.startsWith('until')).length

@@ -1,7 +1,7 @@
 import type { Sequential } from '../../kernel/flow.ts'
 import { endOf, failed, type Pattern } from '../pattern.ts'
 
-/** One after the other, each given what the one before gave. The first that fails ends it. */
+/** Runs the steps one after the other, each with the result of the one before. A step that fails ends the node. */
 export const sequential: Pattern<Sequential> = ({ node, previous, children, open }) => {
   if (open > 0) return 'wait'
   const place = children.size

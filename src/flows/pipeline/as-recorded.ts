@@ -6,8 +6,8 @@ export interface Recorded {
 }
 
 /**
- * The value as the journal will tell it: what goes on to the next stage is the same before and after a crash, and
- * nobody's later change to an object gets into it. Throws where it is no JSON.
+ * The value as the journal will hold it: the next stage gets the same value before and after a crash, and later changes
+ * to an object do not get into it. Throws if the value is no JSON.
  */
 export function asRecorded(value: unknown): Recorded {
   if (value === undefined || value === null) return { value: null, characters: 4 }

@@ -1,4 +1,4 @@
-// A pipeline on a flow's real journal: what one owner got committed is where the next one goes on.
+// A pipeline on a flow's real journal: the next owner goes on after the last commit.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../../test/kit/database.ts'

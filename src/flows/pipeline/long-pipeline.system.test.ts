@@ -18,7 +18,7 @@ function heapInUse(): number {
   return process.memoryUsage().heapUsed
 }
 
-/** Keeps what it is given outside of the heap, as a database would. */
+/** Keeps its events outside of the heap, as a database would. */
 function createFarJournal() {
   const pages: Buffer[] = []
   const read: ReadRecord = async function* () {
@@ -71,7 +71,7 @@ test('100,000 items through three stages take no more memory than 10,000, also w
   assert.equal(outcome.status, 'completed')
   const skipped = ITEMS / 1_000
   const done = ITEMS - skipped
-  // The output is held for whoever comes next; until then nothing of it was.
+  // Only now the output is in memory as a whole.
   assert.equal('value' in outcome && Object(outcome.value).length, done)
   assert.deepEqual(progress, {
     items: { total: ITEMS, completed: done, failed: 0, skipped },

@@ -54,7 +54,7 @@ export async function standingOf(
   return standing
 }
 
-/** Brings the counts up to what was committed. */
+/** Adds a committed event to the counts. */
 export function count(standing: PipelineStanding, event: PipelineEvent): void {
   switch (event.kind) {
     case 'pipeline.started':

@@ -14,7 +14,7 @@ const READ: PreparedSql = {
     order by seq limit ${EVENTS_PER_PAGE}`,
 }
 
-/** Reads what a flow's journal says of one pipeline. */
+/** Reads the events of one pipeline from the flow's journal. */
 export function createRecordReader(db: Db, flowRunId: string, taskId: string): ReadRecord {
   return async function* (only) {
     const kinds = only ? ['items.completed'] : pipelineEventKinds

@@ -1,11 +1,11 @@
-// Writes what happens in a pipeline: while one append is being committed the next collects, and goes out whole.
+// Writes the events of a pipeline: while one append is being committed the next collects notes, and goes out whole.
 import { eventsOf, type Note, type PipelineEvent } from './pipeline-event.ts'
 
 /** About as much as one append may hold. A single value may be more. */
 const MOST_CHARACTERS = 1_048_576
 
 export interface Recorder {
-  /** `then` is called when it is committed, in the order of the notes. Must not throw. */
+  /** `then` is called when the note is committed, in the order of the notes. It must not throw. */
   note(note: Note, characters: number, then?: () => void): void
   /** Resolves when everything noted so far is committed; rejects when something cannot be. */
   committed(): Promise<void>
@@ -14,7 +14,7 @@ export interface Recorder {
 export interface RecorderOptions {
   taskId: string
   append: (events: PipelineEvent[]) => Promise<void>
-  /** Told before the notes' own `then`. */
+  /** Called before the notes' own `then`. */
   onCommitted: (events: readonly PipelineEvent[]) => void
   /** An append was refused: nothing is written any more. */
   onLost: (error: unknown) => void

@@ -1,8 +1,8 @@
 // A pipeline: items go through stages in order, one worker per stage, with a bounded buffer between each two, so a slow
-// stage holds up those before it and in the end the source. To the machine it is one leaf. Each item in each stage is a
-// unit of resume all the same: what came of it is in the journal before the next stage hears of it, and whoever takes
-// the pipeline over rebuilds from there where it stands (pipeline-standing.ts). Outputs live in the journal alone, so
-// memory holds what is in the buffers and no more. read-source.ts and work-stage.ts are what moves.
+// stage holds up those before it and in the end the source. To the machine the pipeline is one leaf. Each item in each
+// stage is a unit of resume all the same: its result is in the journal before the next stage hears of it, and the next
+// owner rebuilds the state of the pipeline from there (pipeline-standing.ts). Outputs live in the journal alone, so
+// memory holds no more than the buffers. read-source.ts and work-stage.ts move the items.
 import type { LeafOutcome } from '../machine.ts'
 import { createBoundedBuffer } from './bounded-buffer.ts'
 import type { PipelineParts, PipelineProgress, UnderWay } from './parts.ts'
@@ -15,7 +15,8 @@ import { failureOf, workStage } from './work-stage.ts'
 const ABORTED: LeafOutcome = { status: 'failed', error: 'aborted' }
 
 /**
- * Completed with what the last stage gave in source order, without what was skipped. Rejects only where the record cannot be read or written; the pipeline can be taken up again then.
+ * Completed with the results of the last stage in source order, without the skipped items. Rejects only if the record
+ * cannot be read or written; the pipeline can be taken up again then.
  */
 export async function runPipeline(parts: PipelineParts): Promise<LeafOutcome> {
   const { node, signal, append, read, taskId } = parts

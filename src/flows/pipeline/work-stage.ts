@@ -6,7 +6,7 @@ import { earlierCalls, failuresOf, type Item } from './pipeline-standing.ts'
 
 type Result = ({ status: 'completed' } & Recorded) | { status: 'failed'; error: string; attempt: number }
 
-/** The one worker of a stage: an item at a time, in order, and none before there is a place for what comes of it. */
+/** The one worker of a stage: it takes an item at a time, in order, and none before there is a place for the result. */
 export async function workStage(run: UnderWay, stage: number): Promise<void> {
   const { recorder, parts } = run
   const before = bufferAt(run, stage)

@@ -16,7 +16,7 @@ export const research: FlowTemplate = {
   root: {
     type: 'fork_join',
     problem: { question: '{{input.question}}', sources: '{{input.sources}}' },
-    // Only the whole has a question; what was gathered are texts, which are analyzed as they are.
+    // Only the whole has a question; the gathered sources are texts, which are analyzed as they are.
     should_split: {
       type: 'task',
       function: 'muster.is_larger',
