@@ -92,7 +92,7 @@ test('a left-over pid file that names an innocent process harms neither the proc
   const pidFile = join(folder.path, 'postgres', 'postmaster.pid')
   const text = await readFile(pidFile, 'utf8')
   await server.stop()
-  // Of the server's own user: PostgreSQL itself sees that a process of another user is not a server of its own.
+  // The process belongs to the server's own user: PostgreSQL itself never takes another user's process for its server.
   const { uid, gid } = await stat(join(folder.path, 'postgres'))
   const innocent = spawn('sleep', ['600'], { stdio: 'ignore', ...(isRoot ? { uid, gid } : {}) })
   await once(innocent, 'spawn')

@@ -1,4 +1,4 @@
-// The role that Muster works under: what it may not do, and how a data folder of an earlier release comes to it.
+// The role that Muster works under: the limits of its rights, and its creation in a data folder of an earlier release.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { runningUrl } from './running-url.ts'
 
 const migrationsFolder = new URL('../../../migrations', import.meta.url).pathname
 
-/** Whatever is not owned by the role, outside of what PostgreSQL owns itself. */
+/** Everything that the role does not own, except for the objects of PostgreSQL itself. */
 const NOT_OURS = `
   with system as (select oid from pg_namespace where nspname ~ '^pg_' or nspname = 'information_schema')
   select relname as name from pg_class where relowner <> current_user::regrole and relnamespace not in (select oid from system)
@@ -61,7 +61,7 @@ test('a data folder of an earlier release is handed over whole, whenever its fir
   const server = makeServer(await makeFolder(t))
   await server.start()
   const old = await superuserUrl(server.dataDir, server.url())
-  // As an earlier release left it: one role, which made and owns everything.
+  // An earlier release left one role, which made and owns everything.
   await query(old, 'alter database muster owner to muster')
   await query(old, 'drop role muster_app')
   assert.equal(await runningUrl(server.dataDir), old)
@@ -73,7 +73,7 @@ test('a data folder of an earlier release is handed over whole, whenever its fir
      create function one() returns int language sql as 'select 1'; create domain small as int check (value < 9);
      create type pair as (a int, b int); create materialized view copied as select answer from kept`,
   )
-  // Killed before the hand-over was committed: the role is there, and owns nothing.
+  // A start that was killed before it committed the hand-over leaves a role that owns nothing.
   await query(old, `create role muster_app superuser password 'of another time'`)
   await server.stop()
 

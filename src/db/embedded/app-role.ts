@@ -3,25 +3,25 @@ import pg from 'pg'
 import { superuser } from './cluster.ts'
 import { databaseUrl, type Login, superuserLogin, withClient } from './probe.ts'
 
-// A superuser reads files and runs programs by SQL. Muster works under a role that owns its database and may nothing else;
-// the superuser that initdb made only sets that role up. Earlier releases worked as the superuser: their tables are handed
-// over at the first start.
+// A superuser reads files and runs programs by SQL. Muster works under a role that owns its database and has no other
+// rights; the superuser that initdb made only sets that role up. Earlier releases worked as the superuser: their tables
+// are handed over at the first start.
 
 const appRole = 'muster_app'
 
-/** Its password follows from the superuser's, and not the other way round: one file to keep, and none to lose apart. */
+/** The role's password follows from the superuser's, and not the other way round, so there is only one file to keep. */
 export function appLogin(superuserPassword: string): Login {
   const password = createHmac('sha256', superuserPassword).update(appRole).digest('base64url')
   return { user: appRole, password }
 }
 
-/** To be called once the database is there. Does nothing where all is set up. */
+/** Must be called once the database exists. Does nothing if the role is set up. */
 export async function ensureAppRole(port: number, superuserPassword: string): Promise<void> {
   const login = appLogin(superuserPassword)
   if (await isSetUp(databaseUrl(port, login))) return
   await withClient(databaseUrl(port, superuserLogin(superuserPassword)), async (client) => {
     await client.query('begin')
-    // A statement that fails is written to the log, and this one holds a password.
+    // PostgreSQL logs failed statements, and this one holds a password.
     await client.query(`set local log_min_error_statement = 'panic'`)
     const { rowCount } = await client.query('select from pg_roles where rolname = $1', [appRole])
     const rights = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls'
@@ -32,7 +32,7 @@ export async function ensureAppRole(port: number, superuserPassword: string): Pr
   })
 }
 
-/** The database changes hands last, in the same transaction as all that is in it. */
+/** The role is set up if it owns the database, which is handed over last, in the same transaction as its contents. */
 async function isSetUp(url: string): Promise<boolean> {
   try {
     return await withClient(url, async (client) => {
@@ -43,13 +43,14 @@ async function isSetUp(url: string): Promise<boolean> {
       return rows[0]?.owns === true && !rows[0].rolsuper
     })
   } catch {
-    return false // whatever is wrong is told by the superuser's attempt
+    return false // the superuser's attempt reports the failure
   }
 }
 
 /**
- * Everything of the superuser's outside the system's schemas. "reassign owned" refuses to do it: the cluster's first role
- * owns the system itself. Sequences of columns go with their tables, and the schema public with the database.
+ * Hands over everything of the superuser's outside the system's schemas. "reassign owned" refuses to, because the
+ * cluster's first role owns the system itself. Sequences of columns go with their tables, and the schema public with
+ * the database.
  */
 const HAND_OVER = `
 do $$

@@ -61,7 +61,7 @@ test('as root, programs in a private folder are copied once to where their user 
   const home = join(folder.path, 'home')
   await mkdir(home, { mode: 0o700 })
   const packaged = await installWithoutScripts(join(home, 'native'))
-  // Npm leaves it so under umask 077.
+  // Npm installs the package with these modes under umask 077.
   await run('chmod', ['-R', 'go=', packaged.native])
   const relocationDir = join(folder.path, 'public')
   const sentences: string[] = []

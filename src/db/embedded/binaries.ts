@@ -6,13 +6,13 @@ import { makeRelocationFolder } from './cluster-place.ts'
 import { isCode } from './private-file.ts'
 import { firstObstacle, type RunAs } from './run-as.ts'
 
-// PostgreSQL's programs, as npm brings them. They are used where they lie, or from a copy when the user they run as
-// cannot reach them, or when links are missing that we may not lay there.
+// PostgreSQL's programs, as npm installs them. They are used in place, or from a copy if the user they run as cannot
+// reach them, or if library links are missing and cannot be made in place.
 
 export interface Binaries {
-  /** Holds bin, lib and share. */
+  /** The folder that holds bin, lib and share. */
   readonly native: string
-  /** Of the npm package, for example 18.4.0-beta.17. */
+  /** The version of the npm package, for example 18.4.0-beta.17. */
   readonly version: string
 }
 
@@ -60,7 +60,7 @@ export async function prepareBinaries(needs: BinariesNeeds): Promise<Binaries> {
   return copy
 }
 
-/** The package's install script lays links between libraries; without install scripts they are missing. */
+/** The package's install script makes links between libraries; without install scripts the links are missing. */
 async function layLinks(native: string): Promise<boolean> {
   for (const { file, target } of await readLinks(native)) {
     if (await exists(file)) continue
@@ -99,7 +99,7 @@ async function isReachable(binaries: Binaries, runAs: RunAs | null): Promise<boo
   return true
 }
 
-/** Complete or not there: copied under another name, then renamed. */
+/** The copy is made under another name and then renamed, so a copy under its own name is complete. */
 async function copyBinaries(from: string, to: string): Promise<void> {
   await removeAbandonedCopies(to)
   const draft = `${to}.copy-${randomUUID()}`
@@ -109,7 +109,7 @@ async function copyBinaries(from: string, to: string): Promise<void> {
     await rename(draft, to)
   } catch (error) {
     await rm(draft, { recursive: true, force: true })
-    // Another server was faster.
+    // Another server has made the copy meanwhile.
     if (isCode(error, 'ENOTEMPTY', 'EEXIST')) return
     throw error
   }
@@ -121,7 +121,7 @@ async function copyTree(from: string, to: string): Promise<void> {
   for (const entry of await readdir(from, { withFileTypes: true })) {
     const source = join(from, entry.name)
     const target = join(to, entry.name)
-    // Static archives are for compiling against, a quarter of the size here.
+    // Static archives serve only compilers and are a quarter of the size, so they are left out.
     if (entry.isDirectory()) await copyTree(source, target)
     else if (entry.isSymbolicLink()) await symlink(await readlink(source), target)
     else if (!entry.name.endsWith('.a')) await copyReadable(source, target)
@@ -140,7 +140,7 @@ async function removeAbandonedCopies(to: string): Promise<void> {
     if (!name.startsWith(`${basename(to)}.copy-`)) continue
     const path = join(dirname(to), name)
     const found = await stat(path).catch(() => null)
-    // A younger one may be another server's copy under way.
+    // A younger folder may be another server's copy under way.
     if (found && Date.now() - found.mtimeMs > abandonedMs) await rm(path, { recursive: true, force: true })
   }
 }

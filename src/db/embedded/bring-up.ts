@@ -16,13 +16,13 @@ import {
 import { askServer, createDatabase, superuserLogin } from './probe.ts'
 import { lastComplaint, sizeOf } from './server-log.ts'
 
-// One attempt to have a server that answers: take over the one that runs already, or start one.
+// One attempt to get a server that answers: take over a running server, or start one.
 
 export interface BringUpNeeds {
   readonly binaries: Binaries
   readonly place: ClusterPlace
   readonly dataDir: string
-  /** Of the superuser. */
+  /** The superuser's password. */
   readonly password: string
   readonly log: Log
   readonly onProgress: (sentence: string) => void
@@ -37,11 +37,13 @@ export interface UpServer {
 
 /** A failure that trying again at once does not mend. */
 export class HopelessStart extends Error {}
-/** What PostgreSQL says while remains of a killed server go, and when a port was taken in the last moment. */
+/**
+ * PostgreSQL's messages while the remains of a killed server disappear, and when a port was taken at the last moment.
+ */
 const passing = /lock file|shared memory|TCP\/IP sockets/
 
 export const shutdownPatience: Patience = { fastMs: 20_000, immediateMs: 10_000 }
-/** How long a server may say nothing at all. Recovery may take longer, but a recovering server says so. */
+/** The time a server may be silent. Recovery may take longer, but a recovering server says so. */
 const startSilenceMs = 30_000
 const adoptSilenceMs = 5_000
 
@@ -110,7 +112,7 @@ async function untilReady(
   for (;;) {
     signal.throwIfAborted()
     const answer = await askServer(port, superuserLogin(password))
-    // Asked after the answer, which may have come from another server that took the port.
+    // This is checked after the answer, because another server that took the port may have given it.
     if (await postmaster.isGone()) throw new Error(`the server ended (${await postmaster.gone})`)
     switch (answer) {
       case 'ready':

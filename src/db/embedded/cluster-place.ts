@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path'
 import { isCode, readIfPresent, writePrivateFile } from './private-file.ts'
 import { chooseRunAs, firstObstacle, giveTree, type RunAs } from './run-as.ts'
 
-// The place of the cluster (PostgreSQL's own folder). Ordinarily <data folder>/postgres. When we are root and the user
-// it runs as cannot pass some folder above the data folder (a home of mode 0700), it is put under /var/lib/muster, in a
-// folder of its own that only <data folder>/postgres.location names: removing the data folder gives a fresh start, and
-// no other data folder takes it over while that one is there: the BELONGS-TO beside the cluster tells a copy of the
-// data folder, which has the same pointer, from the data folder itself under a new name.
+// The place of the cluster (PostgreSQL's own folder), ordinarily <data folder>/postgres. If Muster runs as root and
+// PostgreSQL's user cannot pass some folder above the data folder (a home of mode 0700), the cluster is put under
+// /var/lib/muster, in a folder that only <data folder>/postgres.location names. Removing the data folder then gives a
+// fresh start. While the data folder exists, no other one takes its cluster over: the file BELONGS-TO beside the
+// cluster tells a copy of the data folder, which has the same pointer, from the data folder itself under a new name.
 
 const OWNER = /^The database of the Muster data folder (.+)$/m
 
@@ -39,13 +39,13 @@ export async function placeCluster(dataDir: string, relocationDir: string): Prom
   return { cluster: await relocate(dataDir, relocationDir, pointerFile, runAs), runAs }
 }
 
-/** Where PostgreSQL's own files of this data folder are, or will be when it is placed where it is. */
+/** The folder of PostgreSQL's files for this data folder, or the ordinary place if there are none yet. */
 export async function clusterFolder(dataDir: string): Promise<string> {
   const pointer = await readPointer(dataDir)
   return pointer === null ? join(await realpath(dataDir), 'postgres') : join(pointer, 'data')
 }
 
-/** The folder under which both the binaries and relocated clusters are put; everybody may pass it. */
+/** Binaries and relocated clusters are put under this folder; every user may pass it. */
 export async function makeRelocationFolder(relocationDir: string, runAs: RunAs | null): Promise<void> {
   try {
     await mkdir(relocationDir, { recursive: true })
@@ -65,7 +65,7 @@ export async function makeRelocationFolder(relocationDir: string, runAs: RunAs |
 async function followPointer(place: string, dataDir: string): Promise<ClusterPlace> {
   const pointerFile = pointerFileOf(dataDir)
   if (!(await exists(place))) {
-    // An empty database in the place of a lost one would look like lost data, and hide that it can be brought back.
+    // An empty database in place of the missing one would look like lost data, though the missing one can be put back.
     throw new Error(
       `${pointerFile} says that the database is in ${place}, which does not exist: put it back, or remove ${pointerFile} to begin with an empty database.`,
     )
@@ -77,7 +77,7 @@ async function followPointer(place: string, dataDir: string): Promise<ClusterPla
   return { cluster, runAs }
 }
 
-/** Throws where the cluster belongs to another data folder, and takes it over from one that is gone or was renamed. */
+/** Throws if the cluster belongs to another data folder; takes it over from a folder that is gone or was renamed. */
 async function ensureOwner(place: string, dataDir: string): Promise<void> {
   const mine = await realpath(dataDir)
   const named = OWNER.exec((await readIfPresent(join(place, 'BELONGS-TO'))) ?? '')?.[1]
@@ -107,14 +107,16 @@ async function relocate(dataDir: string, relocationDir: string, pointerFile: str
   return join(place, 'data')
 }
 
-/** PostgreSQL's user must pass the data folder to its cluster. It cannot list it, and every secret in it is 0600. */
+/**
+ * PostgreSQL's user must pass the data folder to reach its cluster. It cannot list the folder; secrets in it are 0600.
+ */
 async function openDataFolder(dataDir: string, runAs: RunAs): Promise<void> {
   if ((await firstObstacle(dataDir, runAs)) === null) return
   const { mode } = await stat(dataDir)
   await chmod(dataDir, (mode & 0o777) | 0o011)
 }
 
-/** A cluster copied back by root belongs to root, whom PostgreSQL refuses. */
+/** A cluster copied back by root belongs to root, and PostgreSQL refuses root's files. */
 async function takeFromRoot(cluster: string, runAs: RunAs): Promise<void> {
   const found = await stat(cluster).catch(() => null)
   if (found?.uid === 0) await giveTree(cluster, runAs)
@@ -122,7 +124,7 @@ async function takeFromRoot(cluster: string, runAs: RunAs): Promise<void> {
 
 const pointerFileOf = (dataDir: string): string => join(dataDir, 'postgres.location')
 
-/** Null where the cluster is in the data folder. */
+/** Null if the cluster is in the data folder. */
 async function readPointer(dataDir: string): Promise<string | null> {
   return (await readIfPresent(pointerFileOf(dataDir)))?.trim() || null
 }

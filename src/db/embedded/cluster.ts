@@ -7,9 +7,9 @@ import { isCode, readIfPresent, syncFolder, writePrivateFile } from './private-f
 import { runProgram } from './run-program.ts'
 
 // The cluster: PostgreSQL's own folder of files. It is made beside its place and renamed when it is whole, so a first
-// start that is killed half way leaves rubbish to sweep, never a broken database.
+// start that is killed half way leaves files to sweep, never a broken database.
 
-/** Owns the cluster. It makes the database and the role that Muster works under (app-role.ts), and nothing else. */
+/** The owner of the cluster. It makes the database and the role that Muster works under (app-role.ts), nothing else. */
 export const superuser = 'muster'
 
 export interface ClusterNeeds {
@@ -22,7 +22,7 @@ export interface ClusterNeeds {
 
 export interface ReadyCluster {
   readonly isNew: boolean
-  /** Of the superuser. */
+  /** The superuser's password. */
   readonly password: string
 }
 
@@ -38,7 +38,7 @@ export async function ensureCluster(needs: ClusterNeeds): Promise<ReadyCluster> 
   onProgress(`Creating the database in ${place.cluster}.`)
   await removeIfEmpty(place.cluster)
   const password = randomBytes(32).toString('base64url')
-  // Before the cluster: killed in between, the next start makes both anew.
+  // The password is written before the cluster: after a kill in between the next start makes both anew.
   await writePrivateFile(passwordFile, `${password}\n`)
   await createCluster(needs, password)
   return { isNew: true, password }
@@ -46,7 +46,7 @@ export async function ensureCluster(needs: ClusterNeeds): Promise<ReadyCluster> 
 
 async function createCluster({ place, binaries, signal }: ClusterNeeds, password: string): Promise<void> {
   const { cluster, runAs } = place
-  // A name of its own each time: initdb outlives us when we are killed, and must not write into its successor's files.
+  // Each attempt has its own name: an initdb that outlives a killed Muster must not write into its successor's files.
   const staging = await mkdtemp(`${cluster}.new-`)
   const draft = join(staging, 'data')
   const passwordFile = join(staging, 'password')
@@ -93,7 +93,7 @@ async function readPassword(file: string, cluster: string): Promise<string> {
 async function removeLeftovers(cluster: string): Promise<void> {
   const folder = dirname(cluster)
   for (const name of await readdir(folder)) {
-    // A dying initdb may still write into it; what it adds after this is swept by the next start.
+    // A dying initdb may still write into the folder; the next start sweeps files that are added after this.
     if (name.startsWith(`${basename(cluster)}.new`)) {
       await rm(join(folder, name), { recursive: true, force: true, maxRetries: 3 }).catch(() => undefined)
     }

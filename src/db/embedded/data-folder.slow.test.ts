@@ -62,7 +62,7 @@ test('a second server is refused with the pid and the folder, and may come once 
 test('a server in another container, where pids mean nothing, is seen by its lock', async (t) => {
   const folder = await makeFolder(t)
   await startChild(folder, { claimOnly: true })
-  // Two containers on one volume see of each other their own pid, 1, in the file.
+  // Each of two containers on one volume finds its own pid, 1, in the file.
   await writeFile(pidFileOf(folder.path), `${process.pid}\n`)
   await assert.rejects(claimDataFolder(folder.path), /Another Muster server/)
 })

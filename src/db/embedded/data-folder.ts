@@ -5,16 +5,16 @@ import { DatabaseSync } from 'node:sqlite'
 import { giveToFolderOwner, isCode, readIfPresent, writePrivateFile } from './private-file.ts'
 import { currentBoot, identifyProcess } from './process-table.ts'
 
-// One server per data folder. Two walls:
+// One server per data folder. Two files guard this rule:
 // - muster.lock is locked by the kernel for as long as the process lives (SQLite's file lock: Node has no other). It
-//   decides between simultaneous starts, and it is seen from other containers, where pids mean nothing: two of them on
-//   one volume would otherwise run two PostgreSQL servers on the same files and destroy them.
-// - muster.pid tells people and tools who that is (the pid alone: it is for "kill $(cat muster.pid)"), and is checked
-//   as well, for file systems without locks. muster.claim beside it tells that process from another of the same pid.
+// decides between simultaneous starts, and other containers see it, for which pids mean nothing: two containers on one
+// volume would otherwise run two PostgreSQL servers on the same files and destroy them. - muster.pid tells people and
+// tools the pid of the server (the pid alone: it is for "kill $(cat muster.pid)"), and is checked as well, for file
+// systems without locks. muster.claim tells that process from another of the same pid.
 // Nothing else in this process may open muster.lock: POSIX drops the lock when any handle to the file is closed.
 
 export interface DataFolderClaim {
-  /** Gives the folder free. Removes muster.pid and muster.claim only while they are still this claim's. */
+  /** Frees the folder. Removes muster.pid and muster.claim only while they are still this claim's. */
   release(): Promise<void>
 }
 
@@ -32,7 +32,7 @@ export async function claimDataFolder(dataDir: string): Promise<DataFolderClaim>
     }
     const myPid = `${process.pid}\n`
     const myClaim = await describeSelf()
-    // Killed anywhere in between, we leave no pid that goes with the claim of another.
+    // In this order a kill at any point leaves no pid beside another process's claim.
     await rm(pidFile, { force: true })
     await writePrivateFile(claimFile, myClaim)
     await writePrivateFile(pidFile, myPid)
@@ -53,7 +53,7 @@ export async function claimDataFolder(dataDir: string): Promise<DataFolderClaim>
 
 async function makeDataFolder(dataDir: string): Promise<void> {
   try {
-    // Only the folder itself is private: parents made with 0700 would keep PostgreSQL's user out when we are root.
+    // Only the folder itself is private: parents that root makes with 0700 would keep PostgreSQL's user out.
     await mkdir(dirname(dataDir), { recursive: true })
     await mkdir(dataDir, { mode: 0o700 }).catch((error) => {
       if (!isCode(error, 'EEXIST')) throw error
@@ -80,10 +80,10 @@ async function lockFolder(dataDir: string): Promise<DatabaseSync | null> {
   }
 }
 
-/** Private before it is locked: whoever may read it may lock it, and would keep us from starting. */
+/** The file is private before it is locked: a user who may read it may lock it, and would keep Muster from starting. */
 async function makeLockFile(path: string): Promise<void> {
   try {
-    // Fails without opening where the file is there.
+    // The open fails if the file exists.
     await (await open(path, 'wx', 0o600)).close()
   } catch (error) {
     if (!isCode(error, 'EEXIST')) throw error
@@ -92,7 +92,7 @@ async function makeLockFile(path: string): Promise<void> {
   await giveToFolderOwner(path)
 }
 
-/** Line 1 the pid, line 2 the start of that process, line 3 the boot of the machine, line 4 this claim. */
+/** Line 1 holds the pid, line 2 the start of that process, line 3 the boot of the machine, line 4 this claim. */
 async function describeSelf(): Promise<string> {
   const self = await identifyProcess(process.pid)
   return `${process.pid}\n${self?.start ?? ''}\n${await currentBoot()}\n${randomUUID()}\n`
@@ -101,7 +101,7 @@ async function describeSelf(): Promise<string> {
 async function isHolderAlive(pidText: string, claimText: string | null): Promise<boolean> {
   const [pid = ''] = pidText.split('\n')
   const [claimPid, start = '', boot = ''] = claimText?.split('\n') ?? []
-  // In a container we are pid 1 every time, so our own number in the file is that of an earlier life.
+  // In a container Muster is pid 1 every time, so its own pid in the file is that of an earlier process.
   if (Number(pid) === process.pid) return false
   const found = await identifyProcess(Number(pid))
   if (found === null) return false

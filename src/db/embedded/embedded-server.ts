@@ -19,11 +19,11 @@ import { trimServerLog } from './server-log.ts'
 import { choosePort, rememberPort } from './server-port.ts'
 import { nextWaitMs, shortestWaitMs, supervise } from './supervise.ts'
 
-// The PostgreSQL server that Muster brings, as a component with a life. The programs come in npm packages and are
-// spawned by ourselves: the usual wrapper can neither take over a server that outlived us nor tell that it died.
-// From the outside in: this file (start, stop), supervise (again when it dies), bring-up (one attempt: adopt or
-// launch), postmaster (the process: pid file, signals), probe (does it answer); below them the files and users:
-// cluster, app-role, cluster-place, binaries, run-as. data-folder is apart: it makes sure that one Muster at a time does this.
+// The PostgreSQL server that Muster brings, as a component that starts and stops. The programs come in npm packages and
+// are spawned here: the usual wrapper can neither take over a server that outlived Muster nor notice that a server
+// died. From the outside in: this file (start, stop), supervise (restarts a dead server), bring-up (one attempt: adopt
+// or launch), postmaster (the process: pid file, signals), probe (asks for an answer); below them the files and users:
+// cluster, app-role, cluster-place, binaries, run-as. data-folder stands apart: it lets one Muster at a time in.
 
 export type ServerState = 'starting' | 'running' | 'down' | 'stopped'
 export type StartOutcome = 'created' | 'started' | 'adopted'
@@ -31,7 +31,7 @@ export type StartOutcome = 'created' | 'started' | 'adopted'
 export interface EmbeddedServer {
   /** Returns when the database answers. Throws one sentence that says what to do. */
   start(): Promise<StartOutcome>
-  /** Connection string of the database `muster`, for a role that owns it and is no superuser. It stays the same until the server is stopped. */
+  /** Connection string of the database `muster`, for its owner, who is no superuser. Stays the same until the stop. */
   url(): string
   state(): ServerState
   /** Returns when no process of the server is left. May be called at any time, also twice. */
@@ -39,11 +39,11 @@ export interface EmbeddedServer {
 }
 
 export interface EmbeddedServerOptions {
-  /** Absolute, and claimed by this process (data-folder.ts). */
+  /** An absolute path, claimed by this process (data-folder.ts). */
   readonly dataDir: string
   readonly log: Log
   readonly onProgress?: (sentence: string) => void
-  /** Where programs and cluster are put when we are root and PostgreSQL's user cannot reach them where they are. */
+  /** The folder for programs and cluster if Muster runs as root and PostgreSQL's user cannot reach them in place. */
   readonly relocationDir?: string
   /** Found among the installed packages when not given. */
   readonly packaged?: Binaries
@@ -128,7 +128,7 @@ class SupervisedServer implements EmbeddedServer {
     }, logCheckMs).unref()
     await supervise({
       first,
-      // The same port, so that pools find the server again.
+      // The port stays the same, so that pools find the server again.
       bringUpAgain: () => bringUp(needs, async () => first.port),
       onDown: () => {
         this.#up = null
@@ -149,7 +149,7 @@ class SupervisedServer implements EmbeddedServer {
     this.#state = 'stopped'
     await this.#starting?.catch(() => undefined)
     await this.#supervised
-    // A restart that had just succeeded may have said otherwise.
+    // A restart that has just succeeded may have set another state.
     this.#state = 'stopped'
     if (this.#up !== null && this.#needs !== null) {
       await endPostmaster(this.#up.postmaster, this.#needs.place.cluster, shutdownPatience)
@@ -175,7 +175,7 @@ async function prepare(
   return { needs: { binaries, place, dataDir, password, log, onProgress, signal }, isNew }
 }
 
-/** Remains of a server that was killed hold its memory for a moment, and a port may be taken in the last one. */
+/** The remains of a killed server hold its memory for a moment, and a port may be taken at the last moment. */
 async function bringUpPatiently(needs: BringUpNeeds, port: () => Promise<number>): Promise<UpServer> {
   let waitMs = shortestWaitMs
   for (let attempt = 1; ; attempt++) {

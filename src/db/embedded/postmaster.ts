@@ -17,11 +17,11 @@ import { cannotRun, spawnOptions } from './run-program.ts'
 import { openServerLog } from './server-log.ts'
 import { clusterName, serverArguments } from './server-settings.ts'
 
-// The server's main process, started by us or left running by an earlier life of ours.
+// The server's main process, started by this process or left running by an earlier Muster.
 
 export interface Postmaster {
   readonly pid: number
-  /** Says how it ended. Never rejects, and does not keep our process alive. */
+  /** Resolves with the way the server ended. Never rejects, and does not keep the Node process alive. */
   readonly gone: Promise<string>
   isGone(): Promise<boolean>
   signal(name: NodeJS.Signals): void
@@ -29,13 +29,13 @@ export interface Postmaster {
 
 export type PidFileState =
   | { readonly kind: 'none' }
-  /** The pid belongs to something that is not our server. */
+  /** The pid belongs to a process that is not this cluster's server. */
   | { readonly kind: 'stale' }
   | { readonly kind: 'ours'; readonly identity: ProcessIdentity; readonly port: number; readonly isStopping: boolean }
 
 const pollMs = 250
 
-/** Detached and writing into a file: it must outlive us when we are killed. */
+/** The server is detached and writes into a file: it must outlive a killed Muster. */
 export async function spawnPostmaster(
   binaries: Binaries,
   place: ClusterPlace,
@@ -61,7 +61,7 @@ export async function spawnPostmaster(
   }
 }
 
-/** Never trusts the pid in the file: a process counts as ours when it is a postgres started on this very folder. */
+/** Never trusts the pid in the file: a process counts as ours only if it is a postgres started on this very folder. */
 export async function readPidFile(cluster: string): Promise<PidFileState> {
   const lines = (await readIfPresent(join(cluster, 'postmaster.pid')))?.split('\n')
   if (lines === undefined) return { kind: 'none' }
@@ -72,7 +72,7 @@ export async function readPidFile(cluster: string): Promise<PidFileState> {
   return { kind: 'ours', identity, port: Number(lines[3] ?? 0), isStopping: lines[7]?.trim() === 'stopping' }
 }
 
-/** A server that is not our child: it has to be asked for again and again. */
+/** A server that is not a child of this process has to be polled. */
 export function watchPostmaster(identity: ProcessIdentity): Postmaster {
   const isGone = async (): Promise<boolean> => !(await isStillRunning(identity))
   const gone = new Promise<string>((resolve) => {
@@ -86,8 +86,8 @@ export function watchPostmaster(identity: ProcessIdentity): Postmaster {
 }
 
 /**
- * PostgreSQL recognises a dead pid by itself, and then checks that no process of the old server is left. But it refuses
- * to start while the pid is taken, be it by another program or by a process that nobody reaps.
+ * PostgreSQL recognises a dead pid by itself, and then checks that no process of the old server is left. But PostgreSQL
+ * refuses to start while the pid is taken, be it by another program or by a process that nobody reaps.
  */
 export async function removeStalePidFile(cluster: string): Promise<boolean> {
   const path = join(cluster, 'postmaster.pid')
@@ -99,13 +99,13 @@ export async function removeStalePidFile(cluster: string): Promise<boolean> {
 }
 
 export interface Patience {
-  /** For a fast shutdown, which ends sessions and writes a checkpoint. */
+  /** The time for a fast shutdown, which ends sessions and writes a checkpoint. */
   readonly fastMs: number
-  /** For an immediate one, after which the next start recovers. */
+  /** The time for an immediate shutdown, after which the next start recovers. */
   readonly immediateMs: number
 }
 
-/** Returns when nothing of this server is left. */
+/** Returns when no process of this server is left. */
 export async function endPostmaster(postmaster: Postmaster, cluster: string, patience: Patience): Promise<void> {
   const steps: [NodeJS.Signals, number][] = [
     ['SIGINT', patience.fastMs],
@@ -115,7 +115,7 @@ export async function endPostmaster(postmaster: Postmaster, cluster: string, pat
   for (const [name, waitMs] of steps) {
     if (await postmaster.isGone()) break
     postmaster.signal(name)
-    // A process that somebody stopped (SIGSTOP) does not hear the signal before it goes on.
+    // A stopped process (SIGSTOP) does not get the signal before it goes on.
     postmaster.signal('SIGCONT')
     if (await comesTrue(() => postmaster.isGone(), waitMs)) break
   }
@@ -153,7 +153,7 @@ function ownChild(child: ChildProcess): Postmaster {
     gone,
     isGone: async () => isOver(),
     signal: (name) => {
-      // Once it is over, the pid may belong to somebody else.
+      // Once the process is over, its pid may belong to another one.
       if (!isOver()) kill(pid, name)
     },
   }
@@ -163,7 +163,7 @@ function kill(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name)
   } catch {
-    // Already gone.
+    // The process is already gone.
   }
 }
 

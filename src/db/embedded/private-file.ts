@@ -32,7 +32,7 @@ export async function readIfPresent(path: string): Promise<string | null> {
   }
 }
 
-/** Root working in somebody's data folder must not leave files there which that person cannot open afterwards. */
+/** A command that root runs in a person's data folder must not leave files there which that person cannot open. */
 export async function giveToFolderOwner(path: string): Promise<void> {
   if (process.getuid?.() !== 0) return
   const folder = await stat(dirname(path))

@@ -2,16 +2,16 @@ import pg from 'pg'
 import { superuser } from './cluster.ts'
 import { isCode } from './private-file.ts'
 
-// Readiness is judged by a real connection: log texts change, and a port that is open may belong to somebody else.
+// Readiness is judged by a real connection: log texts change, and an open port may belong to another program.
 
 const databaseName = 'muster'
 const patienceMs = 2_000
 
 export type Answer =
   | 'ready'
-  /** The server is ready, our database is not made yet. */
+  /** The server is ready, but the database `muster` is not made yet. */
   | 'no database'
-  /** Starting, recovering or stopping: alive, but not yet or no longer for us. */
+  /** The server is starting, recovering or stopping: alive, but it takes no connections. */
   | 'not now'
   | 'wrong password'
   | 'silence'
@@ -24,7 +24,7 @@ export interface Login {
 export const superuserLogin = (password: string): Login => ({ user: superuser, password })
 
 export const databaseUrl = (port: number, { user, password }: Login, database = databaseName): string =>
-  // sslmode is named so that a PGSSLMODE in somebody's environment does not decide it.
+  // sslmode is named so that a PGSSLMODE in the environment does not decide it.
   `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${database}?sslmode=disable`
 
 export async function askServer(port: number, login: Login): Promise<Answer> {
@@ -51,7 +51,7 @@ export async function createDatabase(port: number, login: Login): Promise<void> 
 
 export async function withClient<Result>(url: string, use: (client: pg.Client) => Promise<Result>): Promise<Result> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: patienceMs, query_timeout: 30_000 })
-  // A connection cut between two calls is reported here, and unheard would end the process.
+  // A connection cut between two calls is reported here; without a listener it would end the process.
   client.on('error', () => undefined)
   try {
     await client.connect()

@@ -2,10 +2,10 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
-// Tells what other processes are doing, without privileges: /proc/<pid>/stat and cmdline are readable for everybody,
-// while exe and cwd need CAP_SYS_PTRACE, which root does not have in an ordinary container. Elsewhere than Linux: `ps`.
+// Identifies other processes without privileges: /proc/<pid>/stat and cmdline are readable for everybody, while exe and
+// cwd need CAP_SYS_PTRACE, which root does not have in an ordinary container. Systems other than Linux use `ps`.
 
-/** A process as told apart from a later one that was given the same pid. `start` is opaque. */
+/** Tells a process from a later one that was given the same pid. `start` is opaque. */
 export interface ProcessIdentity {
   readonly pid: number
   readonly start: string
@@ -20,7 +20,7 @@ export interface RunningProcess {
 const onLinux = process.platform === 'linux'
 const runFile = promisify(execFile)
 
-/** Null when there is no such process. A dead one that nobody has reaped yet counts as none. */
+/** Null when there is no such process. A dead process that nobody has reaped yet counts as none. */
 export async function identifyProcess(pid: number): Promise<ProcessIdentity | null> {
   if (!Number.isInteger(pid) || pid <= 0) return null
   return onLinux ? identifyByProc(pid) : identifyByPs(pid)
@@ -31,7 +31,7 @@ export async function isStillRunning(identity: ProcessIdentity): Promise<boolean
   return found !== null && found.start === identity.start
 }
 
-/** Whether the kernel still knows this pid: also true for a dead process which nobody has reaped. */
+/** True while the kernel knows this pid, also for a dead process which nobody has reaped. */
 export function isPidTaken(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -60,7 +60,7 @@ export async function listProcesses(): Promise<RunningProcess[]> {
   })
 }
 
-/** Changes with every boot of the machine, so that counting from the boot cannot give the same figure twice. */
+/** An id that changes with every boot, because a start time counted from the boot may come twice. */
 export async function currentBoot(): Promise<string> {
   return (await readOrNull('/proc/sys/kernel/random/boot_id'))?.trim() ?? ''
 }
@@ -92,7 +92,7 @@ async function readOrNull(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8')
   } catch {
-    // Gone between being listed and being read, or hidden from us: no such process for our purposes.
+    // The process ended before it was read, or is hidden from this user: it counts as none.
     return null
   }
 }

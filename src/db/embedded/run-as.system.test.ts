@@ -118,7 +118,7 @@ test('a copy of the data folder does not take the relocated cluster, and a new n
   await assert.rejects(copy.start(), new RegExp(`is a copy of ${renamedDir},`))
   await renamed.stop()
 
-  // There, but with another database by now.
+  // The renamed folder exists, but has another database by now.
   await writeFile(join(renamedDir, 'postgres.location'), `${relocationDir}/cluster-other\n`)
   assert.equal(await copy.start(), 'started')
   assert.match(await readFile(belongsTo, 'utf8'), new RegExp(`data folder ${copyDir}\n`))
@@ -199,7 +199,7 @@ test('an obstacle is the first folder that cannot be passed, or the file that ca
   for (const [[a, b, c], user, expected] of cases) {
     await chmod(file, c)
     await chmod(inner, b)
-    // A folder closed to ourselves could not be walked by the test unless it is root.
+    // Only root can walk a folder that is closed to its owner.
     if (a === 0o077 && !isRoot) continue
     await chmod(join(folder.path, 'a'), a)
     if (b === 0o766 && !isRoot) continue

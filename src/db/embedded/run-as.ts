@@ -1,7 +1,8 @@
 import { lchown, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-// PostgreSQL refuses to run as root. Started as root, we run it as another user, who must be able to reach what it uses.
+// PostgreSQL refuses to run as root. A Muster that runs as root starts PostgreSQL as another user, who must be able to
+// reach its files.
 
 export interface RunAs {
   readonly name: string
@@ -13,8 +14,8 @@ const enter = 0o1
 const read = 0o4
 
 /**
- * Whom the server runs as; null means ourselves. The owner of an existing cluster keeps it: files cannot change hands
- * under a server, and a person's cluster must go on working for that person.
+ * The user that the server runs as; null means Muster's own. The owner of an existing cluster keeps it: files cannot
+ * change hands under a server, and a person's cluster must go on working for that person.
  */
 export async function chooseRunAs(cluster: string): Promise<RunAs | null> {
   if (process.getuid?.() !== 0) return null
@@ -31,7 +32,7 @@ export async function chooseRunAs(cluster: string): Promise<RunAs | null> {
   )
 }
 
-/** The first step on the way to `path` (itself included) that stops the user: a folder closed to them, or a file. */
+/** The first step on the way to `path` (`path` included) that the user cannot pass: a closed folder, or a file. */
 export async function firstObstacle(path: string, user: RunAs): Promise<string | null> {
   const real = await realpath(path)
   for (const step of [...foldersAbove(real), real]) if (!(await isOpenTo(step, user))) return step
@@ -52,7 +53,7 @@ function foldersAbove(path: string): string[] {
   return parent === path ? [] : [...foldersAbove(parent), parent]
 }
 
-/** Folders are to be passed, not listed; files to be read. Further groups do not count: spawn drops them. */
+/** A folder must be passable, not listable; a file must be readable. Further groups do not count: spawn drops them. */
 async function isOpenTo(path: string, user: RunAs): Promise<boolean> {
   const found = await stat(path)
   const bits = found.uid === user.uid ? found.mode >> 6 : found.gid === user.gid ? found.mode >> 3 : found.mode

@@ -3,15 +3,15 @@ import { isCode } from './private-file.ts'
 import type { RunAs } from './run-as.ts'
 
 /**
- * How every program of PostgreSQL is started: as the right user, from a folder anybody may enter, and with none of our
- * environment: it holds secrets, and PG* variables would change what the programs do.
+ * Every program of PostgreSQL is started as the right user, from a folder anybody may enter, and without Muster's
+ * environment, which holds secrets and may hold PG* variables that change the programs' behaviour.
  */
 export function spawnOptions(runAs: RunAs | null): SpawnOptions {
   const user = runAs === null ? {} : { uid: runAs.uid, gid: runAs.gid }
   return { cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }, ...user }
 }
 
-/** Runs a program to its end, also when the signal cuts it short. Throws with what it complained about. */
+/** Runs a program to its end, also when the signal cuts it short. Throws the program's first error message. */
 export async function runProgram(
   file: string,
   args: string[],
@@ -34,7 +34,7 @@ export async function runProgram(
 }
 
 export function cannotRun(file: string, error: Error): Error {
-  // The file is there; what is missing is the loader it names.
+  // The file exists; the loader that it names is missing.
   const why = isCode(error, 'ENOENT') ? 'this system lacks glibc (Alpine?)' : error.message
   return new Error(`PostgreSQL (${file}) cannot be run here, ${why}: set DATABASE_URL to a server of your own.`, {
     cause: error,

@@ -1,7 +1,7 @@
 import { copyFile, type FileHandle, open, stat, truncate } from 'node:fs/promises'
 import { giveToFolderOwner } from './private-file.ts'
 
-// PostgreSQL writes its log straight into a file, not through us: it must be able to go on when we are killed.
+// PostgreSQL writes its log straight into a file, not through Muster: the server must go on when Muster is killed.
 
 const limitBytes = 10 * 1024 * 1024
 
@@ -12,7 +12,7 @@ export async function openServerLog(path: string): Promise<FileHandle> {
   return file
 }
 
-/** Keeps one older part. The server goes on writing meanwhile, at the end of what is then an empty file. */
+/** Keeps one older part. The server writes on meanwhile, at the end of the emptied file. */
 export async function trimServerLog(path: string, limit = limitBytes): Promise<void> {
   if ((await sizeOf(path)) <= limit) return
   await copyFile(path, `${path}.old`)
@@ -24,7 +24,7 @@ export async function sizeOf(path: string): Promise<number> {
   return (await stat(path).catch(() => null))?.size ?? 0
 }
 
-/** What the server said last about why it ended, from what it wrote after `from`. */
+/** The server's last message about its end, among the text after position `from`. */
 export async function lastComplaint(path: string, from: number): Promise<string | null> {
   const size = await sizeOf(path)
   const start = Math.max(from, size - 16_384)

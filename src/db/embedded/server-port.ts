@@ -2,12 +2,12 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 import { readIfPresent, writePrivateFile } from './private-file.ts'
 
-// Below 32768, where systems begin to give out ports to outgoing connections: one of those could take ours while the
-// server restarts, and every pool would wait for it.
+// Ports from 32768 on are given to outgoing connections: one of those could take the server's port during a restart,
+// and every pool would wait for it.
 const lowest = 15_500
 const highest = 32_500
 
-/** The remembered port where it is free, else another one. */
+/** The remembered port if it is free, else another one. */
 export async function choosePort(file: string): Promise<number> {
   const remembered = Number((await readIfPresent(file))?.trim())
   if (Number.isInteger(remembered) && remembered > 0 && remembered < 65_536 && (await isFree(remembered))) {

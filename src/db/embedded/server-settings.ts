@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 
-/** Stands in the title of each of the server's processes, so that they can be recognised without privileges. */
+/** A name in the title of each of the server's processes, so that they can be recognised without privileges. */
 export const clusterName = (cluster: string): string =>
   `muster-${createHash('sha256').update(cluster).digest('hex').slice(0, 12)}`
 
-/** Given on the command line, so that a new version's settings hold for existing clusters too. */
+/** Settings are given on the command line, so that a new version's settings hold for existing clusters too. */
 export function serverArguments(cluster: string, port: number): string[] {
   const settings: Record<string, string | number> = {
     cluster_name: clusterName(cluster),
@@ -14,11 +14,11 @@ export function serverArguments(cluster: string, port: number): string[] {
     max_connections: 200,
     TimeZone: 'UTC',
 
-    // Acknowledged writes are on the disk. fsync is on as well, by PostgreSQL's own default and not from here: a
-    // server for tests may switch it off.
+    // Acknowledged writes are on the disk. fsync is on as well, by PostgreSQL's own default: it is not set here,
+    // because a server for tests may switch it off.
     synchronous_commit: 'on',
 
-    // For a machine of 2 cores and 2 GB or more that the server shares with us.
+    // These suit a machine of 2 cores and 2 GB or more that the server shares with Muster.
     shared_buffers: '128MB',
     effective_cache_size: '512MB',
     work_mem: '8MB',
@@ -29,13 +29,13 @@ export function serverArguments(cluster: string, port: number): string[] {
     max_parallel_workers_per_gather: 0,
     max_parallel_maintenance_workers: 0,
 
-    // Nobody replicates from it. The size bounds recovery after a crash to seconds.
+    // Nobody replicates from this server. The size bounds recovery after a crash to seconds.
     max_wal_senders: 0,
     wal_buffers: '16MB',
     max_wal_size: '1GB',
     checkpoint_completion_target: 0.9,
 
-    // Queue tables turn over quickly. Each table says itself how much of it may be dead (migration 0014).
+    // Queue tables turn over quickly. Each table sets the share of its rows that may be dead (migration 0014).
     autovacuum_naptime: '15s',
 
     log_destination: 'stderr',

@@ -9,7 +9,7 @@ export interface Supervision {
   onUp(server: UpServer): void
   readonly log: Log
   readonly signal: AbortSignal
-  /** Rejects when the signal comes. */
+  /** Rejects when the signal fires. */
   wait?(ms: number, signal: AbortSignal): Promise<void>
 }
 
