@@ -10,9 +10,9 @@ import { isCode, syncFolder } from './embedded/private-file.ts'
 
 export interface ArchiveWriter {
   add(name: string, body: Buffer): Promise<Member>
-  /** Gives the file its name, which it has only when it is whole and on the disk. Answers its size. */
+  /** Gives the file its name once the file is whole and on the disk. Returns its size. */
   publish(): Promise<number>
-  /** Leaves nothing behind. Does nothing after `publish`. */
+  /** Removes the unfinished file. Does nothing after `publish`. */
   discard(): Promise<void>
 }
 
@@ -30,7 +30,7 @@ export async function createArchive(file: string): Promise<ArchiveWriter> {
   const written = pipeline(tar, createGzip(), (compressed) => handle.writeFile(compressed)).catch((error: unknown) => {
     throw cannotWrite(file, error)
   })
-  // Whoever adds or publishes hears of it; until then it must not count as unhandled.
+  // `add` and `publish` report the failure; until then the rejection must not count as unhandled.
   written.catch(() => {})
   const createdAt = new Date()
   let isOpen = true
@@ -40,10 +40,10 @@ export async function createArchive(file: string): Promise<ArchiveWriter> {
       const added = new Promise<void>((resolve, reject) => {
         const header = { name, size: body.length, mode: 0o600, mtime: createdAt }
         const entry = tar.entry(header, body, (error) => (error ? reject(error) : resolve()))
-        // The callback has told already; without a listener the event would end the process.
+        // The callback has reported the error already; without a listener the event would end the process.
         entry.on('error', () => {})
       })
-      // An entry fails with its archive, and the archive knows why.
+      // An entry fails with its archive, and the archive's error names the cause.
       await Promise.race([added.catch(() => written), written])
       return { name, size: body.length, sha256: createHash('sha256').update(body).digest('hex') }
     },
@@ -70,8 +70,8 @@ export async function createArchive(file: string): Promise<ArchiveWriter> {
 }
 
 /**
- * The members in their order; each body is to be read to its end before the next member is asked for. Throws what the
- * decoders throw, and at the end where the file goes on after its archive.
+ * The members in their order; each body must be read to its end before the next member is asked for. Throws the errors
+ * of the decoders, and an error at the end if the file goes on after its archive.
  */
 export async function* readArchive(handle: FileHandle): AsyncGenerator<{ name: string; body: AsyncIterable<Buffer> }> {
   const gunzip = createGunzip()
@@ -87,7 +87,7 @@ export async function* readArchive(handle: FileHandle): AsyncGenerator<{ name: s
   if (gunzip.bytesWritten !== (await handle.stat()).size) throw new Error('there is something after the archive')
 }
 
-/** No file stream: a failed pipeline destroys it, and destroyed it closes the descriptor, which is its opener's. */
+/** Used instead of a file stream: a failed pipeline destroys a stream, which would close the opener's descriptor. */
 async function* readFromStart(handle: FileHandle): AsyncGenerator<Buffer> {
   for (let position = 0; ; ) {
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, position)
@@ -108,7 +108,9 @@ async function openDraft(draft: string, file: string): Promise<FileHandle> {
   }
 }
 
-/** A link fails where the name is taken, a rename would replace; but not every file system (a USB stick) has links. */
+/**
+ * A link fails if the name is taken; a rename would replace the file. Not every file system (a USB stick) has links.
+ */
 async function giveName(draft: string, file: string): Promise<void> {
   try {
     await link(draft, file)
@@ -121,7 +123,7 @@ async function giveName(draft: string, file: string): Promise<void> {
   }
 }
 
-/** What a killed backup left: it holds secrets and takes room. A younger one may be a backup under way. */
+/** A draft that a killed backup left holds secrets and takes room. A younger draft may be a backup under way. */
 async function removeAbandonedDrafts(folder: string): Promise<void> {
   for (const name of await readdir(folder).catch(() => [])) {
     if (!DRAFT.test(name)) continue

@@ -1,5 +1,5 @@
-// Reads what PostgreSQL's catalogue says about the tables that a backup holds. The same questions are asked of the
-// database that is read and of the one that is filled.
+// Reads PostgreSQL's catalogue about the tables that a backup holds. A backup and a restore ask the same questions of
+// their databases.
 import pg from 'pg'
 import type { Db } from './pool.ts'
 
@@ -10,15 +10,15 @@ export interface TableName {
 
 export interface CatalogTable extends TableName {
   oid: number
-  /** Those whose values are stored by whoever inserts; generated ones are not. */
+  /** The columns that an insert sets; generated columns are left out. */
   columns: string[]
-  /** False for a table of somebody else in a database that we share. */
+  /** False for a table of another owner in a shared database. */
   isOurs: boolean
 }
 
 export interface CatalogSequence extends TableName {
   oid: number
-  /** The column that takes its values from it, where they rise. */
+  /** The column that takes its values from the sequence, if they rise. */
   feeds: (TableName & { column: string }) | null
 }
 
@@ -32,7 +32,7 @@ export interface Trigger extends TableName {
   mode: 'enable' | 'enable always' | 'enable replica'
 }
 
-// Ours is what the role owns that migrates, or the one we are now: managed databases bring schemas of their own.
+// A table is ours if the migrating role or the present role owns it: managed databases bring schemas of their own.
 const ownership = `c.relowner in (
   (select oid from pg_roles where rolname = current_user),
   (select relowner from pg_class where oid = to_regclass('muster.migrations')))`
@@ -40,8 +40,8 @@ const ownership = `c.relowner in (
 const isOfUsers = `n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not exists (
   select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`
 
-// A ledger of migrations tells how the tables were made. It is not data: what is filled was made by other means.
-// Unlogged tables (persistence u) promise nothing.
+// A ledger of migrations is no data: the tables that a restore fills have a ledger of their own. Unlogged tables
+// (persistence u) are not expected to survive.
 const isData = `c.relkind = 'r' and c.relpersistence = 'p'
   and not (c.relname = 'migrations' and n.nspname <> 'public')`
 
@@ -78,7 +78,7 @@ export async function listSequences(db: Db): Promise<CatalogSequence[]> {
   return rows
 }
 
-/** Tables of all kinds, to tell those that were there before from those made since. */
+/** Tables of all kinds, to tell older tables from those made since. */
 export async function listRelationIds(db: Db): Promise<{ oid: number; schema: string }[]> {
   const { rows } = await db.query<{ oid: number; schema: string }>(
     `select c.oid::int8 as oid, n.nspname::text as schema ${from} where ${isOfUsers} and c.relkind in ('r', 'p', 'S')`,
@@ -86,7 +86,7 @@ export async function listRelationIds(db: Db): Promise<{ oid: number; schema: st
   return rows
 }
 
-/** Of all tables but these. What a partition inherited goes and comes with its parent's. */
+/** The foreign keys of all tables but `except`. A partition's inherited key is dropped and added with its parent's. */
 export async function listForeignKeys(db: Db, except: readonly number[]): Promise<ForeignKey[]> {
   const { rows } = await db.query<ForeignKey>(
     `select n.nspname::text as schema, c.relname::text as name, k.conname::text as constraint,
@@ -98,7 +98,7 @@ export async function listForeignKeys(db: Db, except: readonly number[]): Promis
   return rows
 }
 
-/** Those that would act, of all tables but these. */
+/** The enabled triggers of all tables but `except`. */
 export async function listTriggers(db: Db, except: readonly number[]): Promise<Trigger[]> {
   const { rows } = await db.query<Trigger>(
     `select n.nspname::text as schema, c.relname::text as name, t.tgname::text as trigger,

@@ -1,7 +1,7 @@
-// The manifest, in which a backup tells about itself. The file is a .tar.gz: first a marker that tells a backup from
-// any other archive without reading all of it, then the tables in parts and the secrets, last the manifest, because
-// only then is known what there was. Each part holds whole rows in PostgreSQL's COPY text format: people can read it,
-// and so can psql.
+// The manifest, which describes a backup. The file is a .tar.gz: first a marker that tells a backup from any other
+// archive without reading all of it, then the tables in parts and the secrets, last the manifest, because its contents
+// are known only then. Each part holds whole rows in PostgreSQL's COPY text format: people can read a part, and so can
+// psql.
 import { z } from 'zod'
 import type { Migration } from './migrate.ts'
 
@@ -45,7 +45,7 @@ export const manifestSchema = z.object({
   muster_version: z.string(),
   postgres_version: z.string(),
   created_at: z.string(),
-  /** Of the key that seals the database's secrets; null where no server ever ran on it. */
+  /** The fingerprint of the key that seals the database's secrets; null if no server ever ran on the database. */
   key_fingerprint: z.string().nullable(),
   migrations: z.array(migrationSchema).min(1),
   tables: z.array(tableSchema),
@@ -61,7 +61,7 @@ export type Manifest = z.infer<typeof manifestSchema>
 
 export const countRows = (manifest: Manifest): number => manifest.tables.reduce((sum, table) => sum + table.rows, 0)
 
-/** The migrations that make the backup's schema. Throws where this release cannot make it. */
+/** The migrations that make the backup's schema. Throws if this release cannot make that schema. */
 export function migrationsOf(manifest: Manifest, known: readonly Migration[]): Migration[] {
   const byVersion = new Map(known.map((migration) => [migration.version, migration]))
   return manifest.migrations.map((applied) => {

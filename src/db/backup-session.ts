@@ -5,8 +5,9 @@ import { setSession } from './session.ts'
 const CONNECT_WITHIN_MS = 10_000
 const TRANSACTION_TIMEOUT_SINCE = 170_000
 
-// A copy may take hours, so no time-out of a role or a server may end it; only waiting for a lock is bounded. Values are
-// written and read in one form whatever the server's settings are. Row security must fail a copy, not thin it out.
+// A copy may take hours, so no time-out of a role or a server may end the copy; only waiting for a lock is bounded.
+// Values are written and read in one form whatever the server's settings are. Row security must fail a copy, not leave
+// out rows.
 const SETTINGS = {
   statement_timeout: '0',
   idle_in_transaction_session_timeout: '0',
@@ -19,7 +20,9 @@ const SETTINGS = {
   timezone: 'UTC',
 }
 
-/** A connection of its own for one long transaction; ended, and with it the transaction, when the signal says so. */
+/**
+ * Lends a separate connection for one long transaction. The signal ends the connection, and with it the transaction.
+ */
 export async function withSession<Result>(
   url: string,
   signal: AbortSignal,
@@ -43,7 +46,7 @@ export async function withSession<Result>(
     return await use(client)
   } catch (error) {
     signal.throwIfAborted()
-    // A query under way hears of the end first (57P01 and the like); between two queries only the client does.
+    // A query under way fails first (57P01 and the like); between two queries only the client hears of the end.
     const cut = lost ?? (pgFailure(error)?.code.startsWith('57P') && error instanceof Error ? error : undefined)
     if (cut) throw new Error(`The connection to the database was lost: ${cut.message}.`, { cause: error })
     throw error

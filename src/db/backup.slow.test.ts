@@ -19,7 +19,7 @@ import { withClient } from '../../test/kit/test-server.ts'
 import { writeBackup } from './backup.ts'
 import { openBackup } from './open-backup.ts'
 
-/** One of each kind of value, and what must not be copied as it stands. */
+/** One of each kind of value, and values that must not be copied as they stand. */
 const EVERY_KIND = `
   create type mood as enum ('calm', 'cross');
   create domain percentage as integer check (value between 0 and 100);

@@ -1,8 +1,8 @@
-// `muster backup`: everything a database holds, in one file, from one snapshot, while others go on writing. The packages
-// that bring PostgreSQL hold no pg_dump, and a managed database is of any version, so a backup is made of what every
-// server since 15 can do: COPY. The schema is not in it; it is what the migrations named in the manifest make.
-//   backup-manifest  what is in the file          backup-archive  the file
-//   backup-catalog   what is in the database      backup-session  the connection
+// `muster backup`: everything a database holds, in one file, from one snapshot, while others go on writing. The
+// packages that bring PostgreSQL hold no pg_dump, and a managed database is of any version, so a backup uses only COPY,
+// which every server since 15 has. The schema is not in the file: the migrations named in the manifest make it.
+// backup-manifest the contents of the file backup-archive the file backup-catalog the tables of the database
+// backup-session the connection
 //   open-backup, restore                          the way back
 import type pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
@@ -26,11 +26,11 @@ import { commit } from './transaction.ts'
 
 export interface BackupOptions {
   url: string
-  /** Must not exist. */
+  /** The path of the new backup; no file may exist there. */
   file: string
   musterVersion: string
   keyFingerprint: string | null
-  /** By the name of their file in the data folder. */
+  /** The secrets, by the name of their file in the data folder. */
   secrets: ReadonlyMap<string, string>
   signal: AbortSignal
 }
@@ -43,7 +43,7 @@ export interface BackupSummary {
   leftOut: string[]
 }
 
-/** Small enough to be held a few times over, large enough for gzip and tar to cost nothing. */
+/** Small enough for memory to hold a few parts, large enough to make the cost of gzip and tar per part negligible. */
 const PART_BYTES = 4 * 1024 * 1024
 const NEWLINE = 0x0a
 
@@ -63,8 +63,8 @@ export async function writeBackup(options: BackupOptions): Promise<BackupSummary
 }
 
 /**
- * The locks come before the snapshot. Otherwise a migration could rewrite a table in between, and a table rewritten
- * after a snapshot was taken looks empty to it.
+ * The locks are taken before the snapshot. Otherwise a migration could rewrite a table in between, and a table that is
+ * rewritten after a snapshot looks empty in that snapshot.
  */
 async function openSnapshot(client: pg.Client): Promise<{ tables: CatalogTable[]; leftOut: string[] }> {
   const { rows } = await client.query<{ ledger: string | null }>(`select to_regclass('muster.migrations') as ledger`)
@@ -105,7 +105,7 @@ async function writeMembers(
     key_fingerprint: options.keyFingerprint,
     migrations,
     tables: copied,
-    // After the rows: a sequence stands outside the snapshot, and must be ahead of every row in it.
+    // Sequences are read after the rows: a sequence is outside the snapshot, and must be ahead of every row in it.
     sequences: await readSequences(client),
     secrets,
   }
@@ -125,8 +125,8 @@ async function copyTable(client: pg.Client, archive: ArchiveWriter, table: Catal
   for await (const chunk of copy as AsyncIterable<Buffer>) {
     let rest = chunk
     for (;;) {
-      // Inside a value a line end is written as \n, so a plain one always ends a row. A part ends with the row that
-      // fills it, however the rows arrive: the same rows make the same parts.
+      // COPY writes a line end inside a value as \n, so a plain line end always ends a row. A part ends with the row
+      // that fills it, however the rows arrive: the same rows make the same parts.
       const end = size + rest.length < PART_BYTES ? -1 : rest.indexOf(NEWLINE, Math.max(0, PART_BYTES - 1 - size))
       if (end === -1) break
       await add(Buffer.concat([...held, rest.subarray(0, end + 1)]))
@@ -138,7 +138,7 @@ async function copyTable(client: pg.Client, archive: ArchiveWriter, table: Catal
     size += rest.length
   }
   if (size > 0) await add(Buffer.concat(held))
-  // The count arrives after the last row; the answer to another question comes after both.
+  // The row count arrives after the last row; the answer to another query comes after both.
   await client.query('select')
   return { schema: table.schema, name: table.name, columns: table.columns, rows: copy.rowCount, parts }
 }

@@ -1,7 +1,6 @@
-// Migrations that begin with `-- no transaction`: indexes made and dropped beside reads and writes of large tables, which
-// PostgreSQL does only outside of a transaction. Nothing else may stand in such a file, because a crash leaves it half
-// done and the next start runs it again: an index that is there and valid is left alone, one that was left invalid is
-// made anew.
+// Migrations that begin with `-- no transaction` make and drop indexes beside reads and writes of large tables, which
+// PostgreSQL does only outside of a transaction. Such a file may hold no other statements, because a crash leaves it
+// half done and the next start runs it again: a valid index is left alone, an invalid one is made anew.
 import pg from 'pg'
 
 const HEADER = /^-- no transaction\b/m
@@ -14,7 +13,7 @@ interface IndexStatement {
   isCreated: boolean
 }
 
-/** Null for an ordinary migration. Throws where a statement is none of those that may stand in such a file. */
+/** Null for an ordinary migration. Throws if such a file holds any other statement. */
 export function indexStatements(name: string, sql: string): IndexStatement[] | null {
   if (!HEADER.test(sql)) return null
   const statements = sql.replaceAll(/--[^\n]*/g, '').split(';')
@@ -30,7 +29,7 @@ export function indexStatements(name: string, sql: string): IndexStatement[] | n
     })
 }
 
-/** The same for a database that nobody else uses yet, within a transaction. */
+/** Rewrites the SQL for a database that nobody else uses yet, to run within a transaction. */
 export const withinTransaction = (sql: string): string =>
   HEADER.test(sql) ? sql.replaceAll(/\bindex concurrently\b/g, 'index') : sql
 

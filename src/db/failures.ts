@@ -1,5 +1,5 @@
-// The meaning of a database failure for a caller. A constraint is the business of the store that knows it; here is only
-// what can happen to any statement.
+// The meaning of a database failure for a caller. Each store explains its own constraints; this file explains only the
+// failures that can happen to any statement.
 import { invalidRequest, MusterError, unavailable } from '../kernel/errors.ts'
 
 interface PgFailure {
@@ -24,13 +24,13 @@ export const isUniqueViolation = (error: unknown, constraint?: string): boolean 
 
 export const isForeignKeyViolation = (error: unknown): boolean => pgFailure(error)?.code === '23503'
 
-/** Serialisation failure or deadlock: the same work may simply be tried again. */
+/** After a serialisation failure or a deadlock the same work may be tried again. */
 export const isRetryable = (error: unknown): boolean => {
   const code = pgFailure(error)?.code
   return code === '40001' || code === '40P01'
 }
 
-/** The known failure behind a database error, or null where it is a bug. */
+/** The known failure behind a database error, or null if the error is a bug. */
 export function explainFailure(error: unknown): MusterError | null {
   if (error instanceof MusterError) return error
   const code = pgFailure(error)?.code

@@ -1,25 +1,25 @@
-// Background work over many rows: a small transaction at a time, with a time limit of its own, and by one process at a
-// time. A process that dies in the middle leaves whole batches behind, and whoever looks next goes on from there.
+// Background work over many rows: a small transaction at a time, with its own time limit, and by one process at a time.
+// A process that dies in the middle leaves whole batches behind, and the next process goes on from there.
 import type pg from 'pg'
 import type { Client, Db, Pool } from './pool.ts'
 import { inTransaction } from './transaction.ts'
 
-/** What each lock is for. Two numbers make the key, so that none meets the locks of one number. */
+/** The second number of each lock's key. Keys of two numbers never collide with locks of one number. */
 export const BATCH_LOCKS = { retention: 1, projects: 2 } as const
 
 const LOCK_SPACE = 0x6d757374 // 'must'
 
 export interface Batches {
   lock: keyof typeof BATCH_LOCKS
-  /** Of one statement. A batch takes milliseconds; one row with a very long journal may take longer. */
+  /** The time limit of one statement. A batch takes milliseconds; one row with a very long journal may take longer. */
   timeoutMs?: number
   /** Ends the work after the batch under way. */
   signal?: AbortSignal | undefined
 }
 
 /**
- * Where a look at rows in the order of (an instant, id) stands: those that stay are not looked at twice in a round. The
- * instant is PostgreSQL's own text, because a Date would cut off the microseconds.
+ * The position of a walk over rows in the order of (an instant, id): rows that stay are not looked at twice in a round.
+ * The instant is PostgreSQL's own text, because a Date would cut off the microseconds.
  */
 export interface Position {
   at: string
@@ -28,7 +28,9 @@ export interface Position {
 
 export const BEGINNING: Position = { at: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
 
-/** Calls `batch` until it answers false. Answers false where another process is at this work: nothing is left to do here. */
+/**
+ * Calls `batch` until it returns false. Returns false if another process does this work, so nothing is left to do here.
+ */
 export async function inBatches(
   pool: Pool,
   { lock, timeoutMs = 120_000, signal }: Batches,
@@ -45,11 +47,11 @@ export async function inBatches(
   return true
 }
 
-/** The driver, too, waits as long as the statement may take, and not as long as those of requests. */
+/** The driver, too, waits as long as the statement may take; its usual limit is made for requests. */
 function patient(tx: Client, timeoutMs: number): Db {
   return {
     query: (sql, values = []) => {
-      // The driver's types do not know that a statement may have a time of its own.
+      // The driver's types lack the time limit of a single statement.
       const statement: pg.QueryConfig<unknown[]> & { query_timeout: number } = {
         ...(typeof sql === 'string' ? { text: sql } : sql),
         values: [...values],
@@ -60,7 +62,7 @@ function patient(tx: Client, timeoutMs: number): Db {
   }
 }
 
-/** Until the transaction ends no other process has a turn. False: another one has it. */
+/** Takes the turn until the transaction ends. Returns false if another process has the turn. */
 export async function takeTurn(tx: Db, lock: Batches['lock']): Promise<boolean> {
   const { rows } = await tx.query<{ got: boolean }>('select pg_try_advisory_xact_lock($1, $2) as got', [
     LOCK_SPACE,
@@ -69,7 +71,7 @@ export async function takeTurn(tx: Db, lock: Batches['lock']): Promise<boolean> 
   return rows[0]?.got ?? false
 }
 
-/** Deletes by one statement of at most `atOnce` rows, until one finds fewer. Answers how many went. */
+/** Repeats a statement that deletes at most `atOnce` rows until it finds fewer. Returns the number of deleted rows. */
 export async function deleteInBatches(
   pool: Pool,
   options: Batches,
@@ -87,8 +89,8 @@ export async function deleteInBatches(
 const ENDED_AT_ONCE = 500
 
 /**
- * Removes the rows of a project that ended so many days ago, in the order of their ends. `stays` is a condition over
- * `t`, the row: such rows are passed over. Answers how many went.
+ * Removes the rows of a project that ended more than `days` ago, in the order of their ends. `stays` is a condition
+ * over `t`, the row: rows that meet it are passed over. Returns the number of removed rows.
  */
 export async function removeEnded(
   pool: Pool,

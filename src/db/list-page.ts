@@ -16,16 +16,16 @@ interface Positioned {
 }
 
 interface List<Row, Item> {
-  /** Several are merged by age: each is read by an index of its own, and no further than the page may need. */
+  /** Several statements are merged by age: each is read by its own index, and no further than the page may need. */
   sql: string | readonly string[]
   values: readonly unknown[]
   query: PageQuery
   toItem: (row: Row) => Item
-  /** Rows may be large: they are read a few at a time, and a page ends early where it holds so much already. */
+  /** Heavy rows may be large: they are read a few at a time, and a page ends early once it is large. */
   isHeavy?: boolean
 }
 
-/** Of heavy rows a page ends after so many characters, and no more rows than this are read at once. */
+/** A page of heavy rows ends after HEAVY_PAGE characters, and at most HEAVY_ROWS are read at once. */
 const HEAVY_PAGE = 4 * 1_048_576
 const HEAVY_ROWS = 20
 

@@ -1,9 +1,9 @@
-// One connection of its own that listens, and holds session locks for as long as the process lives. It comes back by
-// itself; its user hears of every new connection, because notifications were lost meanwhile.
+// A separate connection that listens, and holds session locks for as long as the process lives. A lost connection is
+// replaced; the listener's user is told of every new one, because notifications were lost meanwhile.
 //
 // The server's side of a connection can end without the client's (a NAT table that forgets it, a failover): the client
-// then sees nothing for hours. So each statement here must be answered in time, and its user is expected to send one
-// every second or so; a statement that is not answered drops the connection, and another is opened.
+// then sees nothing for hours. So each statement here must be answered in time, and the listener's user is expected to
+// send one every second or so; a statement that is not answered drops the connection, and another is opened.
 import { Socket } from 'node:net'
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
@@ -36,7 +36,7 @@ const FIRST_WAIT_MS = 50
 const LONGEST_WAIT_MS = 1_000
 const GOODBYE_MS = 500
 
-/** Resolves when it listens for the first time. */
+/** Resolves when the first connection listens. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   let isStopped = false
   let connection: Connection | null = await connect()
@@ -112,7 +112,7 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
 const prepared = (sql: PreparedSql, values: readonly unknown[] | undefined): pg.QueryConfig =>
   values ? { ...sql, values: [...values] } : { ...sql }
 
-/** The other side may be gone without a word: nobody waits for its goodbye. */
+/** The other side may be gone without a word, so the wait for its goodbye is short. */
 async function close({ client, socket }: Connection): Promise<void> {
   const late = setTimeout(() => socket.destroy(), GOODBYE_MS)
   await Promise.race([client.end().catch(() => {}), new Promise((resolve) => socket.once('close', resolve))])

@@ -3,8 +3,8 @@
 // (concurrent-indexes.ts). A server may meet a schema newer than itself (rolling change); it refuses only where one of
 // the unknown migrations was marked `-- breaking`.
 //
-// Whoever waits for a lock on a table makes everybody wait who comes after: a migration waits two seconds at a time,
-// gives up all its locks, and tries again a little later.
+// A migration that waits for a lock on a table makes all later statements wait. A migration therefore waits two seconds
+// at a time, gives up all its locks, and tries again a little later.
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -30,9 +30,9 @@ export interface MigrateOptions {
   migrations: readonly Migration[]
   log: Log
   onProgress?: (sentence: string) => void
-  /** How long a migration waits for a lock at a time. */
+  /** The time a migration waits for a lock before it gives up all its locks and tries again. */
   lockTimeoutMs?: number
-  /** How long one is tried again while others hold what it must lock. */
+  /** The time a migration is retried while others hold the tables it must lock. */
   patienceMs?: number
 }
 
@@ -56,10 +56,10 @@ export async function loadMigrations(folder: string): Promise<Migration[]> {
   )
 }
 
-/** Brings the database to the newest version; answers how many migrations this call applied. */
+/** Brings the database to the newest version; returns the number of migrations that this call applied. */
 export async function migrate(options: MigrateOptions): Promise<number> {
   const { url, migrations, log, onProgress } = options
-  // A connection of its own, without the pool's time-outs: a migration may take long, and so may waiting for one.
+  // A separate connection, without the pool's time-outs: a migration may take long, and so may waiting for one.
   const client = new pg.Client({
     connectionString: url,
     application_name: 'muster-migrate',
@@ -85,7 +85,7 @@ export async function migrate(options: MigrateOptions): Promise<number> {
   }
 }
 
-/** The newest version applied, or 0 for a database that never was migrated. */
+/** The newest applied version, or 0 for a database that was never migrated. */
 export async function schemaVersion(db: Pick<pg.Pool, 'query'>): Promise<number> {
   const exists = await db.query<{ found: boolean }>(`select to_regclass('muster.migrations') is not null as found`)
   if (!exists.rows[0]?.found) return 0
@@ -104,7 +104,7 @@ async function requireServerVersion(client: pg.Client): Promise<void> {
   }
 }
 
-/** 42501: no right to create; 25006: a read-only role or a standby. */
+/** 42501 means no right to create; 25006 means a read-only role or a standby. */
 function explainRights(error: unknown): never {
   const code = pgFailure(error)?.code
   if (code !== '42501' && code !== '25006') throw error
@@ -153,8 +153,8 @@ function requireCompatible(applied: Map<number, LedgerRow>, known: readonly Migr
 }
 
 /**
- * A session that waited in `pg_advisory_lock` would be a transaction under way, for whose end an index that is made
- * concurrently waits, and so both would wait for ever.
+ * A session that waited in `pg_advisory_lock` would be a transaction under way. An index that is made concurrently
+ * waits for the end of such transactions, so both would wait for ever.
  */
 async function lockAgainstOthers(client: pg.Client): Promise<void> {
   for (;;) {

@@ -47,7 +47,7 @@ test('a file in which any byte was changed or to which something was added is re
   await backUp(source, file, { 'secret.key': 'the key\n' })
   const whole = await readFile(file)
   const altered = join(folder, 'altered.tar.gz')
-  // The time stamp and the system in a gzip header (bytes 4 to 9) are nobody's content.
+  // The time stamp and the system in a gzip header (bytes 4 to 9) are no content.
   for (let at = 10; at < whole.length; at += 499) {
     const bytes = Buffer.from(whole)
     bytes[at] = (bytes[at] ?? 0) ^ 0x10

@@ -12,12 +12,12 @@ import {
 } from './backup-manifest.ts'
 import { isCode } from './embedded/private-file.ts'
 
-/** A backup of which every byte has been read and found to be what was written. */
+/** A backup whose every byte has been read and checked. */
 export interface OpenBackup {
   readonly manifest: Manifest
-  /** By the name of their file in the data folder. */
+  /** The secrets, by the name of their file in the data folder. */
   readonly secrets: ReadonlyMap<string, string>
-  /** Part after part, in the order of the manifest's tables. Checked once more: the file may have changed since. */
+  /** Part after part, in the order of the manifest's tables. Each part is checked again: the file may have changed. */
   readParts(): AsyncGenerator<{ name: string; body: Buffer }>
   close(): Promise<void>
 }
@@ -26,7 +26,7 @@ const SECRETS = 'secrets/'
 const SMALL_BYTES = 64 * 1024
 const MANIFEST_BYTES = 256 * 1024 * 1024
 
-/** Reads the whole file; throws one sentence where it is no backup, was cut short or altered, or is too new. */
+/** Reads the whole file; throws one sentence if it is no backup, was cut short or altered, or is too new. */
 export async function openBackup(file: string): Promise<OpenBackup> {
   const handle = await openFile(file)
   try {
@@ -81,7 +81,7 @@ async function* readParts(
   if (promised.size > 0) throw damaged(file)
 }
 
-/** What follows the marker. Whatever a decoder complains about after it is damage; before it, the file is another's. */
+/** The members after the marker. A decoder's error after the marker means damage; before it, the file is no backup. */
 async function* members(handle: FileHandle, file: string): ReturnType<typeof readArchive> {
   let refuse = foreign
   const guard = async function* <Item>(items: AsyncIterable<Item>): AsyncGenerator<Item> {

@@ -2,7 +2,7 @@ import { explainFailure } from './failures.ts'
 
 const WAIT_MS = 200
 
-/** Tries again, for so long, while the database is away or has no connection to spare. */
+/** Retries for `forMs` while the database is away or has no connection to spare. */
 export async function whileUnavailable<Result>(forMs: number, work: () => Promise<Result>): Promise<Result> {
   const giveUpAt = performance.now() + forMs
   for (;;) {

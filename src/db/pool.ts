@@ -1,5 +1,5 @@
-// The door to PostgreSQL: one pool per process, every wait bounded. A full pool or a lost server answers within a
-// second instead of hanging, and an idle client that is cut (57P01 at a restart) never takes the process with it.
+// The access to PostgreSQL: one pool per process, every wait bounded. A full pool or a lost server fails within a
+// second instead of hanging, and an idle client that is cut (57P01 at a restart) never ends the process.
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
 import { setSession } from './session.ts'
@@ -10,7 +10,7 @@ export interface PreparedSql {
   text: string
 }
 
-/** What a store needs: the pool itself or one client inside a transaction. */
+/** The database as a store needs it: the pool itself or one client inside a transaction. */
 export interface Db {
   query<Row extends pg.QueryResultRow>(
     sql: string | PreparedSql,
@@ -27,14 +27,14 @@ export interface PoolOptions {
   log: Log
   connectTimeoutMs?: number
   statementTimeoutMs?: number
-  /** As pg_stat_activity shows it. */
+  /** The name that pg_stat_activity shows. */
   applicationName?: string
 }
 
 // int8 (audit seq, counts) fits a double for the next 285,000 years at a thousand rows a second.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number)
 
-// The rows of one answer mostly carry the same instants; parsing them is the dearest part of reading a row.
+// The rows of one answer mostly carry the same instants; parsing an instant is the dearest part of reading a row.
 const parseInstant = pg.types.getTypeParser(pg.types.builtins.TIMESTAMPTZ)
 let lastInstant = { text: '', ms: 0 }
 pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => {
@@ -47,10 +47,10 @@ pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => {
   return new Date(lastInstant.ms)
 })
 
-/** Half a minute of silence, and the system asks whether the other side is still there. */
+/** After half a minute of silence the operating system asks whether the other side is still there. */
 export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 30_000 } as const
 
-/** A statement that the server would have ended by then, and that is not answered: the connection is dead. */
+/** The server ends a statement in time; if no answer comes this long after, the connection is dead. */
 const UNANSWERED_AFTER_MS = 5_000
 
 export function createPool({
@@ -78,7 +78,7 @@ export function createPool({
     onConnect: (client) => setSession(client, bounds),
   })
   pool.on('error', (error) => {
-    // A connection that is being closed may be cut first by a database that stops.
+    // A database that stops may cut a connection that is being closed.
     if (!pool.ending) log.warn({ error: error.message }, 'an idle database connection was lost')
   })
   return pool

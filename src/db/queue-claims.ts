@@ -14,23 +14,25 @@ import {
 } from './queue-table.ts'
 
 export interface ClaimSql {
-  /** Of the prepared statements. */
+  /** The prefix of the prepared statements' names. */
   name: string
   /**
-   * The statement around a pick: `with … picked (id)` before it, further columns after its own, and `from`, which gives
-   * the claimed rows as `c`.
+   * The statement around a pick: `pick` (`with … picked (id)`) comes before it, `columns` after its own columns, and
+   * `from` gives the claimed rows as `c`.
    */
   around: (pick: string, columns: string, from: string) => string
-  /** The rows that this process may take, by the names it knows, which the parameter holds. Absent: it may take all. */
+  /**
+   * The condition for rows this process may take; the parameter holds the names it knows. Without it, it may take all.
+   */
   mayTake?: (parameter: string) => string
 }
 
 export interface Claims<Claimed> {
-  /** As fair as can be. A process that was declared dead claims nothing before it has a new name. */
+  /** Claims fairly over the projects. A process that was declared dead claims nothing before it has a new name. */
   claim(db: Db, ask: FairAsk, known?: readonly string[]): Promise<Dealt<Claimed>>
-  /** A row that took processes with it, where no suspect is under way. */
+  /** Claims a row whose owners crashed, if no suspect is under way. */
   claimSuspect(db: Db, owner: string, known?: readonly string[]): Promise<Claimed | null>
-  /** Lets the next suspect be taken, where this owner's has ended or progressed. True: it has none now. */
+  /** Lets the next suspect be taken if this owner's has ended or progressed. Returns true if the owner has none now. */
   releaseSuspect(db: Db, owner: string): Promise<boolean>
 }
 
@@ -67,7 +69,7 @@ export function createClaims<Claimed extends { id: string }>(
   }
 }
 
-/** Rows whose time has come want an owner. Answers how many. */
+/** Makes rows ready whose time has come. Returns their number. */
 export async function promoteDueRows(db: Db, queue: QueueTable): Promise<number> {
   const { rowCount } = await db.query(promoteDue(queue))
   return rowCount ?? 0

@@ -185,7 +185,7 @@ test('an owner who is no superuser can back up and restore, there and back', asy
   )
   await backUp(source, join(folder, 'there.tar.gz'))
   const owned = await createOwnedDatabase(t)
-  // Settings that a careful administrator makes for an application must not end a restore.
+  // A time-out that a careful administrator sets for an application must not end a restore.
   await run(owned.url, `alter role ${owned.role} set statement_timeout = '1s'`)
   await restore(owned.url, join(folder, 'there.tar.gz'), { migrations })
   assert.deepEqual(await dump(owned.url), await dump(source))

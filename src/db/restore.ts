@@ -27,11 +27,11 @@ import { commit } from './transaction.ts'
 export interface RestoreOptions {
   url: string
   backup: OpenBackup
-  /** All that this release knows. The database is brought to the backup's version, not further. */
+  /** All migrations of this release. The database is brought to the backup's version, not further. */
   migrations: readonly Migration[]
-  /** Schemas that a library makes with migrations of its own. Their tables are filled as those of ours are. */
+  /** Schemas that a library makes with its own migrations. Their tables are filled like Muster's. */
   libraries?: readonly Library[]
-  /** Called when every row is in place and checked; where it throws, nothing was restored. */
+  /** Called when every row is in place and checked; if it throws, nothing was restored. */
   beforeCommit?: () => Promise<void>
   onProgress?: (sentence: string) => void
   signal: AbortSignal
@@ -40,19 +40,19 @@ export interface RestoreOptions {
 
 export interface Library {
   schema: string
-  /** Called before each attempt, so it must bear being called again. */
+  /** Called before each attempt, so it must allow repeated calls. */
   install: (url: string) => Promise<void>
 }
 
 export interface RestoreSummary {
   tables: number
   rows: number
-  /** Tables of the backup which no migration makes: somebody else's that the same role owned. */
+  /** Tables of the backup that no migration makes: another application's, owned by the same role. */
   leftOut: string[]
 }
 
 interface Target {
-  /** What there was before, which is not ours to touch. */
+  /** The oids of tables that existed before the restore; they must not be touched. */
   foreign: readonly number[]
   tables: Map<string, { table: CatalogTable; backup: BackupTable }>
   leftOut: string[]
@@ -86,7 +86,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreSum
   })
 }
 
-/** A database that was migrated is taken for one in use. Throws one sentence, and has changed nothing. */
+/** A migrated database counts as in use. Throws one sentence before anything is changed. */
 async function requireEmpty(client: pg.Client, libraries: readonly Library[]): Promise<void> {
   if (await hasRows(client, 'muster.migrations')) {
     throw notEmpty('Muster has run on it')
@@ -110,7 +110,7 @@ async function makeTables(
   migrations: readonly Migration[],
   libraries: readonly Library[],
 ): Promise<Target> {
-  // A server that starts on the same database now waits here, and then finds it restored.
+  // A server that starts on the same database now waits for this lock, and then finds the database restored.
   await client.query('lock table muster.migrations in access exclusive mode')
   if (await hasRows(client, 'muster.migrations')) throw notEmpty('a server has just begun to use it')
   const schemas = new Set(libraries.map(({ schema }) => schema))
@@ -129,7 +129,9 @@ async function makeTables(
   return { foreign, ...match(made, manifest, schemas) }
 }
 
-/** Every table of ours must be in the backup; otherwise rows were lost before it was made, and that must be told. */
+/**
+ * Every table of Muster must be in the backup; otherwise rows were lost before the backup was made: that is an error.
+ */
 function match(
   made: readonly CatalogTable[],
   manifest: Manifest,
@@ -155,7 +157,10 @@ function match(
   return { tables, leftOut }
 }
 
-/** Answers how to put back what was taken away. Rows that migrations inserted are in the backup as they were then. */
+/**
+ * Drops foreign keys, disables triggers and deletes the rows that migrations inserted (the backup has them). Returns a
+ * function that restores the keys and triggers.
+ */
 async function clearTheWay(client: pg.Client, { foreign, tables }: Target): Promise<() => Promise<void>> {
   const triggers = await listTriggers(client, foreign)
   const foreignKeys = await listForeignKeys(client, foreign)
@@ -165,7 +170,7 @@ async function clearTheWay(client: pg.Client, { foreign, tables }: Target): Prom
   for (const key of foreignKeys) await alter(key, `drop constraint ${escaped(key.constraint)}`)
   for (const { table } of tables.values()) await client.query(`delete from only ${quoted(table)}`)
   return async () => {
-    // A check that is deferred to the commit would keep the tables from being altered.
+    // A constraint check that is deferred to the commit would keep the tables from being altered.
     await client.query('set constraints all immediate')
     for (const key of foreignKeys) await alter(key, `add constraint ${escaped(key.constraint)} ${key.definition}`)
     for (const trigger of triggers) await alter(trigger, `${trigger.mode} trigger ${escaped(trigger.trigger)}`)
@@ -204,7 +209,7 @@ async function copyPart(client: pg.Client, table: BackupTable, body: Buffer): Pr
   return copy.rowCount
 }
 
-/** Where it was, or above every row that was given its number by other means: no number may be given out twice. */
+/** A sequence goes to its saved value, or above every row with a higher number: no number may be given out twice. */
 async function setSequences(client: pg.Client, manifest: Manifest, { foreign }: Target): Promise<void> {
   const saved = new Map(manifest.sequences.map((sequence) => [plainName(sequence), sequence]))
   for (const sequence of await listSequences(client)) {

@@ -1,20 +1,20 @@
 type Ids = Readonly<Record<string, string | undefined>>
 
 interface Selection {
-  /** Without a condition. */
+  /** A select statement without a condition. */
   select: string
   /** The columns that an index begins with. */
   by: Ids
   /** Further columns, which only leave rows out. */
   also?: Ids
-  /** Columns with the few values that are asked for, each of them a word of ours. */
+  /** Columns with the few values that are asked for; each value is a word of Muster's own schemas. */
   among: Readonly<Record<string, readonly string[]>>
 }
 
 /**
- * SQL for `listPage` over an index of (…by, …among, created_at desc, id desc): one part for each combination of words, all
- * of them merged by age. So a list with a status and one without are read by the same index, a page costs what it shows,
- * and how rare a status is does not matter.
+ * SQL for `listPage` over an index of (…by, …among, created_at desc, id desc): one part for each combination of words,
+ * all of them merged by age. So a list with a status and one without use the same index, the cost of a page depends on
+ * its rows alone, and the rarity of a status does not matter.
  */
 export function selectByStatus({ select, by, also = {}, among }: Selection): { sql: string[]; values: string[] } {
   const values: string[] = []
@@ -22,7 +22,8 @@ export function selectByStatus({ select, by, also = {}, among }: Selection): { s
     Object.entries(ids).flatMap(([column, value]) =>
       value === undefined ? [] : [`${column} ${operator} $${values.push(value)}::uuid`],
     )
-  // `is not distinct from` uses no index: the planner cannot take the wrong one in the hope to meet such rows soon.
+  // `is not distinct from` uses no index, so the planner cannot choose the wrong index in the hope to meet such rows
+  // soon.
   const always = [...conditions(by, '='), ...conditions(also, 'is not distinct from')]
   const sql = combinations(Object.entries(among)).map(
     (words) => `${select} where ${[...always, ...words].join(' and ')}`,
@@ -37,7 +38,7 @@ function combinations(among: readonly (readonly [column: string, words: readonly
   return words.flatMap((word) => combinations(rest).map((others) => [`${column} = '${plain(word)}'`, ...others]))
 }
 
-/** The words are those of a schema. Whoever passes anything else has a bug, not an injection. */
+/** The words come from a schema, so any other word is a bug of the caller, not an injection. */
 function plain(word: string): string {
   if (!/^[a-z_-]+$/.test(word)) throw new Error(`${word} is no word of ours`)
   return word

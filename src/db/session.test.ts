@@ -1,4 +1,4 @@
-// Sessions of our own: their settings, and poolers that give none.
+// The sessions of Muster's connections: their settings, and poolers that keep no session.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'

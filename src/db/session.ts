@@ -1,18 +1,18 @@
-// The needs of each of our connections of its session. Settings are made by SQL after the connect and not by options of
-// the start packet, which poolers such as PgBouncer refuse. A session must be ours alone for as long as the connection
-// lives: locks, LISTEN, settings and prepared statements are the session's.
+// The session of each connection. Settings are made by SQL after the connect and not by options of the start packet,
+// which poolers such as PgBouncer refuse. A session must belong to one connection for as long as the connection lives:
+// locks, LISTEN, settings and prepared statements are the session's.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 
 /**
- * Settings our code relies on, whatever a role, a database or a server says. Our tables live in public, whoever we
- * connect as: without the search path a role called muster would find and make them in the schema muster, because a
- * search path begins with the schema named like the user. Compiling a plan takes longer than any of our queries: with
- * jit the flows' query for leaves elsewhere took 36 ms instead of 5.
+ * Settings that Muster's code relies on, whatever a role, a database or a server says. The tables are in public for
+ * every role: without this search path a role called muster would look for them and make them in the schema muster,
+ * because the default search path begins with the schema named like the user. Compiling a plan takes longer than any
+ * query of Muster: with jit the flows' query for leaves elsewhere took 36 ms instead of 5.
  */
 const SETTINGS = { search_path: 'public', datestyle: 'ISO', bytea_output: 'hex', jit: 'off' }
 
-/** To be awaited before anything else is asked of a new connection. */
+/** Must be awaited before any other query on a new connection. */
 export async function setSession(client: pg.ClientBase, more: Readonly<Record<string, string>> = {}): Promise<void> {
   const sets = Object.entries({ ...SETTINGS, ...more }).map(
     ([name, value]) => `set ${name} = ${pg.escapeLiteral(value)}`,
@@ -20,17 +20,16 @@ export async function setSession(client: pg.ClientBase, more: Readonly<Record<st
   await client.query(sets.join('; '))
 }
 
-/** The server behind DATABASE_URL is a pooler that we cannot use; the message says what to do. */
+/** The server behind DATABASE_URL is a pooler that Muster cannot use; the message says what to do. */
 export class NoSessions extends Error {}
 
 const ROUNDS = 5
 const ANSWERS_WITHIN_MS = 10_000
 
 /**
- * Throws one sentence where the server behind the URL does not keep a session for each connection, as a pooler in
- * transaction mode does not. One connection marks its session and asks again and again who serves it, while another
- * connection has a transaction open: a pooler has lent the first one's session to the second, or must let the first
- * one wait.
+ * Throws one sentence if the server behind the URL does not keep a session for each connection, like a pooler in
+ * transaction mode. One connection marks its session and asks again and again for its backend, while another connection
+ * has a transaction open: a pooler has lent the first one's session to the second, or must let the first one wait.
  */
 export async function requireSessions(url: string): Promise<void> {
   const [first, second] = [newClient(url), newClient(url)]

@@ -44,7 +44,7 @@ async function attemptTransaction<Result>(pool: Pool, work: (tx: Client) => Prom
 
 /**
  * Commits, or throws. PostgreSQL answers the commit of a transaction in which a statement failed with the tag ROLLBACK
- * and no error: code that swallowed the statement's failure would take nothing for something.
+ * and no error: code that swallowed the statement's failure would take the rollback for a commit.
  */
 export async function commit(client: pg.ClientBase): Promise<void> {
   const { command } = await client.query('commit')
