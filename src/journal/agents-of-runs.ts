@@ -1,6 +1,6 @@
 import type { Db } from '../db/pool.ts'
 
-/** Whose runs these are, in the same order. */
+/** The ids of the runs' agents, in the same order. */
 export async function agentsOfRuns(db: Db, runIds: readonly string[]): Promise<string[]> {
   const { rows } = await db.query<{ id: string; agent_id: string }>(
     'select id, agent_id from agent_runs where id = any($1)',

@@ -5,54 +5,55 @@ import type { RunChange } from './run-change.ts'
 /** One run's part of a batch. */
 export interface Entry<Change = RunChange> {
   runId: string
-  /** The owner's; null for facts from outside, which never change ownership. */
+  /** The owner's fence; null for facts from outside, which never change ownership. */
   fence: number | null
   events: readonly EntryEvent[]
   change: Change | undefined
-  /** Events of sub-runs: an ancestor that has ended takes no more. */
+  /** True for events of sub-runs: an ancestor that has ended takes no more of them. */
   isForwarded: boolean
 }
 
 export interface EntryEvent {
   id: string
   kind: string
-  /** JSON, as streams show it. */
+  /** JSON text, as streams show it. */
   data: string
-  /** Of a sub-run's event in the journal of an ancestor: the event as the sub-run's own journal has it. */
+  /** Set on a sub-run's event in the journal of an ancestor: the place of the event in the sub-run's own journal. */
   origin?: Origin
 }
 
 export interface Origin {
   runId: string
-  /** Which one of the events that the sub-run appends in this batch, from 1 on. */
+  /** The place of the event among those that the sub-run appends in this batch, from 1 on. */
   place: number
-  /** The sub-run ends with it, and the ancestor is its parent. */
+  /** True if the event ends the sub-run and the ancestor is the sub-run's parent. */
   endsChild: boolean
 }
 
 export interface Written {
   firstSeq: number
   at: Date
-  /** Where the journal's rows say so: somebody has asked for the end. */
+  /** True if the run's row says that its end was asked for; not every journal fills this. */
   isCancelled?: boolean
-  /** Not all of the events were written: some were of sub-runs that somebody else owns by now. */
+  /** True if not all events were written, because another process owns some of the sub-runs by now. */
   isPartial?: boolean
 }
 
 /**
- * One statement for many runs. Agents are charged here too, in the order of their ids, so that no call is paid and not
- * counted. Tried and rejected: one insert per run (50 in flight: a fifth of the throughput); `insert … on conflict (id)`
+ * One statement for many runs. Agents are charged here too, in the order of their ids, so that every paid call is
+ * counted. Tried and rejected: one insert per run (50 in flight: a fifth of the throughput); `insert … on conflict
+ * (id)`
  * for retries (a second unique index on the hottest table; retries look their ids up); the events' data as an array of
  * its own (10 % slower than one JSON list).
  *
  * Rows that others may be writing too (ancestors, facts from outside) are locked in the order of their ids first, so
  * that two processes do not wait for each other; that costs 15 %, and an owner's own runs do not need it.
  *
- * What a sub-run says is stored once, in its own journal. In the journal of an ancestor a row with a seq of its own says
- * whose event it is and under which seq it stands there; read.ts puts both together. Against copies, three levels deep:
+ * An event of a sub-run is stored once, in the sub-run's own journal. In the journal of an ancestor a row with its own
+ * seq names the sub-run and the event's seq there; read.ts puts both together. Against copies, three levels deep:
  * events of 20 KB take a quarter of the space and a third of the time, those of 1 KB a third of the space and the same
- * time. Tried and rejected: counting in the statement which events still hold where an owner has lost its run (half as
- * slow again for everybody); that happens rarely, and costs a second statement then.
+ * time. Tried and rejected: finding the events that still hold after an owner has lost its run in this statement (half
+ * as slow again for everybody); a lost run is rare, and costs a second statement then.
  */
 const appendSql = (isShared: boolean): PreparedSql => ({
   name: isShared ? 'journal_append_shared' : 'journal_append',
@@ -118,7 +119,9 @@ const GIVEN = `
     as e (run_id, fence, events, steps, input_tokens, output_tokens, cost, change, is_forwarded, children_ended,
       settled, entry)`
 
-/** Where an owner has lost a run, nothing is written: its ancestors must not hear of it. The answer names those runs. */
+/**
+ * If an owner has lost a run, nothing is written: the run's ancestors must not hear of it. The lost runs are returned.
+ */
 const LOCKED = `
   locked as (
     select id, fence from agent_runs where id = any($1::uuid[]) order by id for update
@@ -147,7 +150,9 @@ const INSERT_SHARED = `
 const APPEND_OWN = appendSql(false)
 const APPEND_SHARED = appendSql(true)
 
-/** Each run at most once. Absent from the answer: runs that do not exist, and those whose fence was old or that had ended. */
+/**
+ * Takes each run at most once. The result lacks runs that do not exist, have ended, or were given with an old fence.
+ */
 export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Map<string, Written>> {
   const isShared = entries.some((entry) => entry.fence === null)
   const { rows } = await db.query<WrittenRow>(isShared ? APPEND_SHARED : APPEND_OWN, valuesOf(entries, isShared))
@@ -158,7 +163,7 @@ export async function appendBatch(db: Db, entries: readonly Entry[]): Promise<Ma
 
 interface WrittenRow {
   run_id: string
-  /** Null: nothing was written, because this run has another owner. */
+  /** Null if nothing was written, because this run has another owner. */
   first_seq: number | null
   at: Date
 }
@@ -194,7 +199,7 @@ function valuesOf(entries: readonly Entry[], isShared: boolean): string[] {
   ]
 }
 
-/** Everything but what the lost runs say, in their own journals and in those of their ancestors. */
+/** Appends everything but the events of the lost runs, in their own journals and in those of their ancestors. */
 async function appendWithout(
   db: Db,
   entries: readonly Entry[],
@@ -215,8 +220,8 @@ async function appendWithout(
 }
 
 /**
- * PostgreSQL's text of an array of ids, numbers, truths and names of ours, none of which needs quotes. The driver would
- * look through every element for characters to escape, which took a tenth of an append.
+ * PostgreSQL's text of an array of ids, numbers, booleans and Muster's own names, none of which needs quotes. The
+ * driver would search every element for characters to escape, which took a tenth of an append.
  */
 export function plainArray<Item>(
   items: readonly Item[],
@@ -225,10 +230,11 @@ export function plainArray<Item>(
   return `{${items.map((item) => field(item) ?? 'null').join(',')}}`
 }
 
-/** Which of these entries an earlier attempt committed before the connection was cut. */
+/** Finds the entries that an earlier attempt committed before the connection was cut. */
 export async function findWritten(db: Db, entries: readonly Entry[]): Promise<Map<string, Written>> {
   const runIds = entries.map((entry) => entry.runId)
-  // That attempt may be under way still, waiting for these rows or writing them: behind its locks its outcome is known.
+  // That attempt may still be under way, waiting for these rows or writing them. Its outcome is known once these locks
+  // are granted.
   await db.query('select from agent_runs where id = any($1::uuid[]) order by id for update', [runIds])
   const { rows } = await db.query<{ run_id: string; first_seq: number; events: number; at: Date }>(
     `select run_id, min(seq) as first_seq, count(*)::int as events, min(at) as at from run_events

@@ -25,7 +25,7 @@ const rowOf = async (runId: string) => (await pool.query('select * from agent_ru
 
 const runs = (count = 1): Promise<string[]> => insertRuns(pool, projectId, count)
 
-/** Without the time, which is the database's. */
+/** The answer without its time, which is the database's. */
 const plain = (answer: Appended) =>
   answer.status === 'written' ? { status: answer.status, firstSeq: answer.firstSeq } : answer
 

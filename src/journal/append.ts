@@ -8,37 +8,37 @@ import { type Append, entriesOf, type NewEvent, type StoredEvent } from './entri
 import { createGroupCommit } from './group-commit.ts'
 import type { RunChange } from './run-change.ts'
 
-/** lost: somebody else owns the run now, or there is no such run; nothing was written. */
+/** lost: another process owns the run now, or there is no such run; nothing was written. */
 export type Appended = { status: 'written'; firstSeq: number; at: Date; isCancelled?: boolean } | { status: 'lost' }
 
 export interface Journal<Change = RunChange> {
   /** Resolves when the events are committed. Appends of one run keep their order. */
   append(entry: Append<Change>): Promise<Appended>
-  /** The same, and more may join it until it is under way. */
+  /** Appends like `append`, and further events may join until the append is under way. */
   appendOpen(entry: Append<Change>): OpenAppend
-  /** As the last statement of a transaction that also writes other tables. Nothing is published before it commits. */
+  /** The last statement of a transaction that also writes other tables. Nothing is published before the commit. */
   appendIn(tx: Db, entry: Append<Change>): Promise<Appended>
   /**
-   * What `work` writes and then the events it answers, in one transaction that is rolled back where they are lost. Not
-   * while another append of this run is under way.
+   * Runs `work` and appends the events it returns, in one transaction that is rolled back if the run is lost. Must not
+   * be called while another append of this run is under way.
    */
   appendAfter(pool: Pool, work: (tx: Db) => Promise<Append<Change>>): Promise<Appended>
-  /** Resolves when everything that was handed in is settled. */
+  /** Resolves when every append is settled. */
   drain(): Promise<void>
 }
 
 export interface OpenAppend {
   appended: Promise<Appended>
-  /** Resolves when the append is under way, and nothing can join it any more. */
+  /** Resolves when the append is under way, and no event can join it any more. */
   taken: Promise<void>
-  /** False: it is under way, and these must be appended by themselves. */
+  /** Returns false if the append is under way; these events then need an append of their own. */
   join(events: readonly NewEvent[]): boolean
 }
 
 export interface JournalOptions {
   db: Db
   log: Log
-  /** Called with what was committed, in order of seq per run. Must not throw. */
+  /** Called with the committed events, in order of seq per run. Must not throw. */
   onWritten?: (events: StoredEvent[]) => void
   now?: () => number
 }

@@ -132,7 +132,7 @@ test('after two crashes a run is a suspect, after five it fails and its parent h
       events: [{ kind: 'test.begun', data: {} }],
       ancestors: [parent],
     })
-    // Whoever takes over is told, for its log, which run was given up.
+    // The process that takes over is told, for its log, which run was given up.
     const { failed } = await takeOver(pool, owner, forget(owner))
     assert.deepEqual(failed, crash === 5 ? [id] : [])
   }

@@ -3,14 +3,14 @@ import { createClaims, promoteDueRows } from '../db/queue-claims.ts'
 import { type QueueTable, SUSPECT_AFTER } from '../db/queue-table.ts'
 import { inTransaction } from '../db/transaction.ts'
 
-/** What a person said, at the resume, about a call whose outcome was unknown. */
+/** A person's answer, given at the resume, about a call whose outcome was unknown. */
 export interface Settlement {
   call_id: string
   outcome: 'done' | 'not_done'
   result: unknown
 }
 
-/** A run that this process owns from now on, with what its loop needs to begin. */
+/** A run that this process owns from now on, with the facts that its loop needs to begin. */
 export interface ClaimedRun {
   id: string
   project_id: string
@@ -30,23 +30,23 @@ export interface ClaimedRun {
   depth: number
   ancestors: string[]
   rights: Record<string, unknown>
-  /** How many runs led to this one, each started by a change that the one before had made. */
+  /** The number of runs that led to this one, each started by a change that the one before had made. */
   chain_depth: number
-  /** The run decides something: it answers JSON of this shape, without tools. */
+  /** Set for a run that makes a decision: the run answers JSON of this shape, without tools. */
   answer: { name: string; schema: Record<string, unknown> } | null
   crashes: number
   reserved: number
-  /** How much had happened to it that it may wait for. */
+  /** The number of things that have happened which the run may wait for. */
   signals: number
   summary: string | null
   waits_for: string | null
   cancel_requested_at: Date | null
-  /** Milliseconds since it was started, by the database's clock. */
+  /** Milliseconds since the run was started, by the database's clock. */
   age: number
-  /** Never claimed before: there is nothing to replay. */
+  /** True if the run was never claimed before: there is nothing to replay. */
   is_new: boolean
   was_paused: boolean
-  /** When its agent and its project were changed last: definitions that were read since then still hold. */
+  /** The last changes of the run's agent and of its project: definitions that were read since then still hold. */
   agent_changed: number | null
   project_changed: number
 }
@@ -61,8 +61,8 @@ export const RUN_QUEUE: QueueTable = {
 }
 
 /**
- * Raises the fence of what was `picked` and writes run.started or run.continued, in one statement for as many runs as
- * were dealt. (A sub-run's owner appends that event itself, because it goes to the ancestors too.)
+ * Raises the fence of the `picked` runs and writes run.started or run.continued, in one statement for all of them. (A
+ * sub-run's owner appends that event itself, because it goes to the ancestors too.)
  */
 const claimed = (pick: string, columns: string, from: string): string => `
     ${pick}, claimed as (
@@ -110,8 +110,8 @@ const CLAIM_OF_ONE: PreparedSql = {
 }
 
 /**
- * Runs of a project that caps how many are under way. Whoever claims them holds the project's row meanwhile, so that two
- * processes do not count the same and pass the cap together.
+ * Claims runs of a project that caps the number under way. The claim locks the project's row, so that two processes do
+ * not count the same runs and pass the cap together.
  */
 export async function claimCappedRuns(
   pool: Pool,
@@ -130,10 +130,12 @@ export async function claimCappedRuns(
   })
 }
 
-/** Whoever asks for metrics must not read a backlog of any length. */
+/** The count is bounded because a request for metrics must not read a backlog of any length. */
 export const MOST_COUNTED = 10_000
 
-/** How many runs want a slot, suspects too, counted up to `MOST_COUNTED`. Each part goes by the index of its claim. */
+/**
+ * The number of runs that want a slot, suspects too, counted up to `MOST_COUNTED`. Each part uses its claim's index.
+ */
 export async function countReady(db: Db): Promise<number> {
   const plain = `select from agent_runs where ${RUN_QUEUE.ready} and crashes < ${SUSPECT_AFTER} limit ${MOST_COUNTED}`
   const suspects = `select from agent_runs where ${RUN_QUEUE.ready} and crashes >= ${SUSPECT_AFTER} limit ${MOST_COUNTED}`
@@ -143,5 +145,5 @@ export async function countReady(db: Db): Promise<number> {
   return Math.min(MOST_COUNTED, rows[0]?.count ?? 0)
 }
 
-/** Runs whose time has come want a slot. Answers how many. */
+/** Makes runs ready whose time has come. Returns their number. */
 export const promoteDueRuns = (db: Db): Promise<number> => promoteDueRows(db, RUN_QUEUE)

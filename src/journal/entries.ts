@@ -13,13 +13,13 @@ export interface Append<Change = RunChange> {
   /** The owner's fence; null for facts from outside (a cancel, an answer), which never change ownership. */
   fence: number | null
   events: readonly NewEvent[]
-  /** What the events mean for the run's row. */
+  /** The changes of the run's row that the events bring. */
   change?: Change
-  /** From the top to the parent. The events appear in their journals too. */
+  /** The ancestors, from the top to the parent. The events appear in their journals too. */
   ancestors?: readonly string[]
 }
 
-/** An event as it stands in a journal. `data` is JSON text; an event of a sub-run names it in `run_id`. */
+/** An event of a journal. `data` is JSON text; an event of a sub-run names the sub-run in `run_id`. */
 export interface StoredEvent {
   runId: string
   seq: number
@@ -28,7 +28,7 @@ export interface StoredEvent {
   at: Date
 }
 
-/** An append with its values turned into what the statement takes. */
+/** An append with its values in the form that the statement takes. */
 export interface Prepared<Change = RunChange> {
   runId: string
   fence: number | null
@@ -38,7 +38,7 @@ export interface Prepared<Change = RunChange> {
   size: number
 }
 
-/** What an event adds to the journal of an ancestor, about. */
+/** The approximate size that an event adds to the journal of an ancestor. */
 const REFERENCE = 150
 const NONE: readonly string[] = []
 
@@ -56,7 +56,7 @@ export function addEvents(prepared: Prepared<unknown>, events: readonly NewEvent
   }
 }
 
-/** One entry per run: each append's own, and for each ancestor everything its sub-runs say in this batch. */
+/** One entry per run: each append's own, and for each ancestor all events of its sub-runs in this batch. */
 export function entriesOf(batch: readonly Prepared[]): Entry[] {
   const own: Entry[] = batch.map(({ runId, fence, events, change }) => ({
     runId,

@@ -12,7 +12,7 @@ const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
 const hub = createHub()
 const journal = createJournal({ db: pool, log: silentLog, onWritten: (events) => hub.publish(events) })
-/** As of another process: nobody here hears of what it writes. */
+/** The journal of another process: no watcher here is told of its events. */
 const elsewhere = createJournal({ db: pool, log: silentLog })
 
 const newRun = async (): Promise<string> => (await insertRuns(pool, projectId, 1))[0] ?? ''
@@ -21,7 +21,7 @@ const say = (by: typeof journal, runId: string, ...texts: string[]) =>
 const step = (runId: string, kind: 'step.completed' | 'step.restarted', number: number) =>
   journal.append({ runId, fence: 1, events: [{ kind, data: { step: number } }] })
 
-/** Follows until so many items came, as short texts: `3:test.said` or `1@0 text`. */
+/** Follows until a number of items came, as short texts: `3:test.said` or `1@0 text`. */
 function follow(runId: string, { after = 0, soFar = null as LiveText | null } = {}) {
   const stop = new AbortController()
   const seen: string[] = []

@@ -10,19 +10,19 @@ export interface FollowOptions {
   hub: Hub
   /** The text so far of a step under way in this process. */
   soFar: (runId: string) => LiveText | null
-  /** The same of its sub-runs. */
+  /** The texts so far of the sub-runs' steps under way in this process. */
   soFarBelow?: ((runId: string) => LiveText[]) | undefined
-  /** A page of the journal, oldest first: of runs, unless it is told otherwise. */
+  /** Reads a page of the journal, oldest first. The default reads the journal of runs. */
   read?: (db: Db, runId: string, from: { after: number }) => Promise<JournalEvent[]>
 }
 
-/** Waits this long for a notice before it looks by itself. */
+/** The wait for a notice before the journal is read without one. */
 const LOOK_AGAIN_MS = 5_000
 
 /**
  * A run's events after a seq, without gap or repeat, and the text of the step under way, until the caller stops asking or
  * the run is deleted.
- * What is heard from the hub is used where it follows on what was seen; everything else is read from the journal.
+ * Events from the hub are used if they follow on those already seen; all others are read from the journal.
  */
 export async function* followRun(
   { db, hub, soFar, soFarBelow, read = readEvents }: FollowOptions,
@@ -30,7 +30,7 @@ export async function* followRun(
   { after, signal }: { after: number; signal: AbortSignal },
 ): AsyncGenerator<Followed> {
   let cursor = after
-  // In the order of arrival: what a text belongs to follows from the events before it.
+  // Events and texts are kept in the order of arrival: the events before a text tell which step it belongs to.
   const heard: Followed[] = []
   let mustRead = true
   let isGone = false
@@ -64,7 +64,7 @@ export async function* followRun(
       else if (next.type === 'text') yield* shown.show(next.text)
       else if (next.event.seq === cursor + 1) yield pass(next.event)
       else if (next.event.seq > cursor) {
-        // Another process wrote in between; the events that were heard come with what is read.
+        // Another process wrote in between; reading the journal also gives the events that were heard.
         yield* readOn()
       }
     }
@@ -102,7 +102,9 @@ export async function* followRun(
   }
 }
 
-/** Which part of a step's text was shown. The same text may come by two ways; offsets tell what is new. */
+/**
+ * Remembers the part of each step's text that was shown. The same text may come by two ways; offsets tell the new part.
+ */
 function createTextCursor() {
   const steps = new Map<string, { step: number; length: number; doneStep: number }>()
   return {
@@ -111,18 +113,19 @@ function createTextCursor() {
       if (step <= known.doneStep) return
       const length = known.step === step ? known.length : 0
       const fresh = text.slice(Math.max(0, length - offset))
-      // A piece that does not follow on what was shown waits for the whole text, which is read again and again.
+      // A piece that does not follow on the shown part is dropped; the whole text, which is read again and again, has
+      // it.
       if (offset > length || fresh === '') return
       steps.set(runId, { ...known, step, length: length + fresh.length })
       yield { type: 'text', text: { runId, step, offset: length, text: fresh } }
     },
-    /** A step that is over or begins anew: its text is void or known whole. */
+    /** Notes a step that is over or begins anew: its text is known whole or void. */
     note({ runId, kind, data }: StoredEvent): void {
       if (kind !== 'step.completed' && kind !== 'step.restarted') return
       const { run_id = runId, step } = JSON.parse(data) as { run_id?: string; step: number } // both kinds carry it
       const known = steps.get(run_id)
       const doneStep = kind === 'step.completed' ? step : step - 1
-      // Text of the next step may have come before: it stays shown.
+      // Text of the next step may have come before this event: the text stays shown.
       steps.set(run_id, known && known.step > step ? { ...known, doneStep } : { step: 0, length: 0, doneStep })
     },
   }

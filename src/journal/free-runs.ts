@@ -5,19 +5,22 @@ export interface FreedRun {
   id: string
   ancestors: string[]
   crashes: number
-  /** The death of its owner counts as its crash. */
+  /** True if the owner's death counts as a crash of this run. */
   is_charged: boolean
-  /** A sub-run that was claimed and has not said yet that it starts. */
+  /** True for a sub-run that was claimed and has not written run.started yet. */
   is_silent: boolean
 }
 
-/** Of which owner runs are freed: of one ($1), of one but for those that it works on ($2), or of nobody that lives. */
+/**
+ * The runs to free: those of one owner ($1), those of one owner that it does not work on ($2), or those without a
+ * living owner.
+ */
 export type Which =
   | { of: 'owner'; owner: string }
   | { of: 'owner_elsewhere'; owner: string; inHand: readonly string[] }
   | { of: 'nobody' }
 
-/** All three go by the index of owned runs. */
+/** All three conditions use the index of owned runs. */
 function find(which: Which): { where: string; values: unknown[] } {
   switch (which.of) {
     case 'owner':
@@ -29,7 +32,7 @@ function find(which: Which): { where: string; values: unknown[] } {
   }
 }
 
-/** Their ids, and those of the runs that are written with them: two lookups, each by an index. */
+/** The ids of the runs, and those with the ids of their ancestors, which are written too. */
 export async function findOwned(db: Db, which: Which): Promise<{ ids: string[]; withAncestors: string[] }> {
   const { where, values } = find(which)
   const { rows } = await db.query<{ id: string; ancestors: string[] }>(
@@ -40,15 +43,15 @@ export async function findOwned(db: Db, which: Which): Promise<{ ids: string[]; 
   return { ids, withAncestors: [...new Set([...ids, ...rows.flatMap((row) => row.ancestors)])] }
 }
 
-/** In the order in which appends lock. */
+/** Locks runs in the order in which appends lock them. */
 export async function lockRuns(tx: Db, ids: readonly string[]): Promise<void> {
   await tx.query('select from agent_runs where id = any($1::uuid[]) order by id for update', [ids])
 }
 
 /**
- * Takes runs from their owner and lets them want a slot again, those of them that are still without a living owner. The
- * fence rises here already, which keeps an owner that was only asleep from writing on; what it had reserved for a call
- * under way goes back to its agent.
+ * Takes runs that still have no living owner from their old one, and makes them ready. The fence rises here already,
+ * which keeps an owner that was only asleep from writing on; tokens that were reserved for a call under way go back to
+ * the agent.
  */
 export async function freeRuns(
   tx: Db,

@@ -1,5 +1,5 @@
-// Group commit: what all runs of the process want to write while one batch is being committed goes out together with the
-// next. How a batch becomes a statement is given; runs and flows have journals of their own.
+// Group commit: all appends of the process that come while one batch is being committed go out together in the next.
+// Runs and flows have journals of their own, so each gives the statements for its batches.
 import { explainFailure } from '../db/failures.ts'
 import type { Db } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -7,15 +7,15 @@ import type { Appended, Journal, JournalOptions } from './append.ts'
 import type { Entry, Written } from './append-batch.ts'
 import { addEvents, type NewEvent, type Prepared, prepare, storedEvents } from './entries.ts'
 
-/** How appends become rows. */
+/** The statements that turn appends into rows. */
 export interface Statements<Change> {
-  /** From how many entries on a second statement beside the first is worth it. Measured. */
+  /** The number of entries from which on a second statement beside the first is worth it (measured). */
   worthAnother: number
   /** One entry per row that is written. */
   entriesOf(batch: readonly Prepared<Change>[]): Entry<Change>[]
-  /** One statement. Absent from the answer is what was not written. */
+  /** Writes the entries in one statement. The result lacks entries that were not written. */
   append(db: Db, entries: readonly Entry<Change>[]): Promise<Map<string, Written>>
-  /** Which entries an earlier attempt committed before its connection was cut. */
+  /** Finds the entries that an earlier attempt committed before its connection was cut. */
   find(db: Db, entries: readonly Entry<Change>[]): Promise<Map<string, Written>>
 }
 
@@ -26,7 +26,7 @@ interface Waiting<Change> {
   fail: (error: unknown) => void
 }
 
-/** Takes the transaction with it. */
+/** Thrown inside a transaction to roll it back. */
 class Lost extends Error {}
 
 const MOST_ENTRIES = 500
@@ -92,7 +92,7 @@ export function createGroupCommit<Change>(
     schedule()
   }
 
-  /** One turn of the loop lets the runs that the last batch let go on join the next one. */
+  /** Waits one turn of the event loop, so that runs that the last batch released can join the next one. */
   function schedule(): void {
     if (isScheduled) return
     isScheduled = true
@@ -102,13 +102,13 @@ export function createGroupCommit<Change>(
     })
   }
 
-  /** A second statement beside the first keeps both processors busy, where it is worth one. */
+  /** A second statement beside the first keeps both processors busy, if enough entries wait. */
   function isEnough(): boolean {
     if (underWay.size === 0) return waiting.length > 0
     return underWay.size < MOST_UNDER_WAY && waiting.length >= worthAnother
   }
 
-  /** False: what waits is about runs that are being written already. */
+  /** Returns false if all waiting appends are about runs that are being written already. */
   function begin(): boolean {
     const busy = new Set([...underWay.values()].flatMap((batch) => batch.map((one) => one.prepared.runId)))
     const { batch, rest } = takeBatch(waiting, busy)
@@ -127,7 +127,7 @@ export function createGroupCommit<Change>(
     return true
   }
 
-  /** Never rejects. Answers how to tell those who wait for the batch. */
+  /** Never rejects. Returns the function that settles the appends of the batch. */
   async function flush(batch: readonly Waiting<Change>[]): Promise<() => void> {
     try {
       const entries = entriesOf(batch.map((one) => one.prepared))
@@ -140,7 +140,7 @@ export function createGroupCommit<Change>(
           for (const { fail } of batch) fail(error)
         }
       }
-      // One entry that cannot be stored must not take its neighbours with it.
+      // One entry that cannot be stored must not fail the others.
       const half = Math.ceil(batch.length / 2)
       const settles = [await flush(batch.slice(0, half)), await flush(batch.slice(half))]
       return () => {
@@ -150,8 +150,8 @@ export function createGroupCommit<Change>(
   }
 
   /**
-   * Many runs that go on at once would all work and then all wait for the next commit, one processor idle at a time. In
-   * two halves, one is written while the other works.
+   * Many runs that go on at once would all work and then all wait for the next commit, one processor idle at a time.
+   * The batch is settled in two halves, so that one half is written while the other works.
    */
   function settleInTurns(batch: readonly Waiting<Change>[], written: Map<string, Written>): void {
     const first = batch.length < 2 * worthAnother ? batch : batch.slice(0, batch.length / 2)
@@ -159,12 +159,12 @@ export function createGroupCommit<Change>(
       for (const { prepared, settle } of part) settle(answerFor(prepared.runId, written))
     }
     settle(first)
-    // The first turn is theirs; what they append is under way before the second.
+    // The first half runs in the first turn; its appends are under way before the second half goes on.
     if (first !== batch) setImmediate(() => setImmediate(() => settle(batch.slice(first.length))))
   }
 
   function publish(entry: Entry<Change>, written: Written | undefined): void {
-    // Of what was written in part the seqs are not known here: watchers read it.
+    // The seqs of an entry that was written in part are not known here: watchers read its events.
     if (written && !written.isPartial) onWritten?.(storedEvents(entry, written.firstSeq, written.at))
   }
 
@@ -172,7 +172,7 @@ export function createGroupCommit<Change>(
     const giveUpAt = now() + RETRY_FOR_MS
     for (let waitMs = 50, attempt = 1; ; waitMs = Math.min(waitMs * 2, 1_000), attempt++) {
       try {
-        // After a cut nobody knows whether the batch was committed: what it wrote is found by its ids.
+        // After a cut connection nobody knows whether the batch was committed: its events are looked up by their ids.
         const found = attempt === 1 ? new Map<string, Written>() : await findWritten(db, entries)
         const open = entries.filter((entry) => !found.has(entry.runId))
         return open.length === 0 ? found : new Map([...found, ...(await appendBatch(db, open))])
@@ -186,8 +186,8 @@ export function createGroupCommit<Change>(
 }
 
 /**
- * The oldest appends that fit one statement. A run's second append waits until the first is committed, so that its order
- * is kept; so does one whose sub-run's events are in this batch, because a statement changes a row once.
+ * The oldest appends that fit one statement. A run's second append waits until the first is committed, to keep the
+ * order; an append of a run whose sub-run's events are in this batch waits too, because a statement changes a row once.
  */
 function takeBatch<Change>(
   waiting: Waiting<Change>[],

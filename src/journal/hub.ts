@@ -1,14 +1,14 @@
-// Tells those in this process who watch what happens to runs: streams, and requests that wait for an end. Nothing is
-// kept here; a watcher that sees a gap reads the journal.
+// Tells the watchers in this process of the events of runs: streams, and requests that wait for a run's end. The hub
+// keeps no events; a watcher that sees a gap reads the journal.
 import type { StoredEvent } from './entries.ts'
 
 export interface Watcher {
-  /** In order of seq, but with gaps where another process wrote. */
+  /** Called in order of seq, but with gaps for events of other processes. */
   onEvents(events: readonly StoredEvent[]): void
   onText(text: LiveText): void
-  /** The journal may be ahead of what was heard. */
+  /** Called when the journal may be ahead of the events that were published here. */
   onPoke(): void
-  /** There is no such run any more. */
+  /** Called when the run does not exist any more. */
   onGone(): void
 }
 
@@ -21,9 +21,9 @@ export interface LiveText {
 
 export interface Hub {
   publish(events: readonly StoredEvent[]): void
-  /** Hears of all that is published in this process, before those who watch do. */
+  /** The listener is given all events that are published in this process, before the watchers are. */
   hear(listener: (events: readonly StoredEvent[]) => void): void
-  /** To those who watch `watched`, which may be an ancestor of the run that speaks. */
+  /** Publishes to the watchers of `watched`, which may be an ancestor of the run that the text is from. */
   publishText(watched: string, text: LiveText): void
   poke(runId: string): void
   end(runId: string): void

@@ -11,11 +11,11 @@ export interface NewRun {
   parentRunId?: string | null
   resumedFrom?: string | null
   forkedFrom?: string | null
-  /** Whose streams its events appear in, from the top. */
+  /** The runs whose streams show this run's events, from the top. */
   ancestors?: readonly string[]
-  /** How many runs are above it, where that is not the number of its ancestors. */
+  /** The number of runs above this one, if it differs from the number of its ancestors. */
   depth?: number
-  /** The entry of the processing log that it works on. */
+  /** The entry of the processing log that the run works on. */
   entryId?: string | null
   rights?: Readonly<Record<string, unknown>>
   base?: { runId: string; seq: number; steps: number } | null
@@ -32,7 +32,7 @@ const INSERT: PreparedSql = {
     on conflict (id) do nothing`,
 }
 
-/** False: this very run was inserted before (an attempt that was cut off). */
+/** Returns false if this very run was inserted before, by an attempt whose connection was cut. */
 export async function insertRun(db: Db, run: NewRun): Promise<boolean> {
   const { rowCount } = await db.query(INSERT, [
     run.id,

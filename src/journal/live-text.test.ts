@@ -15,7 +15,7 @@ const projectId = await insertProject(pool)
 
 const newRun = async (): Promise<string> => (await insertRuns(pool, projectId, 1))[0] ?? assert.fail()
 
-/** How many rows there are for a run. */
+/** The number of rows for a run. */
 async function rows(runId: string): Promise<number> {
   const found = await pool.query<{ count: number }>(
     `select (select count(*) from live_texts where run_id = $1) +
@@ -25,7 +25,7 @@ async function rows(runId: string): Promise<number> {
   return found.rows[0]?.count ?? 0
 }
 
-/** Counts the characters of the texts that pass: those that are sent, and those that come back. */
+/** Counts the characters of the texts that are sent, and of those that come back. */
 function counting(): { db: Db; sent(): number; read(): number; statements(): number } {
   let sent = 0
   let read = 0
@@ -52,7 +52,7 @@ function speaker({ hasOthers = () => true, db = pool as Db }: { hasOthers?: () =
   return { hub, texts }
 }
 
-/** Another process in which somebody watches these. */
+/** Another process that watches these runs. */
 function watcher(watched: readonly string[], db: Db = pool) {
   const hub: Hub = createHub()
   const heard: LiveText[] = []

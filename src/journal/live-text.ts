@@ -1,6 +1,6 @@
-// The text of steps under way. Tokens are not journalled: they go at once to watchers in this process. Where other
-// processes live too, what is new is written several times a second as a piece of its own, which they read by offset
-// (watch-others.ts); the pieces go when the step ends.
+// The text of steps under way. Tokens are not journalled: they go at once to watchers in this process. While other
+// processes live, the new text is written several times a second as a separate piece, which they read by offset
+// (watch-others.ts); the pieces are deleted when the step ends.
 import { randomInt } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
@@ -15,11 +15,11 @@ export interface LiveTexts {
   add(text: LiveText, ancestors: readonly string[]): void
   /** The text so far of the run's step under way in this process. */
   soFar(runId: string): LiveText | null
-  /** The same of its sub-runs, at any depth. */
+  /** The texts so far of the sub-runs' steps under way in this process, at any depth. */
   soFarBelow(runId: string): LiveText[]
-  /** The run has left this process. */
+  /** Called when the run has left this process. */
   drop(runId: string): void
-  /** Resolves when what was dropped is gone from the table as well, or cannot be removed. */
+  /** Resolves when dropped texts are gone from the table as well, or cannot be removed. */
   stop(): Promise<void>
 }
 
@@ -28,9 +28,9 @@ interface Kept {
   step: number
   text: string
   ancestors: readonly string[]
-  /** Another for each text: of a step that begins anew nothing is taken for what was said before. */
+  /** Differs for each text, so that the text of a restarted step is never mixed with its earlier text. */
   version: number
-  /** How much of the text the table holds. */
+  /** The number of characters of the text that the table holds. */
   written: number
 }
 
@@ -44,7 +44,7 @@ export function createLiveTexts(options: {
   const { writeEveryMs = WRITE_EVERY_MS } = options
   const texts = new Map<string, Kept>()
   const unwritten = new Set<string>()
-  /** Texts of which the table may hold something still. */
+  /** Ended texts that may still have pieces in the table. */
   let ended: Kept[] = []
   let timer: NodeJS.Timeout | null = null
   let writing = Promise.resolve()
@@ -89,7 +89,9 @@ export function createLiveTexts(options: {
     wait()
   }
 
-  /** The journal has the whole of what a step said, or says that it is void. Events of sub-runs name their run. */
+  /**
+   * These events mean that the journal has a step's whole text, or that the text is void. Events of sub-runs name them.
+   */
   function onEvents(events: readonly StoredEvent[]): void {
     for (const { runId, kind, data } of events) {
       if (kind !== 'step.completed' && kind !== 'step.restarted') continue
@@ -107,7 +109,7 @@ export function createLiveTexts(options: {
     }, writeEveryMs).unref()
   }
 
-  /** Another process may join in mid-text: what it has not seen waits for it. */
+  /** Another process may start in mid-text: unwritten text waits until there is one. */
   async function round(): Promise<void> {
     if (options.hasOthers() || ended.some(mayBeWritten)) await write()
     ended = ended.filter(mayBeWritten)
@@ -119,7 +121,7 @@ export function createLiveTexts(options: {
     const due = options.hasOthers() ? [...unwritten].flatMap((runId) => nextPiece(texts.get(runId))) : []
     due.sort((a, b) => (a.kept.runId < b.kept.runId ? -1 : 1))
     const speaking = new Set(due.map(({ kept }) => kept.runId))
-    // A head that is written anew is not deleted as well; pieces of other versions go with the write.
+    // A head that is written anew must not be deleted as well; the write itself deletes pieces of other versions.
     const over = ended.filter(({ runId }) => !speaking.has(runId))
     for (const runId of speaking) unwritten.delete(runId)
     try {
@@ -140,7 +142,7 @@ export function createLiveTexts(options: {
     } catch (error) {
       options.log.debug({ err: error }, 'the text of steps under way will be shared later')
       for (const { kept } of due) {
-        // It may have been committed all the same: the whole text is written again, under another version.
+        // The write may have been committed all the same: the whole text is written again, under another version.
         ended.push({ ...kept, written: kept.text.length })
         kept.version = newVersion()
         kept.written = 0
@@ -150,8 +152,8 @@ export function createLiveTexts(options: {
   }
 }
 
-// Pieces and heads of steps that are over; the heads of those that speak; and their new pieces, in place of those of
-// earlier versions.
+// Deletes pieces and heads of steps that are over, then writes the heads and the new pieces of steps under way, in
+// place of those of earlier versions.
 const WRITE = {
   name: 'write-live-text',
   text: `
@@ -177,10 +179,10 @@ const newVersion = (): number => randomInt(2 ** 47)
 
 const shown = ({ runId, step, text }: Kept): LiveText => ({ runId, step, offset: 0, text })
 
-/** A write under way may still put something there; the text is removed after it. */
+/** The table may hold pieces of the text, also from a write that failed. */
 const mayBeWritten = ({ written }: Kept): boolean => written > 0
 
-/** A piece that ends within a surrogate pair would be broken for good: its first half waits for the other. */
+/** A piece must not end within a surrogate pair, which would stay broken: the first half waits for the second. */
 function nextPiece(kept: Kept | undefined): { kept: Kept; text: string }[] {
   if (!kept) return []
   const fresh = kept.text.slice(kept.written)
@@ -188,7 +190,10 @@ function nextPiece(kept: Kept | undefined): { kept: Kept; text: string }[] {
   return text === '' ? [] : [{ kept, text }]
 }
 
-/** Texts of steps that are over: their runs have gone on, ended, or are gone. Only killed processes leave such. */
+/**
+ * Removes texts of steps that are over: their runs have gone on, ended, or were deleted. Only killed processes leave
+ * such.
+ */
 export async function pruneLiveText(db: Db): Promise<void> {
   await db.query(
     `with over as (

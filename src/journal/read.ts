@@ -10,16 +10,16 @@ export interface JournalEvent {
 const PAGE = 2_000
 
 /**
- * A page ends where it holds so much, in bytes; its first event is in it, however large that is. The size as it is stored
- * is known without reading the data, but says little of what compresses well, so both are bounded: what is read of a page
- * that compresses a hundredfold and then left out is a few dozen events at most.
+ * A page ends after this many bytes; its first event is always in it, however large. The stored size is known without
+ * reading the data, but tells little about data that compresses well, so both sizes are bounded: of a page that
+ * compresses a hundredfold a few dozen events at most are read and then left out.
  */
 const STORED_BYTES = 1_048_576
 const TEXT_BYTES = 8 * 1_048_576
 
 /**
- * SQL: the rows of `listed`, which has seq and data, in the order of their seqs, cut where they hold too much. `found` says
- * how many there were before.
+ * SQL: the rows of `listed`, which has seq and data, in the order of their seqs, cut off when they hold too much.
+ * `found` is their number before the cut.
  */
 export const cutByBytes = (listed: string): string => `
   select * from (
@@ -30,15 +30,15 @@ export const cutByBytes = (listed: string): string => `
     window earlier as (order by seq rows between unbounded preceding and 1 preceding)
   ) page where text_before < ${TEXT_BYTES} order by seq`
 
-/** SQL: a page of a journal. `$1` run, `$2` after which seq, `$3` up to which, `$4` how many at most. */
+/** SQL: a page of a journal. `$1` is the run, `$2` the seq before the page, `$3` the last seq, `$4` the most rows. */
 export const pageSql = (events: 'run_events' | 'flow_events', where = ''): string =>
   cutByBytes(`
     select e.seq, e.kind, e.data, e.at from ${events} e
     where e.run_id = $1 and e.seq > $2 and e.seq <= $3 ${where} order by e.seq limit $4`)
 
 /**
- * The data of a sub-run's event stands in the sub-run's own journal; rows of earlier releases are copies. It is looked up
- * row by row, because a join might read the whole table.
+ * The data of a sub-run's event is in the sub-run's own journal; rows of earlier releases are copies. The data is
+ * looked up row by row, because a join might read the whole table.
  */
 const WITH_SUB_RUNS = cutByBytes(`
   select e.seq, e.kind, e.at, case when e.origin_seq is not null then e.data end as whose,
@@ -51,7 +51,7 @@ const READ: PreparedSql = {
   text: `select seq, kind, coalesce(whose || data, data) as data, at, found from (${WITH_SUB_RUNS}) page order by seq`,
 }
 
-/** What sub-runs say is not even looked up; of copies that earlier releases made the data stays where it is. */
+/** Events of sub-runs are not looked up; copies that earlier releases made are returned without their data. */
 const READ_OWN: PreparedSql = {
   name: 'journal_read_own',
   text: `select seq, kind, case when not data ? 'run_id' then data end as data, at, found
@@ -61,7 +61,7 @@ const READ_OWN: PreparedSql = {
 export interface PageOf {
   after?: number
   upTo?: number
-  /** The page may be shorter though more follow: it is bounded by bytes, too. Only an empty one says that nothing does. */
+  /** A page may be shorter though more events follow: it is bounded by bytes, too. Only an empty page is the last. */
   limit?: number
 }
 
@@ -86,13 +86,13 @@ export async function readPage(
 }
 
 /**
- * The run's own events up to a seq, page by page, so that a long journal is never held at once. What sub-runs say stands
- * there for the streams only.
+ * The run's own events up to a seq, page by page, so that a long journal is never held at once. Events of sub-runs are
+ * left out: they are in the journal only for the streams.
  */
 export async function* replayEvents(db: Db, runId: string, upTo?: number): AsyncGenerator<JournalEvent> {
   for (let after = 0; ; ) {
     const { events, isLast } = await readPage(db, READ_OWN, runId, upTo === undefined ? { after } : { after, upTo })
-    // Null: a copy of what a sub-run said.
+    // Null marks a copy of a sub-run's event.
     for (const event of events) if (event.data !== null) yield event
     after = events.at(-1)?.seq ?? after
     if (isLast) return

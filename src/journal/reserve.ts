@@ -8,9 +8,9 @@ export interface Reservation {
 }
 
 /**
- * Reserves a call's upper bound of the agent's allocation, where it fits or nothing else is reserved: decided and
- * written under the lock of the agent's row, so that runs which ask at once are judged one after the other. The run's
- * row is locked first, as the append does.
+ * Reserves a call's upper bound from the agent's allocation if it fits or nothing else is reserved. The decision is
+ * made and written under the lock of the agent's row, so that runs which ask at once are judged one after the other.
+ * The run's row is locked first, as in an append.
  */
 const RESERVE: PreparedSql = {
   name: 'tokens_reserve',
@@ -32,7 +32,7 @@ const RESERVE: PreparedSql = {
     select used, reserved, allocation, exists (select from admitted) as is_admitted from facts`,
 }
 
-/** Null: the run is no longer this owner's. */
+/** Returns null if the run is no longer this owner's. */
 export async function reserveTokens(
   db: Db,
   { agentId, bound, runId, fence }: { agentId: string; bound: number; runId: string; fence: number },
@@ -48,7 +48,7 @@ export async function reserveTokens(
     : null
 }
 
-/** Runs that wait for a reservation of this agent to settle want a slot again. */
+/** Makes runs ready that wait for a reservation of this agent to settle. */
 export async function wakeBudgetWaiters(db: Db, agentId: string): Promise<number> {
   const { rowCount } = await db.query(
     `update agent_runs set ready_at = muster.now() where agent_id = $1 and waits_for = 'budget' and owner is null
@@ -66,7 +66,9 @@ export interface CrossedMark {
 
 const MARKS = [90, 95, 100] as const
 
-/** The marks (90, 95, 100 percent of the allocation) that were newly crossed. Each is answered once, whoever asks. */
+/**
+ * The marks (90, 95, 100 percent of the allocation) that were newly crossed. Each mark is returned to one caller only.
+ */
 export async function crossMarks(db: Db, agentId: string): Promise<CrossedMark[]> {
   const { rows } = await db.query<{ before: number; mark: number; used: number; allocation: number }>(
     `with reached as (
@@ -87,7 +89,7 @@ export async function crossMarks(db: Db, agentId: string): Promise<CrossedMark[]
 const MARK = `case when t.used >= a.token_allocation then 100 when t.used >= a.token_allocation * 0.95 then 95
   when t.used >= a.token_allocation * 0.9 then 90 else 0 end`
 
-/** After a change of the allocation: marks that are ahead again can be crossed again. */
+/** Called after a change of the allocation: marks above the present use can be crossed again. */
 export async function resetMark(db: Db, agentId: string): Promise<void> {
   await db.query(
     `update agent_tokens t set mark = least(t.mark, case when a.token_allocation is null then 0 else ${MARK} end)

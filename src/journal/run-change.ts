@@ -1,10 +1,10 @@
-/** What an append means for the run's row. Counts are added, everything else is set. */
+/** The change of the run's row that an append brings. Counts are added, everything else is set. */
 export interface RunChange {
   steps?: number
   inputTokens?: number
   outputTokens?: number
   costUsd?: number
-  /** Gives back what was reserved of the agent's allocation for the call that these tokens settle. */
+  /** The reserved tokens that go back to the agent's allocation, because this append settles their call. */
   settled?: number
   set?: {
     status?: 'running' | 'completed' | 'failed' | 'cancelled' | 'paused'
@@ -13,15 +13,15 @@ export interface RunChange {
     error_code?: string | null
     error_message?: string | null
     usage_estimated?: true
-    /** Why it has no slot; wakes by whoever settles that. */
+    /** The reason why the run has no slot; the run is woken when that is settled. */
     waits_for?: 'children' | 'human' | 'budget' | 'backoff' | 'halted' | null
     /**
-     * Gives the slot back: the run has no owner any more. Where it was cancelled meanwhile, or more has happened to it
-     * than `seen_signals`, it wants a slot again at once: the statement that parks decides, not who looked before.
+     * Gives the slot back: the run has no owner any more. If the run was cancelled meanwhile, or more has happened to
+     * it than `seen_signals`, it is ready again at once: the statement that parks decides, not an earlier look.
      */
     release?: true
     seen_signals?: number
-    /** With `release`: wants a slot (again), after so many milliseconds. */
+    /** With `release`: the run is ready again after this time. */
     ready_in_ms?: number
     /** The run has ended: completed_at and duration follow. */
     ended?: true

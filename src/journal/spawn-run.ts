@@ -3,9 +3,9 @@ import { inTransaction } from '../db/transaction.ts'
 import { insertRun, type NewRun } from './insert-run.ts'
 
 /**
- * Inserts a sub-run and counts it as open on its parent, both or neither, once per id. `child` may be made in that
- * transaction, and throws where it cannot be. False: the parent is no longer this owner's, or was cancelled, and must not
- * have new sub-runs.
+ * Inserts a sub-run and counts it as open on its parent, both or neither, once per id. `child` is called in that
+ * transaction and throws if the sub-run cannot be made. Returns false if the parent is no longer this owner's or was
+ * cancelled, and so must not have new sub-runs.
  */
 export async function spawnRun(
   pool: Pool,

@@ -8,8 +8,8 @@ import { type FreedRun, findOwned, freeRuns, lockRuns, type Which } from './free
 const NO_CHARGE: Charge = { to: 'none' }
 
 /**
- * Frees the runs of a process that died. `forget` removes the process in the same transaction and answers whether it
- * was still there, so that of several who notice only one counts the crash. `also` frees its other work there.
+ * Frees the runs of a process that died. `forget` removes the process in the same transaction and returns whether it
+ * was still there, so that only one of several observers counts the crash. `also` frees the process's other work.
  */
 export async function takeOver(
   pool: Pool,
@@ -29,27 +29,27 @@ export async function takeOver(
 
 export interface TakenOver {
   count: number
-  /** Of these: given up, because it was once too often. */
+  /** The freed runs that were given up, because their owners crashed too often. */
   failed: string[]
 }
 
-/** Gives back what this very process owns and no longer works on: after an outage that outlasted its lease. */
+/** Frees runs that this process owns and no longer works on, after an outage that outlasted its lease. */
 export async function releaseOwn(pool: Pool, owner: string, inHand: readonly string[]): Promise<number> {
   return recoverAny(pool, { of: 'owner_elsewhere', owner, inHand })
 }
 
-/** Runs whose owner is registered nowhere: it was forgotten before it had given them back. */
+/** Frees runs whose owner is registered nowhere: the owner was removed before it had given them back. */
 export async function releaseOwnerless(pool: Pool): Promise<number> {
   return recoverAny(pool, { of: 'nobody' })
 }
 
-/** Mostly there are none, and then no transaction is needed. */
+/** Mostly there are no such runs, and then no transaction is needed. */
 async function recoverAny(pool: Pool, which: Which): Promise<number> {
   if ((await findOwned(pool, which)).ids.length === 0) return 0
   return inTransaction(pool, async (tx) => (await recover(tx, which, NO_CHARGE)).length)
 }
 
-/** Frees the runs and says so in their journals: what their owner had begun has an unknown outcome, crash or not. */
+/** Frees the runs and notes it in their journals: calls that their owner had begun have an unknown outcome. */
 async function recover(tx: Db, which: Which, charge: Charge): Promise<FreedRun[]> {
   const { ids, withAncestors } = await findOwned(tx, which)
   if (ids.length === 0) return []
@@ -57,9 +57,9 @@ async function recover(tx: Db, which: Which, charge: Charge): Promise<FreedRun[]
   const owner = which.of === 'nobody' ? null : which.owner
   const freed = await freeRuns(tx, ids, { owner, charge })
   for (const run of freed) {
-    // Whoever takes it next says run.started, which must come first.
+    // The next owner writes run.started, which must be the run's first event.
     if (run.is_silent && run.crashes < MOST_CRASHES) continue
-    // An ancestor that is freed too has an entry of its own; a statement changes a row once.
+    // Each run takes a separate statement: an ancestor may be freed too, and a statement changes a row once.
     await appendBatch(tx, entriesOf([prepare(recoveryOf(run))]))
   }
   return freed

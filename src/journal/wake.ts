@@ -3,12 +3,12 @@ import type { Db } from '../db/pool.ts'
 export const READY_CHANNEL = 'muster_ready'
 export const CANCEL_CHANNEL = 'muster_cancel'
 export const HALT_CHANNEL = 'muster_halt'
-/** A leaf of the flow run that is named has ended, or it was cancelled. */
+/** A notice that names a flow run: one of its leaves has ended, or the flow run was cancelled. */
 export const FLOW_CHANNEL = 'muster_flow'
 
 /**
- * Something has happened that the run may be waiting for. It wants a slot where it waits; where it is about to, the
- * count keeps it from sleeping. Answers whether it was made ready.
+ * Called when something has happened that the run may be waiting for. A waiting run is made ready; a run that is about
+ * to wait is kept awake by the raised count. Returns whether the run was made ready.
  */
 export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'children'): Promise<boolean> {
   const { rows } = await db.query<{ is_ready: boolean }>(
@@ -20,7 +20,7 @@ export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'ch
   return rows[0]?.is_ready ?? false
 }
 
-/** The off switch was released: its runs go on under the same ids. */
+/** Called when the off switch was released: the project's runs go on under the same ids. */
 export async function wakeHalted(db: Db, projectId: string): Promise<number> {
   const { rowCount } = await db.query(
     `update agent_runs set ready_at = muster.now()
@@ -33,9 +33,9 @@ export async function wakeHalted(db: Db, projectId: string): Promise<number> {
 const MOST_OVERLOOKED = 500
 
 /**
- * Wakes runs that sleep although what they wait for has happened: they were cancelled, their sub-runs have ended, or
- * their project is not halted. Nothing should lead there; this finds it if something does. One index holds such runs
- * alone, the other takes a probe for each project with halted runs.
+ * Wakes runs that sleep without a reason: they were cancelled, their sub-runs have ended, or their project is not
+ * halted. No path should leave a run so; this is a safety net. One index holds only such runs, the other takes a probe
+ * for each project with halted runs.
  */
 export async function wakeOverlooked(db: Db): Promise<number> {
   const { rowCount } = await db.query(
@@ -64,7 +64,7 @@ export async function wakeOverlooked(db: Db): Promise<number> {
 
 const HALTED = `status = 'paused' and pause_reason = 'halted'`
 
-/** Says to every process that something happened. Where this is lost, their next sweep sees it. */
+/** Notifies every process. If the notice is lost, the next sweep of a process finds the change. */
 export async function tellProcesses(db: Db, channel: string, payload = ''): Promise<void> {
   await db.query('select pg_notify($1, $2)', [channel, payload])
 }

@@ -7,7 +7,7 @@ const LOOK_EVERY_MS = 120
 export interface Others {
   /** The text so far of a watched run's step under way in another process. */
   soFar(runId: string): LiveText | null
-  /** The same of its sub-runs, at any depth. */
+  /** The texts so far of the sub-runs' steps under way in other processes, at any depth. */
   soFarBelow(runId: string): LiveText[]
   stop(): Promise<void>
 }
@@ -24,14 +24,14 @@ interface TextRow {
   version: number
   step: number
   ancestors: string[]
-  /** What was said since; null where nothing was. */
+  /** The new text; null if there is none. */
   text: string | null
 }
 
 /**
- * Watched runs may be in another process, and facts from outside are written by whoever hears of them. One query for all
- * of them, a few times a second and only while somebody watches, finds what the hub was not told; one more finds what
- * steps under way have said since; and another where flow runs are among them.
+ * Watched runs may be in another process, and any process may write facts from outside. A few times a second, and only
+ * while somebody watches, one query finds the events that the hub was not told, one finds the new text of steps under
+ * way, and a third is sent if flow runs are watched.
  */
 export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?: number }): Others {
   const { db, hub, log, lookEveryMs = LOOK_EVERY_MS } = options
@@ -65,8 +65,8 @@ export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?:
   }
 
   /**
-   * Texts are read before the numbers of events and told after them: whoever is told of a text has read every event that
-   * was written before it, such as the one that voids an earlier text of the same step.
+   * Texts are read before the numbers of events and told after them: a watcher that is told of a text has read every
+   * event that was written before the text, such as the one that voids an earlier text of the same step.
    */
   async function look(): Promise<void> {
     const watched = hub.watched()
@@ -97,7 +97,7 @@ export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?:
     return rows
   }
 
-  /** Of the watched runs and of their sub-runs, whose text their ancestors' streams show too. */
+  /** Reads the texts of the watched runs and of their sub-runs, because the ancestors' streams show those too. */
   async function readTexts(watched: readonly string[]): Promise<TextRow[]> {
     const known = [...texts]
     const { rows } = await db.query<TextRow>(READ_TEXTS, [
@@ -123,8 +123,8 @@ export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?:
   }
 }
 
-// There are as many heads as there are steps under way that have said something; of each the pieces are read by their
-// key, from the offset on that is known.
+// There is one head for each step under way that has written text. Its pieces are read by their key, from the known
+// offset on.
 const READ_TEXTS = {
   name: 'read-live-texts',
   text: `
