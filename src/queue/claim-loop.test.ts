@@ -10,7 +10,7 @@ interface Item {
   project_id: string
 }
 
-/** A loop over a list of waiting rows, whose work ends when the test says so. */
+/** A loop over a list of waiting rows; the test ends the work on each. */
 function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
   const waiting: Item[] = []
   const suspects: Item[] = []

@@ -1,55 +1,59 @@
-// One process's part in a queue, whatever the work is (db/queue-table.ts has the contract). A poke says that something
-// may be ready; a slot that frees up claims the next by itself; a sweep finds pokes that were lost, rows that are this
-// process's in the database alone, and suspects. A suspect takes one slot beside everything else.
+// One process's part in a queue of any work (db/queue-table.ts has the contract). A poke says that a row may be ready;
+// a slot that becomes free claims the next row by itself; a sweep makes up for lost pokes, and finds suspects and rows
+// that this process owns in the database but does not work on. A suspect takes one slot beside all other work.
 import { type AtHand, type Dealt, type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Slots } from './slots.ts'
 
 export interface ClaimLoopOptions<Claimed extends { id: string; project_id: string }> {
-  /** For the log: "runs". */
+  /** The name of the rows in the log, such as "runs". */
   name: string
   slots: Slots
   ownerId: () => string
   claim: (ask: Omit<FairAsk, 'leftOut'>) => Promise<Dealt<Claimed>>
-  /** One suspect, where one waits and none is under way in the whole instance. */
+  /** Claims one suspect if one waits and none is under way in the whole instance. */
   claimSuspect: (owner: string) => Promise<Claimed | null>
-  /** Lets the next suspect be taken, where this process's has ended or progressed. True: this process has none now. */
+  /**
+   * Lets the next suspect be taken if this process's has ended or progressed. Returns true if this process has none.
+   */
   releaseSuspect: (owner: string) => Promise<boolean>
   /**
-   * Works on it until it ends, parks or is given up. Must not throw. False: nothing could be written, and the row is
-   * this process's in the database alone.
+   * Works on a row until the row ends, parks or is given up. Must not throw. Returns false if nothing could be written:
+   * the database still names this process as the owner.
    */
   work: (claimed: Claimed) => Promise<boolean>
-  /** Makes ready again whatever is this owner's in the database and not among these. */
+  /** Makes rows ready again that the owner has in the database but not among `inHand`. */
   freeStrays: (owner: string, inHand: readonly Claimed[]) => Promise<unknown>
-  /** More wanted a slot than there were: others may have one. */
+  /** Called when more rows may want a slot than there were, because other processes may have a free one. */
   onFull?: () => void
-  /** The end of one may have made another ready. Otherwise an end is followed by a claim where some were left behind. */
+  /**
+   * True if the end of one row may make another ready. Otherwise a claim follows an end only if rows were left behind.
+   */
   endsMakeReady: boolean
-  /** Some become this process's right now without a claim: they are in nobody's hands yet, and no strays. */
+  /** True while rows become this process's without a claim: they are not in hand yet, and must not count as strays. */
   isAdopting?: () => boolean
   log: Log
 }
 
 export interface ClaimLoop<Claimed> {
-  /** Something may want a slot. */
+  /** Says that a row may want a slot. */
   poke(): void
-  /** Slots that are shared with others are free again: claims where some were left behind for want of them. */
+  /** Called when shared slots are free again: claims if rows were left behind for want of them. */
   onRoom(): void
   active(): number
   inHand(): Iterable<Claimed>
-  /** Whether one of this project may become this process's without a claim. */
+  /** Tells whether a row of this project may become this process's without a claim. */
   mayAdopt(projectId: string): boolean
   adopt(claimed: Claimed): void
-  /** `seen` is what a look at the queue has found. */
+  /** `seen` is the result of a look at the queue. */
   sweep(seen: Pick<AtHand, 'has_ready' | 'has_suspects'>): Promise<void>
-  /** Claims nothing any more. */
+  /** Ends all claims. */
   close(): void
   /** Resolves when every slot is free. */
   stop(): Promise<void>
 }
 
-/** Projects that have their share are passed over; so many claims in a row may find only such. */
+/** Projects that have their share are passed over; this many claims in a row may find only such projects. */
 const MOST_EMPTY_CLAIMS = 10
 
 export function createClaimLoop<Claimed extends { id: string; project_id: string }>(
@@ -61,13 +65,13 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
   let isClosed = false
   let claiming: Promise<void> | null = null
   let isPokedAgain = false
-  /** A claim or a write was cut off: rows may be ours in the database and in nobody's hands. */
+  /** True after a claim or a write was cut off: the database may name this process for rows it does not work on. */
   let mayHaveStrays = true
   let isFreeing = false
   let suspect: Claimed | null = null
-  /** The database says that the suspect under way is this process's. */
+  /** True if the database names this process for the suspect under way. */
   let holdsSuspect = false
-  /** Some may be ready that there was no room for. */
+  /** True if rows may be ready for which there was no room. */
   let hasLeftBehind = false
 
   const poke = (): void => {
@@ -75,7 +79,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
     if (claiming || isClosed || isFreeing || slots.free() === 0) return
     claiming = claimWhilePoked().finally(() => {
       claiming = null
-      // A poke may have come after the last look and before this.
+      // A poke may have come after the last claim and before this.
       if (isPokedAgain && slots.free() > 0) poke()
     })
   }
@@ -120,7 +124,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
 
   async function fill(): Promise<void> {
     for (let emptyClaims = 0; emptyClaims < MOST_EMPTY_CLAIMS && !isClosed && !isFreeing; ) {
-      // One turn of the loop: slots that become free together are filled together.
+      // One turn of the event loop passes, so that slots that become free together are filled together.
       await new Promise(setImmediate)
       const free = slots.free()
       hasLeftBehind = free <= slots.kept
@@ -159,7 +163,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
         active.delete(claimed)
         slots.release(claimed.project_id)
         if (!isClosed && (options.endsMakeReady || hasLeftBehind)) poke()
-        // The next sweep does it where this fails.
+        // If this fails, the next sweep passes the suspect on.
         if (claimed === suspect) await passSuspectOn().catch(() => {})
       })
     active.set(claimed, done)
@@ -171,7 +175,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
     suspect = null
   }
 
-  /** Nothing is claimed meanwhile: it would not be in hand, and be taken for a stray. */
+  /** Nothing is claimed meanwhile: a row claimed now would not be in hand yet, and would be taken for a stray. */
   async function freeStrays(): Promise<void> {
     mayHaveStrays = false
     isFreeing = true

@@ -1,17 +1,17 @@
 import { explainFailure } from '../db/failures.ts'
 import type { Log } from '../kernel/log.ts'
 
-/** Whether work that is repeated for ever still succeeds. Where it does not, runs wait for it, and people must see that. */
+/** Watches whether repeated work still succeeds. Runs wait for such work, so people must see when it fails. */
 export interface Health {
   succeeded(): void
   failed(error: unknown): void
-  /** False when nothing has succeeded for so long that something may be waiting for it: it fails, or it hangs. */
+  /** False when no round has succeeded for `unwellAfterMs`: the work fails, or it hangs. */
   isWell(): boolean
 }
 
 export interface HealthOptions {
   log: Log
-  /** For the log: "runs cannot be recovered". */
+  /** The sentence for the log, such as "runs cannot be recovered". */
   ifItFails: string
   unwellAfterMs: number
   /** Milliseconds that only go forward. */
@@ -20,7 +20,10 @@ export interface HealthOptions {
 
 export const UNWELL_AFTER_MS = 10_000
 
-/** A failure is an error in the log, once until it succeeds again. A database that is away for a moment is told by others. */
+/**
+ * Logs a failure as an error, once until the work succeeds again. Other parts report a database that is away for a
+ * moment.
+ */
 export function createHealth({ log, ifItFails, unwellAfterMs, now = () => performance.now() }: HealthOptions): Health {
   let succeededAt = now()
   let isTold = false

@@ -138,7 +138,7 @@ test('a listening connection that only the server has lost: nobody is declared d
   }
   await pool.query(`select pg_notify('muster_test', 'after the cuts')`)
   await until(() => cut.heard.length > 0)
-  // Longer than it takes to declare a worker dead that holds no lock and renews nothing.
+  // The wait is longer than it takes to declare a worker dead that holds no lock and renews nothing.
   const looked = await pool.query<{ until: Date }>(`select now() + interval '4 s' as until`)
   await until(async () => (await pool.query('select now() > $1 as is', [looked.rows[0]?.until])).rows[0].is)
   assert.deepEqual([...cut.deaths, ...other.deaths], [])

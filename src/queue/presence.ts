@@ -1,5 +1,5 @@
-// This process among the others over its database: it renews its lease on a connection of its own, so that no request
-// competes with it; it judges who is dead; and it notices when others have judged it so.
+// This process among the others over its database: it renews its lease on a separate connection, so that no request
+// competes with the renewal; it judges which others are dead; and it notices when others have declared it dead.
 import { randomInt } from 'node:crypto'
 import { type Listener, startListener } from '../db/listener.ts'
 import type { Db, Pool } from '../db/pool.ts'
@@ -22,28 +22,28 @@ export interface PresenceOptions {
   pool: Pool
   slots: number
   leaseMs: number
-  /** No other process can be alive over this database (it is embedded and the data folder is ours). */
+  /** True if no other process can be alive over this database: it is embedded, and the data folder was claimed. */
   isAlone: boolean
-  /** Looks at the others that have not succeeded for so long are not well; a lease is granted in any case. */
+  /** Looking for dead processes is unwell after this time without success, but never before a lease has passed. */
   unwellAfterMs: number
   channels: readonly string[]
   log: Log
   onNotification: (channel: string, payload: string) => void
-  /** Notifications were lost while the connection was gone: look for yourself. */
+  /** Called on a new connection: notifications were lost while it was gone, so the listener must look by itself. */
   onListening: () => void
-  /** Another worker is dead. `forget` removes it within a transaction and answers whether it was still there. */
+  /** Called when another worker is dead. `forget` removes it within a transaction and returns whether it was there. */
   onDeath: (workerId: string, forget: (tx: Db) => Promise<boolean>) => Promise<void>
-  /** This process could not renew in time: its runs may be another's, so it must stop acting. */
+  /** Called when this process could not renew in time: its runs may be another's, so it must stop acting. */
   onLapse: () => void
-  /** The lease holds again. `ownerId` is new where others had declared this process dead. */
+  /** Called when the lease holds again. `ownerId` is new if others had declared this process dead. */
   onReturn: (ownerId: string) => Promise<void>
 }
 
 export interface Presence {
   ownerId(): string
-  /** Other processes over the same database were seen at the last look. */
+  /** True if other processes over the same database were seen at the last look. */
   hasOthers(): boolean
-  /** Others are looked at: false when that has failed for long. */
+  /** False when looking at the other processes has failed for long. */
   isWatching(): boolean
   stop(): Promise<void>
 }
@@ -51,11 +51,11 @@ export interface Presence {
 const LOOK_EVERY_MS = 1_000
 const LONGEST_BEAT_MS = 1_000
 const SHORTEST_BEAT_MS = 50
-/** A worker without a lock is dead when it has been silent for so many renewals; less may be a hiccup of its network. */
+/** A worker without a lock is dead after this many missed renewals; fewer may be a hiccup of its network. */
 const MISSED_BEATS = 2.5
 /** A worker without a lock is looked at this often. */
 const LOOK_CLOSELY_EVERY_MS = 250
-/** A renewal that takes longer on the listening connection is made on another one, too. */
+/** A renewal that takes longer than this on the listening connection is made on another one, too. */
 const HEDGE_AFTER_MS = 300
 
 export async function startPresence(options: PresenceOptions): Promise<Presence> {
@@ -69,12 +69,12 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     ifItFails: 'dead processes cannot be found',
     unwellAfterMs: Math.max(leaseMs, options.unwellAfterMs),
   })
-  /** Since when renewals have succeeded without a gap. A process that was cut off gives the others time to return. */
+  /** The start of the renewals without a gap. A process that was cut off gives the others time to return. */
   let steadySince = performance.now()
   let hasLapsed = false
   let others = 0
   let isStopped = false
-  /** Some other worker holds no lock. */
+  /** True if some other worker holds no lock. */
   let isSuspicious = false
 
   const listener: Listener = await startListener({
@@ -109,7 +109,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     },
   }
 
-  /** With every new connection. */
+  /** Called with every new connection. */
   async function register(db: Db): Promise<void> {
     const askedAt = performance.now()
     worker = { ...worker, lockKey: randomInt(2 ** 47) }
@@ -133,7 +133,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     await options.onReturn(worker.id)
   }
 
-  /** On the listening connection; where that does not answer soon, on one of the pool. */
+  /** Renews on the listening connection; if that does not answer soon, on one of the pool. */
   async function renewSoon(): Promise<[Db, boolean]> {
     const onOwn = renewOn(listener)
     const late = Promise.withResolvers<void>()
@@ -193,7 +193,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     }
   }
 
-  /** Judged only by a process that has itself been steady for as long as it grants the other. */
+  /** A process judges another only after it has itself been steady for as long as it grants the other. */
   function isDead({ hasLapsed: lapsed, isUnlocked, silentForMs, beatMs: otherBeatMs }: Sighting, at: number): boolean {
     const steadyForMs = at - renewedAt <= leaseMs ? at - steadySince : 0
     if (lapsed && steadyForMs > leaseMs) return true

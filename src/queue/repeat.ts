@@ -4,18 +4,18 @@ import type { Health } from './health.ts'
 export interface Rounds {
   work: () => Promise<unknown>
   everyMs: number
-  /** Asked after a round that succeeded, where that decides when the next one is due. */
+  /** Gives, after a round that succeeded, the time until the next one. Without it, `everyMs` holds. */
   nextInMs?: () => Promise<number>
-  /** What then becomes of it, for the log. */
+  /** The sentence for the log that says what happens to the work then. */
   ifItFails: string
-  /** Where others wait for it: whether it succeeds is counted there, and said by it. */
+  /** Set if others wait for the work: it is told of successes and failures, and it logs the failures. */
   health?: Health
   log: Log
 }
 
 /**
- * Rounds that never overlap, the first at once. Failures are said once, until a round succeeds again. Answers the stop,
- * which waits for a round that is under way.
+ * Repeats the work in rounds that never overlap, the first at once. A failure is logged once, until a round succeeds
+ * again. Returns the function that stops the rounds and waits for one under way.
  */
 export function repeat({ work, everyMs, nextInMs, ifItFails, health, log }: Rounds): () => Promise<void> {
   let timer: NodeJS.Timeout | undefined

@@ -1,20 +1,20 @@
-// Room for work under way in this process, counted by project. A part of the slots is kept for projects that have less
-// than their share under way: without it one project's hanging work would hold every slot, and a newcomer would wait.
+// The slots for work under way in this process, counted by project. A part of them is kept for projects that have less
+// than their share under way: otherwise one project's hanging work would hold every slot, and a newcomer would wait.
 
 export interface Slots {
   free(): number
-  /** How many of all are kept. */
+  /** The number of kept slots. */
   readonly kept: number
-  /** Whether this project may take one more. */
+  /** Tells whether this project may take one more slot. */
   hasRoomFor(projectId: string): boolean
-  /** How many this project may take at once. */
+  /** The number of slots this project may take at once. */
   roomFor(projectId: string): number
   take(projectId: string): void
   release(projectId: string): void
   underWay(): { projectIds: string[]; counts: number[] }
 }
 
-/** A fifth, at least one; where there are fewer than four slots, none. */
+/** A fifth of the slots is kept, at least one; of fewer than four slots none is. */
 export const keptOf = (count: number): number => (count < 4 ? 0 : Math.max(1, Math.floor(count / 5)))
 
 export function createSlots(count: number): Slots {
@@ -22,7 +22,7 @@ export function createSlots(count: number): Slots {
   const counts = new Map<string, number>()
   let used = 0
   const ownOf = (projectId: string): number => counts.get(projectId) ?? 0
-  /** A kept slot goes to a project that has fewer under way than are free: it leaves as many as it takes. */
+  /** A kept slot goes to a project that has fewer slots than are free, so the project leaves as many as it takes. */
   const mayTake = (own: number, free: number): boolean => free > kept || (free > 0 && own < free)
   const free = (): number => Math.max(0, count - used)
   return {

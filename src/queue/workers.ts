@@ -1,6 +1,6 @@
-// Which processes live over this database. A worker owns its runs as long as its lease lasts by the database's clock. It
-// also holds a session lock, which goes when its connection goes: a lock that is gone proves nothing by itself, because a
-// connection can be cut while its process lives. It only shortens the wait for a lease that is not renewed any more.
+// The processes that live over this database. A worker owns its runs as long as its lease lasts by the database's
+// clock. It also holds a session lock, which ends with its connection. A missing lock proves nothing by itself, because
+// a connection can be cut while its process lives; it only shortens the wait for a lease that is not renewed any more.
 import type { Db, PreparedSql } from '../db/pool.ts'
 
 export interface Worker {
@@ -21,12 +21,17 @@ export async function insertWorker(db: Db, { id, slots, lockKey, leaseMs, beatMs
   )
 }
 
-/** A lock for as long as the session of `db` lasts. The key is new each time: the server may still hold the last one. */
+/**
+ * Takes a lock for as long as the session of `db` lasts. The key is new each time: the server may still hold the last.
+ */
 export async function takeLock(db: Db, lockKey: number): Promise<void> {
   await db.query('select pg_advisory_lock($1)', [lockKey])
 }
 
-/** With a new lock, after the connection came back. False: somebody declared this worker dead, and its runs are theirs. */
+/**
+ * Renews with a new lock on a new connection. Returns false if another process declared this worker dead and took its
+ * runs.
+ */
 export async function renewWithLock(db: Db, { id, leaseMs, lockKey }: Worker): Promise<boolean> {
   const { rowCount } = await db.query(
     `update workers set lease_until = ${LEASE}, renewed_at = muster.now(), lock_key = $3, locked_on = pg_postmaster_start_time() where id = $1`,
@@ -35,7 +40,7 @@ export async function renewWithLock(db: Db, { id, leaseMs, lockKey }: Worker): P
   return rowCount === 1
 }
 
-/** False: somebody declared this worker dead, and its runs are theirs. */
+/** Returns false if another process declared this worker dead and took its runs. */
 export async function renewLease(db: Db, { id, leaseMs }: Worker): Promise<boolean> {
   const { rowCount } = await db.query(
     {
@@ -49,12 +54,12 @@ export async function renewLease(db: Db, { id, leaseMs }: Worker): Promise<boole
 
 export interface Sighting {
   id: string
-  /** Since it renewed its lease, by the database's clock. */
+  /** The time since the worker renewed its lease, by the database's clock. */
   silentForMs: number
   beatMs: number
-  /** Its lease has passed. */
+  /** True if the worker's lease has passed. */
   hasLapsed: boolean
-  /** Its lock is gone although the database has not restarted since it was taken. */
+  /** True if the worker's lock is gone although the database has not restarted since the lock was taken. */
   isUnlocked: boolean
 }
 
@@ -70,7 +75,7 @@ const SIGHT_OTHERS: PreparedSql = {
     from workers where id <> $1`,
 }
 
-/** How the other workers look from here. */
+/** The other workers as the database shows them. */
 export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
   const { rows } = await db.query<{
     id: string

@@ -4,13 +4,13 @@
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 
-/** What a sealed value belongs to; it opens for exactly the same pair. */
+/** The owner and the name of a sealed value; the value opens only with the same pair. */
 export type SecretContext = { readonly owner: string; readonly name: string }
 
 export interface Cipher {
-  /** Hex; part of every value sealed with this key. */
+  /** Hexadecimal; part of every value sealed with this key. */
   readonly keyId: string
-  /** Hex. Stored once per database: a start whose fingerprint differs has another key and is refused. */
+  /** Hexadecimal, stored once per database: a start whose fingerprint differs has another key and is refused. */
   fingerprint(): string
   seal(plain: string | Buffer, context: SecretContext): Buffer
   /** Throws SecretUnreadable. */
@@ -27,7 +27,7 @@ const sentences: Record<UnreadableReason, string> = {
   altered: 'it was altered, or belongs to another owner or name',
 }
 
-/** Never holds the value, the key or the context. */
+/** The error never holds the value, the key or the context. */
 export class SecretUnreadable extends Error {
   readonly reason: UnreadableReason
 
@@ -47,7 +47,7 @@ const overheadBytes = headerBytes + nonceBytes + tagBytes
 
 type Key = { readonly id: Buffer; readonly secret: Buffer; readonly fingerprint: string }
 
-/** Opens what the current or any previous key sealed, seals with the current one. */
+/** Opens values that the current or any previous key sealed; seals with the current key. */
 export function createCipher(secretKey: string, previous: readonly string[] = []): Cipher {
   const current = deriveKey(secretKey)
   const keys = [current, ...previous.map(deriveKey)]
@@ -89,7 +89,7 @@ export function createCipher(secretKey: string, previous: readonly string[] = []
   }
 }
 
-// HKDF spreads the strength the key has, it adds none: a short MUSTER_SECRET_KEY stays a weak one.
+// HKDF spreads the strength of the key and adds none: a short MUSTER_SECRET_KEY stays a weak one.
 function deriveKey(secretKey: string): Key {
   if (secretKey === '') throw new Error('The secret key is empty.')
   const derive = (purpose: string): Buffer =>
@@ -99,7 +99,7 @@ function deriveKey(secretKey: string): Key {
   return { id, secret, fingerprint: derive('fingerprint').toString('hex') }
 }
 
-/** Every part is preceded by its length: ("ab", "c") and ("a", "bc") must not come out alike. */
+/** Every part is preceded by its length: ("ab", "c") and ("a", "bc") must give different bytes. */
 function associatedData(keyId: Buffer, context: SecretContext): Buffer {
   const parts = [Buffer.from([version]), keyId, Buffer.from(context.owner), Buffer.from(context.name)]
   return Buffer.concat(

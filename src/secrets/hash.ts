@@ -6,20 +6,20 @@ export function sha256(text: string): Buffer {
   return digest('sha256', text, 'buffer')
 }
 
-/** Is a text this secret? Takes the same time wherever the two differ, and does not tell their lengths. */
+/** The check compares a text with the secret. Its time reveals neither the place of a difference nor the lengths. */
 export function createSecretCheck(secret: string): (text: string) => boolean {
   const expected = sha256(secret)
   return (text) => timingSafeEqual(sha256(text), expected)
 }
 
-/** A PHC string. Lengths are the caller's rule; Unicode forms that look alike hash alike (NFKC). */
+/** Returns a PHC string. The caller checks lengths; Unicode forms that look alike hash alike (NFKC). */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(saltBytes)
   const hash = await derive(password, { nonce: salt, ...cost, tagLength: hashBytes })
   return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${base64(salt)}$${base64(hash)}`
 }
 
-/** False for a wrong password and for a stored value that is no argon2id hash of ours. */
+/** False for a wrong password and for a stored value that is no argon2id hash of Muster. */
 export async function verifyPassword(password: string, stored: string): Promise<boolean> {
   const parsed = parsePhc(stored)
   if (parsed === null) {
@@ -30,7 +30,7 @@ export async function verifyPassword(password: string, stored: string): Promise<
   return timingSafeEqual(await derive(password, { ...parameters, tagLength: hash.length }), hash)
 }
 
-/** The work of a verification, for an address nobody has: how long the answer takes tells nothing. */
+/** Does the work of a verification for an unknown address, so that the time of the answer reveals nothing. */
 export async function spendPasswordTime(password: string): Promise<void> {
   await derive(password, { nonce: Buffer.alloc(saltBytes), ...cost, tagLength: hashBytes })
 }
@@ -40,8 +40,8 @@ const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const
 const saltBytes = 16
 const hashBytes = 32
 
-// Hashes share libuv's four threads with the file system and DNS, and each takes 19 MiB. The limit is the process's,
-// as the threads are, so it is kept here and not in an object.
+// Hashes share libuv's four threads with the file system and DNS, and each takes 19 MiB. The threads belong to the
+// process, so the limit is kept per process and not in an object.
 const concurrencyLimit = 2
 const queueLimit = 100
 let running = 0
@@ -77,7 +77,7 @@ const phc = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9
 
 type ParsedPhc = Omit<Argon2Parameters, 'message' | 'tagLength'> & { hash: Buffer }
 
-/** Null also where the cost is absurd: a row someone altered must not be able to stall the process. */
+/** Null also for an absurd cost: an altered row must not be able to stall the process. */
 function parsePhc(stored: string): ParsedPhc | null {
   const match = phc.exec(stored)
   if (match === null) return null

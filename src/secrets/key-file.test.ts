@@ -66,7 +66,7 @@ test('processes that start at once get one value, made by one of them', async ()
   const path = join(folder, 'raced')
   const program = `
     import { randomToken, readOrCreateSecretFile } from '${new URL('./key-file.ts', import.meta.url)}'
-    // Made slow, so that all of them found no file before the first one published its own.
+    // The making is slow, so that every process finds no file before the first one publishes its own.
     const make = () => { Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1000); return randomToken() }
     process.stdout.write(JSON.stringify(await readOrCreateSecretFile(process.argv[1], make)))`
   const run = async (): Promise<unknown> => {

@@ -6,7 +6,7 @@ import { dirname } from 'node:path'
 export interface SecretFile {
   readonly value: string
   readonly created: boolean
-  /** Others could read the file until now; its mode is 0600 again, but whoever looked has the secret. */
+  /** True if others could read the file until now; its mode is 0600 again, but a reader may have the secret. */
   readonly tightened: boolean
 }
 
@@ -56,7 +56,7 @@ async function openExisting(path: string): Promise<FileHandle | null> {
   }
 }
 
-/** False when another process was first. */
+/** Returns false when another process was first. */
 async function publish(path: string, value: string): Promise<boolean> {
   const aside = `${path}.${randomToken(9)}.tmp`
   const file = await open(aside, 'wx', 0o600)
