@@ -7,7 +7,7 @@ type Address = ReturnType<typeof ipaddr.parse>
 type NameRule = { name: string; port: number | null }
 type RangeRule = { network: [Address, number]; port: number | null }
 
-/** What the operator opened although it is private (MUSTER_EGRESS_ALLOW). */
+/** Private hosts that the operator opened (MUSTER_EGRESS_ALLOW). */
 export interface AllowList {
   /** A listed name is allowed whatever it resolves to. */
   hasName(hostname: string, port: number): boolean
@@ -15,7 +15,10 @@ export interface AllowList {
   hasAddress(address: string, port: number): boolean
 }
 
-/** Entries are `host`, `host:port`, `ip`, `ip:port`, `[ipv6]:port` or a CIDR range. Throws on anything else, naming it. */
+/**
+ * Entries are `host`, `host:port`, `ip`, `ip:port`, `[ipv6]:port` or a CIDR range. Throws an error that names any
+ * other.
+ */
 export function parseAllow(entries: readonly string[]): AllowList {
   const names: NameRule[] = []
   const ranges: RangeRule[] = []
@@ -44,7 +47,7 @@ function parseEntry(entry: string): NameRule | RangeRule {
     const address = ipaddr.parse(host)
     return { network: [address, address.kind() === 'ipv4' ? 32 : 128], port }
   }
-  // URL hosts such as "127.1" or "0x7f.1" would never be met as names: the URL parser turns them into addresses.
+  // Hosts such as "127.1" or "0x7f.1" never occur as names: the URL parser turns them into addresses.
   if (
     !/^[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?$/i.test(host) ||
     URL.parse(`http://${host}`)?.hostname !== plainName(host)

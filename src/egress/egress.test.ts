@@ -98,7 +98,7 @@ test('a redirect across origins carries the body of a 307 on, but no credentials
   )
   handle = (_request, response) => response.writeHead(307, { location: other }).end()
   const headers = { authorization: 'Bearer x', cookie: 'a=b', 'x-api-key': 'k', 'content-type': 'application/json' }
-  // Trust ends with the origin: the other server has to be allowed by itself.
+  // Trust ends with the origin: the other server needs its own entry in the allow list.
   const allow = [new URL(other).host]
   const response = await open({ allow })(base, { method: 'POST', body: '{}', headers })
   const seen = (await response.json()) as { headers: Record<string, string>; body: string }
@@ -182,7 +182,7 @@ test('close ends what is under way', async () => {
   await pending
 })
 
-// Made for this test: a certificate for service.test and 127.0.0.1 that signed itself.
+// A self-signed certificate for service.test and 127.0.0.1, made for this test.
 const certificate = `
 MIIBcDCCARagAwIBAgIBATAKBggqhkjOPQQDAjAXMRUwEwYDVQQDDAxzZXJ2aWNlLnRlc3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMD
 AwMDBaMBcxFTATBgNVBAMMDHNlcnZpY2UudGVzdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABPVioxmwslrNa3WHjcVTy+ppqp/1FduhkWNr

@@ -1,7 +1,7 @@
 // The one way out. Every request the server makes on behalf of a person, a project or a model goes through `fetch` of
-// this folder; `only-way-out.test.ts` keeps it so. What is checked: the scheme and the form of each URL, every address
-// a name resolves to (connector.ts), and each redirect anew. Not covered: the database, and the OpenTelemetry exporter,
-// whose addresses come from the operator's own configuration.
+// this folder; `only-way-out.test.ts` keeps it so. The scheme and the form of each URL, every address a name resolves
+// to (connector.ts), and each redirect are checked. The database and the OpenTelemetry exporter are not covered: their
+// addresses come from the operator's own configuration.
 
 import { Agent } from 'undici'
 import { parseAllow } from './allow.ts'
@@ -20,15 +20,15 @@ import { EgressRefused } from './refused.ts'
 
 export type { EgressPolicy } from './connector.ts'
 
-/** Same signature as the global, so that SDKs take it as their `fetch`. */
+/** The signature of the global `fetch`, so that SDKs take this one instead. */
 export type Fetch = typeof globalThis.fetch
 
 export interface EgressOptions {
-  /** MUSTER_EGRESS_ALLOW: what `public` requests may reach although private. Throws at creation when malformed. */
+  /** MUSTER_EGRESS_ALLOW: private hosts that `public` requests may reach. Throws at creation when malformed. */
   readonly allow: readonly string[]
   readonly maxRedirects?: number
   readonly connectTimeoutMs?: number
-  /** From the request until the response headers are there. */
+  /** The longest time from the request to the response headers. */
   readonly headersTimeoutMs?: number
   /** The longest silence within a response body. */
   readonly bodyIdleTimeoutMs?: number
@@ -36,10 +36,10 @@ export interface EgressOptions {
 }
 
 export interface Egress {
-  /** Rejects with EgressRefused where the policy forbids the URL or a redirect, else as the global fetch does. */
+  /** Rejects with EgressRefused if the policy forbids the URL or a redirect, else like the global fetch. */
   fetch(policy: EgressPolicy): Fetch
-  /** For doors that store a URL. Rejects with EgressRefused. A name that does not resolve now passes: it is judged
-   * again, with the addresses it then has, whenever it is used. */
+  /** For routes that store a URL. Rejects with EgressRefused. A name that does not resolve now passes: each use judges
+   * the name again, with the addresses it then has. */
   checkUrl(url: string | URL, policy: EgressPolicy): Promise<URL>
   /** Ends requests under way. */
   close(): Promise<void>
@@ -71,7 +71,8 @@ export function createEgress(options: EgressOptions): Egress {
       await response.body?.cancel()
       if (redirects === maxRedirects) throw new EgressRefused(hop.url.hostname, 'too_many_redirects')
       const next = nextHop(hop, response.status, parseHttpUrl(target))
-      // The admin vouched for one origin, not for wherever that one sends us, nor for what a stranger sends back to it.
+      // The admin vouched for one origin, not for the targets of its redirects, nor for a stranger's redirect back to
+      // it.
       if (next.url.origin !== hop.url.origin) trust = 'public'
       hop = next
     }

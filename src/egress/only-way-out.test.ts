@@ -3,12 +3,12 @@ import { glob, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 
-// Finds what opens connections by the modules a file imports and the globals it uses. What it cannot see: an SDK that
-// connects by itself. Those it knows must be handed a `fetch`; a new one belongs into `sdks` or `clients`.
+// Finds code that opens connections by the modules a file imports and the globals it uses. The test cannot see an SDK
+// that connects by itself. Known SDKs must be handed a `fetch`; a new one belongs into `sdks` or `clients`.
 
 const root = join(import.meta.dirname, '../..')
 
-/** Who else may open connections, and why. */
+/** Other files that may open connections, with the reason. */
 const allowed: { path: string; module: string; names?: string[]; reason: string }[] = [
   { path: 'src/db/', module: 'pg', reason: 'the database; its address is the operator’s configuration' },
   { path: 'src/bin/database.ts', module: 'pg', reason: 'waits until DATABASE_URL answers' },
@@ -26,12 +26,12 @@ const clients =
   /^(?:undici|axios|got|ky|needle|superagent|request|node-fetch|cross-fetch|ws|eventsource|nodemailer|langsmith|postgres|pg|pg-native|mysql2?|i?oredis|redis|mongodb|amqplib|kafkajs|ssh2|socket\.io-client|@grpc\/.*|@opentelemetry\/exporter-.*)(?:\/|$)/
 const sdks =
   /^(?:openai|openid-client|@anthropic-ai\/.*|@google\/.*|@ai-sdk\/(?!provider).*|@modelcontextprotocol\/sdk\/client\/(?:sse|streamableHttp).*)$/
-/** What these modules offer besides connections. */
+/** Exports of these modules that open no connection. */
 const harmless = new Set(['isIP', 'isIPv4', 'isIPv6', 'BlockList', 'SocketAddress', 'STATUS_CODES', 'METHODS'])
 
 interface Import {
   module: string
-  /** Null where the whole module is taken. */
+  /** Null if the file imports the whole module. */
   names: string[] | null
 }
 
@@ -77,7 +77,7 @@ function findViolations(path: string, text: string): string[] {
   }
   for (const match of source.matchAll(/\bnew\s+(?:WebSocket|EventSource|XMLHttpRequest)\b/g))
     violations.push(`${path}: ${match[0]}`)
-  // `fetch` is fine where the file was handed one by that name: a parameter, or a field taken out of one.
+  // `fetch` is fine if the file was handed one by that name: a parameter, or a field of a parameter.
   const handed = /\b(?:const|let|function)\s+fetch\b|\{[^{}()]*\bfetch\b[^{}()]*\}\s*[:=]|[(,]\s*fetch\??\s*:/.test(
     source,
   )

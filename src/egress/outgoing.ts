@@ -3,7 +3,7 @@ import { parseHttpUrl } from './http-url.ts'
 import type { Hop } from './redirects.ts'
 import { findRefusal } from './refused.ts'
 
-/** A request taken apart, so that it can be sent again to where a redirect points. */
+/** A request taken apart, so that it can be sent again to the target of a redirect. */
 export interface Outgoing {
   readonly hop: Hop
   readonly body: BodyInit | null
@@ -14,7 +14,7 @@ export interface Outgoing {
 type FetchInput = Parameters<typeof globalThis.fetch>[0]
 type FetchInit = Parameters<typeof globalThis.fetch>[1]
 
-/** Takes only what is listed here from the caller: a `dispatcher` of theirs would go around the check. */
+/** Takes only the listed fields from the caller: a caller's own `dispatcher` would go around the check. */
 export async function readRequest(input: FetchInput, init: FetchInit): Promise<Outgoing> {
   const request = input instanceof Object && 'url' in input ? input : null
   const url = parseHttpUrl(request === null ? String(input) : request.url)
@@ -47,7 +47,7 @@ export async function send(request: Outgoing, hop: Hop, dispatcher: Dispatcher):
       dispatcher,
       ...(isStream ? { duplex: 'half' } : {}),
     })
-    // The global types describe the undici inside Node, ours is a newer one of the same interface.
+    // The global types describe the undici inside Node; the imported undici is a newer one with the same interface.
     return response as unknown as Response
   } catch (error) {
     throw findRefusal(error) ?? error
@@ -58,9 +58,9 @@ async function requestBody(request: Request | null): Promise<BodyInit | null> {
   return request === null || request.body === null ? null : request.arrayBuffer()
 }
 
-/** undici knows only its own FormData; one made with the global would be sent as "[object FormData]". */
+/** undici knows only its own FormData; a global FormData would be sent as "[object FormData]". */
 function ownBody(body: NonNullable<FetchInit>['body']): BodyInit | null {
-  // The other kinds are classes of Node itself, the same for both.
+  // The other kinds of body are classes of Node itself, the same for both.
   if (!(body instanceof globalThis.FormData)) return (body ?? null) as BodyInit | null
   const form = new FormData()
   for (const [name, value] of body) form.append(name, value)

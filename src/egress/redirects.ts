@@ -1,7 +1,7 @@
-// Redirects as fetch defines them, plus one rule of ours: across origins only harmless headers travel on. Fetch drops
-// Authorization alone, which would hand `x-api-key` and signatures to whoever the first server points at.
+// Redirects as fetch defines them, plus one rule: across origins only harmless headers travel on. Fetch drops only
+// Authorization, which would hand `x-api-key` and signatures to any server that the first one points at.
 
-/** What of a request a redirect may change. */
+/** The parts of a request that a redirect may change. */
 export interface Hop {
   readonly url: URL
   readonly method: string
@@ -30,7 +30,7 @@ const bodyHeaders = new Set([
   'content-type',
 ])
 
-/** Where the response sends us, or null when it is an answer. Throws TypeError when Location is no URL. */
+/** The target of a redirect, or null when the response is none. Throws TypeError when Location is no URL. */
 export function redirectTarget(from: URL, status: number, location: string | null): URL | null {
   if (!redirectStatuses.has(status) || location === null) return null
   return new URL(location, from)

@@ -52,7 +52,7 @@ const unreachable = [
 let server: Server
 let port = 0
 let hits: string[] = []
-/** The spellings the control can use: all but the IPv6 ones where the machine has no IPv6. */
+/** The spellings the control can use: all but the IPv6 ones on a machine without IPv6. */
 let reachable: readonly string[] = []
 const opened: Egress[] = []
 
@@ -86,7 +86,7 @@ async function listen(host: string): Promise<void> {
   await once(server, 'listening')
 }
 
-/** A second service of the same machine; answers its port. */
+/** Starts a second service on the same machine; returns its port. */
 async function listenBeside(): Promise<number> {
   const beside = createServer(answer).listen(0, '127.0.0.1')
   after(() => beside.closeAllConnections())
@@ -101,7 +101,7 @@ function open(allow: string[] = [], lookup?: Lookup): Egress {
   return egress
 }
 
-/** Answers the given lists one after the other, the last one for ever; counts how often it was asked. */
+/** A lookup that answers the given lists one after the other, the last one for ever, and counts its calls. */
 function scripted(...answers: (readonly { address: string; family: number }[])[]): Lookup & { asked: number } {
   const lookup = Object.assign(
     async () => {
@@ -162,7 +162,7 @@ test('a name that was public when it was stored and is private when it is used i
 })
 
 test('the answer that was checked is the one that is dialled: a connection asks once', async () => {
-  // 127.0.0.1 stands for the public address here, the list says so; a second question would get a dead one.
+  // 127.0.0.1 plays the public address, because the list allows it; a second lookup would get a dead address.
   const lookup = scripted([loopback], [{ address: '127.0.0.9', family: 4 }])
   const response = await open([`127.0.0.1:${port}`], lookup).fetch('public')(`http://rebind.test:${port}/`)
   assert.equal(await response.text(), 'reached')
@@ -210,7 +210,7 @@ test('trust ends with the origin: another port of the trusted host is a stranger
   const start = (to: string): string => `http://127.0.0.1:${port}/?to=${encodeURIComponent(to)}`
   const request = open().fetch('trusted')
   await assert.rejects(request(start(`${other}/inner`)), refusal('private_address'))
-  // The allow list opens the second origin; what that one points at is not trusted again.
+  // The allow list opens the second origin; a redirect from there is not trusted again.
   const allowing = open([new URL(other).host]).fetch('trusted')
   assert.equal(await (await allowing(start(`${other}/`))).text(), 'reached')
   const back = start(`${other}/?to=${encodeURIComponent(`http://127.0.0.1:${port}/inner`)}`)

@@ -23,7 +23,7 @@ interface KeyRow {
 
 const COLUMNS = 'id, project_id, name, role, prefix, expires_at, last_used_at, created_at'
 
-/** Answers the key in clear, once; only its hash is stored. */
+/** Returns the key in clear, once; only its hash is stored. */
 export async function createKey(
   db: Db,
   projectId: string,
@@ -76,7 +76,10 @@ export interface LiveKey {
   role: Role
 }
 
-/** The key behind these bytes while it is neither revoked nor expired, and its project not deleted. Notes its use, at most once a minute. */
+/**
+ * Finds a key that is neither revoked nor expired, in a project that is not deleted. Notes its use, at most once a
+ * minute.
+ */
 export async function findLiveKey(db: Db, key: string): Promise<LiveKey | null> {
   const { rows } = await db.query<{ id: string; project_id: string; role: Role }>(
     `with found as (

@@ -17,7 +17,7 @@ export interface Invitation {
   expiresAt: Date
 }
 
-/** What the link stands for, while it is neither used nor lapsed nor withdrawn; otherwise it is unknown. */
+/** The invitation behind the link. A link that was used, has lapsed or was withdrawn counts as unknown. */
 export async function getInvitation(db: Db, token: string): Promise<Invitation> {
   const { rows } = await db.query<Invitation>(
     `select m.id as "memberId", m.project_id as "projectId", p.name as "projectName", m.email, m.role,
@@ -33,9 +33,9 @@ export async function getInvitation(db: Db, token: string): Promise<Invitation> 
 
 /**
  * Makes the invited address a member. A new person gives a name and chooses a password; someone who has an account
- * proves it with its password or by being signed in, so that an invitation never takes an account over. Whoever holds the
- * link learns only by using it up whether there is an account: without a name, an address nobody has is answered like a
- * wrong password, after the same work.
+ * proves it with its password or by being signed in, so that an invitation never takes an account over. The link's
+ * holder learns only by using it up whether there is an account: without a name, an address without an account is
+ * answered like a wrong password, after the same work.
  */
 export async function acceptInvitation(
   pool: Pool,
@@ -65,7 +65,7 @@ export async function acceptInvitation(
 
 type Identify = (tx: Client) => Promise<User>
 
-/** Null where nothing was proved. */
+/** Null if the person proved nothing. */
 async function identifyPerson(
   db: Db,
   { email }: Invitation,
@@ -85,7 +85,7 @@ const note = (action: string, { projectId, memberId, email, role }: Invitation, 
   ...{ action, actor, projectId, targetType: 'member', targetId: memberId, details: { email, role } },
 })
 
-/** The where clause spends the link: of two that come at once one finds no row. */
+/** The where clause spends the link: of two simultaneous requests one finds no row. */
 async function join(tx: Client, token: string, user: User): Promise<void> {
   const { rowCount } = await tx.query(
     `update members set user_id = $2, invitation_hash = null, invitation_expires_at = null, accepted_at = muster.now()

@@ -1,5 +1,5 @@
-// Looking a key up costs a round trip; a busy client sends hundreds of requests a second. A found key is believed for
-// two seconds, so a key revoked by any process stops working well within the promised five.
+// Looking a key up costs a round trip; a busy client sends hundreds of requests a second. A found key is cached for two
+// seconds, so a key revoked by any process stops working well within the promised five.
 import type { Db } from '../db/pool.ts'
 import { putNewest } from '../kernel/put-newest.ts'
 import { sha256 } from '../secrets/hash.ts'
@@ -22,7 +22,7 @@ export function createKeyCache(db: Db, now: () => number = Date.now): KeyCache {
   return {
     async find(key, beforeLookup) {
       if (!isWellFormedKey(key)) return null
-      // Keyed by hash, so that the process holds no map of usable keys.
+      // The map is keyed by hash, so that the process holds no list of usable keys.
       const name = sha256(key).toString('base64')
       const known = entries.get(name)
       if (known && known.until > now()) return known.key

@@ -1,6 +1,6 @@
 import type { Db } from '../db/pool.ts'
 
-/** Of the key that seals this database's secrets; null where no server ever ran on it. */
+/** The fingerprint of the key that seals this database's secrets; null if no server ever ran on the database. */
 export async function readKeyFingerprint(db: Db): Promise<string | null> {
   const there = await db.query<{ found: boolean }>(`select to_regclass('public.instance') is not null as found`)
   if (!there.rows[0]?.found) return null

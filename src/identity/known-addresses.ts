@@ -1,11 +1,11 @@
-// From where somebody has signed in before. Whoever guesses at an account from elsewhere uses up the strangers' tries, not
-// those of its owner.
+// The addresses from which a person has signed in before. Guesses at an account from other addresses use up the
+// strangers' tries, not those of the account's owner.
 import type { Db } from '../db/pool.ts'
 
 const MOST_PER_USER = 50
 export const KNOWN_DAYS = 180
 
-/** `client` is an address, or the network that is counted as one. */
+/** `client` is an address, or a network that counts as one client. */
 export async function isKnownAddress(db: Db, email: string, client: string): Promise<boolean> {
   const { rowCount } = await db.query(
     `select from auth.known_addresses k join auth.users u on u.id = k.user_id

@@ -27,7 +27,7 @@ const COLUMNS = 'id, project_id, user_id, email, null::text as name, role, invit
 const SELECT = `select m.id, m.project_id, m.user_id, m.email, u.name, m.role, m.invitation_expires_at, m.created_at
   from members m left join auth.users u on u.id = m.user_id`
 
-/** Answers the invitation's token once; there is no mail, so whoever invites passes the link on. */
+/** Returns the invitation's token once; Muster sends no mail, so the person who invites passes the link on. */
 export async function inviteMember(
   db: Db,
   projectId: string,

@@ -1,5 +1,5 @@
 // Projects are the tenants: every row below belongs to one. This folder knows people, projects, members and keys, and
-// answers the question the rest of the system asks: who is this, and what may they do here?
+// tells the rest of the system who a caller is and what the caller may do.
 import { changeAudited } from '../audit/record.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
@@ -78,8 +78,8 @@ export async function updateProject(
 }
 
 /**
- * From the commit on nobody sees the project, and it is halted for good: whatever asks the off switch stops. Its rows go
- * in the background, however many there are.
+ * From the commit on nobody sees the project, and it is halted for good: all work that reads the off switch stops. The
+ * project's rows are deleted in the background, however many there are.
  */
 export async function deleteProject(db: Db, projectId: string, actor: Actor): Promise<void> {
   const rows = await changeAudited<ProjectRow>(db, {
@@ -93,8 +93,8 @@ export async function deleteProject(db: Db, projectId: string, actor: Actor): Pr
 }
 
 /**
- * The off switch. It is a fact of the project that every guard asks for; setting it twice changes nothing. When it was
- * released is kept: what schedules would have done meanwhile does not count.
+ * The off switch. It is a fact of the project that every guard reads; setting it twice changes nothing. The time of the
+ * release is kept, because schedules do not make up for the runs they missed before it.
  */
 export async function setHalted(db: Db, projectId: string, halted: boolean, actor: Actor): Promise<Project> {
   await changeAudited<ProjectRow>(db, {

@@ -1,5 +1,5 @@
-// The instance admin can give an account back to the person whose address it carries: whoever was invited first may have
-// been somebody else, who held the link and chose the password. The link is passed on by hand; there is no mail.
+// The instance admin can give an account back to the person whose address it carries: another person may have held the
+// invitation link and chosen the password. The admin passes the reset link on by hand; Muster sends no mail.
 import { changeAudited, recordAudit } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -15,7 +15,9 @@ export interface Reset {
   expiresAt: Date
 }
 
-/** Answers the token once. An earlier link of the account stops working; the account itself stays as it is until then. */
+/**
+ * Returns the token once. An earlier link of the account stops working; the account changes only when the link is used.
+ */
 export async function createReset(db: Db, userId: string, actor: Actor): Promise<Reset & { token: string }> {
   const token = randomToken()
   const [row] = await changeAudited<Reset>(db, {
@@ -32,7 +34,7 @@ export async function createReset(db: Db, userId: string, actor: Actor): Promise
   return { ...row, token }
 }
 
-/** What the link stands for, while it is neither used nor lapsed nor replaced; otherwise it is unknown. */
+/** The reset behind the link. A link that was used, has lapsed or was replaced counts as unknown. */
 export async function getReset(db: Db, token: string): Promise<Reset> {
   const { rows } = await db.query<Reset>(
     `select u.id as "userId", u.email, r.expires_at as "expiresAt"
@@ -46,8 +48,8 @@ export async function getReset(db: Db, token: string): Promise<Reset> {
 }
 
 /**
- * Spends the link: the password is replaced, and whatever else opened the account (sessions, sign-in links, addresses that
- * were trusted) ends with it. Answers the user's id.
+ * Spends the link: the password is replaced, and everything else that opened the account (sessions, sign-in links,
+ * trusted addresses) ends. Returns the user's id.
  */
 export async function useReset(
   pool: Pool,
@@ -58,7 +60,7 @@ export async function useReset(
   await getReset(pool, token)
   const passwordHash = await hashPassword(password)
   return inTransaction(pool, async (tx) => {
-    // Of two that come at once one finds no row.
+    // Of two simultaneous requests one finds no row.
     const { rows } = await tx.query<{ user_id: string }>(
       'delete from auth.reset_links where token_hash = $1 and expires_at > muster.now() returning user_id',
       [sha256(token)],

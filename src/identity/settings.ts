@@ -9,7 +9,7 @@ export async function getSettings(db: Db, projectId: string): Promise<Settings> 
   return readSettings(db, projectId, '')
 }
 
-/** For many projects at once; those that are gone are absent. */
+/** Loads the settings of many projects at once; deleted projects are absent. */
 export async function loadSettings(db: Db, projectIds: readonly string[]): Promise<Map<string, Settings>> {
   const { rows } = await db.query<{ id: string; settings: Record<string, unknown> }>(
     'select id, settings from projects where id = any($1)',
@@ -18,7 +18,7 @@ export async function loadSettings(db: Db, projectIds: readonly string[]): Promi
   return new Map(rows.map((row) => [row.id, settingsFrom(row.settings)]))
 }
 
-/** Merges the patch over what is stored. The row is locked, so two patches of different fields both hold. */
+/** Merges the patch over the stored settings. The row is locked, so two patches of different fields both hold. */
 export async function updateSettings(
   pool: Pool,
   projectId: string,

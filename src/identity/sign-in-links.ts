@@ -12,7 +12,7 @@ export async function createSignInLink(db: Db, userId: string): Promise<string> 
   return token
 }
 
-/** Spends the token: of two that come at once exactly one gets the user. */
+/** Spends the token: of two simultaneous requests exactly one gets the user. */
 export async function spendSignInLink(db: Db, token: string): Promise<string | null> {
   const { rows } = await db.query<{ user_id: string; live: boolean }>(
     'delete from auth.sign_in_links where token_hash = $1 returning user_id, expires_at > muster.now() as live',

@@ -21,7 +21,7 @@ interface UserRow {
   password_hash: string | null
 }
 
-/** The person behind the sign-in link that every start prints. There is no mail, so the address is only a name. */
+/** The person behind the sign-in link that every start prints. Muster sends no mail, so the address is only a name. */
 const INSTANCE_ADMIN_EMAIL = 'admin@muster.local'
 
 const COLUMNS = 'id, email, name, instance_admin, password_hash'
@@ -46,7 +46,7 @@ export async function createUser(db: Db, input: { email: string; name: string; p
   return user
 }
 
-/** Made at the first start and kept; safe to call from two servers at once. */
+/** The instance admin is made at the first start and kept; two servers may call this at once. */
 export async function ensureInstanceAdmin(db: Db): Promise<User> {
   const { rows } = await db.query<UserRow>(
     `insert into auth.users (id, email, name, instance_admin) values ($1, $2, 'Instance admin', true)
@@ -58,7 +58,7 @@ export async function ensureInstanceAdmin(db: Db): Promise<User> {
   return user
 }
 
-/** The user where the password is right. An unknown address costs the same work as a wrong password. */
+/** The user if the password is right, else null. An unknown address costs the same work as a wrong password. */
 export async function checkPassword(db: Db, email: string, password: string): Promise<User | null> {
   const row = await rowByEmail(db, email)
   if (!row?.password_hash) {
@@ -88,7 +88,7 @@ export async function setPassword(db: Db, userId: string, password: string, acto
   })
 }
 
-/** The role of a person in a project; null where they are no member. Asked afresh at every request. */
+/** The role of a person in a project; null for a person who is no member. Read afresh at every request. */
 export async function roleIn(db: Db, userId: string, projectId: string): Promise<Role | null> {
   const { rows } = await db.query<{ role: Role }>(
     `select m.role from members m join projects p on p.id = m.project_id and p.deleted_at is null
