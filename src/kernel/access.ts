@@ -94,7 +94,10 @@ export const auditEntrySchema = z.strictObject({
 })
 export type AuditEntry = z.infer<typeof auditEntrySchema>
 
-/** Whether the chain over the audit log holds. `head` noted elsewhere shows later that its end is still there. */
+/**
+ * The verdict on the chain over the audit log. A `head` that was noted elsewhere shows later whether its end was cut
+ * off.
+ */
 export const auditVerdictSchema = z.discriminatedUnion('ok', [
   z.strictObject({
     ok: z.literal(true),

@@ -23,7 +23,7 @@ export const capabilitiesField = z.strictObject({
   canCreateObjects: z.boolean().default(true),
   canUpdateObjects: z.boolean().default(true),
   canDeleteObjects: z.boolean().default(true),
-  /** Absent means all, an empty list none. */
+  /** Absent means all types, an empty list means none. */
   allowedObjectTypes: z.array(objectType).max(1_000).optional(),
 })
 export type Capabilities = z.infer<typeof capabilitiesField>
@@ -39,7 +39,7 @@ export const reactionConfig = z.strictObject({
   concurrencyStrategy: z.enum(['skip', 'parallel']).default('skip'),
 })
 
-/** A step of a sequential agent: its own prompt and, where given, its own tools. */
+/** A step of a sequential agent: its own prompt and, if given, its own tools. */
 export const agentStep = z.strictObject({ prompt: promptText.min(1), tools: z.array(toolName).max(200).optional() })
 
 /** Everything a person decides about an agent. */
@@ -99,7 +99,7 @@ export const agentDefaults: Omit<AgentDefinition, 'name'> = {
 }
 
 const namedType = objectType.refine((type) => type !== '*', 'must not be "*": leave the list out to allow all types')
-/** Only what is sent is held to it: an agent that was stored with "*" can still be read and changed. */
+/** Only requests are held to this rule: an agent that was stored with "*" can still be read and changed. */
 const sentCapabilities = capabilitiesField.extend({ allowedObjectTypes: z.array(namedType).max(1_000).optional() })
 export const agentPatch = agentDefinition.partial().extend({ capabilities: sentCapabilities.optional() })
 export const agentInput = agentPatch.required({ name: true })

@@ -10,23 +10,23 @@ export type AppInput = z.ZodType | JsonSchema
 export type AppArguments<Input extends AppInput> = Input extends z.ZodType ? z.output<Input> : Record<string, unknown>
 
 export interface AppTool<Input extends AppInput = AppInput> {
-  /** What the model reads about it. */
+  /** The description that the model reads. */
   description: string
   input: Input
-  /** `unsafe` where it is left out: the tool is then never called a second time unseen. */
+  /** The default is `unsafe`: the tool is then never called a second time unseen. */
   effect?: ToolEffect
-  /** Repeating the same call is its purpose. */
+  /** True if repeating the same call is the tool's purpose. */
   poller?: boolean
-  /** Milliseconds, instead of the project's tool_timeout. */
+  /** The time limit in milliseconds, in place of the project's tool_timeout. */
   timeout?: number
-  /** Must heed `ctx.signal`. What it returns must be JSON. */
+  /** Must heed `ctx.signal` and return JSON. */
   execute(args: AppArguments<Input>, ctx: ToolContext): unknown
 }
 
-/** Leaf of a flow. Takes whatever its author says it takes; must heed `ctx.signal` and return JSON. */
+/** A leaf of a flow. Its author decides on the input; it must heed `ctx.signal` and return JSON. */
 export type AppFunction = (input: never, ctx: ToolContext) => unknown
 
-/** A tree of nodes, each with its `type`; checked when it is stored, at start. */
+/** A tree of nodes, each with its `type`; checked when the flow is stored, at start. */
 export type AppFlow = Readonly<Record<string, unknown>>
 
 export interface AppFlowDefinition {
@@ -37,13 +37,13 @@ export interface AppFlowDefinition {
 export interface AppModule<Inputs extends Record<string, AppInput> = Record<string, AppInput>> {
   functions?: Record<string, AppFunction>
   tools?: { [Name in keyof Inputs]: AppTool<Inputs[Name]> }
-  /** By name, or as a list of definitions that carry theirs. */
+  /** Agents by name, or a list of definitions that carry their names. */
   agents?: Record<string, Omit<AgentInput, 'name'>> | AgentInput[]
-  /** By name, as trees or as `{root}`, or as a list of those with their names. */
+  /** Flows by name, as trees or as `{root}`, or a list of flows with their names. */
   flows?: Record<string, AppFlow> | AppFlowDefinition[]
 }
 
-/** Types an app module: the arguments of each tool follow from its input. Answers what it is given. */
+/** Types an app module: the arguments of each tool follow from its input. Returns the module unchanged. */
 export function defineApp<Inputs extends Record<string, AppInput>>(app: AppModule<Inputs>): AppModule<Inputs> {
   return app
 }

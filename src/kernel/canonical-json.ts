@@ -1,4 +1,6 @@
-/** One text per JSON value: keys sorted, no white space. What two equal values have in common, whatever their order. */
+/**
+ * One text per JSON value: keys sorted, no white space. Equal values have the same text, whatever the order of keys.
+ */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (value !== null && typeof value === 'object') {

@@ -4,10 +4,10 @@ export interface Price {
   output: number
 }
 
-/** To a tenth of a micro-dollar: finer digits are the noise of adding fractions. */
+/** Rounds to a tenth of a micro-dollar: finer digits are the noise of adding fractions. */
 export const roundCost = (usd: number): number => Math.round(usd * 1e7) / 1e7
 
-/** Null where the model has no price. */
+/** Null if the model has no price. */
 export function costOf(price: Price | null, inputTokens: number, outputTokens: number): number | null {
   if (!price) return null
   return roundCost((inputTokens * price.input + outputTokens * price.output) / 1_000_000)

@@ -1,5 +1,5 @@
-// Decisions that models are asked for, by name and shape. What a model answers is checked; one that does not fit is asked
-// for once more with what is wrong, and then that decision has failed: nothing is guessed.
+// Decisions that models are asked for, by name and shape. A model's answer is checked. If it does not fit, the model is
+// asked once more and told the problem; then the decision has failed. Nothing is guessed.
 import { z } from 'zod'
 import { type Pattern, patternSchemas } from './flow.ts'
 import { putNewest } from './put-newest.ts'
@@ -44,7 +44,7 @@ export const decisions = {
 } as const
 export type DecisionName = keyof typeof decisions
 
-/** As a model is asked for it. */
+/** A decision in the form in which a model is asked for it. */
 export function decisionOf(name: DecisionName): { name: string; schema: Record<string, unknown> } {
   const { $schema: _, ...schema } = z.toJSONSchema(decisions[name], { io: 'input' })
   return { name, schema }
@@ -54,11 +54,11 @@ export type Decided<Name extends DecisionName> =
   | { ok: true; decision: z.infer<(typeof decisions)[Name]> }
   | { ok: false; problem: string }
 
-/** The same answers are read again and again while a flow goes on; the last ones are kept as they were read. */
+/** A flow reads the same answers again and again, so the last ones are kept parsed. */
 const MOST_KEPT = 100
 const kept = new Map<string, unknown>()
 
-/** What a model answered, as text or as the value it stands for. Words around the JSON are passed over. */
+/** Reads a model's answer, given as text or as a parsed value. Words around the JSON are passed over. */
 export function readDecision<Name extends DecisionName>(name: Name, answer: unknown): Decided<Name> {
   if (typeof answer !== 'string') return decisionIn(name, answer)
   const key = `${name} ${answer}`
@@ -83,13 +83,13 @@ function jsonIn(text: string): unknown {
     try {
       return JSON.parse(candidate)
     } catch {
-      // Tried without what stands around it.
+      // The next candidate leaves out the words around the JSON.
     }
   }
   return undefined
 }
 
-/** Why a plan cannot be carried out, or null. */
+/** The reason why a plan cannot be carried out, or null. */
 export function planProblem(subtasks: readonly Subtask[]): string | null {
   const ids = new Set<string>()
   for (const { id } of subtasks) {

@@ -1,10 +1,10 @@
-// The same tool called with the same arguments again and again is a loop that spends money and gets nowhere. Counted
-// before the call is made, by a canonical text, with the counter kept in the journal so that a resume goes on counting.
+// The same tool called with the same arguments again and again is a loop that spends money and gets nowhere. Calls are
+// counted before they are made, by a canonical text; the counter is in the journal, so that a resume goes on counting.
 import { hash } from 'node:crypto'
 import { canonicalJson } from './canonical-json.ts'
 
 export interface DoomLoopCount {
-  /** Which call was made last; null at the start and after a poller, which may repeat itself. */
+  /** The last call; null at the start and after a poller, which may repeat itself. */
   last: string | null
   count: number
 }
@@ -13,9 +13,9 @@ export const noCallsYet: DoomLoopCount = { last: null, count: 0 }
 
 export interface CountedCall {
   name: string
-  /** Parsed arguments, or the raw text where they could not be parsed. */
+  /** Parsed arguments, or the raw text if they could not be parsed. */
   args: unknown
-  /** The tool asks for something until it is there; repeating it is its purpose. */
+  /** True for a tool that is meant to be called again until something is there. */
   isPoller: boolean
 }
 
@@ -28,8 +28,8 @@ export interface DoomLoopLimits {
 }
 
 /**
- * The calls of one step, in order. Identical ones within a step count once and share their verdict; any other call
- * starts at 1 again; refused, unknown and malformed calls count like any.
+ * Counts the calls of one step, in order. Identical calls within a step count once and share their verdict; a different
+ * call starts at 1 again; refused, unknown and malformed calls count like any other.
  */
 export function countCalls(
   before: DoomLoopCount,
@@ -55,5 +55,5 @@ function judge(count: number, { warn, stop }: DoomLoopLimits): DoomLoopVerdict {
   return count >= warn ? 'refuse' : 'run'
 }
 
-/** A hash, because it is journalled with every step and arguments may be large. */
+/** The identity is a hash, because it is journalled with every step and arguments may be large. */
 const identify = ({ name, args }: CountedCall): string => hash('sha256', `${name} ${canonicalJson(args)}`, 'base64url')

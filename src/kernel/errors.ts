@@ -58,7 +58,7 @@ export const unauthenticated = (
 export const forbidden = (message: string, details?: ErrorDetails): MusterError =>
   new MusterError('FORBIDDEN', message, details ? { details } : {})
 
-/** Never names the id: an id of another project must be answered exactly like an unknown one. */
+/** The message never names the id: an id of another project must be answered exactly like an unknown one. */
 export const notFound = (what: string): MusterError =>
   new MusterError('NOT_FOUND', `There is no such ${what} here, or these credentials cannot see it.`)
 

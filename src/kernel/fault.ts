@@ -21,13 +21,13 @@ export const faultPoints = [
 ] as const
 
 export type FaultPoint = (typeof faultPoints)[number]
-/** `at`: at which passing of the point, from 1. */
+/** `at` is the passing of the point at which the fault occurs, from 1. */
 export type FaultPlan = Readonly<Partial<Record<FaultPoint, { action: 'kill' | 'stop'; at: number }>>>
 
 let plan: FaultPlan | null = null
 const passed = new Map<FaultPoint, number>()
 
-/** Called once at start, only where a fault plan was configured. */
+/** Called once at start, only if a fault plan was configured. */
 export function setFaultPlan(next: FaultPlan | null): void {
   plan = next
 }
@@ -40,6 +40,6 @@ export function fault(point: FaultPoint): Promise<void> | undefined {
   passed.set(point, times)
   if (times !== planned.at) return undefined
   process.kill(process.pid, planned.action === 'kill' ? 'SIGKILL' : 'SIGSTOP')
-  // The signal is delivered asynchronously; nothing after the point may run before it is.
+  // The signal is delivered asynchronously; no code after the point may run before that.
   return new Promise((resolve) => setTimeout(resolve, 1_000))
 }

@@ -1,4 +1,4 @@
-// Building blocks of the schemas that stand at the doors.
+// Building blocks of the schemas that check input.
 import { z } from 'zod'
 
 /** A name people read: not blank, no control characters, bounded. */
@@ -9,11 +9,11 @@ export const nameField = z
   .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
   .regex(/\S/, 'must not be blank')
 
-/** Ids are compared as text, too (seals, caches, sets), so each is lower case from the door on. */
+/** Ids are compared as text, too (seals, caches, sets), so each is lower case from its arrival on. */
 export const idField = z.uuid().toLowerCase()
 export const instantField = z.iso.datetime()
 
-/** Any JSON object. What may stand in it is the business of its owner; NUL, depth and size were checked at the door. */
+/** Any JSON object. Its owner decides on its contents; NUL, depth and size were checked on arrival. */
 export const jsonObject = z.record(z.string(), z.unknown())
 
 export const durationField = z.int().min(0).max(2_147_483_647)

@@ -14,7 +14,7 @@ export const flowRunStatuses = [
 ] as const
 export type FlowRunStatus = (typeof flowRunStatuses)[number]
 
-/** Leaves, by what became of them. They always add up to the total, which may grow. */
+/** The number of leaves by state. The numbers always add up to the total, which may grow. */
 export const progressSchema = z.strictObject({
   total: z.int(),
   pending: z.int(),
@@ -50,7 +50,7 @@ export const flowRunSchema = z.strictObject({
 })
 export type FlowRun = z.infer<typeof flowRunSchema>
 
-/** What a flow's journal may say. Whoever takes a flow over rebuilds where it stands from nothing else. */
+/** The events of a flow's journal. The process that takes a flow over rebuilds its state from them alone. */
 export type FlowEvent =
   | { kind: 'flow.started'; data: { input: unknown } }
   | {
@@ -59,12 +59,12 @@ export type FlowEvent =
         task_id: string
         name: string
         attempt: number
-        /** The agent whose run it is. */
+        /** The agent that carries out the task. */
         agent?: string
-        /** The tasks it waited for, where the tree does not say. */
+        /** The tasks that this one waited for, if the tree does not say. */
         after?: string[]
         worker?: string
-        /** Taken from the queue of another worker. */
+        /** Set if the task was taken from the queue of another worker. */
         handover?: { from: string; to: string }
       }
     }
@@ -72,7 +72,7 @@ export type FlowEvent =
       kind: 'topology.switched'
       data: { pool: string; from: Topology; to: Topology; reason: string; moved: number; switch_ms: number }
     }
-  /** At the end: how the work of one kind went under each topology. */
+  /** Written at the end: the figures of one kind of work under each topology. */
   | {
       kind: 'topology.measured'
       data: {
@@ -88,7 +88,7 @@ export type FlowEvent =
         node_id: string | null
         attempt: number
         result: unknown
-        /** The result is what the pages of this source hold, or the items that the last stage gave. */
+        /** Set if the result is in other events: the pages of this source, or the items of the last stage. */
         on_record?: 'pages' | 'items'
         duration: number
       }
@@ -103,12 +103,12 @@ export type FlowEvent =
         duration: number
       }
     }
-  /** What a function gave of the things a pattern works on. */
+  /** A page of items that a source function gave to a pattern. */
   | { kind: 'source.page'; data: { task_id: string; from: number; items: unknown[]; is_last: boolean } }
   | { kind: 'task.skipped'; data: { task_id: string } }
-  /** Under way far longer than was expected of it. */
+  /** The task is under way far longer than expected. */
   | { kind: 'task.slow'; data: { task_id: string; running_for: number } }
-  /** People were told that it takes too long. Nothing follows from it. */
+  /** People were told that the flow takes too long. The flow itself does not change. */
   | { kind: 'alert'; data: { alert_id: string; kind: 'slow'; suspected_cause: string } }
   /** The time of a pattern was up. */
   | { kind: 'node.expired'; data: { node: string } }

@@ -1,5 +1,5 @@
-// A flow is a tree of patterns over leaves. Here is what may stand in each node, as people write it; the schemas say
-// nothing of the nodes within a node, because whoever checks a tree (flows/validate.ts) walks it and names each node.
+// A flow is a tree of patterns over leaves. These schemas describe each node as people write it. They leave out the
+// nodes within a node, because the check of a tree (flows/validate.ts) walks it and names each node.
 import { z } from 'zod'
 import { durationField, nameField } from './fields.ts'
 
@@ -20,7 +20,7 @@ const shared = {
   timeout: durationField.min(1).optional(),
 }
 
-/** By name or id. */
+/** An agent's name or id. */
 const agentName = nameField
 const functionName = z.string().min(1).max(200)
 
@@ -43,7 +43,7 @@ export type Leaf = AgentLeaf | FunctionLeaf
 /** One unit of work: an agent or a function of the app module. */
 export const leafField = z.union([agentLeaf, functionLeaf])
 
-/** Where a pattern needs something worked out: the name of a function, or a leaf. */
+/** Work that a pattern needs done: the name of a function, or a leaf. */
 export const workField = z.union([functionName, leafField])
 export type Work = z.infer<typeof workField>
 
@@ -129,7 +129,7 @@ export type Pattern = Sequential | Parallel | Loop | MapReduce | Pipeline | Fork
 export type FlowNode = Leaf | Pattern
 export const isPattern = (node: FlowNode): node is Pattern => node.type !== 'task'
 
-/** All but leaves, of which there are two kinds. */
+/** The schemas of all nodes but leaves, which have two kinds. */
 export const patternSchemas = {
   sequential,
   parallel,

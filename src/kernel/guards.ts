@@ -1,5 +1,5 @@
-// Asked before every model call and every tool call. Each guard is a pure function of facts; what follows from its
-// answer is the business of runs/. The order in which they are asked is the order of `guardModelCall`.
+// Guards are asked before every model call and every tool call. Each guard is a pure function of facts; runs/ acts on
+// the verdict. `guardModelCall` asks them in their order.
 
 /** go: make the call · wind_down: one last call, tools off, to summarise · wait: park until something settles. */
 export type CallVerdict =
@@ -14,14 +14,14 @@ export type CallVerdict =
 const go: CallVerdict = { verdict: 'go' }
 
 export interface StepFacts {
-  /** Model calls of this run alone; what an earlier run did before a resume does not count. */
+  /** Model calls of this run alone; calls of an earlier run before a resume do not count. */
   stepsDone: number
   maxSteps: number | null
-  /** The call that asks for a summary was made already. */
+  /** True if the call that asks for a summary was made already. */
   hasWoundDown: boolean
 }
 
-/** After `maxSteps` steps one summary call follows; whatever it said, the run then pauses. */
+/** After `maxSteps` steps one summary call follows; after its answer the run always pauses. */
 export function guardSteps({ stepsDone, maxSteps, hasWoundDown }: StepFacts): CallVerdict {
   if (maxSteps === null || stepsDone < maxSteps) return go
   if (hasWoundDown) return { verdict: 'stop', status: 'paused', reason: 'step_limit' }
@@ -53,8 +53,8 @@ export interface BudgetFacts {
 }
 
 /**
- * A call is admitted when everything under way fits, or when nothing is under way and something is left: so an agent
- * overshoots by one call at most, however many of its runs ask at once.
+ * A call is admitted when it fits with all calls under way, or when none is under way and some tokens are left: so an
+ * agent overshoots by one call at most, however many of its runs ask at once.
  */
 export function guardBudget({ allocation, used, reserved, bound, isFirstCall }: BudgetFacts): CallVerdict {
   if (allocation === null || used + reserved + bound <= allocation) return go
@@ -69,7 +69,7 @@ export function guardBudget({ allocation, used, reserved, bound, isFirstCall }: 
 export interface ContextFacts {
   promptTokens: number
   contextTokens: number
-  /** The older steps were summarised already and nothing came since that could be. */
+  /** True if the older steps were summarised already and no further step can be. */
   isCompacted: boolean
 }
 
@@ -93,7 +93,7 @@ export function guardSwitches({ isCancelled, isHalted }: SwitchFacts): CallVerdi
 
 export type ModelCallFacts = SwitchFacts & TimeFacts & StepFacts & ContextFacts
 
-/** The first guard that objects decides. The budget is asked last, under the lock of its row, where a call is to be made. */
+/** The first guard that objects decides. The budget is asked last, under the lock of its row, when the call is made. */
 export function guardModelCall(facts: ModelCallFacts): CallVerdict {
   for (const guard of [guardSwitches, guardTime, guardSteps, guardContext]) {
     const verdict = guard(facts)
@@ -103,8 +103,8 @@ export function guardModelCall(facts: ModelCallFacts): CallVerdict {
 }
 
 /**
- * complete: the run is done · act: tools were asked for · retry: no ending, as if the connection had been cut · fail: an
- * ending that would come again (cut at the limit, filtered).
+ * complete: the run is done · act: tools were asked for · retry: there is no ending, as if the connection had been cut
+ * · fail: the same ending would come again (cut at the limit, filtered).
  */
 export type Ending =
   | { ending: 'complete' }

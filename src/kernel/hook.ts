@@ -23,5 +23,5 @@ export type NewHook = z.infer<typeof newHookSchema>
 
 export const deliveredSchema = z.strictObject({ run_id: idField })
 
-/** What tells a delivery that is sent again from a new one. */
+/** The id tells a repeated delivery from a new one. */
 export const isWebhookId = (text: string): boolean => /^[\x21-\x7e]{1,255}$/.test(text)

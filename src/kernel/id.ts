@@ -1,15 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto'
 
 /**
- * UUIDv7 (RFC 9562): ordered by time, so that new rows land at the end of their indexes. The random part is that of a
- * v4, whose bits lie in the same places and which Node makes from a buffer: a tenth of the cost of asking for 16 bytes.
+ * UUIDv7 (RFC 9562): ordered by time, so that new rows land at the end of their indexes. The random part is taken from
+ * a v4, which has its random bits in the same places and which Node makes from a buffer, at a tenth of the cost of 16
+ * random bytes.
  */
 export function newId(nowMs = Date.now()): string {
   if (nowMs !== instant.ms) Object.assign(instant, { ms: nowMs, text: textOf(nowMs) })
   return instant.text + randomUUID().slice(15)
 }
 
-/** Of the last id: many are made in one millisecond. */
+/** The instant of the last id, kept because many ids are made in one millisecond. */
 const instant = { ms: -1, text: '' }
 
 function textOf(nowMs: number): string {
@@ -18,7 +19,7 @@ function textOf(nowMs: number): string {
   return `${high.padStart(8, '0')}-${low.padStart(4, '0')}-7`
 }
 
-/** The same id for the same text, whoever asks (a UUIDv8): what is made twice under it is made once. */
+/** The same id for the same text in every process (a UUIDv8), so that a row made twice under it exists once. */
 export function idFrom(text: string): string {
   const hex = createHash('sha256').update(text).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`

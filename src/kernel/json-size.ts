@@ -1,16 +1,16 @@
-// How large a value is as JSON, without writing it: a value that stands in another a thousand times is small in memory and
-// endless as a text, and whoever serialises it to find out has stalled the process already.
+// The size of a value as JSON, without writing it: a value that occurs a thousand times within another is small in
+// memory and endless as a text, and serialising it to find out would stall the process.
 
 export interface JsonSize {
   bytes: number
-  /** Texts, numbers, lists, objects and so on, those within others included. */
+  /** The number of texts, numbers, lists, objects and so on, those within others included. */
   nodes: number
 }
 
-/** Below this it is counted again: keeping every small object's size would cost more than it saves. */
+/** Objects with fewer nodes are counted again: keeping every small object's size would cost more than it saves. */
 const WORTH_KEEPING = 64
 
-/** Values are not changed once they are there. */
+/** Sizes can be kept because values do not change once they exist. */
 const known = new WeakMap<object, JsonSize>()
 
 const NO_END: JsonSize = { bytes: Number.POSITIVE_INFINITY, nodes: Number.POSITIVE_INFINITY }
@@ -20,8 +20,8 @@ interface Count extends JsonSize {
 }
 
 /**
- * Shared parts count as often as they stand there, and are looked through once. Looks no further than to see that it is
- * more than `most`. Plain JSON values only, without cycles.
+ * Shared parts count as often as they occur, and are walked once. The walk ends once the size is more than `most`.
+ * Takes plain JSON values only, without cycles.
  */
 export function jsonSize(value: unknown, most = NO_END): JsonSize {
   const count = { bytes: 0, nodes: 0, most }
@@ -69,7 +69,7 @@ function addObject(value: object, count: Count): void {
 const ESCAPED = /["\\\p{Cc}]/u
 
 function textBytes(text: string): number {
-  // Nothing is longer than what is refused anyway; a shorter one may take six bytes a character.
+  // A text longer than this is refused anyway; in a shorter one a character may take six bytes.
   return ESCAPED.test(text) && text.length <= LONGEST_EXACT
     ? Buffer.byteLength(JSON.stringify(text))
     : Buffer.byteLength(text) + 2

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { jsonObject } from './fields.ts'
 
-/** A tool as people see it who choose the tools of an agent, under the name that they write there. */
+/** A tool in the list from which people choose an agent's tools, under the name that an agent's definition uses. */
 export const listedTool = z.strictObject({
   name: z.string(),
   source: z.enum(['built_in', 'app', 'mcp']),

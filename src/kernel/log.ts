@@ -1,4 +1,4 @@
-/** What lower layers need of a logger: one sentence, ids as fields. pino's loggers satisfy it. */
+/** The logger that lower layers need: one sentence, ids as fields. pino's loggers satisfy this type. */
 export type LogFields = Readonly<Record<string, unknown>>
 
 export interface Log {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { idField, instantField, jsonObject } from './fields.ts'
 
-/** As it stands in the tool names of agents: `mcp:<server>/<tool>`. */
+/** The server's part of an agent's tool names: `mcp:<server>/<tool>`. */
 export const mcpServerName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'must be letters, digits, dots, dashes; at most 63 characters')
@@ -14,7 +14,7 @@ const url = z
     return parsed !== null && /^https?:$/.test(parsed.protocol) && !parsed.username && !parsed.password
   }, 'must be an http or https URL without user or password')
 
-// No control characters: a NUL cannot be handed to a process, and a line break would end a header.
+// Control characters are refused: a NUL cannot be handed to a process, and a line break would end a header.
 const argument = z
   .string()
   .max(8_192)
@@ -25,7 +25,7 @@ const headerValue = z
   .max(16_384)
   .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'must be one line of text')
 
-// The loader's own variables would reach into the programs that start the program.
+// Variables of the dynamic loader are refused: they would affect the programs that start the server's program.
 const variableName = z
   .string()
   .regex(/^(?!LD_)[A-Za-z_][A-Za-z0-9_]{0,99}$/, 'must be the name of a variable, and none that begins with LD_')
@@ -56,7 +56,7 @@ export const mcpServerInput = z
   .refine((input) => input.env === undefined || input.command !== undefined, 'env belongs to a command')
 export type McpServerInput = z.infer<typeof mcpServerInput>
 
-/** A tool as it was looked at. `hash` covers the rest: another hash is another tool. */
+/** A tool as it was read from the server. `hash` covers the other fields: another hash is another tool. */
 export const mcpToolEntry = z.strictObject({
   name: z.string(),
   description: z.string(),
@@ -101,7 +101,7 @@ export type McpApproval = z.infer<typeof mcpApproval>
 
 const HIDDEN = '***'
 
-/** Arguments and query strings often hold a secret of the server: those who may not set them may not read them. */
+/** Arguments and query strings often hold a secret of the server: a caller who may not set them may not read them. */
 export const withoutSecrets = (server: McpServer): McpServer => ({
   ...server,
   url: server.url === null ? null : withoutQuery(server.url),

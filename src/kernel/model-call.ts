@@ -4,7 +4,7 @@ import type { JsonSchema } from './tool.ts'
 export interface ModelRequest {
   prompt: LanguageModelV4Prompt
   tools: readonly LanguageModelV4FunctionTool[]
-  /** none: the tools are shown, because the history names them, and may not be called. */
+  /** With `none` the tools are shown, because the history names them, but may not be called. */
   toolChoice: 'auto' | 'none'
   maxOutputTokens: number
   temperature?: number
@@ -15,7 +15,7 @@ export interface ModelRequest {
 export interface CallUsage {
   inputTokens: number
   outputTokens: number
-  /** The provider gave no figures (a cut stream, a server that does not count): these are ours. */
+  /** True if the provider gave no figures (a cut stream, a server that does not count) and Muster estimated them. */
   isEstimated: boolean
 }
 
@@ -24,7 +24,7 @@ export interface RequestedCall {
   id: string
   name: string
   input: string
-  /** What the provider wants back with the history (a thought signature). */
+  /** Data that the provider wants back with the history (a thought signature). */
   metadata?: SharedV4ProviderMetadata
 }
 
@@ -46,9 +46,9 @@ export type ModelOutcome =
     }
   | {
       kind: 'failed'
-      /** 408, 429, 5xx, cut streams and lost connections may pass; other refusals will not. */
+      /** True for 408, 429, 5xx, cut streams and lost connections, which may pass; other refusals will not. */
       isRetryable: boolean
-      /** What Retry-After asked for. */
+      /** The wait that Retry-After asked for. */
       retryAfterMs: number | null
       message: string
       text: string
@@ -62,11 +62,11 @@ export interface ModelCallOptions {
   onText: (delta: string) => void
 }
 
-/** A model that a run may call, with what runs must know about it. */
+/** A model that a run may call, with its limits and its price. */
 export interface Model {
   call(request: ModelRequest, options: ModelCallOptions): Promise<ModelOutcome>
-  /** How much one request may hold, input and output together. */
+  /** The most tokens of one request, input and output together. */
   contextTokens: number
-  /** USD per million tokens; null where nobody said. */
+  /** USD per million tokens; null if the price is unknown. */
   price: { input: number; output: number } | null
 }

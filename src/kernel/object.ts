@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { idField, instantField, jsonObject, nameField } from './fields.ts'
 
-/** Compared exactly. `*` stands for all types where types are listed, so no object has it. */
+/** Types are compared exactly. In a list of types `*` stands for all of them, so no object has this type. */
 export const objectTypeField = nameField.refine((type) => type !== '*', 'must not be "*", which means all types')
 
-/** Type and key together fit into one entry of an index, whatever characters they are of. */
+/** The bound lets type and key together fit into one entry of an index, whatever their characters. */
 export const objectKeyField = z
   .string()
   .min(1)
@@ -37,7 +37,7 @@ export const objectInput = z.strictObject({
   properties: jsonObject,
 })
 
-/** Properties that are given replace those of the same name; the others stay. */
+/** The given properties replace those of the same name; the others stay. */
 export const objectPatch = z.strictObject({
   properties: jsonObject,
   expected_version: versionField.optional(),
@@ -77,7 +77,7 @@ export const relationshipSchema = z.strictObject({
 })
 export type Relationship = z.infer<typeof relationshipSchema>
 
-/** What somebody wants done to the graph. */
+/** A change of the graph that a person or an agent asks for. */
 export type GraphChange =
   | { op: 'create'; type: string; key: string | null; properties: Record<string, unknown> }
   | { op: 'update'; id: string; properties: Record<string, unknown>; expectedVersion: number | null }
@@ -87,7 +87,7 @@ export type GraphChange =
 export const eventTypes = ['created', 'updated', 'deleted'] as const
 export const processingStatuses = ['pending', 'processing', 'completed', 'failed', 'abandoned', 'skipped'] as const
 
-/** What a reacting agent was given to do, and what became of it. */
+/** The work that a reacting agent was given, and its outcome. */
 export const processingEntrySchema = z.strictObject({
   id: idField,
   agent_id: idField,

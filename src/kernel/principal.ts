@@ -1,6 +1,6 @@
 import type { Role } from './role.ts'
 
-/** Who makes a request, as the credentials say; never taken from a body. */
+/** The caller of a request according to its credentials; never taken from a body. */
 export type Principal =
   /** The holder of the admin token, who acts as the instance itself. */
   | { type: 'instance_admin'; id: string }
@@ -10,7 +10,7 @@ export type Principal =
 export const isInstanceAdmin = (principal: Principal): boolean =>
   principal.type === 'instance_admin' || (principal.type === 'user' && principal.instanceAdmin)
 
-/** Who did something and from where: the audit log's first question. */
+/** The author of an action and the address it came from, for the audit log. */
 export interface Actor {
   type: 'instance_admin' | 'key' | 'user' | 'agent' | 'hook' | 'system'
   id: string | null

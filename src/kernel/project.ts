@@ -18,7 +18,8 @@ const count = (minimum: number) => z.int().min(minimum).max(1_000_000)
 const modelField = z.strictObject({ provider: nameField, name: nameField })
 
 /**
- * As a URL spells it: lower case, no user, no path, addresses in their plain form. Without a port it means every port.
+ * A host as a URL spells it: lower case, no user, no path, addresses in their plain form. Without a port it means every
+ * port.
  */
 const hostField = z
   .string()
@@ -26,7 +27,7 @@ const hostField = z
   .max(260)
   .refine((text) => isPlainHost(text), 'must be host or host:port, in lower case')
 
-/** Every limit and default of a project. Stored are only those that were changed; the rest follow the release. */
+/** Every limit and default of a project. Only changed values are stored; the others follow the release. */
 export const settingsSchema = z.strictObject({
   poll_interval: interval,
   boredom_threshold: interval,
@@ -101,7 +102,7 @@ export function settingsProblem(settings: Settings): string | null {
   return null
 }
 
-/** The URL parser's own spelling is the only one: `127.1` and `EXAMPLE.com` would never be met in a URL. */
+/** Only the URL parser's own spelling is taken: `127.1` and `EXAMPLE.com` would never match a parsed URL. */
 function isPlainHost(text: string): boolean {
   const { host, port } = /^(?<host>\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::(?<port>[1-9]\d{0,4}))?$/.exec(text)?.groups ?? {}
   if (host === undefined || Number(port ?? 1) > 65_535) return false

@@ -1,7 +1,8 @@
 /**
- * Bounds a memory of what was read: the entry becomes the newest, and where there are more than `most` the oldest go. A
- * memory that was emptied when full would let whoever fills it take everybody's entries. They go a sixteenth at a time:
- * a Map steps over the places of all that was deleted from its front whenever one looks for the oldest.
+ * Bounds a cache: the entry becomes the newest, and when there are more than `most` entries the oldest are deleted. A
+ * cache that was emptied when full would let one caller, who fills it, evict everybody's entries. A sixteenth is
+ * deleted at a time, because a search for the oldest entry steps over all entries that were deleted from the front of a
+ * Map.
  */
 export function putNewest<Key, Value>(kept: Map<Key, Value>, key: Key, value: Value, most: number): void {
   kept.delete(key)

@@ -1,4 +1,4 @@
-// When a model call that failed is made again, for whoever makes it: a run, or a function of a flow.
+// The retries of a failed model call, the same for runs and for functions of flows.
 
 const MOST_RETRIES = 4
 const MOST_WAITING_MS = 60_000
@@ -6,18 +6,18 @@ const FIRST_BACKOFF_MS = 500
 
 export interface FailedTry {
   isRetryable: boolean
-  /** What the provider's Retry-After asked for. */
+  /** The wait that the provider's Retry-After asked for. */
   retryAfterMs: number | null
 }
 
-/** Of this call, before the try that failed. */
+/** The tries and waits of this call before the try that failed. */
 export interface Tries {
   attempts: number
   waitedMs: number
   firstBackoffMs?: number | undefined
 }
 
-/** Null: not again. Retry-After is honoured as far as the whole waiting stays within a minute. */
+/** The wait before the next try; null if there is none. Retry-After is honoured if all waits stay within a minute. */
 export function retryWaitMs({ isRetryable, retryAfterMs }: FailedTry, tries: Tries): number | null {
   const { attempts, waitedMs, firstBackoffMs = FIRST_BACKOFF_MS } = tries
   if (!isRetryable || attempts >= MOST_RETRIES) return null

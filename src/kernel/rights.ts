@@ -2,13 +2,13 @@ import type { Capabilities } from './agent.ts'
 
 export type ExecutionMode = 'execute' | 'suggest' | 'hybrid'
 
-/** What a run may do at most. */
+/** The most that a run may do. */
 export interface Rights {
   capabilities: Capabilities
   mode: ExecutionMode
 }
 
-/** A sub-run has its own agent's rights within its parent's: never more, and a child of a suggesting run suggests too. */
+/** A sub-run has its own agent's rights within its parent's, never more; a sub-run of a suggesting run suggests too. */
 export function rightsWithin(
   bounds: Partial<Rights>,
   agent: { capabilities: Capabilities; execution_mode: ExecutionMode },
@@ -30,13 +30,13 @@ export function rightsWithin(
 
 const NEEDED = {
   create: 'canCreateObjects',
-  // A new edge is something new in the graph.
+  // A new edge counts as a creation.
   relate: 'canCreateObjects',
   update: 'canUpdateObjects',
   delete: 'canDeleteObjects',
 } as const
 
-/** Why these capabilities do not allow the operation on objects of these types, or null. */
+/** The reason why these capabilities do not allow the operation on objects of these types, or null. */
 export function capabilityProblem(
   capabilities: Capabilities,
   op: keyof typeof NEEDED,
@@ -49,7 +49,7 @@ export function capabilityProblem(
   return foreign === undefined ? null : `This agent may not change objects of the type "${foreign}".`
 }
 
-/** Absent means all. */
+/** An absent list means all types. */
 function intersect(a: readonly string[] | undefined, b: readonly string[] | undefined): string[] | undefined {
   if (!a || !b) return a || b ? [...(a ?? b ?? [])] : undefined
   return a.filter((type) => b.includes(type))

@@ -1,5 +1,5 @@
 // The events that a journal may hold about a run. An event is written once and read for ever: by the stream, by the
-// list of steps and by whoever takes the run over, who rebuilds the run's state from nothing else.
+// list of steps and by the process that takes the run over, which rebuilds the run's state from the events alone.
 import type { ReasoningPart } from './model-call.ts'
 import type { BlockedReason, PauseReason, StepUsage } from './run.ts'
 import type { ToolEffect } from './tool.ts'
@@ -7,13 +7,13 @@ import type { ToolEffect } from './tool.ts'
 export interface StepCall {
   id: string
   name: string
-  /** Parsed, or the raw text where it could not be. */
+  /** The parsed arguments, or the raw text if it could not be parsed. */
   args: unknown
-  /** What the provider wants back with the history. */
+  /** Data that the provider wants back with the history. */
   metadata?: unknown
 }
 
-/** Where in its pipeline a run stands: the step of a sequential agent, the iteration of a loop. From 0. */
+/** The stage of a run in its pipeline: the step of a sequential agent, the iteration of a loop. Counted from 0. */
 type Stage = number
 
 export type RunEvent =
@@ -31,7 +31,7 @@ export type RunEvent =
         reasoning?: ReasoningPart[]
         /** The doom-loop counter after this step's calls. */
         loop?: { last: string | null; count: number }
-        /** This was the call that asks for a summary. */
+        /** Set if this was the call that asks for a summary. */
         wind_down?: 'step_limit' | 'timeout'
       }
     }
@@ -64,17 +64,17 @@ export type RunEvent =
         blocked: BlockedReason | null
         started_at: string
         duration: number
-        /** A person said what became of the call, in a run that goes on from the one that made it. */
+        /** Set if a person gave the outcome of the call, in a run that continues the one that made it. */
         settled_by?: 'person'
         args?: unknown
       }
     }
-  /** One pass through the pipeline is done; its output is the next one's input. */
+  /** One pass through the pipeline is done; its output is the input of the next pass. */
   | { kind: 'stage.completed'; data: { stage: Stage; output: string; next: 'output' | 'history' } }
   | { kind: 'context.compacted'; data: { step: number; summary: string; keep: number; usage: StepUsage } }
-  /** Waits without a slot; `not_begun` names calls that were announced and not made. */
+  /** The run waits without a slot; `not_begun` names calls that were announced and not made. */
   | { kind: 'run.parked'; data: { waits_for: string; not_begun?: string[] } }
-  /** `crashes` since the last completed step; `charged`: the death of its owner is one of them. */
+  /** `crashes` counts since the last completed step; `charged` tells whether the owner's death is one of them. */
   | { kind: 'run.recovered'; data: { crashes: number; charged: boolean } }
   | { kind: 'run.cancel_requested'; data: Record<string, never> }
   | { kind: 'run.continued'; data: Record<string, never> }
@@ -86,7 +86,7 @@ export type RunEvent =
       data: {
         pause_reason: PauseReason
         summary: string | null
-        /** Nobody knows what became of it; it may have been announced by the run that this one continues. */
+        /** The call whose outcome nobody knows; the run that this one continues may have announced it. */
         call_id?: string
         call?: { step: number; name: string; args: unknown }
         not_begun?: string[]

@@ -1,14 +1,14 @@
-// JSON as it may enter: what PostgreSQL cannot store, what JavaScript reads in two ways, and what is only there to hurt
-// is refused at the door. One pass over the text before JSON.parse; about 10 ns a character.
+// The JSON that Muster accepts. Values that PostgreSQL cannot store, that JavaScript may read in two ways, or that can
+// only do harm are refused on arrival, in one further pass over the text; about 10 ns a character.
 
 export const MAX_DEPTH = 64
 
-/** Thrown with a sentence for the client; it never repeats what was sent. */
+/** Thrown with a sentence for the client; the sentence never repeats the input. */
 export class JsonRefused extends Error {}
 
 const REFUSED_KEYS = new Set(['__proto__'])
 
-/** `what` begins the sentence that says what is wrong. */
+/** `what` begins the sentence that names the problem. */
 export function parseStrictJson(text: string, what = 'The body'): unknown {
   try {
     const value = parse(text)
@@ -27,7 +27,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** Walks text that JSON.parse has accepted, so it need not check the grammar again. */
+/** Walks text that JSON.parse has accepted, so the grammar need not be checked again. */
 function inspect(text: string): void {
   const keysOfOpen: (Set<string> | null)[] = []
   let expectsKey = false
@@ -90,7 +90,7 @@ function checkString(text: string, start: number, end: number, keys: Set<string>
 
 const NUMBER = /-?\d[\d.eE+-]*/y
 
-/** A number too large for a double would silently become null. Answers where the number ends. */
+/** A number too large for a double would silently become null. Returns the end of the number. */
 function checkNumber(text: string, at: number): number {
   const char = text.charCodeAt(at)
   if (char !== 0x2d && (char < 0x30 || char > 0x39)) return at

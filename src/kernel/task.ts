@@ -14,10 +14,10 @@ export const taskStatuses = [
 ] as const
 export type TaskStatus = (typeof taskStatuses)[number]
 
-/** What people may set. The others come about by work, approval and failure. */
+/** The statuses that people may set. The others come about by work, approval and failure. */
 export const settableStatuses = ['pending', 'completed', 'cancelled'] as const
 
-/** Nobody waits for these any more. */
+/** Nobody waits for a resolved task any more. */
 export const isResolved = (status: TaskStatus): boolean =>
   status === 'completed' || status === 'failed' || status === 'rejected' || status === 'cancelled'
 
@@ -79,7 +79,7 @@ export const taskInput = z.strictObject({
 export type TaskInput = z.infer<typeof taskInput>
 
 export const rejectInput = z.strictObject({ reason: z.string().max(20_000).optional() }).nullish()
-// Verdicts repeat each id as it was sent, so that a caller finds its own.
+// Verdicts repeat each id as it was sent, so that a caller finds its own ids.
 const idAsSent = z.uuid()
 export const taskIds = z.strictObject({ ids: z.array(idAsSent).min(1).max(200) })
 export const approvalResultSchema = z.strictObject({
@@ -103,14 +103,14 @@ export const taskPatch = z.strictObject({
 })
 export type TaskPatch = z.infer<typeof taskPatch>
 
-/** Why the patch does not fit the task as it stands, or null. */
+/** The reason why the patch does not fit the task's state, or null. */
 export function patchProblem(task: Pick<Task, 'kind' | 'status'>, patch: TaskPatch): string | null {
   const { status } = patch
-  // A suggestion must still be what was suggested when people approve it.
+  // People must approve a suggestion exactly as it was made.
   if (task.kind === 'suggestion' && Object.keys(patch).some((field) => field !== 'priority')) {
     return 'A suggestion stands as it was made: it is approved or rejected, and only its priority can be changed.'
   }
-  // A failed task may be tried again; what was done, declined or given up stays so.
+  // A failed task may be tried again; a completed, rejected or cancelled one stays so.
   const isReopened = status === 'pending' && task.status === 'failed'
   if (isResolved(task.status) && !isReopened && (status !== undefined || patch.result !== undefined)) {
     return `This task is ${task.status} already.`

@@ -8,10 +8,10 @@ export type ToolEffect = 'readonly' | 'keyed' | 'unsafe'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
 
-/** Parsed arguments, or the sentence that tells the model what is wrong with them. */
+/** Parsed arguments, or the sentence that tells the model the problem. */
 export type ParsedArguments = { ok: true; args: unknown } | { ok: false; message: string }
 
-/** What a model is told about a tool, and how its arguments are checked. */
+/** The part of a tool that a model is told, and the check of its arguments. */
 export interface ToolFace {
   name: string
   description: string
@@ -19,31 +19,31 @@ export interface ToolFace {
   parse(args: unknown): ParsedArguments
 }
 
-/** What a tool is given. Named as app modules see it. */
+/** The context that a tool is given. The names are those that app modules use. */
 export interface ToolContext {
-  /** Fires at the tool's timeout, at cancel and at the run's deadline. A tool must heed it. */
+  /** Fires at the tool's timeout, at cancel and at the run's deadline. A tool must heed the signal. */
   signal: AbortSignal
-  /** The same for every attempt of the same call: an effect keyed by it happens once. */
+  /** The same for every attempt of a call: an effect that is keyed by this text happens once. */
   key: string
-  /** 1, and higher where an earlier attempt was cut off by a crash. */
+  /** 1 for the first attempt, and higher after a crash cut off an earlier one. */
   attempt: number
   run_id: string
   project_id: string
   log: Log
-  /** Says how far the tool got; shown in the run's stream. */
+  /** Reports the tool's progress, which the run's stream shows. */
   emit(progress: Readonly<Record<string, unknown>>): void
 }
 
-/** A tool that is called and answers. A thrown error is an error result to the model. */
+/** A tool that is called and returns a result. A thrown error is an error result to the model. */
 export interface CallTool extends ToolFace {
   kind: 'call'
-  /** Of any call; where that depends on the call, of the worst one. */
+  /** The effect of any call; if calls differ, the effect of the worst one. */
   effect: ToolEffect
-  /** Of this very call. Asked once, when the call is announced; the answer is journalled with it. */
+  /** The effect of this very call. Asked once, when the call is announced; the answer is journalled with the call. */
   effectOf?(args: unknown, settings: Settings): ToolEffect
-  /** Repeating the same call is this tool's purpose; the doom-loop guard lets it. */
+  /** True if repeating the same call is this tool's purpose; the doom-loop guard allows it. */
   isPoller: boolean
-  /** Instead of the project's tool_timeout. */
+  /** The time limit, in place of the project's tool_timeout. */
   timeoutMs: number | null
   execute(args: unknown, context: ToolContext): Promise<unknown>
 }
@@ -54,29 +54,29 @@ export interface RunTool extends ToolFace {
 }
 
 /**
- * A tool that changes what Muster itself keeps. The run carries it out in one transaction with the journal's word of it:
- * it happened exactly once, or not at all.
+ * A tool that changes Muster's own data. The run makes the change in one transaction with the journal's event, so the
+ * change happens exactly once or not at all.
  */
 export interface WriteTool extends ToolFace {
   kind: 'write'
-  /** As the models of runs in this mode see it: whoever suggests must say why. */
+  /** The tool as the models of runs in this mode see it: a suggestion must give a reason. */
   inMode(mode: ExecutionMode): WriteTool
 }
 
-/** One call of such a tool. */
+/** One call of a WriteTool. */
 export interface WriteCall {
   name: string
   args: unknown
-  /** The same for every attempt of the same call. */
+  /** The key is the same for every attempt of the call. */
   key: string
   projectId: string
   runId: string
   agentId: string
-  /** What the run could do at most when it was started; what it may do is asked when it does it. */
+  /** The most that the run could do when it was started; its present rights are read at the time of the call. */
   bounds: Partial<Rights>
-  /** The runs above it, from the top. */
+  /** The runs above this one, from the top. */
   ancestors: readonly string[]
-  /** Of the changes that this run makes. */
+  /** The depth of the changes that this run makes. */
   depth: number
 }
 
@@ -84,7 +84,7 @@ export interface WriteResult {
   result: unknown
   isError: boolean
   blocked: BlockedReason | null
-  /** Runs were started: somebody may take them. */
+  /** True if the change started runs, so that a worker takes them. */
   hasStarted: boolean
 }
 
