@@ -1,5 +1,5 @@
-// From a provider's row to the SDK that speaks its language. Everything is passed explicitly: what an SDK is not given
-// it takes from the environment by itself (keys, base URLs). SDKs are loaded when first used; each takes 0.15 s.
+// Builds the SDK for a provider's row. Every setting is passed explicitly: an SDK takes missing ones (keys, base URLs)
+// from the environment by itself. SDKs are loaded when first used; each takes 0.15 s.
 import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
 import type { Fetch } from '../egress/egress.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
@@ -12,7 +12,7 @@ export interface BuiltProvider {
   /** May throw for a name that the SDK does not take. */
   modelOf(name: string): LanguageModelV4
   optionsFor(request: ModelRequest): SharedV4ProviderOptions | undefined
-  /** What must not appear in messages. */
+  /** Texts that must not appear in messages. */
   secrets: readonly string[]
 }
 
@@ -20,19 +20,19 @@ export interface ProviderBuild {
   provider: Provider
   apiKey: string | null
   fetch: Fetch
-  /** Instead of what the row says; tests have no Google account. */
+  /** Replaces the row's credentials in tests, which have no Google account. */
   googleAuthOptions: GoogleAuthOptions | undefined
 }
 
-/** Throws an Error whose message says what the row lacks. */
+/** Throws an Error whose message names the setting that the row lacks. */
 export async function buildProvider(build: ProviderBuild): Promise<BuiltProvider> {
   const { provider, apiKey, fetch } = build
   const { options } = provider
   const baseURL = provider.base_url
   const headers = stringsOf(options.headers)
-  // An empty key keeps the SDK from the environment; servers without keys ignore it.
+  // An empty key keeps the SDK from reading the environment; servers without keys ignore it.
   const key = apiKey ?? ''
-  // A short value is a word that may stand in any message.
+  // A short value may be an ordinary word in any message.
   const secrets = [...(apiKey === null ? [] : [apiKey]), ...Object.values(headers).filter((text) => text.length >= 8)]
   const plain = { secrets, optionsFor: () => undefined }
   switch (provider.kind) {
@@ -53,7 +53,7 @@ export async function buildProvider(build: ProviderBuild): Promise<BuiltProvider
       if (usesChat(provider)) {
         return { secrets, modelOf: (name) => openai.chat(name), optionsFor: (request) => asWish('openai', request) }
       }
-      // We keep the history ourselves; what OpenAI would keep besides is nobody's wish unless they say so.
+      // Muster keeps the history itself, so OpenAI stores nothing unless the options ask for it.
       const store = options.store === true
       return {
         secrets,
@@ -106,7 +106,7 @@ export async function buildProvider(build: ProviderBuild): Promise<BuiltProvider
   }
 }
 
-/** Other servers behind a base URL know the chat API; `options.api` says it for those who know better. */
+/** Other servers behind a base URL usually know only the chat API; `options.api` overrides that. */
 function usesChat({ base_url, options }: Provider): boolean {
   if (options.api === 'responses') return false
   return options.api === 'chat' || base_url !== null

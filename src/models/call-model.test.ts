@@ -11,7 +11,7 @@ const request: ModelRequest = {
   toolChoice: 'auto',
   maxOutputTokens: 100,
 }
-/** 384 characters and what a message adds. */
+/** 384 characters and the 16 that a message adds. */
 const INPUT_ESTIMATE = 100
 
 function settings(more: Partial<CallSettings> = {}): CallSettings & { heard: string[] } {

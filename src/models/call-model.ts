@@ -1,22 +1,23 @@
-// One model call, from the request to an outcome. Runs see models only through this: whatever a provider does (refuse,
-// break off, fall silent, talk without end, ignore an abort) comes out as data.
+// One model call, from the request to an outcome. Runs see models only through this: every behaviour of a provider
+// (it refuses, breaks off, falls silent, talks without end, ignores an abort) comes out as data.
 //
-// Cost with an instant in-process model: a few µs per call and under one per part. Therefore no timer and no promise
-// race per part: an interval counts ticks since the last part, and an abort ends the call from outside the loop.
+// Cost with an instant in-process model: a few µs per call and under one per part. There is therefore no timer and no
+// promise race per part: an interval counts ticks since the last part, and an abort ends the call from outside the
+// loop.
 import type { LanguageModelV4, LanguageModelV4StreamPart, SharedV4ProviderOptions } from '@ai-sdk/provider'
 import type { CallUsage, ModelCallOptions, ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
 import { type Gathered, gatherPart, nothingGathered, usageOf } from './gather-parts.ts'
 import { readFailure } from './read-failure.ts'
 
 export interface CallSettings extends ModelCallOptions {
-  /** The longest silence, before the answer and within it. Noticed at most a quarter later. */
+  /** The longest silence, before the answer and within it. A longer one is noticed at most a quarter later. */
   idleTimeoutMs: number
   totalTimeoutMs?: number
   /** Characters of text, reasoning and arguments after which an answer is ended as `length`. */
   maxTextLength?: number
-  /** What messages call the provider; the model's own word where absent. */
+  /** The provider's name in messages; the default is the model's own name for it. */
   providerName?: string
-  /** Never shown in a message. */
+  /** Texts that are never shown in a message. */
   secrets?: readonly string[]
   providerOptions?: SharedV4ProviderOptions | undefined
 }
@@ -156,7 +157,7 @@ class CallUnderWay {
     return this.#settings.providerName ?? this.#model.provider
   }
 
-  /** Ends the call although the provider has not: it is told, and not waited for. */
+  /** Ends the call before the provider has ended: the provider is told, and not waited for. */
   #cut(outcome: ModelOutcome): void {
     if (this.#isOver) return
     this.#end(outcome)

@@ -1,19 +1,20 @@
-// Token counts where a provider gives none: a quarter of the UTF-8 bytes. That is about four characters of English per
-// token, and does not undercount scripts whose characters are a token each. Real counts differ by some ten percent.
+// Estimated token counts, for calls without counts of the provider: a quarter of the UTF-8 bytes. That is about four
+// characters of English per token, and does not undercount scripts whose characters are a token each. Real counts
+// differ by some ten percent.
 import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import type { ModelRequest, ReasoningPart, RequestedCall } from '../kernel/model-call.ts'
 
 const BYTES_PER_TOKEN = 4
-/** Role, separators: what providers add to every message. */
+/** Providers add a role and separators to every message. */
 const BYTES_PER_MESSAGE = 16
-/** About what an image or a page of a document costs, whatever its bytes. */
+/** The approximate cost of an image or a page of a document, whatever its bytes. */
 const BYTES_PER_FILE = 4_000
 
 export function estimateTokens(text: string): number {
   return toTokens(Buffer.byteLength(text))
 }
 
-/** What a request holds: the prompt, the tools with their schemas, the schema of the answer. */
+/** The tokens of a request: the prompt, the tools with their schemas, the schema of the answer. */
 export function estimateInputTokens(request: Pick<ModelRequest, 'prompt' | 'tools' | 'answerSchema'>): number {
   let bytes = promptBytes(request.prompt)
   for (const tool of request.tools) bytes += toolBytes(tool)
@@ -67,7 +68,7 @@ function messageBytes(message: LanguageModelV4Message): number {
   return bytes
 }
 
-/** A run sends the same tools with every step: their schemas are written out once. */
+/** A run sends the same tools with every step, so their schemas are serialised once. */
 const toolSizes = new WeakMap<LanguageModelV4FunctionTool, number>()
 
 function toolBytes(tool: LanguageModelV4FunctionTool): number {
@@ -78,7 +79,7 @@ function toolBytes(tool: LanguageModelV4FunctionTool): number {
   return bytes
 }
 
-/** An estimate is made where a call has failed already: it must not fail as well over what is no JSON. */
+/** An estimate is made for a call that has failed already, so a value that is no JSON must not fail the estimate. */
 function jsonBytes(value: unknown): number {
   if (typeof value === 'string') return Buffer.byteLength(value)
   try {

@@ -1,4 +1,4 @@
-// The part of an answer that has arrived so far. Called for every part of every stream, so it does as little as it can.
+// The part of an answer that has arrived so far. This code runs for every part of every stream, so it does little.
 import type { LanguageModelV4StreamPart, LanguageModelV4Usage, SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import type { CallUsage, ModelRequest, ReasoningPart, RequestedCall } from '../kernel/model-call.ts'
 import { estimateInputTokens, estimateOutputTokens } from './estimate-tokens.ts'
@@ -7,9 +7,9 @@ export interface Gathered {
   text: string
   reasoning: ReasoningPart[]
   calls: RequestedCall[]
-  /** Characters of text, reasoning and arguments: what an endless answer is stopped by. */
+  /** Characters of text, reasoning and arguments, counted to stop an endless answer. */
   length: number
-  /** Reasoning parts by the id the stream gives them; made when the first arrives. */
+  /** Reasoning parts by the id the stream gives them; the map is made when the first arrives. */
   openReasoning: Map<string, ReasoningPart> | null
 }
 
@@ -21,7 +21,7 @@ export const nothingGathered = (): Gathered => ({
   openReasoning: null,
 })
 
-/** Everything but text, errors and the end, which the caller handles itself. */
+/** Gathers every part but text, errors and the end, which the caller handles itself. */
 export function gatherPart(gathered: Gathered, part: LanguageModelV4StreamPart): void {
   switch (part.type) {
     case 'reasoning-start':
@@ -39,7 +39,7 @@ export function gatherPart(gathered: Gathered, part: LanguageModelV4StreamPart):
       gathered.calls.push({
         id: part.toolCallId,
         name: part.toolName,
-        // Some send nothing where a tool takes no arguments.
+        // Some providers send an empty text for a tool without arguments.
         input: part.input === '' ? '{}' : part.input,
         ...(part.providerMetadata && { metadata: part.providerMetadata }),
       })
@@ -47,7 +47,7 @@ export function gatherPart(gathered: Gathered, part: LanguageModelV4StreamPart):
   }
 }
 
-/** The last metadata of a part holds: a signature comes with its end. */
+/** The last metadata of a part counts: a signature comes at the part's end. */
 function gatherReasoning(
   gathered: Gathered,
   id: string,
@@ -66,7 +66,7 @@ function gatherReasoning(
   if (metadata) part.metadata = metadata
 }
 
-/** The provider's figures where they are figures. A server that does not count says nothing, or zero and zero. */
+/** The provider's figures if it gave any. A server that does not count gives none, or two zeros. */
 export function usageOf(
   reported: LanguageModelV4Usage | undefined,
   request: ModelRequest,

@@ -1,6 +1,6 @@
-// How much well-known models take, by the beginning of their names. An agent's own `context_tokens` comes first.
+// The context sizes of well-known models, by the beginning of their names. An agent's own `context_tokens` comes first.
 
-/** Longer beginnings before the shorter ones they start with. */
+/** A longer beginning stands before the shorter one that it starts with. */
 const CONTEXT_TOKENS: readonly (readonly [prefix: string, tokens: number])[] = [
   ['gpt-3.5', 16_000],
   ['gpt-4o', 128_000],

@@ -24,7 +24,7 @@ interface Sent {
   body: string
 }
 
-/** Answers every request with the same refusal and remembers what was asked. */
+/** Models whose server answers every request with the same refusal and remembers the requests. */
 function createModels(more: Partial<LanguageModelsOptions> = {}) {
   const sent: Sent[] = []
   const fetch: Fetch = async (input, init) => {
@@ -208,7 +208,7 @@ test('Google Cloud is called with a token of the row, a plain key, or what is in
   await call(await resolve('express'))
   assert.equal(sent[0]?.headers.get('authorization'), 'Bearer short-lived')
   assert.equal(sent[1]?.headers.get('x-goog-api-key'), 'express-key')
-  // The SDK asks it for its access token and for nothing else.
+  // The SDK calls only getAccessToken of an authClient.
   const authClient = { getAccessToken: async () => ({ token: 'injected' }) } as never
   const other = createModels({ googleAuthOptions: { authClient } })
   await call(await other.resolve('token'))

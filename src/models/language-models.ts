@@ -1,6 +1,6 @@
-// The models of this instance, by the provider's row and the model's name. What was built from a row is kept while the
-// row stays as it is, and the row is looked at again every two seconds: a loop of many steps costs no query per step, and
-// a changed key or a deleted provider holds from then on.
+// The models of this instance, by the provider's row and the model's name. A built provider is kept while its row stays
+// the same, and the row is read again every two seconds: a loop of many steps costs no query per step, and a changed
+// key or a deleted provider takes effect within that time.
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Db } from '../db/pool.ts'
 import type { Fetch } from '../egress/egress.ts'
@@ -17,9 +17,9 @@ import type { GoogleAuthOptions } from './vertex-models.ts'
 export interface LanguageModelsOptions {
   db: Db
   cipher: Cipher
-  /** Of the `trusted` policy: providers are what the instance's admin says. */
+  /** The `fetch` of the `trusted` policy, because the instance's admin sets the providers. */
   fetch: Fetch
-  /** Models of an app or a test, by the name of their provider. They come before the database's. */
+  /** Models of an app or a test, by the name of their provider. These models come before the database's. */
   extra?: Readonly<Record<string, (name: string) => LanguageModelV4>>
   googleAuthOptions?: GoogleAuthOptions
   /** A provider's `options.idle_timeout_ms` comes first. */
@@ -30,10 +30,10 @@ export interface LanguageModelsOptions {
 }
 
 export interface LanguageModels {
-  /** Null: there is no such provider. A provider that is set up wrongly is a model whose calls fail and say why.
-   * Rejects where the database does. */
+  /** Null if there is no such provider. A provider that is set up wrongly gives a model whose calls fail and tell the
+   * reason. Rejects if the database does. */
   resolve(choice: ModelChoice): Promise<Model | null>
-  /** The provider was changed here: its row is read again at once. */
+  /** Called when the provider was changed in this process: its row is read again at once. */
   forget(provider: string): void
 }
 

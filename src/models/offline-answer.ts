@@ -15,14 +15,14 @@ export interface OfflineAnswer {
 }
 
 interface Conversation {
-  /** The newest user message; where that is an event of the graph, what the agent is told to do about such events. */
+  /** The newest user message; if that is an event of the graph, the agent's instructions instead. */
   task: string
-  /** The object of that event. */
+  /** The object of the event, if the message is one. */
   objectId: string | null
-  /** What came after it. */
+  /** The tool results after the message. */
   results: { name: string; text: string; isError: boolean }[]
   made: Set<string>
-  /** In the whole conversation. */
+  /** The number of tool calls in the whole conversation. */
   callCount: number
   hasSpoken: boolean
 }
@@ -39,7 +39,7 @@ export function offlineAnswer(options: LanguageModelV4CallOptions): OfflineAnswe
     }
   }
   if (format?.type === 'json') {
-    // JSON Schema is a plain object; a boolean schema asks for nothing.
+    // A JSON Schema is a plain object here; a boolean schema asks for nothing.
     return { text: JSON.stringify(schemaInstance((format.schema ?? { type: 'object' }) as SchemaNode)), call: null }
   }
   const text = options.toolChoice?.type === 'none' ? summaryOf(conversation) : answerOf(conversation)
@@ -51,7 +51,7 @@ interface Wish {
   args: unknown
 }
 
-/** Every call the message asks for, in the order in which it does. Each is put together when it is asked for. */
+/** Every call the message asks for, in the order of the message. Each call is made up only when the caller needs it. */
 function* wishes(
   tools: readonly LanguageModelV4FunctionTool[],
   { task, objectId, hasSpoken }: Conversation,
@@ -78,7 +78,7 @@ function* wishes(
   }
 }
 
-/** A tool that wants an id, in answer to an event, is called for the object of that event. */
+/** In answer to an event, a tool that wants an id is called for the object of that event. */
 function aboutObject(tool: LanguageModelV4FunctionTool, objectId: string | null, args: unknown): unknown {
   const takesId = typeof tool.inputSchema.properties === 'object' && 'id' in tool.inputSchema.properties
   return objectId !== null && takesId && args !== null && typeof args === 'object' ? { id: objectId, ...args } : args
@@ -99,7 +99,7 @@ function toldOf({ name, text, isError }: Conversation['results'][number]): strin
 }
 
 const LONGEST_QUOTE = 300
-/** White space is left out of a quote; what is looked through for one has an end. */
+/** White space is left out of a quote, so more text than a quote holds is read, but no more than this. */
 const LONGEST_QUOTED = 10_000
 
 function quoted(text: string): string {
@@ -138,7 +138,7 @@ function readConversation(prompt: LanguageModelV4Prompt): Conversation {
 /** Twice the largest object there is. */
 const LONGEST_EVENT = 2_097_152
 
-/** What a reacting agent is told is JSON; anything else is no event. */
+/** The input of a reacting agent is JSON; any other text is no event. */
 function objectOfEvent(said: string): string | null {
   const event = said.startsWith('{') && said.length <= LONGEST_EVENT ? parsed(said) : null
   const object = typeof event?.event === 'string' ? event.object : null

@@ -6,18 +6,20 @@ const URL_IN_TEXT = /https?:\/\/[^\s"'<>)\]}]+/
 const DELEGATION =
   /\b(?:spawn|delegate\b.{0,200}?\bto|hand\s+over\s+to)\s+(?:(?:the|an?)\s+)?(?:agent\s+)?(?:(?:called|named)\s+)?["'`]?([\w.-]*\w)["'`]?(?:\s+agent\b)?(.*)/is
 
-/** What is read of a message: the offline model is no reader of books, and every rule looks through all of it. */
+/** No more of a message is read than this, because every rule searches all of it. */
 const LONGEST_MESSAGE = 100_000
-/** What an argument is made of, where it is prose. */
+/** The longest text of an argument that is prose. */
 const LONGEST_TOPIC = 10_000
 /** Words that hold other characters than letters are looked for one by one. */
 const MOST_ODD_WORDS = 100
 
-/** A message as the rules of the offline model see it. Everything is found once, and only when it is asked for. */
+/** A message as the rules of the offline model see it. Each part is found once, and only when it is asked for. */
 export interface Message {
   text: string
   hasWord(word: string): boolean
-  /** Where each of these words stands by itself, as the place behind it, in the order of the text. */
+  /**
+   * Every place at which one of these words stands by itself, in the order of the text; `at` is the end of the word.
+   */
   placesOf(words: readonly string[]): { word: string; at: number }[]
   url(): string | null
   delegation(): { agent: string; errand: string } | null
@@ -72,7 +74,7 @@ function once<Value>(find: () => Value): () => Value {
   }
 }
 
-/** A sentence may end with the address. */
+/** A sentence may end with the URL. */
 function withoutStops(url: string): string {
   let end = url.length
   while (end > 0 && '.,;:!?'.includes(url.charAt(end - 1))) end -= 1
@@ -83,7 +85,7 @@ function withoutStops(url: string): string {
 export function argumentsFor(tool: LanguageModelV4FunctionTool, message: Message, behindName: string | null): unknown {
   const given = behindName === null ? null : leadingObject(behindName)
   if (given) return given
-  // JSON Schema is a plain object; its boolean form is no schema of a tool.
+  // A JSON Schema is a plain object here; its boolean form is no schema of a tool.
   const schema = tool.inputSchema as SchemaNode
   return schemaInstance(schema, fillFrom(message, behindName))
 }

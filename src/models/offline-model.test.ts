@@ -23,7 +23,7 @@ function called(toolName: string, input: unknown, value: string, type: 'text' | 
 }
 
 function tool(name: string, properties: Record<string, object> = {}, required = Object.keys(properties)) {
-  // Plain objects, which the schema's type does not take from a record.
+  // The values are plain objects, but the schema's type does not accept a record.
   const inputSchema = { type: 'object', properties, required } as LanguageModelV4FunctionTool['inputSchema']
   return { type: 'function' as const, name, inputSchema }
 }

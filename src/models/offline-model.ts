@@ -1,14 +1,15 @@
-// A model that needs no key and no network, so that a new installation lives at once and tests of whole systems are
-// deterministic: the same conversation always gets the same answer. It understands nothing; its rules are these.
-//   1. It looks at the newest user message, of a long one at the beginning. Each tool named there is called, in that order, one per step: with the JSON
-//      object behind the name (`search {"q": "cats"}`), else with the required properties filled from the message.
-//   2. A URL means http_fetch, "spawn X" or "delegate … to X" spawn_agent, "ask" or "human" ask_human, where offered.
+// A model that needs no key and no network, so that a new installation works at once and tests of whole systems are
+// deterministic: the same conversation always gets the same answer. The model understands nothing; its rules are these.
+// 1. It reads the newest user message, a long one only at its beginning. Each tool named there is called, in that
+// order, one per step: with the JSON object behind the name (`search {"q": "cats"}`), else with the required properties
+// filled from the message.
+//   2. A URL means http_fetch, "spawn X" or "delegate … to X" spawn_agent, "ask" or "human" ask_human, if offered.
 //      finish_loop is called once the model has said something. No call is made twice for the same message.
-//   3. Where the message is an event of the graph, the agent's own prompt is looked at instead, and a tool that wants an
-//      id gets that of the object the event is about.
+// 3. If the message is an event of the graph, the agent's own prompt is read instead, and a tool that wants an id gets
+// the id of the event's object.
 //   4. Then it answers by quoting the task and the results. With tools forbidden it writes "Summary so far: …".
 //   5. Asked for JSON it gives the smallest value that fits the schema.
-// Tokens are words: what stands between white space, in the texts and the JSON of the request and the answer.
+// Tokens are words, separated by white space, in the texts and the JSON of the request and the answer.
 import { setTimeout as wait } from 'node:timers/promises'
 import type {
   LanguageModelV4,
@@ -20,7 +21,7 @@ import type {
 import { type OfflineAnswer, offlineAnswer } from './offline-answer.ts'
 
 export interface OfflineOptions {
-  /** Between two words. */
+  /** The delay between two words. */
   delayMs?: number
 }
 
@@ -93,7 +94,7 @@ function contentWords(content: LanguageModelV4CallOptions['prompt'][number]['con
   return sum
 }
 
-/** Letter by letter: a text of 16 MiB has millions of words, and a list of them takes ten times as long. */
+/** Counts letter by letter: a text of 16 MiB has millions of words, and a list of them takes ten times as long. */
 function countWords(text: string): number {
   let words = 0
   let isWithin = false
@@ -105,7 +106,7 @@ function countWords(text: string): number {
   return words
 }
 
-/** As \s of a regular expression. */
+/** The white space that \s of a regular expression matches. */
 const isSpace = (code: number): boolean =>
   code === 0x20 || (code >= 0x09 && code <= 0x0d) || (code >= 0xa0 && RARE_SPACES.has(code))
 

@@ -1,5 +1,5 @@
-// Model providers of the instance. Keys, headers and access tokens are write-only: sealed with the provider's name bound
-// to them, opened only to make a call, never answered.
+// Model providers of the instance. Keys, headers and access tokens are write-only: sealed with the provider's name
+// bound to them, opened only to make a call, never returned by the API.
 import { changeAudited } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
 import type { PageQuery } from '../db/list-page.ts'
@@ -51,7 +51,7 @@ export async function createProvider(db: Db, cipher: Cipher, input: ProviderInpu
   }
 }
 
-/** By name; the cursor is the last name seen. */
+/** Lists in the order of names; the cursor is the last name seen. */
 export async function listProviders(db: Db, { limit, cursor }: PageQuery): Promise<Page<Provider>> {
   if (cursor !== undefined && !providerName.safeParse(cursor).success) {
     throw invalidRequest('cursor is not one that this list gave.')
@@ -80,7 +80,7 @@ export async function providerExists(db: Db, name: string): Promise<boolean> {
   return rowCount === 1
 }
 
-/** A field that is absent stays; `null` removes a base URL or key. */
+/** An absent field stays as it is; `null` removes a base URL or key. */
 export async function updateProvider(
   db: Db,
   cipher: Cipher,
@@ -130,7 +130,7 @@ export async function deleteProvider(db: Db, name: string, actor: Actor): Promis
   })
 }
 
-/** The key in clear, for the one moment a call is made. */
+/** The key in clear, opened only when a call is made. */
 export async function openProviderKey(db: Db, cipher: Cipher, name: string): Promise<string | null> {
   const { rows } = await db.query<{ sealed_api_key: Buffer | null }>(
     'select sealed_api_key from providers where name = $1',
@@ -140,7 +140,7 @@ export async function openProviderKey(db: Db, cipher: Cipher, name: string): Pro
   return sealed ? cipher.open(sealed, keyContext(name)).toString('utf8') : null
 }
 
-/** What of the options is secret, in clear, for the one moment a call is made. */
+/** The secret options in clear, opened only when a call is made. */
 export async function openSecretOptions(db: Db, cipher: Cipher, name: string): Promise<Record<string, unknown>> {
   const { rows } = await db.query<SecretRow>(
     'select options, sealed_headers, sealed_access_token from providers where name = $1',
@@ -165,7 +165,7 @@ interface SecretRow {
   sealed_access_token: Buffer | null
 }
 
-/** Earlier releases kept them in clear among the options. Safe to call from two servers at once. */
+/** Seals secrets that earlier releases kept in clear among the options. Two servers may call this at once. */
 export async function sealOldOptions(pool: Pool, cipher: Cipher): Promise<void> {
   await inTransaction(pool, async (tx) => {
     const { rows } = await tx.query<{ name: string; options: Record<string, unknown> }>(
@@ -181,7 +181,7 @@ export async function sealOldOptions(pool: Pool, cipher: Cipher): Promise<void> 
   })
 }
 
-/** Written at every start: what the environment offers, and the offline model that needs nothing. */
+/** Every start writes the providers of the environment, and the offline model. */
 export async function upsertProvider(
   db: Db,
   cipher: Cipher,
@@ -214,7 +214,7 @@ type SecretOption = 'headers' | 'access_token'
 
 const optionContext = (name: string, what: SecretOption) => ({ owner: 'instance', name: `provider-${what}:${name}` })
 
-/** The options in clear, the names of the headers, and what is sealed: headers, access token. */
+/** Returns the options in clear, the names of the headers, and the sealed headers and access token. */
 function sealOptions(
   cipher: Cipher,
   name: string,
@@ -242,7 +242,7 @@ function onlyProvider(rows: ProviderRow[]): Provider {
 }
 
 function toProvider(row: ProviderRow): Provider {
-  // Whoever runs an earlier release beside us may still write them in clear.
+  // A server of an earlier release beside this one may still write headers and access token in clear.
   const { headers, access_token, ...options } = row.options
   return {
     ...row,

@@ -1,4 +1,4 @@
-// The failure of a model call, as one sentence and one decision: may it pass when tried again?
+// The failure of a model call, as one sentence and one decision: whether another try may succeed.
 import { APICallError } from '@ai-sdk/provider'
 import { findRefusal } from '../egress/refused.ts'
 import { mask, maskShapes } from '../observe/secret-shapes.ts'
@@ -7,7 +7,7 @@ export interface CallFailure {
   isRetryable: boolean
   retryAfterMs: number | null
   message: string
-  /** The provider refused the request or never got it. */
+  /** True if the provider refused the request or never got it, so that it costs nothing. */
   isFree: boolean
 }
 
@@ -15,7 +15,7 @@ export interface FailureSource {
   provider: string
   /** Values that must not be in the message, the provider's key above all. */
   secrets: readonly string[]
-  /** `stream`: the answer had begun, so that what breaks now is most likely the connection. */
+  /** `stream` means that the answer had begun, so that a failure is most likely one of the connection. */
   phase: 'request' | 'stream'
 }
 
@@ -36,7 +36,7 @@ export function readFailure(error: unknown, source: FailureSource): CallFailure 
     const isRetryable = !isPermanent(error)
     return failure(source, isRetryable, `${provider} broke off its answer: ${code ?? saidBy(error)}`)
   }
-  // Only the code: the text of a connection error holds the address behind the name.
+  // The message has only the code: the text of a connection error holds the address behind the name.
   if (code && AFTER_SENDING.test(code)) return failure(source, true, `${provider} did not answer: ${code}`)
   if (code) return { ...failure(source, true, `${provider} could not be reached: ${code}`), isFree: true }
   const isRetryable = isTransient(error)
@@ -47,12 +47,12 @@ function failure(source: FailureSource, isRetryable: boolean, sentence: string):
   return { isRetryable, retryAfterMs: null, message: asSentence(sentence, source.secrets), isFree: false }
 }
 
-/** 409 is what some providers answer while a model is being loaded. */
+/** Some providers answer 409 while a model is being loaded. */
 function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500
 }
 
-/** Of an HTTP answer, of google-auth-library's errors, or of an error event that names one. */
+/** The status of an HTTP answer, of google-auth-library's errors, or of an error event that names one. */
 function statusOf(error: unknown): number | null {
   if (APICallError.isInstance(error)) return error.statusCode ?? null
   for (const candidate of [field(error, 'status'), field(error, 'code'), field(field(error, 'error'), 'code')]) {
@@ -70,7 +70,7 @@ function saidBy(error: unknown): string {
   return typeof named === 'string' ? named : 'it gave no reason'
 }
 
-/** Lost when the request was on its way: the provider may have worked on it. */
+/** The connection was lost when the request was on its way: the provider may have worked on it. */
 const AFTER_SENDING = /^(?:ECONNRESET|EPIPE|ETIMEDOUT|UND_ERR_(?:SOCKET|HEADERS_TIMEOUT|BODY_TIMEOUT))$/
 const NETWORK_CODE = /^(?:E[A-Z_]{3,}|UND_ERR_[A-Z_]+)$/
 
@@ -93,19 +93,19 @@ const TRANSIENT_NAMES = new Set([
   'AI_EmptyResponseBodyError',
 ])
 
-/** Before an answer began: a wrong setting or a bug stays wrong, so only what is known to pass may be tried again. */
+/** Before an answer began, only failures that are known to pass are retried: a wrong setting or a bug stays wrong. */
 function isTransient(error: unknown): boolean {
   if (APICallError.isInstance(error)) return error.statusCode !== undefined || error.isRetryable
   const name = field(error, 'name')
   if (typeof name === 'string' && TRANSIENT_NAMES.has(name)) return true
-  // The SDK makes this of a first event that is no JSON.
+  // The SDK throws this for a first event that is no JSON.
   return field(error, 'message') === 'Expected a normalized Anthropic stream error'
 }
 
 const PERMANENT =
   /invalid_(?:request|prompt|api_key)|authentication|permission|not_found|too_large|context_length|insufficient_quota|content_(?:filter|policy)/
 
-/** Within an answer: what the provider itself says will not pass. */
+/** Within an answer, only failures that the provider itself calls permanent are not retried. */
 function isPermanent(error: unknown): boolean {
   const inner = field(error, 'error')
   return [field(error, 'type'), field(error, 'code'), field(inner, 'type'), field(inner, 'code')].some(
@@ -124,7 +124,7 @@ function retryAfterOf(error: unknown): number | null {
     const at = Date.parse(asked)
     if (!Number.isNaN(at)) return Math.max(0, at - Date.now())
   }
-  // Google says it in the body only.
+  // Google gives the delay in the body only.
   const inBody = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"/.exec(error.responseBody ?? '')
   return inBody ? Math.ceil(Number(inBody[1]) * 1_000) : null
 }
@@ -140,6 +140,6 @@ function asSentence(text: string, secrets: readonly string[]): string {
 }
 
 function field(value: unknown, name: string): unknown {
-  // A cast to look at one field of something of unknown shape.
+  // The cast gives access to one field of a value of unknown shape.
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined
 }

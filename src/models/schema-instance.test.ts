@@ -39,7 +39,7 @@ const schemas: Record<string, z.ZodType> = {
 
 for (const [what, schema] of Object.entries(schemas)) {
   test(`an instance of ${what} fits`, () => {
-    // ToJSONSchema gives a plain object.
+    // z.toJSONSchema gives a plain object.
     const json = z.toJSONSchema(schema) as Record<string, unknown>
     assert.doesNotThrow(() => schema.parse(schemaInstance(json)))
   })

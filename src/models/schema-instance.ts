@@ -1,5 +1,5 @@
-// The smallest value that fits a JSON schema: required properties only, the first of several choices, arrays as short as
-// they may be. Made for the offline model; patterns and the like, which need a search, are not looked at.
+// The smallest value that fits a JSON schema: required properties only, the first of several choices, arrays as short
+// as they may be. The offline model uses it; patterns and other keywords that need a search are ignored.
 
 export interface Fill {
   text(name: string, schema: SchemaNode): string
@@ -12,10 +12,10 @@ export type SchemaNode = Readonly<Record<string, unknown>>
 export const plainFill: Fill = { text: () => 'offline', number: () => null, choice: (values) => values[0] }
 
 const DEEPEST = 16
-/** Characters of the value, with the names and values in the schemas that were read to make it. */
+/** Work is counted in characters of the value and of the names and values in the schemas that were read to make it. */
 const MOST_WORK = 1_048_576
 
-/** Throws where the smallest value that fits is larger than anybody could want. */
+/** Throws if making the smallest value takes more than MOST_WORK. */
 export function schemaInstance(schema: SchemaNode, fill: Fill = plainFill, name = ''): unknown {
   let left = MOST_WORK
   const spend = (work: number): void => {
@@ -29,7 +29,7 @@ interface Walk {
   root: SchemaNode
   fill: Fill
   depth: number
-  /** Throws where more is spent than there is. */
+  /** Throws when more work is spent than is left. */
   spend: (work: number) => void
 }
 
@@ -61,7 +61,7 @@ function instance(node: unknown, walk: Walk, name: string): unknown {
   }
 }
 
-/** A value that the schema gives is written out wherever it stands. */
+/** A value that the schema gives costs its length every time it is used. */
 function spent(value: unknown, { spend }: Walk): unknown {
   if (typeof value === 'string') spend(value.length)
   else if (value !== null && typeof value === 'object') spend(JSON.stringify(value).length)

@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../kernel/tool.ts'
 
-/** Whether OpenAI's strict mode takes the schema: every object closed, every property required. It answers 400 to
- * others, so these are sent as a wish. */
+/** True if OpenAI's strict mode takes the schema: every object closed, every property required. Strict mode answers 400
+ * to other schemas, so these are sent without it. */
 export function isStrictSchema(schema: JsonSchema): boolean {
   return isStrict(schema)
 }

@@ -1,5 +1,5 @@
 // Gemini on Google Cloud, with the four ways to sign in, in this order: an access token, a service account's JSON as
-// the key, a plain API key (express mode), and else what google-auth-library finds on the machine.
+// the key, a plain API key (express mode), and the credentials that google-auth-library finds on the machine.
 import type { GoogleVertexProviderSettings } from '@ai-sdk/google-vertex'
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Fetch } from '../egress/egress.ts'
@@ -34,7 +34,7 @@ export async function createVertexModels(
   if (project === null && signIn.apiKey === undefined) throw new Error('its options name no project')
   const { createGoogleVertex } = await import('@ai-sdk/google-vertex')
   const vertex = createGoogleVertex({
-    // Empty strings, not absences: the SDK fills those from the environment.
+    // These are empty strings, because the SDK fills absent settings from the environment.
     apiKey: signIn.apiKey ?? '',
     project: project ?? '',
     location: textOf(provider.options.location) ?? 'us-central1',
@@ -62,7 +62,7 @@ function signInOf(provider: Provider, apiKey: string | null, fetch: Fetch): Sign
 }
 
 function holderOf(token: string): AuthClient {
-  // The SDK asks an authClient for its access token and for nothing else.
+  // The SDK calls only getAccessToken of an authClient.
   return { getAccessToken: async () => ({ token }) } as unknown as AuthClient
 }
 
@@ -74,7 +74,7 @@ function readServiceAccount(text: string): { client_email: string; private_key: 
   } catch {
     throw refuse()
   }
-  // Looked at field by field below.
+  // The fields are checked one by one below.
   const { client_email, private_key, project_id } = (account ?? {}) as Record<string, unknown>
   if (typeof client_email !== 'string' || typeof private_key !== 'string') throw refuse()
   return { client_email, private_key, ...(typeof project_id === 'string' && { project_id }) }
