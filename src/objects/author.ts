@@ -1,23 +1,23 @@
 import type { Actor } from '../kernel/principal.ts'
 
-/** Who makes a change, as its history, its audit entry and those who react to it see them. */
+/** The author of a change, as its history, its audit entry and reacting agents see the author. */
 export interface Author {
   type: 'user' | 'agent'
   id: string | null
   runId: string | null
-  /** Who approved what an agent had suggested. */
+  /** The person who approved an agent's suggestion. */
   approvedBy: string | null
-  /** 0 by people; one more than the change that started the run which makes this one. */
+  /** 0 for changes by people; for a change by a run, one more than that of the change that started the run. */
   depth: number
   actor: Actor
 }
 
-/** A person, or whoever uses an API key. */
+/** The author is a person, or the user of an API key. */
 export function byPerson(actor: Actor): Author {
   return { type: 'user', id: actor.id, runId: null, approvedBy: null, depth: 0, actor }
 }
 
-/** An agent in its run, or later by the approval of a person, who is then the one that acts. */
+/** The author is an agent in its run. After the approval of a suggestion the approving person is the actor. */
 export function byAgent(
   agentId: string,
   { runId, depth, approver = null }: { runId: string | null; depth: number; approver?: Actor | null },

@@ -40,7 +40,7 @@ async function ask(
   return { ...outcome, suggested }
 }
 
-/** As JSON, `{"text":"…"}`, of so many bytes. */
+/** Properties that take this many bytes as JSON, `{"text":"…"}`. */
 const properties = (bytes: number) => ({ text: 'x'.repeat(bytes - '{"text":""}'.length) })
 
 test('what would be larger than objects may be is refused at once, carried out or suggested', async () => {

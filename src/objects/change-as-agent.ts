@@ -13,19 +13,19 @@ export interface AgentRequest {
   projectId: string
   agentId: string
   runId: string
-  /** Null: the agent is gone, and may do nothing. */
+  /** Null if the agent is deleted, and so may do nothing. */
   rights: Rights | null
   depth: number
   change: GraphChange
-  /** In hybrid mode the agent chooses. */
+  /** The agent's choice in hybrid mode. */
   apply: 'execute' | 'suggest' | null
   reasoning: string
 }
 
-/** Makes the task in which people decide; answers its id. */
+/** Makes the task in which people decide; returns its id. */
 export type Suggest = (tx: Db, change: SuggestedChange, request: AgentRequest) => Promise<string>
 
-/** What became of it, for the model: a result, or an error that it can act on. */
+/** The outcome of a change for the model: a result, or an error that the model can act on. */
 export interface AgentOutcome {
   result: Record<string, unknown>
   isError: boolean
@@ -34,8 +34,9 @@ export interface AgentOutcome {
 }
 
 /**
- * What an agent wants done to the graph, within its rights: refused where its capabilities do not allow it, whatever its
- * mode; put before people where it may only suggest; otherwise written, by the same path as everybody's changes.
+ * Carries out an agent's change of the graph within the agent's rights. The change is refused in every mode if the
+ * agent's capabilities do not allow it; it is put before people if the agent may only suggest; otherwise it is written
+ * by the same path as everybody's changes.
  */
 export async function changeAsAgent(
   tx: Db,
@@ -61,7 +62,7 @@ const MISSING = 'There is no such object in this project, or it was deleted.'
 const isSuggested = (rights: Rights, { apply }: AgentRequest): boolean =>
   rights.mode === 'suggest' || (rights.mode === 'hybrid' && apply !== 'execute')
 
-/** The types of everything the change touches; null where some of it does not exist. */
+/** The types of all objects that the change touches; null if one of them does not exist. */
 async function typesOf(tx: Db, projectId: string, change: GraphChange): Promise<string[] | null> {
   switch (change.op) {
     case 'create':

@@ -6,7 +6,7 @@ import type { ObjectVersion } from '../kernel/object.ts'
 
 type VersionRow = Omit<ObjectVersion, 'at'> & { at: Date }
 
-/** A page ends early where it holds so many characters already; no more versions than this are read at once. */
+/** A page ends early once it holds HEAVY_PAGE characters; at most AT_ONCE versions are read at once. */
 const HEAVY_PAGE = 4 * 1_048_576
 const AT_ONCE = 20
 

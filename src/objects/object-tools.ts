@@ -1,5 +1,5 @@
-// The tools with which agents act on the graph. Here is what a model reads about each tool and how its arguments are
-// checked; the rights of the run decide what becomes of a call (change-as-agent.ts).
+// The tools with which agents act on the graph. This file has each tool's description for the model and the check of
+// its arguments; the rights of the run decide on a call (change-as-agent.ts).
 import { z } from 'zod'
 import type { Db } from '../db/pool.ts'
 import { idField, jsonObject } from '../kernel/fields.ts'
@@ -11,7 +11,7 @@ import { findObject, listObjects } from './objects.ts'
 
 const reasoningField = z.string().min(1).max(20_000).regex(/\S/, 'must not be blank')
 
-/** Beside a tool's own arguments: what every change of the graph takes, in each mode. */
+/** Arguments that every change of the graph takes in each mode, beside the tool's own. */
 const beside = {
   execute: { reasoning: reasoningField.optional().describe('Why you make this change.') },
   suggest: {
@@ -102,7 +102,7 @@ export interface ParsedChange {
   reasoning: string
 }
 
-/** Arguments that the tool's own schema let through. */
+/** Takes arguments that the tool's own schema has accepted. */
 export function parseChange(name: ChangeName, args: unknown): ParsedChange {
   const { apply = null, reasoning = '' } = args as Partial<ParsedChange> // parsed by the tool's schema
   const { toChange } = changes[name] as Kind<unknown> // the schema and the function of one entry belong together

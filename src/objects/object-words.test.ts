@@ -32,13 +32,13 @@ for (const [what, textOf] of Object.entries(long)) {
   test(`the words of ${what} are found in one pass`, () => {
     const work = (length: number): number => countCharacters(() => wordsOf(null, { a: textOf(length) }))
     assert.ok(work(20_000) <= 2.5 * work(10_000), `${work(10_000)} characters, then ${work(20_000)}`)
-    // As large as an object may be.
+    // This is the size of the largest object.
     assert.ok(work(300_000) <= 20_000_000, `${work(300_000)} characters`)
   })
 }
 
 test('marks beyond what any script writes are left out before they are put in order', () => {
-  // Putting half a million of them in order would take minutes.
+  // Putting half a million marks in order would take minutes.
   const marks = '\u0301\u0323'.repeat(260_000)
   const [word] = wordsOf(null, { a: `e${marks}` })
   assert.equal(word?.length, 30)

@@ -1,16 +1,16 @@
-// Which words an object is found by. The rule is the same for what is stored and for what is asked: letters, digits and
-// pictures count, case does not, and a word that is asked for may be the beginning of one that is stored. Scripts that are
-// written without spaces are found from every character on. (PostgreSQL's own
-// parser takes "order-17" for a word and the number -17, and an address for one word; who types 17 would not find it.)
+// The words by which an object is found. The rule is the same for objects and for queries: letters, digits and pictures
+// count, case does not, and a word of a query may be the beginning of a stored word. In scripts without spaces a word
+// is found from every character on. (PostgreSQL's own parser takes "order-17" for a word and the number -17, and an
+// address for one word; a person who types 17 would not find the object.)
 
 const MOST_WORDS = 20_000
-/** Together; PostgreSQL takes a megabyte. */
+/** The most characters of all words together; PostgreSQL takes a megabyte. */
 const MOST_CHARACTERS = 200_000
-/** Longer ones are cut, here and in queries. */
+/** Longer words are cut, in objects and in queries. */
 const LONGEST_WORD = 60
-/** A word that is known already costs time as well: so many places where one begins are looked at, and so many texts. */
+/** A repeated word costs time as well, so at most this many beginnings of words are looked at, and this many texts. */
 const MOST_PLACES = 200_000
-/** One character can stand for eighteen in its plain form; an object holds a million at most. */
+/** Folding can turn one character into eighteen; an object holds a million at most. */
 const MOST_FOLDED = 1_100_000
 
 export function wordsOf(key: string | null, properties: Readonly<Record<string, unknown>>): string[] {
@@ -20,7 +20,7 @@ export function wordsOf(key: string | null, properties: Readonly<Record<string, 
   return words.list()
 }
 
-/** A tsquery for all of these words, each as a beginning; null where the text holds none. */
+/** A tsquery for all words of the text, each as a beginning; null if the text holds none. */
 export function wordsQuery(text: string): string | null {
   const words = createWords()
   words.add(text, false)
@@ -29,7 +29,7 @@ export function wordsQuery(text: string): string | null {
 }
 
 interface Words {
-  /** `isStored`: it shall be found from within, where its script has no spaces. */
+  /** `isStored` is true for a text of an object: in a script without spaces it is found from every character on. */
   add(text: string, isStored: boolean): void
   isFull(): boolean
   list(): string[]
@@ -76,10 +76,10 @@ function createWords(): Words {
   }
 }
 
-/** A long text is folded in parts: each may become many times as long, and what is too much is seen in time. */
+/** A long text is folded in parts, because folding may make it many times as long: the limit is then seen in time. */
 const PART_CHARACTERS = 65_536
 
-/** Behind a space where there is one, so that no word is cut. */
+/** A part ends behind a space if there is one, so that no word is cut. */
 function endOfPart(text: string, from: number): number {
   const end = from + PART_CHARACTERS
   if (end >= text.length) return text.length
@@ -93,20 +93,20 @@ const ASCII_WORD = /[a-z0-9]+/g
 /** More marks on one letter than any script writes. Putting them in order takes the square of their number. */
 const TOO_MANY_MARKS = /([\p{M}\uff9e\uff9f]{30})[\p{M}\uff9e\uff9f]+/gu
 
-/** By way of capitals, because ß and SS are the same word. */
+/** Folds by way of capitals, because ß and SS are the same word. */
 function foldedText(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase()
   return text.replace(TOO_MANY_MARKS, '$1').normalize('NFKC').toUpperCase().toLowerCase()
 }
 
-/** Where so many characters of the text end. */
+/** The end of the first `characters` characters of the text. */
 function endAfter(text: string, characters: number): number {
   let end = 0
   for (let count = 0; count < characters && end < text.length; count++) end += widthAt(text, end)
   return end
 }
 
-/** How many places of a text its character takes there: two where it is a surrogate pair. */
+/** The width of the character at this place: two for a surrogate pair. */
 const widthAt = (text: string, at: number): number => ((text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1)
 
 const WORD = /[\p{L}\p{M}\p{N}]+|\p{Extended_Pictographic}/gu

@@ -1,5 +1,5 @@
-// The graph: typed, versioned objects and the relationships between them. Everything that changes it, whoever asks,
-// goes through the one write path (write-objects.ts); here it is read.
+// The graph: typed, versioned objects and the relationships between them. Every change goes through the one write path
+// (write-objects.ts); this file reads the graph.
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { notFound } from '../kernel/errors.ts'
@@ -14,7 +14,7 @@ const READ: PreparedSql = {
 }
 const READ_LOCKED: PreparedSql = { name: 'object_lock', text: `${READ.text} for update` }
 
-/** Deleted ones too: they say so. Null where there is none in this project. */
+/** Finds deleted objects too; they are marked as deleted. Null if the project has no such object. */
 export async function findObject(
   db: Db,
   projectId: string,
@@ -33,11 +33,11 @@ export async function getObject(db: Db, projectId: string, objectId: string): Pr
 
 export interface ObjectFilter {
   type?: string | undefined
-  /** Words that key and properties hold together, each possibly a beginning. */
+  /** Words that the key and the properties hold together; the beginning of a word is enough. */
   q?: string | undefined
 }
 
-/** The live ones, newest first. */
+/** Lists the live objects, newest first. */
 export async function listObjects(
   db: Db,
   projectId: string,

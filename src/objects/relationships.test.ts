@@ -26,7 +26,7 @@ const relation = (fromId: string, toId: string) => ({
   author,
 })
 
-/** Until a connection to this database waits for a lock that another one holds. */
+/** Resolves when a connection to this database waits for a lock that another one holds. */
 async function somebodyWaits(): Promise<void> {
   for (;;) {
     const { rowCount } = await pool.query(

@@ -15,7 +15,7 @@ export type Relation = Extract<GraphChange, { op: 'relate' }>
 /** missing: an end is no live object of this project · taken: these ends are related so already. */
 export type RelateOutcome = { kind: 'related'; relationship: Relationship } | { kind: 'missing' } | { kind: 'taken' }
 
-/** The types of both ends; null where one is no live object of this project. They stay until the transaction ends. */
+/** The types of both ends, locked until the transaction ends; null if one is no live object of this project. */
 export async function endTypes(db: Db, projectId: string, ends: readonly string[]): Promise<string[] | null> {
   const ids = [...new Set(ends)]
   const { rows } = await db.query<{ type: string }>(
@@ -61,7 +61,7 @@ export async function relate(
   return rows[0] ? { kind: 'related', relationship: toRelationship(rows[0]) } : { kind: 'taken' }
 }
 
-/** From and to the object, newest first. */
+/** Lists relationships from and to the object, newest first. */
 export async function listRelationships(db: Db, objectId: string, query: PageQuery): Promise<Page<Relationship>> {
   return listPage<RelationshipRow, Relationship>(db, {
     sql: `select ${COLUMNS} from relationships where (from_id = $1 or to_id = $1) and deleted_at is null`,

@@ -5,7 +5,7 @@ import type { SuggestedChange } from '../kernel/task.ts'
 import { findObject } from './objects.ts'
 import { isTooLarge, TOO_LARGE_PROBLEM } from './write-objects.ts'
 
-/** A change as people see it before they decide: what stands now, and what would stand then. */
+/** A change as people see it before they decide: the present properties, and those after the change. */
 export async function suggestionFor(
   tx: Db,
   projectId: string,
@@ -51,7 +51,7 @@ async function isTaken(tx: Db, projectId: string, type: string, key: string): Pr
   return rowCount === 1
 }
 
-/** Objects may move on while people decide; an edge between them holds all the same, so it has no base version. */
+/** Objects may change while people decide; an edge between them holds all the same, so it has no base version. */
 function relation(from: GraphObject, change: Extract<GraphChange, { op: 'relate' }>): SuggestedChange {
   const { type, fromId, toId, properties } = change
   return {
@@ -64,7 +64,7 @@ function relation(from: GraphObject, change: Extract<GraphChange, { op: 'relate'
   }
 }
 
-/** What the approval of a suggestion writes. An update writes `after` as it was shown, onto the version it was shown for. */
+/** The change that an approval writes. An update writes `after` as it was shown, onto the version it was shown for. */
 export function changeOf(suggested: SuggestedChange): GraphChange {
   const { op, object_id: id, base_version: expectedVersion } = suggested
   const after = suggested.after ?? {}

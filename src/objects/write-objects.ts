@@ -1,5 +1,5 @@
-// The one write path of the graph. Whoever changes an object (a person, an agent, an agent whose suggestion was
-// approved) comes through here, and object, version, audit entry and reactions are committed together.
+// The one write path of the graph. Every change of an object (by a person, by an agent, or by an agent whose suggestion
+// was approved) goes through this file, and object, version, audit entry and reactions are committed together.
 import { noteValues } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -21,11 +21,11 @@ export interface ObjectWrite<Change extends ObjectChange = ObjectChange> {
   author: Author
 }
 
-/** `started`: how many runs the change set off. */
+/** `started` is the number of runs that the change started. */
 export type Written = { kind: 'written'; object: GraphObject; started: number }
 /**
- * missing: no such live object · moved: it is at another version · taken: a live object has this type and key · too_large:
- * its properties would be more than an object holds.
+ * missing: no such live object · moved: the object is at another version · taken: a live object has this type and key ·
+ * too_large: the properties would be more than an object holds.
  */
 export type WriteOutcome =
   | Written
@@ -36,9 +36,9 @@ export type WriteOutcome =
   | { kind: 'too_large' }
 
 export interface ObjectWriter {
-  /** In a transaction of its own. */
+  /** Writes in a separate transaction. */
   write(request: ObjectWrite): Promise<WriteOutcome>
-  /** Within the caller's transaction, which keeps the object locked until it ends. */
+  /** Writes within the caller's transaction, which keeps the object locked until it ends. */
   writeIn(tx: Db, request: ObjectWrite): Promise<WriteOutcome>
 }
 
@@ -49,9 +49,9 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
   return {
     async write(request) {
       if (request.change.op === 'create') return createTogether(request as ObjectWrite<Creation>) // narrowed by its change
-      // Mostly nobody else writes the same object: one read, and one statement that finds it as it was read. A deletion is
-      // locked from the start: it takes the edges with it that were committed while it waited, and only a statement that
-      // begins after the wait sees those.
+      // Mostly nobody else writes the same object: one read is enough, and one statement that finds the object
+      // unchanged. A deletion locks the object from the start: it also deletes edges that were committed while it
+      // waited for the lock, and only a statement that begins after the wait sees those edges.
       const isUpdate = request.change.op === 'update'
       const outcome = isUpdate ? await changeKnown(pool, request as ObjectWrite<Alteration>, false) : null
       return outcome ?? inTransaction(pool, (tx) => changeLocked(tx, request as ObjectWrite<Alteration>))
@@ -62,7 +62,7 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
     },
   }
 
-  /** What became of each, in their order. One statement for all of them. */
+  /** The outcome of each request, in order. One statement creates all objects. */
   async function createAll(db: Db, requests: readonly ObjectWrite<Creation>[]): Promise<WriteOutcome[]> {
     const ids = requests.map(() => newId())
     const fitting = requests.flatMap((request, place) => {
@@ -90,7 +90,7 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
     return outcome
   }
 
-  /** Null: somebody changed it since it was read. */
+  /** Null if the object was changed since it was read. */
   async function changeKnown(
     db: Db,
     { projectId, change, author }: ObjectWrite<Alteration>,
@@ -117,7 +117,7 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
   }
 }
 
-/** In bytes of JSON: as much as a request may hold. */
+/** In bytes of JSON; the same as the limit of a request. */
 export const MOST_PROPERTIES = 1_048_576
 export const TOO_LARGE_PROBLEM = 'The properties of an object may take 1 MiB in all.'
 
@@ -142,7 +142,7 @@ function sharedValues(
   { key, properties }: { key: string | null; properties: Record<string, unknown> },
   author: Author,
 ): unknown[] {
-  // As a tsvector's text; they hold nothing that would need more than quotes.
+  // The text of a tsvector; no character of the words needs more than quotes.
   const words = wordsOf(key, properties)
     .map((word) => `'${word}'`)
     .join(' ')

@@ -1,13 +1,15 @@
-// The statements behind every change of an object: the row, its version, its audit entry and whatever the change sets
-// off, all or nothing in one round trip. Tried and rejected: a transaction of single statements (begin, write, version,
-// audit, match, commit are six round trips), and matching those who react after the commit (a crash in between loses it).
+// The statements behind every change of an object: the row, its version, its audit entry and the runs that the change
+// starts, all or nothing in one round trip. Tried and rejected: a transaction of single statements (begin, write,
+// version, audit, match, commit are six round trips), and matching reacting agents after the commit (a crash in between
+// loses their runs).
 import { NOTE_COLUMNS, NOTE_TYPES } from '../audit/record.ts'
 import type { PreparedSql } from '../db/pool.ts'
 import { OBJECT_COLUMNS } from './object-row.ts'
 
 /**
- * What changes set off, as further parts of their statement. `parts` read the rows of `change` (id, project_id, type, key,
- * properties, version, actor_type, actor_id, event, depth, delivery); `started` counts the runs they start.
+ * The reactions to a change, as further parts of its statement. `parts` read the rows of `change` (id, project_id,
+ * type, key, properties, version, actor_type, actor_id, event, depth, delivery); `started` counts the runs that they
+ * start.
  */
 export interface SetsOff {
   parts: string
@@ -25,7 +27,7 @@ export interface WriteStatements {
 const FIRST_NOTE = 11
 export const FIRST_OWN = FIRST_NOTE + NOTE_TYPES.length
 
-/** Now is when a transaction began, which may be before the version it waited for was written: none is older than that. */
+/** `now` is the transaction's start and may lie before the version before: no version is older than the one before. */
 const CHANGED_AT = 'greatest(updated_at, muster.now())'
 
 export function writeStatements(setsOff: SetsOff): WriteStatements {
@@ -36,8 +38,8 @@ export function writeStatements(setsOff: SetsOff): WriteStatements {
     }),
     remove: changeStatement('delete', 'deleted', setsOff, {
       set: `deleted_at = ${CHANGED_AT}`,
-      // Its edges lead nowhere from now on: all of them, where the object was locked by an earlier statement. (The places
-      // nobody else reads here must have a type all the same.)
+      // All edges of the deleted object are deleted too, provided that an earlier statement locked the object.
+      // (Parameters that no other part reads must have a type all the same.)
       more: `unlinked as (
         update relationships r set deleted_at = muster.now() from changed c
         where (r.from_id = c.id or r.to_id = c.id) and r.deleted_at is null
@@ -61,7 +63,7 @@ const GIVEN = [
   ['key', 'text'],
 ] as const
 
-/** Any number of objects at once: each value is a list, in the order of GIVEN and then of the columns of a note. */
+/** Creates any number of objects: each value is a list, in the order of GIVEN and then of the columns of a note. */
 function createStatement(setsOff: SetsOff): PreparedSql {
   const places = (types: readonly string[], from: number): string =>
     types.map((type, index) => `$${from + index}::${type}[]`).join(', ')
@@ -115,7 +117,7 @@ function changeStatement(
   }
 }
 
-/** Only where the object still stands at the version that was looked at. */
+/** Changes the object only if it is still at the version that was read. */
 const changeSql = (set: string): string => `
   update objects set ${set}, version = version + 1, actor_type = $5::text, actor_id = $6::uuid,
     updated_at = ${CHANGED_AT}

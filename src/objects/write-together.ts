@@ -9,8 +9,8 @@ interface Waiting<Request, Outcome> {
 }
 
 /**
- * Requests that come while others are being committed go out together, as one statement and one commit: where many write
- * at once, each waits for one commit and none for the others' round trips.
+ * Requests that come while others are being committed go out together, as one statement and one commit: under many
+ * writers, each waits for one commit and none for the others' round trips.
  */
 export function createBatches<Request, Outcome>(
   write: (requests: readonly Request[]) => Promise<Outcome[]>,
@@ -43,7 +43,7 @@ export function createBatches<Request, Outcome>(
     } catch (error) {
       const isAlone = batch.length === 1
       if (isAlone || explainFailure(error)?.code === 'UNAVAILABLE') for (const { fail } of batch) fail(error)
-      // One that cannot be stored must not take its neighbours with it.
+      // One request that cannot be stored must not fail the others.
       else for (const one of batch) await writeBatch([one])
     }
   }

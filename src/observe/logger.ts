@@ -1,6 +1,6 @@
-// Logs, metrics and traces of the process. What happened to a run is in its journal, not here. Log lines are JSON on
-// standard output, one sentence with ids as fields; every line passes the redactor as the last thing before it is
-// written, so messages, fields, child bindings and errors are all covered, whoever logs.
+// Logs, metrics and traces of the process. The events of a run are in its journal, not here. Log lines are JSON on
+// standard output, one sentence with ids as fields. Every line passes the redactor last before it is written, so
+// messages, fields, child bindings and errors of every logger are covered.
 
 import { type LevelWithSilent, type Logger as PinoLogger, pino } from 'pino'
 import { isColorSupported, prettyFactory } from 'pino-pretty'
@@ -14,7 +14,7 @@ export type Logger = PinoLogger & Log & Pick<Redactor, 'registerSecret'> & { rea
 
 export interface LoggerOptions {
   readonly level: LogLevel
-  /** For people at a terminal; otherwise a line is one JSON object. */
+  /** True formats lines for people at a terminal; otherwise a line is one JSON object. */
   readonly pretty: boolean
   readonly destination?: { write(line: string): unknown }
 }
@@ -31,10 +31,10 @@ export function createLogger(options: LoggerOptions): Logger {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: {
         level: (label) => ({ level: label }),
-        // Errors anywhere in the fields become plain data here, with their causes; JSON would make them {}.
+        // Errors anywhere in the fields become plain data here, with their causes; JSON would turn an error into {}.
         log: (fields) => toPlain(fields) as Record<string, unknown>,
       },
-      // Already plain; pino's own would cut the causes down to text.
+      // The error is already plain; pino's own serializer would cut the causes down to text.
       serializers: { err: (plain) => plain },
       hooks: { streamWrite: (line) => redactLine(line, redactor) },
     },
@@ -43,7 +43,7 @@ export function createLogger(options: LoggerOptions): Logger {
   return Object.assign(logger, { redactor, registerSecret: redactor.registerSecret })
 }
 
-/** On the finished line, because child bindings and formatted messages pass no hook of pino's before it. */
+/** Works on the finished line, because child bindings and formatted messages pass no earlier hook of pino. */
 function redactLine(line: string, redactor: Redactor): string {
   try {
     return `${JSON.stringify(redactor.clean(JSON.parse(line)))}\n`

@@ -7,7 +7,7 @@ import { createMetrics, type Metrics } from './metrics.ts'
 
 type Sample = { name: string; labels: Record<string, string>; value: number }
 
-/** Reads the Prometheus text format strictly: a line it does not know fails the test. */
+/** Reads the Prometheus text format strictly: an unknown line fails the test. */
 async function read(metrics: Metrics): Promise<Sample[]> {
   const { text } = await metrics.render()
   const samples: Sample[] = []

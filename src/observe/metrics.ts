@@ -9,7 +9,7 @@ import {
 } from 'prom-client'
 import { type Log, silentLog } from '../kernel/log.ts'
 
-/** Names start with `muster_` and end in their unit (`_seconds`, `_bytes`, `_total` for counters), as Prometheus has it.
+/** Names start with `muster_` and end in their unit (`_seconds`, `_bytes`, `_total` for counters), as in Prometheus.
  * Labels take few values: never an id. */
 export interface MetricOptions<Label extends string> {
   readonly name: `muster_${string}`
@@ -17,7 +17,7 @@ export interface MetricOptions<Label extends string> {
   readonly labels?: readonly Label[]
 }
 
-/** What a pool of `pg` says about itself. */
+/** The counts that a pool of `pg` gives. */
 export interface PoolUse {
   readonly totalCount: number
   readonly idleCount: number
@@ -30,7 +30,9 @@ export interface Metrics {
   histogram<Label extends string = never>(
     options: MetricOptions<Label> & { readonly buckets?: readonly number[] },
   ): Histogram<Label>
-  /** A gauge that is read when somebody asks. When reading fails it is left out and the failure logged. */
+  /**
+   * A gauge that is read for each request for metrics. If reading fails, the gauge is left out and the failure logged.
+   */
   watch<Label extends string = never>(
     options: MetricOptions<Label>,
     read: () => Promise<readonly Reading<Label>[]> | readonly Reading<Label>[],
@@ -79,7 +81,7 @@ export function createMetrics(options: { log?: Log } = {}): Metrics {
       pools.set(name, pool)
     },
     async render() {
-      // prom-client writes "Nan" where the format says "NaN"; Prometheus forgives it, stricter readers do not.
+      // prom-client writes "Nan", but the format says "NaN"; Prometheus accepts both, stricter readers do not.
       const text = (await registry.metrics()).replace(/ Nan$/gm, ' NaN')
       return { contentType: registry.contentType, text }
     },

@@ -1,5 +1,5 @@
-// The OpenTelemetry side of tracing.ts. Nothing is registered globally: the current span travels in a storage of ours,
-// so two instances in one process (tests) do not meet, and libraries that find a global tracer cannot add spans that
+// The OpenTelemetry side of tracing.ts. Nothing is registered globally: the current span is in a storage of this file,
+// so two instances in one process (tests) do not mix, and libraries that look for a global tracer cannot add spans that
 // skip the redaction.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
@@ -58,7 +58,7 @@ export function createOtlpTracing(options: TracingOptions & { otlpEndpoint: stri
       const late = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, timeoutMs)
       })
-      // A failure was reported by the exporter already.
+      // The exporter has reported a failure already.
       await Promise.race([provider.shutdown().catch(() => {}), late])
       clearTimeout(timer)
     },
@@ -72,7 +72,7 @@ export function createOtlpTracing(options: TracingOptions & { otlpEndpoint: stri
     }
   }
 
-  /** Messages of errors quote what was sent and what came back, so they are content. */
+  /** Messages of errors quote requests and answers, so they are content. */
   function markFailed(span: OtelSpan, error: unknown): void {
     const type = error instanceof Error ? error.name : typeof error
     span.setAttribute('error.type', redactor.scrub(type))
@@ -81,8 +81,8 @@ export function createOtlpTracing(options: TracingOptions & { otlpEndpoint: stri
   }
 }
 
-/** Logs the first failure of an outage and its end. The processor is told that all went well: it would only give up
- * the batches behind the failed one when it stops. */
+/** Logs the first failure of an outage and its end. The processor is told of no failure: it would only give up the
+ * batches after the failed one when it stops. */
 function reportOutages(exporter: OTLPTraceExporter, log: Log): SpanExporter {
   const success = 0
   let isDown = false

@@ -5,8 +5,8 @@ import { createRedactor, isSecretName } from './redact.ts'
 
 const random = (bytes: number): string => randomBytes(bytes).toString('base64url')
 
-/** What is logged, and what of it must not be seen. Put together at run time: scanners must not take this file for a
- * leak. */
+/** Texts that are logged, and the part of each that must not be seen. They are put together at run time, so that secret
+ * scanners do not take this file for a leak. */
 const shapes: [string, string][] = [
   `mk_${random(36)}`,
   `whsec_${randomBytes(24).toString('base64')}`,

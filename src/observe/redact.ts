@@ -1,14 +1,14 @@
-// Finds what must not leave the process by its logs and traces, in three ways: by the name of a field, by the shape of
-// a value, and by registered values themselves. None of them is enough alone.
+// Finds secrets in logs and traces before they leave the process, in three ways: by the name of a field, by the shape
+// of a value, and by registered values themselves. None of the ways is enough alone.
 
 import { toPlain } from './plain.ts'
 import { mask, maskShapes } from './secret-shapes.ts'
 
 export interface Redactor {
-  /** Masks this exact value everywhere from now on. False when it is shorter than 8 characters: masking that would
-   * blank ordinary words. */
+  /** Masks this exact value everywhere from now on. Returns false for fewer than 8 characters: masking such a value
+   * would blank ordinary words. */
   registerSecret(value: string): boolean
-  /** The text without registered secrets and without what looks like one. */
+  /** The text without registered secrets and without words that look like one. */
   scrub(text: string): string
   /** A copy as plain data: secret fields masked, every string scrubbed, errors with their causes. Never throws. */
   clean(value: unknown): unknown
@@ -17,7 +17,7 @@ export interface Redactor {
 const shortestSecret = 8
 
 export function createRedactor(): Redactor {
-  // Longest first: a secret that begins with another one must not leave its tail behind.
+  // The longest come first: a secret that begins with another one must not leave its tail behind.
   let secrets: readonly string[] = []
 
   function scrub(text: string): string {
@@ -58,7 +58,7 @@ export function isSecretName(name: string): boolean {
   return exactNames.has(plain) || nameEndings.test(plain)
 }
 
-/** That a token is missing is worth reading. */
+/** Empty values are shown, because a missing token is worth reading. */
 function hidesSomething(value: unknown): boolean {
   return value !== null && value !== undefined && value !== '' && typeof value !== 'boolean'
 }

@@ -1,5 +1,5 @@
-/** Text that is a secret by its look. Rather one word too many is masked than one key too few. Every repetition is
- * bounded or begins at a fixed text: these run over strings that strangers chose. */
+/** Text that looks like a secret. It is better to mask one word too many than one key too few. Every repetition is
+ * bounded or begins at a fixed text, because these patterns run over strings that strangers chose. */
 
 export const mask = '[redacted]'
 
@@ -8,7 +8,8 @@ const label =
   '(?:(?:api|access|secret|private)[_-]?key|(?:[a-z]{1,20}[_-])?(?:token|secret)|password|passwd|pwd|authorization)'
 
 const shapes: readonly (readonly [pattern: RegExp, replacement: string])[] = [
-  // Ours: API keys, webhook secrets, and the 43 characters of randomToken() (sessions, sign-in links, secret files).
+  // Muster's own: API keys, webhook secrets, and the 43 characters of randomToken() (sessions, sign-in links, secret
+  // files).
   [/(?<![A-Za-z0-9])mk_[A-Za-z0-9_-]{12,}/g, mask],
   [/(?<![A-Za-z0-9])whsec_[A-Za-z0-9+/=%_-]{8,}/g, mask],
   [/(?<![A-Za-z0-9_-])(?=[a-z0-9_-]{0,42}[A-Z])(?=[A-Z0-9_-]{0,42}[a-z])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g, mask],
@@ -22,7 +23,7 @@ const shapes: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, mask],
   [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/gs, mask],
 
-  // Places where any value is a secret.
+  // After these words any value is a secret.
   [/\b(Bearer\s{1,8})[A-Za-z0-9._~+/=-]{3,}/gi, `$1${mask}`],
   [/\b(Basic\s{1,8})(?=[a-z+/_-]{0,200}[A-Z0-9])[A-Za-z0-9+/_-]{6,}={0,2}/g, `$1${mask}`],
   [/\b((?:set-)?cookie:\s{0,8})[^\r\n]+/gi, `$1${mask}`],
@@ -41,7 +42,7 @@ const shapes: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   ],
 ]
 
-/** Something of this is in whatever a shape matches: most strings of a log line end here. */
+/** Every text that a shape matches also matches this, so most strings of a log line need no further search. */
 const suspicious = /[=@"']|[A-Za-z0-9_-]{14}|whsec_|ya29\.|eyJ|-----BEGIN|bearer|basic|cookie/i
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 

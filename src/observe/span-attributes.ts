@@ -1,8 +1,8 @@
 import type { Redactor } from './redact.ts'
 import type { SpanAttributes } from './tracing.ts'
 
-/** By its last part, in the vocabularies of OpenTelemetry's GenAI conventions, the AI SDK and OpenInference:
- * `gen_ai.input.messages` is content, `gen_ai.usage.input_tokens` and `gen_ai.response.model` are not. */
+/** The last part of an attribute's name tells content, in the vocabularies of OpenTelemetry's GenAI conventions, the AI
+ * SDK and OpenInference: `gen_ai.input.messages` is content, `gen_ai.usage.input_tokens` is not. */
 const contentParts = new Set([
   'args',
   'arguments',
@@ -29,7 +29,7 @@ const contentParts = new Set([
 
 type PlainAttributes = Record<string, string | number | boolean | string[]>
 
-/** What may be sent of a span's attributes: no content unless allowed, no secrets in any case. */
+/** The attributes of a span that may be sent: no content unless allowed, no secrets in any case. */
 export function presentAttributes(
   attributes: SpanAttributes,
   redactor: Redactor,
@@ -39,7 +39,7 @@ export function presentAttributes(
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined) continue
     if (!options.recordContent && isContent(name)) continue
-    // Through an object, so that a secret's name counts too.
+    // The value is cleaned within an object, so that a secret field's name counts too.
     const cleaned = redactor.clean({ [name]: value }) as PlainAttributes
     Object.assign(present, cleaned)
   }

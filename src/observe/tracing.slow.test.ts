@@ -241,7 +241,7 @@ test('when the collector is back, that is logged too, and later spans arrive', a
   const log = { ...silentLog, warn: () => warned.resolve(), info: (_: object, message: string) => infos.push(message) }
   answer = { status: 400 }
   const tracing = await open({ log })
-  // 512 spans are a batch, which is sent at once.
+  // A batch of 512 spans is sent at once.
   for (let index = 0; index < 512; index += 1) await tracing.span('lost', {}, () => {})
   await warned.promise
   answer = { status: 200 }
@@ -275,7 +275,7 @@ test('without an endpoint the work runs all the same', async () => {
 })
 
 test('without an endpoint nothing of OpenTelemetry is loaded; with one it is', async () => {
-  // Every module of either kind passes these hooks, so what they did not see was not loaded.
+  // Every module of either kind passes these hooks, so a module that they did not see was not loaded.
   const program = `
     import { registerHooks } from 'node:module'
     const loaded = []

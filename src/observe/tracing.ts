@@ -4,8 +4,8 @@ import { createRedactor, type Redactor } from './redact.ts'
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[] | null | undefined>>
 
 export interface Span {
-  /** W3C trace context: give it to another process, or keep it with a parked run, as `parent` of later spans. Null when
-   * nothing is traced. */
+  /** The W3C trace context, for another process or a parked run to use as `parent` of later spans. Null when nothing is
+   * traced. */
   readonly traceparent: string | null
   set(attributes: SpanAttributes): void
   event(name: string, attributes?: SpanAttributes): void
@@ -17,8 +17,8 @@ export interface SpanOptions {
 }
 
 export interface Tracer {
-  /** Runs `work` inside a span, nested in the span this is called from unless a parent is given. Answers what `work`
-   * answers and throws what it throws; tracing itself never fails the caller. */
+  /** Runs `work` inside a span, nested in the current span unless a parent is given. Returns the result of `work` and
+   * throws its errors; tracing itself never fails the caller. */
   span<T>(
     name: string,
     attributes: SpanAttributes,
@@ -28,19 +28,23 @@ export interface Tracer {
 }
 
 export interface Tracing extends Tracer {
-  /** Sends what is left, for at most this long. Never throws. */
+  /** Sends the remaining spans, for at most this long. Never throws. */
   stop(timeoutMs?: number): Promise<void>
 }
 
 export interface TracingOptions {
-  /** OTEL_EXPORTER_OTLP_ENDPOINT, the base without /v1/traces. None: no tracing, and none of its code is loaded. */
+  /**
+   * OTEL_EXPORTER_OTLP_ENDPOINT, the base without /v1/traces. Without it nothing is traced, and no code for it loaded.
+   */
   readonly otlpEndpoint?: string | null
   readonly serviceName: string
   readonly version: string
   readonly headers?: Readonly<Record<string, string>>
-  /** Prompts, answers, tool arguments and results are content: not recorded unless allowed here. */
+  /** Prompts, answers, tool arguments and results are content, which is recorded only if this is true. */
   readonly recordContent?: boolean
-  /** Hears of the first failure of each outage of the collector. A logger of this folder brings its redactor along. */
+  /**
+   * Is told of the first failure of each outage of the collector. A logger of this folder brings its redactor along.
+   */
   readonly log: Log & { readonly redactor?: Redactor }
   readonly redactor?: Redactor
 }
@@ -55,7 +59,7 @@ export const noTracing: Tracing = {
 export async function createTracing(options: TracingOptions): Promise<Tracing> {
   const { otlpEndpoint, redactor = options.log.redactor ?? createRedactor() } = options
   if (!otlpEndpoint) return noTracing
-  // Loaded here only: OpenTelemetry costs 200 ms and 20 MB at a start (measured).
+  // OpenTelemetry is loaded only here: it costs 200 ms and 20 MB at a start (measured).
   const { createOtlpTracing } = await import('./otlp-tracing.ts')
   return createOtlpTracing({ ...options, otlpEndpoint, redactor })
 }
