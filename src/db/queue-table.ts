@@ -61,8 +61,10 @@ export interface Dealt<Claimed> {
 }
 
 export const NO_PROJECT = '00000000-0000-0000-0000-000000000000'
-/** So many projects are asked at least, however few slots are free: the first ones may have their share. */
-const FEWEST_PROJECTS = 20
+/** At most so many projects are asked in one claim, or as many as there are free slots. */
+const MOST_PROJECTS = 20
+/** So many projects that may take a slot are asked, or as many as there are free slots: rows of some may be locked. */
+const ENOUGH_PROJECTS = 4
 
 export const fairValues = (ask: FairAsk): unknown[] => [
   ask.owner,
@@ -74,51 +76,54 @@ export const fairValues = (ask: FairAsk): unknown[] => [
   ask.leftOut,
 ]
 
-/** How many projects were asked at most. */
-const PROJECTS = `greatest($2, ${FEWEST_PROJECTS})`
+/** A claim asks no further project after so many, or after so many that may take a slot. */
+const MOST = `greatest($2::int, ${MOST_PROJECTS})`
+const ENOUGH = `greatest($2::int, ${ENOUGH_PROJECTS})`
 
 /**
  * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The slots that are
  * kept go only to a project that has fewer under way than there are slots free, so that a newcomer finds one: whatever a
  * project takes of them leaves the next project as many as it has itself.
  *
+ * A claim asks no more projects than it needs, and each once. With 100,000 rows in 20 projects and one free slot, asking
+ * all of them and locking a row of each read 1,700 buffers; this reads 65.
+ *
  * The update that follows names the ids as an array, too: without it PostgreSQL 15 expects many more rows and reads the
  * whole table.
  */
-export function fairPick({ table, ready, order, carried = [], mayTake = 'true' }: QueueTable): string {
+export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTable): string {
   const more = carried.map((column) => `, ${column}`).join('')
   const plain = `${ready} and crashes < ${SUSPECT_AFTER}`
-  const projectsFrom = (name: string, start: string, bound: string): string => `
-    ${name} (project_id, place) as (
-      select project_id, 1 from (
-        select (select project_id from ${table} where ${plain} and ${start} order by project_id limit 1) as project_id
-      ) first where project_id is not null
-      union all
-      select project_id, place + 1 from (
-        select before.place, (select t.project_id from ${table} t where ${plain} and t.project_id > before.project_id
-          and ${bound} order by t.project_id limit 1) as project_id
-        from ${name} before where before.place < ${PROJECTS}
-      ) next where project_id is not null
+  // A process that may not take every row may find none in many projects.
+  const isOpen = `before.place < ${MOST}${mayTake ? '' : ` and before.enough < ${ENOUGH}`}`
+  const nextOf = (before: string, where: string): string => `
+      select next.project_id, before.place + 1, next.under_way, next.is_eligible,
+        before.enough + next.is_eligible::int
+      from ${before} before cross join lateral (
+        select project_id, under_way, project_id <> all($7::uuid[]) and ($2::int > $3::int or under_way < $2::int) as is_eligible
+        from (
+          select project_id, coalesce(($6::int[])[array_position($5::uuid[], project_id)], 0) as under_way
+          from (select t.project_id from ${table} t where ${plain} and ${where} order by t.project_id limit 1) one
+        ) counted
+      ) next where ${isOpen}`
+  const walk = (name: string, start: string, from: string, bound: string): string => `
+    ${name} (project_id, place, under_way, is_eligible, enough) as (
+      ${nextOf(start, from)} union all ${nextOf(name, `t.project_id > before.project_id${bound}`)}
     )`
+  const afterLater = '(select coalesce(max(place), 0) as place, coalesce(max(enough), 0) as enough from later)'
   return `
-    with recursive ${projectsFrom('later', 'project_id > $4', 'true')},
-    ${projectsFrom('earlier', 'project_id <= $4', 't.project_id <= $4')},
-    asking as (
-      select project_id, place from later
-      union all select project_id, place + ${PROJECTS} from earlier
-      order by place limit ${PROJECTS}
-    ), eligible as materialized (
-      select a.project_id, a.place, coalesce(u.count, 0) as under_way
-      from asking a left join unnest($5::uuid[], $6::int[]) as u (project_id, count) using (project_id)
-      where a.project_id <> all($7::uuid[]) and ($2 > $3 or coalesce(u.count, 0) < $2)
-        and exists (select from workers where id = $1)
+    with recursive ${walk('later', '(select 0 as place, 0 as enough)', 't.project_id > $4', '')},
+    ${walk('earlier', afterLater, 't.project_id <= $4', ' and t.project_id <= $4')},
+    asking as (select * from later union all select * from earlier),
+    eligible as materialized (
+      select project_id, place, under_way from asking where is_eligible and exists (select from workers where id = $1)
     ), candidates as (
       select c.id${more}, e.under_way + c.nth as nth, e.place as project_place,
         row_number() over (order by e.under_way + c.nth, e.place) as place
       from eligible e cross join lateral (
         select id${more}, row_number() over () as nth from (
           select id${more} from ${table}
-          where project_id = e.project_id and ${plain} and (${mayTake}) order by ${order}
+          where project_id = e.project_id and ${plain} and (${mayTake ?? 'true'}) order by ${order}
           limit ceil($2::float8 / (select count(*) from eligible)) for update skip locked
         ) r
       ) c
@@ -131,7 +136,7 @@ export function fairPick({ table, ready, order, carried = [], mayTake = 'true' }
 export const DEALT_COLUMNS = `
   (select project_id from asking where place <= coalesce((select max(project_place) from picked), place)
    order by place desc limit 1) as cursor,
-  (select count(*) from asking) >= ${PROJECTS} as may_have_more`
+  (select count(*) >= ${MOST} or count(*) filter (where is_eligible) >= ${ENOUGH} from asking) as may_have_more`
 
 /** A claim answers one row more where it claimed nothing: `id` is null, and the rest says where to go on. */
 export function dealt<Claimed extends { id: string }>(
