@@ -14,6 +14,8 @@ import { startTestServer } from './kit/test-server.ts'
 const BESIDE_SOURCE = ['src/**/*.test.ts', 'test/*.test.ts']
 const SYSTEM = ['test/system/*.test.ts']
 const FILES_AT_ONCE = 2
+/** A test that hangs fails after so long; no test of a tier with a verdict in minutes takes half of it. */
+const HANGS_AFTER_MS = 300_000
 const TIERS: Record<string, string> = { check: 'usual', all: 'usual', external: 'usual', system: 'system' }
 
 const [mode = 'all', ...patterns] = process.argv.slice(2)
@@ -80,7 +82,9 @@ async function runTests(globs: readonly string[], given: Record<string, string> 
       ...(server ? { MUSTER_TEST_SERVER_URL: server.url } : {}),
       NODE_COMPILE_CACHE: compiled,
     }
-    return await run(process.execPath, ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...files.sort()], environment)
+    const limits = mode === 'long' ? [] : [`--test-timeout=${HANGS_AFTER_MS}`]
+    const flags = ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...limits]
+    return await run(process.execPath, [...flags, ...files.sort()], environment)
   } finally {
     await server?.stop()
     await rm(compiled, { recursive: true, force: true })
