@@ -8,14 +8,14 @@
 //                     │                                     │      awaited thing has happened it is ready at once
 //                     └──── orphaned: fence + 1 ────────────┘      the owner is gone; if it died, crashes + 1
 //
-// A row is owned where `owner` is set, ready where `ready_at` is, waiting where neither is (`wake_at` may say until when).
+// A row is owned if `owner` is set, ready if `ready_at` is, waiting if neither is (`wake_at` may say until when).
 // The owner writes with its fence; nobody writes with an old one. Progress sets `crashes` back to 0. A row with
 // SUSPECT_AFTER crashes is a suspect: one suspect is under way in the whole instance, and if its process dies, the crash is
 // charged to it alone. A row with MOST_CRASHES fails.
 //
 // Claims are fair (`fairPick`): they are dealt round robin over the projects that have ready rows, within a project in
-// the table's own order. A claim costs what it takes, whatever the backlog: projects are found by skipping through the
-// index, one probe for each, from where the last claim ended.
+// the table's own order. The cost of a claim depends on the rows it takes, not on the backlog: projects are found by
+// skipping through the index, one probe for each, from the place at which the last claim ended.
 import type { Db } from './pool.ts'
 
 export const SUSPECT_AFTER = 2
@@ -24,46 +24,48 @@ export const MOST_CRASHES = 5
 export interface QueueTable {
   table: 'agent_runs' | 'flow_runs' | 'flow_handouts'
   kind: 'run' | 'flow_run' | 'leaf'
-  /** The rows that want an owner now, as their index has it. */
+  /** The condition for rows that want an owner now, as their index has it. */
   ready: string
-  /** The rows that have an owner, as their index has it. */
+  /** The condition for rows that have an owner, as their index has it. */
   owned: string
-  /** In which they are taken within a project, as their index has it. */
+  /** The order in which rows are taken within a project, as their index has it. */
   order: string
-  /** Of the rows that have an owner, those that it still works on, where that is not all. */
+  /** The condition for owned rows that the owner still works on. Without it, these are all owned rows. */
   underWay?: string
-  /** Columns of the locked row that the claim needs as they were, as `picked` then has them. */
+  /** Columns that the claim needs as they were before its update; `picked` carries them. */
   carried?: readonly string[]
-  /** Rows that this process may take, where that is not all: a condition over parameters from $8 on. */
+  /** The condition, over parameters from $8 on, for rows that this process may take. Without it, it may take all. */
   mayTake?: string
 }
 
-/** Whom a claim is for. */
+/** The process that claims, and its free slots. */
 export interface FairAsk {
   owner: string
-  /** Slots that are free, and how many of all are kept for projects with less than their share under way. */
+  /** The free slots, and the number of slots that are kept for projects with less than their share under way. */
   free: number
   kept: number
   /** The project at which the last claim ended. */
   cursor: string
-  /** How many of each project are under way in this process. */
+  /** The projects with rows under way in this process, and the number of those rows. */
   projectIds: readonly string[]
   counts: readonly number[]
-  /** Projects that are claimed for in another way. */
+  /** Projects whose rows are claimed in another way. */
   leftOut: readonly string[]
 }
 
 export interface Dealt<Claimed> {
   claimed: Claimed[]
   cursor: string
-  /** Further projects may have ready rows. */
+  /** True if further projects may have ready rows. */
   mayHaveMore: boolean
 }
 
 export const NO_PROJECT = '00000000-0000-0000-0000-000000000000'
-/** At most so many projects are asked in one claim, or as many as there are free slots. */
+/** A claim asks at most this many projects, or as many as there are free slots. */
 const MOST_PROJECTS = 20
-/** So many projects that may take a slot are asked, or as many as there are free slots: rows of some may be locked. */
+/**
+ * This many projects that may take a slot are enough, or as many as there are free slots: rows of some may be locked.
+ */
 const ENOUGH_PROJECTS = 4
 
 export const fairValues = (ask: FairAsk): unknown[] => [
@@ -76,20 +78,20 @@ export const fairValues = (ask: FairAsk): unknown[] => [
   ask.leftOut,
 ]
 
-/** A claim asks no further project after so many, or after so many that may take a slot. */
+/** A claim asks no further project after MOST of them, or after ENOUGH that may take a slot. */
 const MOST = `greatest($2::int, ${MOST_PROJECTS})`
 const ENOUGH = `greatest($2::int, ${ENOUGH_PROJECTS})`
 
 /**
- * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The slots that are
- * kept go only to a project that has fewer under way than there are slots free, so that a newcomer finds one: whatever a
- * project takes of them leaves the next project as many as it has itself.
+ * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The kept slots go
+ * only to a project that has fewer rows under way than there are slots free, so that a newcomer finds a free slot: the
+ * slots that are left for the next project are never fewer than those this project has.
  *
  * A claim asks no more projects than it needs, and each once. With 100,000 rows in 20 projects and one free slot, asking
  * all of them and locking a row of each read 1,700 buffers; this reads 65.
  *
- * The update that follows names the ids as an array, too: without it PostgreSQL 15 expects many more rows and reads the
- * whole table.
+ * The update that follows names the ids as an array, too: without the array PostgreSQL 15 expects many more rows and
+ * reads the whole table.
  */
 export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTable): string {
   const more = carried.map((column) => `, ${column}`).join('')
@@ -132,13 +134,13 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
     )`
 }
 
-/** Answered beside the rows: the project that was dealt to last (or asked last), and whether there may be others. */
+/** Columns beside the rows: the project that was dealt to last (or asked last), and whether there may be others. */
 export const DEALT_COLUMNS = `
   (select project_id from asking where place <= coalesce((select max(project_place) from picked), place)
    order by place desc limit 1) as cursor,
   (select count(*) >= ${MOST} or count(*) filter (where is_eligible) >= ${ENOUGH} from asking) as may_have_more`
 
-/** A claim answers one row more where it claimed nothing: `id` is null, and the rest says where to go on. */
+/** A claim that takes nothing still returns one row: its `id` is null, and its other columns tell where to go on. */
 export function dealt<Claimed extends { id: string }>(
   rows: readonly (Claimed & { cursor: string | null; may_have_more: boolean })[],
 ): Dealt<Claimed> {
@@ -146,7 +148,7 @@ export function dealt<Claimed extends { id: string }>(
   return { claimed, cursor: rows[0]?.cursor ?? NO_PROJECT, mayHaveMore: rows[0]?.may_have_more ?? false }
 }
 
-/** `with …, picked (id)`: one suspect, where none is under way. */
+/** `with …, picked (id)`: one suspect, if none is under way. */
 export function suspectPick(queue: QueueTable): string {
   const { table, kind, ready, carried = [], mayTake = 'true' } = queue
   const more = carried.map((column) => `, ${column}`).join('')
@@ -161,7 +163,10 @@ export function suspectPick(queue: QueueTable): string {
     ), picked as (select id${more} from suspect join held using (id))`
 }
 
-/** The suspect of this worker ($1) has ended, parked or progressed: another may be taken. Answers whether it has none. */
+/**
+ * Lets another suspect be taken if the suspect of this worker ($1) has ended, parked or progressed. Returns whether the
+ * worker has none.
+ */
 export const releaseSuspect = ({ table, kind, underWay = 'true' }: QueueTable): string => `
   with held as (
     select exists (select from ${table} where id = s.item_id and owner = $1 and crashes >= ${SUSPECT_AFTER} and ${underWay})
@@ -172,14 +177,14 @@ export const releaseSuspect = ({ table, kind, underWay = 'true' }: QueueTable): 
   )
   select not exists (select from held where is_under_way) as has_none`
 
-/** Rows whose time has come are ready: a few hundred at a time. */
+/** Makes rows ready whose time has come, a few hundred at a time. */
 export const promoteDue = ({ table }: QueueTable): string => `
   update ${table} set ready_at = coalesce(ready_at, muster.now()), wake_at = null
   where id in (select id from ${table} where wake_at <= muster.now() order by wake_at limit 500 for update skip locked)`
 
 /**
- * Whether there is anything to do in a table, as columns of one statement: a process that looks every second and finds
- * nothing sends that statement alone. Each is a probe of an index that holds the work at hand and nothing else. They are
+ * Columns that tell whether there is anything to do in a table: a process that looks every second and finds nothing
+ * sends only this statement. Each column probes an index that holds the work at hand and nothing else. The probes are
  * ordered because a planner that expects a row soon would otherwise look for it from the table's start.
  */
 export const atHand = (queue: QueueTable): string => `
@@ -190,7 +195,7 @@ export const atHand = (queue: QueueTable): string => `
   exists (select from (select distinct owner from ${queue.table} where ${queue.owned}) o
     where not exists (select from workers w where w.id = o.owner)) as has_orphans`
 
-/** Beside these, in tables whose rows may wait for an instant. */
+/** A further column beside `atHand`, for tables whose rows may wait for an instant. */
 export const dueAtHand = ({ table }: QueueTable): string => `
   coalesce((select wake_at from ${table} where wake_at is not null order by wake_at limit 1) <= muster.now(), false) as has_due`
 
@@ -199,14 +204,14 @@ const ageOf = ({ order }: QueueTable): string => order.replace(/^priority desc, 
 export interface AtHand {
   has_ready: boolean
   has_suspects: boolean
-  /** Some have an owner that is registered nowhere. */
+  /** True if some rows have an owner that is registered nowhere. */
   has_orphans: boolean
 }
 
-/** To whom a death is charged: to all rows of the dead worker, or, where it had a suspect, to that one alone. */
+/** A worker's death is charged to all its rows or, if it had a suspect, to that row alone. */
 export type Charge = { to: 'all' } | { to: 'one'; kind: QueueTable['kind']; itemId: string } | { to: 'none' }
 
-/** How many crashes a row has after its owner is gone; $2 and $3 are `chargeValues`. */
+/** The number of a row's crashes after its owner is gone; $2 and $3 are `chargeValues`. */
 export const charged = (row: string): string =>
   `${row}.crashes + case when $2::boolean or ${row}.id = $3::uuid then 1 else 0 end`
 
@@ -214,7 +219,7 @@ export function chargeValues(charge: Charge, kind: QueueTable['kind']): [boolean
   return [charge.to === 'all', charge.to === 'one' && charge.kind === kind ? charge.itemId : null]
 }
 
-/** Asked before the dead worker is forgotten: its suspect goes with it. */
+/** Must be called before the dead worker's row is deleted, because the record of its suspect is deleted with it. */
 export async function chargeFor(tx: Db, workerId: string): Promise<Charge> {
   const { rows } = await tx.query<{ kind: QueueTable['kind']; item_id: string }>(
     'select kind, item_id from suspect_under_way where worker_id = $1',
