@@ -91,12 +91,14 @@ interface Ended {
 }
 
 async function createTenant(address: string, name: string): Promise<Tenant> {
-  const call = async <Answer>(path: string, body?: unknown): Promise<Answer> => {
-    const answer = await fetch(`${address}/api/projects${path}`, {
+  const send = (path: string, body?: unknown): Promise<Response> =>
+    fetch(`${address}/api/projects${path}`, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
+  const call = async <Answer>(path: string, body?: unknown): Promise<Answer> => {
+    const answer = await send(path, body)
     if (!answer.ok) throw new Error(`${path}: ${answer.status} ${(await answer.text()).slice(0, 300)}`)
     return (await answer.json()) as Answer // our own API
   }
@@ -123,6 +125,11 @@ async function createTenant(address: string, name: string): Promise<Tenant> {
             await sleep(LOOK_EVERY_MS)
             run = await call<Ended>(`/${id}/flow-runs/${run.id}`)
           }
+          break
+        }
+        case 'request': {
+          const { status } = await send(`/${id}${attack.path}`, attack.body)
+          if (status >= 500) throw new Error(`${attack.path.slice(0, 40)}: ${status}`)
           break
         }
         case 'tool': {

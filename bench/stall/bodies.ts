@@ -9,16 +9,27 @@ export type Attack =
   | { kind: 'message'; text: string }
   /** The offline model calls the tool of a server, with these arguments or with some that it makes from the schema. */
   | { kind: 'tool'; url: string; message: string }
+  /** A request that may be refused, and is over with its answer. */
+  | { kind: 'request'; path: string; body?: object }
 
 export interface Body {
   what: string
   of(bytes: number): Attack
 }
 
+const LONGEST_GOAL = 200_000
+const LONGEST_MESSAGE = 1_000_000
+/** No address may be longer, with all of its query. */
+const LONGEST_QUERY = 12_000
+
 const times = (text: string, bytes: number): string =>
   text.repeat(Math.max(1, Math.floor(bytes / Buffer.byteLength(text))))
 const task = (name: string, args: unknown): object => ({ type: 'task', function: name, args })
 const ask = (input: unknown): object => ({ type: 'task', agent: 'agent', input })
+const list = <Item>(count: number, item: () => Item): Item[] =>
+  Array.from({ length: Math.max(1, Math.floor(count)) }, item)
+const within = (levels: number): object =>
+  levels <= 1 ? task('muster.identity', 1) : { type: 'sequential', steps: [within(levels - 1)] }
 const templates = (bytes: number): string[] =>
   Array.from({ length: Math.max(2, Math.floor(bytes / 16)) }, () => '{{input}}')
 
@@ -35,7 +46,7 @@ const flow = (what: string, rootOf: (bytes: number) => object): Body => ({
 
 const message = (what: string, unit: string): Body => ({
   what: `message: ${what}`,
-  of: (bytes) => ({ kind: 'message', text: times(unit, bytes) }),
+  of: (bytes) => ({ kind: 'message', text: times(unit, Math.min(bytes, LONGEST_MESSAGE)) }),
 })
 
 function doubled(keyword: string, levels: number): object {
@@ -87,8 +98,46 @@ export const bodies = (mcp: HostileMcp): Body[] => [
     ...{ map: 'muster.identity', reduce: 'muster.identity' },
   })),
   flow('the goal of a queen', (bytes) => ({
-    ...{ type: 'hierarchical', queen: 'agent', workers: ['agent'], goal: times('{{input}} ', bytes) },
+    ...{ type: 'hierarchical', queen: 'agent', workers: ['agent'] },
+    goal: times('{{input}} ', Math.min(bytes, LONGEST_GOAL)),
   })),
+  {
+    what: 'request: a schedule of many parts',
+    of: (bytes) => ({
+      ...{ kind: 'request', path: '/agents' },
+      body: { name: 'late', trigger_type: 'cron', cron_schedule: `${times('1,', bytes)}1 * * * *` },
+    }),
+  },
+  {
+    what: 'request: a flow of thousands of leaves is checked',
+    of: (bytes) => ({
+      ...{ kind: 'request', path: '/flows/validate' },
+      body: { root: { type: 'parallel', branches: list(bytes / 80, () => task('muster.identity', '{{input}}')) } },
+    }),
+  },
+  {
+    what: 'request: a flow of flows is checked',
+    of: (bytes) => ({
+      ...{ kind: 'request', path: '/flows/validate' },
+      body: { root: within(Math.min(60, bytes / 40)) },
+    }),
+  },
+  {
+    what: 'request: a pattern for a long description',
+    of: (bytes) => ({
+      ...{ kind: 'request', path: '/flows/recommend' },
+      body: { workload: times('then 3, ', bytes) },
+    }),
+  },
+  {
+    what: 'request: objects are searched for many words',
+    of: (bytes) => ({
+      ...{
+        kind: 'request',
+        path: `/objects?q=${encodeURIComponent(times('a b ', Math.min(bytes, LONGEST_QUERY) / 2))}`,
+      },
+    }),
+  },
   message('a tool named again and again', 'go {'),
   message('an address that ends in stops', 'http://....................'),
   message('handing over to nobody', 'delegate '),
@@ -108,6 +157,10 @@ export const bodies = (mcp: HostileMcp): Body[] => [
       url: mcp.offering({ type: 'object', properties: { a: nestedLists(bytes > 2_048 ? 15 : 1) }, required: ['a'] }),
       message: 'go',
     }),
+  },
+  {
+    what: 'tool: a stream of one line of 16 MB',
+    of: (bytes) => ({ kind: 'tool', url: mcp.streaming(bytes > 2_048 ? 16_000_000 : 1_000), message: 'go {}' }),
   },
   ...[200, 500].map((status) => ({
     what: `tool: an answer of status ${status} that unpacks to 400 MB`,

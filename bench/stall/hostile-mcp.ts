@@ -11,11 +11,13 @@ export interface HostileMcp extends AsyncDisposable {
   offering(schema: object): string
   /** A server that answers every call of its tool with this status and so many bytes, packed. */
   answering(status: number, bytes: number): string
+  /** A server that answers every call of its tool with a stream of one event, of so many bytes in one line. */
+  streaming(bytes: number): string
 }
 
 interface Place {
   schema: object
-  answer: { status: number; packed: Buffer } | null
+  answer: { status: number; headers: Record<string, string>; body: Buffer } | null
 }
 
 export async function startHostileMcp(): Promise<HostileMcp> {
@@ -32,7 +34,23 @@ export async function startHostileMcp(): Promise<HostileMcp> {
   return {
     offering: (schema) => add({ schema, answer: null }),
     answering: (status, bytes) =>
-      add({ schema: { type: 'object' }, answer: { status, packed: gzipSync(Buffer.alloc(bytes, 0x20)) } }),
+      add({
+        schema: { type: 'object' },
+        answer: {
+          status,
+          headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+          body: gzipSync(Buffer.alloc(bytes, 0x20)),
+        },
+      }),
+    streaming: (bytes) =>
+      add({
+        schema: { type: 'object' },
+        answer: {
+          status: 200,
+          headers: { 'content-type': 'text/event-stream' },
+          body: Buffer.from(`event: message\ndata: ${'x'.repeat(bytes)}\n\n`),
+        },
+      }),
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
       server.close()
@@ -49,8 +67,8 @@ async function answer(place: Place, request: IncomingMessage, response: ServerRe
   }
   if (message.id === undefined) return void response.writeHead(202).end()
   if (message.method === 'tools/call' && place.answer) {
-    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
-    return void response.writeHead(place.answer.status, headers).end(place.answer.packed)
+    const { status, headers, body } = place.answer
+    return void response.writeHead(status, headers).end(body)
   }
   const serverInfo = { name: 'hostile', version: '1' }
   const results: Record<string, object> = {
