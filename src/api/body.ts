@@ -1,9 +1,12 @@
+import { setImmediate as giveWay } from 'node:timers/promises'
 import { TextDecoder } from 'node:util'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { invalidRequest, MusterError } from '../kernel/errors.ts'
 import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
 
 export const BODY_LIMIT = 1_048_576
+/** Parsing a body of this size takes milliseconds: other requests come before the work on it. */
+const LARGE_BODY = 65_536
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -23,7 +26,9 @@ export function acceptJsonOnly(app: FastifyInstance): void {
       requirePlain(request.headers['content-encoding'])
       if (request.routeOptions.config.keepsRawBody) return body
       if (body.length === 0) return undefined
-      return parseBody(body)
+      const parsed = parseBody(body)
+      if (body.length > LARGE_BODY) await giveWay()
+      return parsed
     },
   )
 }

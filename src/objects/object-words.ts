@@ -63,8 +63,9 @@ function createWords(): Words {
   function addPart(part: string, isStored: boolean): void {
     const plain = foldedText(part)
     folded += plain.length
-    const hasUnspaced = isStored && UNSPACED.test(plain)
-    for (const [word] of plain.matchAll(ASCII.test(plain) ? ASCII_WORD : WORD)) {
+    const isAscii = ASCII.test(plain)
+    const hasUnspaced = isStored && !isAscii && UNSPACED.test(plain)
+    for (const [word] of plain.matchAll(isAscii ? ASCII_WORD : WORD)) {
       if (isFull()) return
       const until = hasUnspaced && UNSPACED.test(word) ? word.length : 1
       for (let from = 0, end = endAfter(word, LONGEST_WORD); from < until && !isFull(); ) {

@@ -1,5 +1,6 @@
 // The one write path of the graph. Every change of an object (by a person, by an agent, or by an agent whose suggestion
 // was approved) goes through this file, and object, version, audit entry and reactions are committed together.
+import { setImmediate as giveWay } from 'node:timers/promises'
 import { noteValues } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -65,14 +66,17 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
   /** The outcome of each request, in order. One statement creates all objects. */
   async function createAll(db: Db, requests: readonly ObjectWrite<Creation>[]): Promise<WriteOutcome[]> {
     const ids = requests.map(() => newId())
-    const fitting = requests.flatMap((request, place) => {
-      const { projectId, change, author } = request
+    const fitting: unknown[][] = []
+    for (const [place, { projectId, change, author }] of requests.entries()) {
       const id = ids[place]
-      if (id === undefined || isTooLarge(change.properties)) return []
+      const bytes = sizeOf(change.properties)
+      if (id === undefined || bytes > MOST_PROPERTIES) continue
       const { type, key, properties } = change
       const shared = sharedValues(id, projectId, { key, properties }, author)
-      return [[...shared, type, key, ...note(id, projectId, author, change)]]
-    })
+      fitting.push([...shared, type, key, ...note(id, projectId, author, change)])
+      // The words of a large object take a tenth of a second.
+      if (bytes > LARGE_PROPERTIES) await giveWay()
+    }
     if (fitting.length === 0) return requests.map(() => TOO_LARGE)
     const columns = (fitting[0] ?? []).map((_, column) => fitting.map((values) => values[column]))
     const { rows } = await db.query<ObjectRow & { started: number }>(statements.create, columns)
@@ -121,8 +125,11 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
 export const MOST_PROPERTIES = 1_048_576
 export const TOO_LARGE_PROBLEM = 'The properties of an object may take 1 MiB in all.'
 
-export const isTooLarge = (properties: Record<string, unknown>): boolean =>
-  Buffer.byteLength(JSON.stringify(properties)) > MOST_PROPERTIES
+const LARGE_PROPERTIES = 65_536
+
+export const isTooLarge = (properties: Record<string, unknown>): boolean => sizeOf(properties) > MOST_PROPERTIES
+
+const sizeOf = (properties: Record<string, unknown>): number => Buffer.byteLength(JSON.stringify(properties))
 
 const TAKEN: WriteOutcome = { kind: 'taken' }
 const TOO_LARGE: WriteOutcome = { kind: 'too_large' }
