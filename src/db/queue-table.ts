@@ -56,7 +56,7 @@ export interface FairAsk {
 export interface Dealt<Claimed> {
   claimed: Claimed[]
   cursor: string
-  /** True if further projects may have ready rows. */
+  /** A project that was not asked may have ready rows, or one that was asked may have more than its part. */
   mayHaveMore: boolean
 }
 
@@ -81,6 +81,8 @@ export const fairValues = (ask: FairAsk): unknown[] => [
 /** A claim asks no further project after MOST of them, or after ENOUGH that may take a slot. */
 const MOST = `greatest($2::int, ${MOST_PROJECTS})`
 const ENOUGH = `greatest($2::int, ${ENOUGH_PROJECTS})`
+/** At most so many rows of each project that was asked. */
+const PER_PROJECT = 'ceil($2::float8 / (select nullif(count(*), 0) from eligible))'
 
 /**
  * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The kept slots go
@@ -126,7 +128,7 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
         select id${more}, row_number() over () as nth from (
           select id${more} from ${table}
           where project_id = e.project_id and ${plain} and (${mayTake ?? 'true'}) order by ${order}
-          limit ceil($2::float8 / (select count(*) from eligible)) for update skip locked
+          limit ${PER_PROJECT} for update skip locked
         ) r
       ) c
     ), picked as (
@@ -138,7 +140,10 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
 export const DEALT_COLUMNS = `
   (select project_id from asking where place <= coalesce((select max(project_place) from picked), place)
    order by place desc limit 1) as cursor,
-  (select count(*) >= ${MOST} or count(*) filter (where is_eligible) >= ${ENOUGH} from asking) as may_have_more`
+  (select count(*) >= ${MOST} or count(*) filter (where is_eligible) >= ${ENOUGH} from asking)
+    or coalesce((select sum(count) < $2 and max(count) >= ${PER_PROJECT} from (
+      select count(*) from candidates group by project_place
+    ) of_project), false) as may_have_more`
 
 /** A claim that takes nothing still returns one row: its `id` is null, and its other columns tell where to go on. */
 export function dealt<Claimed extends { id: string }>(

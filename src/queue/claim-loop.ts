@@ -135,10 +135,8 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
       for (const one of claimed) begin(one)
       if (slots.free() <= slots.kept) hasLeftBehind = true
       if (claimed.length === free) return options.onFull?.()
-      if (claimed.length === 0) {
-        emptyClaims++
-        if (!mayHaveMore) return
-      }
+      if (!mayHaveMore) return
+      if (claimed.length === 0) emptyClaims++
     }
   }
 
