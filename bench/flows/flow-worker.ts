@@ -6,7 +6,7 @@ import type { AppFunction } from '../../src/kernel/app.ts'
 import type { FlowNode } from '../../src/kernel/flow.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
-import { type BenchWorker, startBenchWorker } from '../runs/bench-worker.ts'
+import { type BenchWorker, slotsFor, startBenchWorker } from '../runs/bench-worker.ts'
 import { createInstantModel } from '../runs/instant-model.ts'
 
 export interface FlowBenchWorker {
@@ -25,7 +25,7 @@ export async function startFlowBenchWorker(
   { functions, concurrency }: { functions: Readonly<Record<string, AppFunction>>; concurrency: number },
 ): Promise<FlowBenchWorker> {
   const model = createInstantModel({ steps: 1, parts: 1 })
-  const runs = await startBenchWorker(url, () => model, { slots: concurrency })
+  const runs = await startBenchWorker(url, () => model, { slots: slotsFor(concurrency) })
   const { pool, agent, parts } = runs
   const ends = watchEnds()
   const publish = (events: readonly StoredEvent[]): void => {
@@ -34,7 +34,7 @@ export async function startFlowBenchWorker(
   }
   const { services } = startFlows({
     drainMs: 8_000,
-    ...{ role: 'all', concurrency, pool, log: silentLog, worker: parts.worker },
+    ...{ role: 'all', concurrency: slotsFor(concurrency), pool, log: silentLog, worker: parts.worker },
     runs: { journal: parts.journal, hub: { ...parts.hub, publish } },
     functions: new Map(Object.entries(functions)),
   })

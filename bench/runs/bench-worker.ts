@@ -1,4 +1,4 @@
-// A worker with the pool, slots and lease of `muster start`, with a model and a tool of the bench.
+// A worker with the pool and lease of `muster start` and room for fifty runs, with a model and a tool of the bench.
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { createAgent } from '../../src/agents/agents.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
@@ -19,8 +19,10 @@ import { lookUp, TOOL } from './instant-model.ts'
 
 /** The pool size of `muster start` (bin/start.ts). */
 export const POOL_SIZE = 20
-/** The defaults of MUSTER_CONCURRENCY and MUSTER_LEASE, and of a provider's idle_timeout_ms. */
-const SLOTS = 50
+/** The slots with which so many runs of one project can be under way: a tenth of all slots is kept for other projects. */
+export const slotsFor = (underWay: number): number => Math.ceil(underWay * 1.12)
+const SLOTS = slotsFor(50)
+/** The defaults of MUSTER_LEASE and of a provider's idle_timeout_ms. */
 const LEASE_MS = 10_000
 const IDLE_TIMEOUT_MS = 120_000
 

@@ -2,7 +2,7 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { timeInFlight } from '../kit/rounds.ts'
 import { answerQuestions } from '../kit/side.ts'
-import { POOL_SIZE, startBenchWorker } from './bench-worker.ts'
+import { POOL_SIZE, slotsFor, startBenchWorker } from './bench-worker.ts'
 
 const [url = ''] = process.argv.slice(2)
 
@@ -22,8 +22,7 @@ answerQuestions<{ runs: number }>(async ({ runs }) => {
       throw new Error('this model only streams')
     },
   }
-  // A fifth of the slots is kept for other projects.
-  const worker = await startBenchWorker(url, () => model, { slots: Math.ceil(runs * 1.3) })
+  const worker = await startBenchWorker(url, () => model, { slots: slotsFor(runs) })
   const before = weigh()
   await timeInFlight(runs, POOL_SIZE, () => worker.start())
   await allWait.promise

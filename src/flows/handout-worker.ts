@@ -55,7 +55,7 @@ export function createHandoutWorker(options: HandoutWorkerOptions): HandoutWorke
     releaseSuspect: (owner) => releaseSuspectHandout(pool, owner),
     work,
     freeStrays: (owner, inHand) => freeStrayHandouts(pool, owner, inHand),
-    endsMakeReady: false,
+    makesReady: () => false,
     log,
   })
 

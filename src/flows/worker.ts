@@ -101,7 +101,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
         owner,
         inHand.map((flow) => flow.id),
       ),
-    endsMakeReady: false,
+    makesReady: () => false,
     isAdopting: () => starter.isInserting(),
     log,
   })

@@ -58,7 +58,7 @@ function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
     onFull: () => {
       seen.full++
     },
-    endsMakeReady: options.endsMakeReady ?? true,
+    makesReady: () => options.endsMakeReady ?? true,
     log: silentLog,
   })
   const add = (...ids: string[]): void => void waiting.push(...ids.map((id) => ({ id, project_id: 'p' })))

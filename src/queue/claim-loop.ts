@@ -26,10 +26,8 @@ export interface ClaimLoopOptions<Claimed extends { id: string; project_id: stri
   freeStrays: (owner: string, inHand: readonly Claimed[]) => Promise<unknown>
   /** Called when more rows may want a slot than there were, because other processes may have a free one. */
   onFull?: () => void
-  /**
-   * True if the end of one row may make another ready. Otherwise a claim follows an end only if rows were left behind.
-   */
-  endsMakeReady: boolean
+  /** True if the end of this row may make another ready. Otherwise a claim follows it only if rows were left behind. */
+  makesReady: (claimed: Claimed) => boolean
   /** True while rows become this process's without a claim: they are not in hand yet, and must not count as strays. */
   isAdopting?: () => boolean
   log: Log
@@ -160,7 +158,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
       .finally(async () => {
         active.delete(claimed)
         slots.release(claimed.project_id)
-        if (!isClosed && (options.endsMakeReady || hasLeftBehind)) poke()
+        if (!isClosed && (hasLeftBehind || options.makesReady(claimed))) poke()
         // If this fails, the next sweep passes the suspect on.
         if (claimed === suspect) await passSuspectOn().catch(() => {})
       })

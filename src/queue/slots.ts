@@ -14,8 +14,8 @@ export interface Slots {
   underWay(): { projectIds: string[]; counts: number[] }
 }
 
-/** A fifth of the slots is kept, at least one; of fewer than four slots none is. */
-export const keptOf = (count: number): number => (count < 4 ? 0 : Math.max(1, Math.floor(count / 5)))
+/** A tenth, at least one; of fewer than four slots, none. */
+export const keptOf = (count: number): number => (count < 4 ? 0 : Math.max(1, Math.floor(count / 10)))
 
 export function createSlots(count: number): Slots {
   const kept = keptOf(count)

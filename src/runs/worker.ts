@@ -132,8 +132,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
       if (count > 0) log.info({ runs: count }, 'runs that were in nobody’s hands are ready again')
     },
     onFull: offerToOthers,
-    // A sub-run's end makes its parent ready.
-    endsMakeReady: true,
+    // A sub-run's end makes its parent ready, and any end in a project with a cap makes room for the next run.
+    makesReady: (run) => run.parent_run_id !== null || switches.caps.has(run.project_id),
     log,
   })
   const presence: Presence = await startPresence({

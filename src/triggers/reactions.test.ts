@@ -377,15 +377,15 @@ test('an entry goes when the retention of runs takes its run', async () => {
 test('what was queued for an agent that is then disabled does not begin; it can be retried later', async () => {
   const gate = Promise.withResolvers<void>()
   const agent = await reactor(['Backlog'], () => ({ text: 'Seen.', waitFor: gate.promise }))
-  // Of the 20 slots four are kept for other projects.
+  // Of the 20 slots two are kept for other projects.
   for (let index = 0; index < 30; index++) await create('Backlog')
-  while ((await entriesOf(agent)).filter((entry) => entry.status === 'processing').length < 16)
+  while ((await entriesOf(agent)).filter((entry) => entry.status === 'processing').length < 18)
     await new Promise(setImmediate)
   await updateAgent(pool, projectId, agent.id, { enabled: false }, by)
   gate.resolve()
   const entries = await settled(agent, 30)
   const failed = entries.filter((entry) => entry.status === 'failed')
-  assert.deepEqual([entries.length - failed.length, failed.length], [16, 14])
+  assert.deepEqual([entries.length - failed.length, failed.length], [18, 12])
   for (const entry of failed) assert.match(entry.error_message ?? '', /disabled before this run began/)
   await updateAgent(pool, projectId, agent.id, { enabled: true }, by)
   const { run_id } = await retry(failed[0] ?? assert.fail())
