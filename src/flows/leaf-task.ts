@@ -49,7 +49,8 @@ export interface LeafFrame {
 
 export function leafTask(frame: LeafFrame, leaf: Leaf, live: Scope, afterMs: number): LeafTask {
   const given = givenTo(leaf)
-  const scope = { ...live, results: resultsFor(leaf, live) }
+  // A leaf without arguments of its own is given the value before it, and needs no results.
+  const scope = given === undefined ? live : { ...live, results: resultsFor(leaf, given, live) }
   const argumentOf = (place: number): unknown => {
     const item = frame.each ? frame.each[place] : frame.item
     if (given !== undefined) return render(given, { ...scope, item })
@@ -81,10 +82,10 @@ const givenTo = (leaf: Leaf | undefined): unknown => (leaf && 'agent' in leaf ? 
 const named = new WeakMap<Leaf, ReadonlySet<string> | null>()
 
 /** The results as they are now, of those that the leaf names. */
-function resultsFor(leaf: Leaf, { results }: Scope): Scope['results'] {
+function resultsFor(leaf: Leaf, given: unknown, { results }: Scope): Scope['results'] {
   let names = named.get(leaf)
   if (names === undefined) {
-    names = resultsNamed(givenTo(leaf))
+    names = resultsNamed(given)
     named.set(leaf, names)
   }
   if (names === null) return { ...results }

@@ -47,3 +47,19 @@ test('where few slots are, none is kept', () => {
   slots.release('any')
   assert.deepEqual(slots.underWay(), { projectIds: [], counts: [] })
 })
+
+test('the room of a project is as many as it may take one after the other', () => {
+  for (let count = 0; count <= 24; count++) {
+    for (let others = 0; others <= count; others++) {
+      for (let own = 0; own <= count - others; own++) {
+        const slots = createSlots(count)
+        for (let index = 0; index < others; index++) slots.take('others')
+        for (let index = 0; index < own; index++) slots.take('own')
+        const room = slots.roomFor('own')
+        let taken = 0
+        for (; slots.hasRoomFor('own'); taken++) slots.take('own')
+        assert.equal(room, taken, `${count} slots, ${others} of others, ${own} of its own`)
+      }
+    }
+  }
+})

@@ -29,11 +29,8 @@ export function createSlots(count: number): Slots {
     kept,
     free,
     hasRoomFor: (projectId) => mayTake(ownOf(projectId), free()),
-    roomFor: (projectId) => {
-      let room = 0
-      while (mayTake(ownOf(projectId) + room, free() - room)) room++
-      return room
-    },
+    // As often as mayTake holds, one after the other.
+    roomFor: (projectId) => Math.max(0, free() - kept, Math.ceil((free() - ownOf(projectId)) / 2)),
     take: (projectId) => {
       used++
       counts.set(projectId, ownOf(projectId) + 1)
