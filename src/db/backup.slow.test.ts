@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import {
   backUp,
   createMigrated,
@@ -16,6 +15,7 @@ import {
 } from '../../test/kit/backups.ts'
 import { createEmptyDatabase } from '../../test/kit/database.ts'
 import { withClient } from '../../test/kit/test-server.ts'
+import { inSystem, inTest as test } from '../../test/kit/tiers.ts'
 import { writeBackup } from './backup.ts'
 import { openBackup } from './open-backup.ts'
 
@@ -168,7 +168,7 @@ test('a backup taken while rows are written holds one moment of all tables', asy
   assert.deepEqual(await run(target, sums), [{ sum: 100_000 }])
 })
 
-test('100,000 rows are written and read with the memory of a few', async (t) => {
+inSystem('100,000 rows are written and read with the memory of a few', async (t) => {
   const file = join(await makeBackupFolder(t), 'many.tar.gz')
   const source = await createMigrated()
   await run(

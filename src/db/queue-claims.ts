@@ -1,9 +1,9 @@
 // The claims of a queue, the same for every table that is one (queue-table.ts has the contract).
 import type { Db, PreparedSql } from './pool.ts'
 import {
-  DEALT_COLUMNS,
   type Dealt,
   dealt,
+  dealtColumns,
   type FairAsk,
   fairPick,
   fairValues,
@@ -44,7 +44,11 @@ export function createClaims<Claimed extends { id: string }>(
   const valuesWith = (values: unknown[], known: readonly string[]): unknown[] => (mayTake ? [...values, known] : values)
   const claim: PreparedSql = {
     name: `${name}_claim`,
-    text: around(fairPick(within('$8')), `, ${DEALT_COLUMNS}`, '(select) as one left join claimed c on true'),
+    text: around(
+      fairPick(within('$8')),
+      `, ${dealtColumns(within('$8'))}`,
+      '(select) as one left join claimed c on true',
+    ),
   }
   const claimSuspect: PreparedSql = {
     name: `${name}_claim_suspect`,

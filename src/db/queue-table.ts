@@ -86,8 +86,7 @@ const PER_PROJECT = 'ceil($2::float8 / (select nullif(count(*), 0) from eligible
 
 /**
  * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The kept slots go
- * only to a project that has fewer rows under way than there are slots free, so that a newcomer finds a free slot: the
- * slots that are left for the next project are never fewer than those this project has.
+ * only to a project that has fewer rows under way than there are slots free, so that a newcomer finds a free slot.
  *
  * A claim asks no more projects than it needs, and each once. With 100,000 rows in 20 projects and one free slot, asking
  * all of them and locking a row of each read 1,700 buffers; this reads 65.
@@ -137,10 +136,10 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
 }
 
 /** Columns beside the rows: the project that was dealt to last (or asked last), and whether there may be others. */
-export const DEALT_COLUMNS = `
+export const dealtColumns = ({ mayTake }: QueueTable): string => `
   (select project_id from asking where place <= coalesce((select max(project_place) from picked), place)
    order by place desc limit 1) as cursor,
-  (select count(*) >= ${MOST} or count(*) filter (where is_eligible) >= ${ENOUGH} from asking)
+  (select count(*) >= ${MOST} ${mayTake ? '' : `or count(*) filter (where is_eligible) >= ${ENOUGH}`} from asking)
     or coalesce((select sum(count) < $2 and max(count) >= ${PER_PROJECT} from (
       select count(*) from candidates group by project_place
     ) of_project), false) as may_have_more`

@@ -21,6 +21,7 @@ function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
     failNext: false,
     freed: [] as string[][],
     held: null as string | null,
+    losesAnswer: false,
     gate: Promise.resolve(),
   }
   const loop = createClaimLoop<Item>({
@@ -39,6 +40,7 @@ function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
       if (seen.held !== null) return null
       const suspect = suspects.shift() ?? null
       seen.held = suspect?.id ?? null
+      if (seen.losesAnswer) throw new Error('the connection was cut')
       return suspect
     },
     releaseSuspect: async () => {
@@ -199,4 +201,25 @@ test('a process without slots claims nothing', async () => {
   loop.poke()
   await settle()
   assert.equal(seen.claims, 0)
+})
+
+test('a suspect whose claim was answered into the void is freed and passed on, and others are claimed meanwhile', async () => {
+  const { loop, under, seen, suspects, add } = setUp(4)
+  await loop.sweep({ has_ready: false, has_suspects: false })
+  suspects.push({ id: 's', project_id: 'p' })
+  add('a')
+  seen.losesAnswer = true
+  await assert.rejects(loop.sweep(SEEN), /connection was cut/)
+  seen.losesAnswer = false
+  await settle()
+  assert.deepEqual([...under.keys()], ['a'])
+  assert.equal(seen.held, 's')
+  const freedBefore = seen.freed.length
+  suspects.push({ id: 't', project_id: 'p' })
+  await loop.sweep({ has_ready: false, has_suspects: true })
+  await loop.sweep({ has_ready: false, has_suspects: true })
+  assert.ok(seen.freed.length > freedBefore, 'strays were not freed')
+  assert.ok(under.has('t'), 'no suspect is taken any more')
+  for (const end of under.values()) end(true)
+  await loop.stop()
 })

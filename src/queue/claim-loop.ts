@@ -1,6 +1,6 @@
 // One process's part in a queue of any work (db/queue-table.ts has the contract). A poke says that a row may be ready;
-// a slot that becomes free claims the next row by itself; a sweep makes up for lost pokes, and finds suspects and rows
-// that this process owns in the database but does not work on. A suspect takes one slot beside all other work.
+// a slot that becomes free claims again if rows were left behind; a sweep makes up for lost pokes, and finds suspects and rows
+// that this process owns in the database but does not work on. At most one slot holds a suspect.
 import { type AtHand, type Dealt, type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Slots } from './slots.ts'
@@ -51,7 +51,7 @@ export interface ClaimLoop<Claimed> {
   stop(): Promise<void>
 }
 
-/** Projects that have their share are passed over; this many claims in a row may find only such projects. */
+/** After this many claims that found nothing to take, the rest waits for the next poke or sweep. */
 const MOST_EMPTY_CLAIMS = 10
 
 export function createClaimLoop<Claimed extends { id: string; project_id: string }>(
@@ -92,10 +92,19 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
     mayAdopt: (projectId) => !isClosed && !isFreeing && slots.hasRoomFor(projectId),
     adopt: begin,
     sweep: async (seen) => {
-      if (holdsSuspect) await passSuspectOn()
-      if (mayHaveStrays && !claiming && !options.isAdopting?.()) await freeStrays()
-      if (seen.has_suspects && !isClosed && !claiming && slots.free() > 0) await takeSuspect()
-      if (seen.has_ready || isPokedAgain) poke()
+      try {
+        if (holdsSuspect) await passSuspectOn()
+        if (mayHaveStrays && !claiming && !options.isAdopting?.()) await freeStrays()
+        if (seen.has_suspects && !isClosed && !claiming && slots.free() > 0) {
+          // No claim meanwhile counts the slot that the suspect takes.
+          claiming = takeSuspect().finally(() => {
+            claiming = null
+          })
+          await claiming
+        }
+      } finally {
+        if (seen.has_ready || isPokedAgain) poke()
+      }
     },
     close: () => {
       isClosed = true
@@ -132,7 +141,9 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
       cursor = next
       for (const one of claimed) begin(one)
       if (slots.free() <= slots.kept) hasLeftBehind = true
-      if (claimed.length === free) return options.onFull?.()
+      // Rows may be left that only other processes have slots for.
+      if (claimed.length === free || slots.free() <= slots.kept) options.onFull?.()
+      if (claimed.length === free) return
       if (!mayHaveMore) return
       if (claimed.length === 0) emptyClaims++
     }
@@ -140,7 +151,12 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
 
   async function takeSuspect(): Promise<void> {
     if (holdsSuspect) return
-    const claimed = await options.claimSuspect(options.ownerId())
+    const claimed = await options.claimSuspect(options.ownerId()).catch((error: unknown) => {
+      // The answer may be lost, and the suspect this process's: the next sweeps free it and pass it on.
+      holdsSuspect = true
+      mayHaveStrays = true
+      throw error
+    })
     if (!claimed) return
     log.warn({ id: claimed.id }, `one of the ${name} that took two processes with it is tried again`)
     suspect = claimed
@@ -158,7 +174,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
       .finally(async () => {
         active.delete(claimed)
         slots.release(claimed.project_id)
-        if (!isClosed && (hasLeftBehind || options.makesReady(claimed))) poke()
+        if (!isClosed && (hasLeftBehind || isPokedAgain || options.makesReady(claimed))) poke()
         // If this fails, the next sweep passes the suspect on.
         if (claimed === suspect) await passSuspectOn().catch(() => {})
       })
@@ -166,7 +182,8 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
   }
 
   async function passSuspectOn(): Promise<void> {
-    if (!(await options.releaseSuspect(options.ownerId()))) return
+    const passed = suspect
+    if (!(await options.releaseSuspect(options.ownerId())) || suspect !== passed) return
     holdsSuspect = false
     suspect = null
   }

@@ -4,8 +4,10 @@ import { atEnd } from '../../test/kit/at-end.ts'
 import { createTestDatabase } from '../../test/kit/database.ts'
 import { createDatabaseProxy } from '../../test/kit/database-proxy.ts'
 import { freePort } from '../../test/kit/process.ts'
+import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
 import { startPresence } from './presence.ts'
+import { forgetDead, insertWorker, renewLease, sightOthers } from './workers.ts'
 
 const { pool, url } = await createTestDatabase()
 
@@ -171,3 +173,15 @@ async function lockKeyOf(id: string): Promise<number> {
   const { rows } = await pool.query<{ lock_key: number }>('select lock_key from workers where id = $1', [id])
   return rows[0]?.lock_key ?? 0
 }
+
+test('a worker that has renewed since it was seen dead is not removed', async () => {
+  const id = newId()
+  await insertWorker(pool, { id, slots: 1, lockKey: 5, leaseMs: 60_000, beatMs: 1_000 })
+  await pool.query(`update workers set renewed_at = muster.now() - interval '5 s' where id = $1`, [id])
+  const [sighting] = (await sightOthers(pool, newId())).filter((other) => other.id === id)
+  assert.ok(sighting && sighting.silentForMs >= 5_000)
+  await renewLease(pool, { id, slots: 1, lockKey: 5, leaseMs: 60_000, beatMs: 1_000 })
+  assert.equal(await forgetDead(pool, sighting), false)
+  await pool.query(`update workers set renewed_at = muster.now() - interval '6 s' where id = $1`, [id])
+  assert.equal(await forgetDead(pool, sighting), true)
+})

@@ -1,5 +1,5 @@
-// This process among the others over its database: it renews its lease on a separate connection, so that no request
-// competes with the renewal; it judges which others are dead; and it notices when others have declared it dead.
+// This process among the others over its database: it renews its lease on the listening connection, so that requests do
+// not compete with the renewal; it judges which others are dead; and it notices when others have declared it dead.
 import { randomInt } from 'node:crypto'
 import { type Listener, startListener } from '../db/listener.ts'
 import type { Db, Pool } from '../db/pool.ts'
@@ -7,6 +7,7 @@ import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { createHealth } from './health.ts'
 import {
+  forgetDead,
   forgetWorker,
   insertWorker,
   renewLease,
@@ -33,7 +34,10 @@ export interface PresenceOptions {
   onListening: () => void
   /** Called when another worker is dead. `forget` removes it within a transaction and returns whether it was there. */
   onDeath: (workerId: string, forget: (tx: Db) => Promise<boolean>) => Promise<void>
-  /** Called when this process could not renew in time: its runs may be another's, so it must stop acting. */
+  /**
+   * Called when this process could not renew in time: its runs may be another's, so it must stop acting. Called again
+   * if it then learns that it was declared dead.
+   */
   onLapse: () => void
   /** Called when the lease holds again. `ownerId` is new if others had declared this process dead. */
   onReturn: (ownerId: string) => Promise<void>
@@ -53,7 +57,7 @@ const LONGEST_BEAT_MS = 1_000
 const SHORTEST_BEAT_MS = 50
 /** A worker without a lock is dead after this many missed renewals; fewer may be a hiccup of its network. */
 const MISSED_BEATS = 2.5
-/** A worker without a lock is looked at this often. */
+/** The others are looked at this often while one of them holds no lock. */
 const LOOK_CLOSELY_EVERY_MS = 250
 /** A renewal that takes longer than this on the listening connection is made on another one, too. */
 const HEDGE_AFTER_MS = 300
@@ -88,7 +92,12 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
       options.onListening()
     },
   })
-  await lookAround(options.isAlone)
+  try {
+    await lookAround(options.isAlone)
+  } catch (error) {
+    await leave()
+    throw error
+  }
   const renewing = every(() => beatMs, renew)
   const lookEveryMs = (): number => Math.min(isSuspicious ? LOOK_CLOSELY_EVERY_MS : LOOK_EVERY_MS, leaseMs)
   const looking = every(lookEveryMs, lookForDead)
@@ -104,18 +113,25 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     stop: async () => {
       isStopped = true
       await Promise.all([renewing(), looking(), watching()])
-      await forgetWorker(pool, worker.id).catch(() => {})
-      await listener.stop()
+      await leave()
     },
+  }
+
+  async function leave(): Promise<void> {
+    isStopped = true
+    await forgetWorker(pool, worker.id).catch(() => {})
+    await listener.stop()
   }
 
   /** Called with every new connection. */
   async function register(db: Db): Promise<void> {
+    if (isStopped) return
     const askedAt = performance.now()
     worker = { ...worker, lockKey: randomInt(2 ** 47) }
     await takeLock(db, worker.lockKey)
     if (isRegistered) {
-      if (!(await renewWithLock(db, worker))) await comeBackAsAnother(db)
+      const { id } = worker
+      if (!(await renewWithLock(db, worker))) await comeBackAsAnother(db, id)
     } else {
       await insertWorker(db, worker)
       isRegistered = true
@@ -125,12 +141,13 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
 
   async function renew(): Promise<void> {
     const askedAt = performance.now()
+    const { id } = worker
     const [db, isKnown] = await renewSoon()
-    if (!isKnown) await comeBackAsAnother(db)
+    if (!isKnown) await comeBackAsAnother(db, id)
     noteRenewal(askedAt)
     if (!hasLapsed) return
-    hasLapsed = false
     await options.onReturn(worker.id)
+    hasLapsed = false
   }
 
   /** Renews on the listening connection; if that does not answer soon, on one of the pool. */
@@ -151,7 +168,9 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     return [db, await renewLease(db, worker)]
   }
 
-  async function comeBackAsAnother(db: Db): Promise<void> {
+  /** Two connections may learn at once that the worker of this id was declared dead: one new name is enough. */
+  async function comeBackAsAnother(db: Db, deadId: string): Promise<void> {
+    if (worker.id !== deadId) return
     log.warn({ worker: worker.id }, 'this process was declared dead; it goes on under a new name')
     hasLapsed = true
     options.onLapse()
@@ -186,14 +205,17 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     others = sightings.length
     isSuspicious = sightings.some((sighting) => sighting.isUnlocked)
     const at = performance.now()
+    const failures: unknown[] = []
     for (const sighting of sightings) {
       if (!isAlone && !isDead(sighting, at)) continue
       log.warn({ worker: sighting.id }, 'a worker is dead; its runs are taken over')
-      await options.onDeath(sighting.id, (tx) => forgetWorker(tx, sighting.id))
+      // A takeover that fails does not keep the runs of the next dead worker waiting.
+      await options.onDeath(sighting.id, (tx) => forgetDead(tx, sighting)).catch((error) => failures.push(error))
     }
+    if (failures.length > 0) throw failures[0]
   }
 
-  /** A process judges another only after it has itself been steady for as long as it grants the other. */
+  /** A process judges another only after it has itself been steady for as long: a lease, or the missed renewals. */
   function isDead({ hasLapsed: lapsed, isUnlocked, silentForMs, beatMs: otherBeatMs }: Sighting, at: number): boolean {
     const steadyForMs = at - renewedAt <= leaseMs ? at - steadySince : 0
     if (lapsed && steadyForMs > leaseMs) return true

@@ -93,6 +93,15 @@ export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
   }))
 }
 
+/** Removes a worker that was seen dead, unless it has renewed since it was seen. Returns whether it was removed. */
+export async function forgetDead(db: Db, { id, silentForMs }: Sighting): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from workers where id = $1 and renewed_at <= muster.now() - $2 * interval '1 ms'`,
+    [id, silentForMs],
+  )
+  return rowCount === 1
+}
+
 export async function forgetWorker(db: Db, id: string): Promise<boolean> {
   const { rowCount } = await db.query('delete from workers where id = $1', [id])
   return rowCount === 1

@@ -7,22 +7,23 @@ import { createHealth } from '../queue/health.ts'
 import { findAnsweredRuns } from '../tasks/answered-runs.ts'
 import { lookAtRuns, type RunsSeen } from './look-at-runs.ts'
 
-const LOOK_FOR_OVERLOOKED_EVERY = 5
+const OVERLOOKED_EVERY_SWEEPS = 5
 
 /** The work that a process does every second for all runs, whichever process owns them. */
 export interface Recovery {
   /**
-   * Answers what was seen of the runs, and whether some became ready. Throws if the look itself fails; a later failure
+   * Answers what was seen of the runs, and whether some may have become ready. Throws if the look itself fails; a later failure
    * is logged, and its work is tried again with the next sweep.
    */
-  sweep(owner: string): Promise<{ seen: RunsSeen; isReady: boolean }>
+  sweep(owner: string): Promise<{ seen: RunsSeen; mayBeReady: boolean }>
   /** False when recovery has failed for so long that runs may be waiting for it. */
   isWorking(): boolean
 }
 
 export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Recovery {
   const health = createHealth({ log, ifItFails: 'runs cannot be recovered', unwellAfterMs })
-  let sinceOverlooked = LOOK_FOR_OVERLOOKED_EVERY
+  /** The first sweep looks for overlooked runs. */
+  let sweepsUntilOverlooked = 0
   return {
     isWorking: health.isWell,
     sweep: async (owner) => {
@@ -31,24 +32,40 @@ export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Rec
         seen = await lookAtRuns(pool, owner)
         const count = await recover(seen)
         health.succeeded()
-        return { seen, isReady: count > 0 }
+        return { seen, mayBeReady: count > 0 }
       } catch (error) {
         health.failed(error)
         if (!seen) throw error
-        return { seen, isReady: true }
+        return { seen, mayBeReady: true }
       }
     },
   }
 
+  /** Each part is tried even if the one before failed: due runs that cannot be promoted keep no orphan waiting. */
   async function recover(seen: RunsSeen): Promise<number> {
-    let count = seen.has_due ? await promoteDueRuns(pool) : 0
-    if (seen.has_orphans) count += await releaseOwnerless(pool)
+    const parts: (() => Promise<number>)[] = []
+    if (seen.has_due) parts.push(() => promoteDueRuns(pool))
+    if (seen.has_orphans) parts.push(() => releaseOwnerless(pool))
     // After a failure this look stays due: the sweeps in between would make it seem that all is well.
-    if (++sinceOverlooked <= LOOK_FOR_OVERLOOKED_EVERY) return count
+    if (--sweepsUntilOverlooked < 0) parts.push(wakeAllOverlooked)
+    let count = 0
+    const failures: unknown[] = []
+    for (const part of parts) {
+      try {
+        count += await part()
+      } catch (error) {
+        failures.push(error)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
+    return count
+  }
+
+  async function wakeAllOverlooked(): Promise<number> {
     let woken = await wakeOverlooked(pool)
     for (const id of await findAnsweredRuns(pool)) if (await wakeWaiting(pool, id, 'human')) woken++
-    sinceOverlooked = 1
+    sweepsUntilOverlooked = OVERLOOKED_EVERY_SWEEPS - 1
     if (woken > 0) log.warn({ runs: woken }, 'runs slept although what they waited for had happened; they go on')
-    return count + woken
+    return woken
   }
 }

@@ -289,10 +289,10 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function sweep(): Promise<void> {
     while (!isStopped) {
       try {
-        const { seen, isReady } = await recovery.sweep(presence.ownerId())
+        const { seen, mayBeReady } = await recovery.sweep(presence.ownerId())
         heed(seen.switches)
         for (const id of seen.cancelled) controls.get(id)?.interrupt('cancel')
-        if (options.slots > 0) await loop.sweep({ ...seen, has_ready: seen.has_ready || isReady })
+        if (options.slots > 0) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
       } catch (error) {
         log.debug({ err: error }, 'a sweep failed; trying again')
       }
