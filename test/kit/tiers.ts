@@ -15,6 +15,8 @@ type Register = typeof test
 // A case that is left out is not reported: the other tier runs it.
 const leftOut = (async () => {}) as unknown as Register // only ever called, never used as a namespace
 
+/** For a case that both tiers run, because the first does less of it (`isUsual`). */
+export const inBoth: Register = test
 export const inTest: Register = tier === 'system' ? leftOut : test
 export const inSystem: Register = tier === 'usual' ? leftOut : test
 

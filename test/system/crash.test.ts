@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { isPidTaken } from '../../src/db/embedded/process-table.ts'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
 import { loadMigrations } from '../../src/db/migrate.ts'
@@ -24,6 +24,7 @@ import { signDelivery } from '../kit/hooks.ts'
 import { howMany } from '../kit/how-many.ts'
 import { isReady, type Muster, makeFolder, postmasterPid, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 import { trackedFiles } from '../kit/tracked-files.ts'
 import { requireCleanRefusals, requireNothingLost, startWriteLoad, type WriteLoad } from '../kit/write-load.ts'
 
@@ -178,7 +179,7 @@ for (const point of serverPoints) {
   test(`kill -9 at ${point}: nothing acknowledged is lost and nothing is done twice`, exercises[point])
 }
 
-test('kill -9 between the commit of a webhook and its answer: sent again it is the same run', async (t) => {
+inSystem('kill -9 between the commit of a webhook and its answer: sent again it is the same run', async (t) => {
   const dataDir = join(await makeFolder(t), 'data')
   const first = await startMuster(t, { dataDir })
   const { project } = await makeProjectWithKey(first, 'hooked')

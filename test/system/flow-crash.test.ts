@@ -1,7 +1,7 @@
 // Servers are killed while they work on flows of every pattern, at random instants and right after leaves were settled.
 // The next owner goes on where the journal ends: finished work stays done, and the flow ends as if nobody had died.
 import assert from 'node:assert/strict'
-import { describe, test as inBoth } from 'node:test'
+import { describe } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../kit/at-end.ts'
 import {
@@ -17,7 +17,7 @@ import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type Begun, createFlowWorld, type FlowWorld, isInTheMiddle, type Kill } from '../kit/flow-harness.ts'
 import type { Muster } from '../kit/process.ts'
-import { inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
+import { inBoth, inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const SEEDS = 20

@@ -1,7 +1,7 @@
 // kill -9 of a server at every named point of a run's life, with one run and with fifty under way, on the embedded
 // database as a newcomer has it. The next start goes on where the journal ends, and the promise holds.
 import assert from 'node:assert/strict'
-import { describe, test as inBoth, type TestContext } from 'node:test'
+import { describe, type TestContext } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
@@ -25,7 +25,7 @@ import {
   type World,
 } from '../kit/run-harness.ts'
 import type { RunRecord } from '../kit/run-record.ts'
-import { inSystem, inTier, isUsual, inTest as test } from '../kit/tiers.ts'
+import { inBoth, inSystem, inTier, isUsual } from '../kit/tiers.ts'
 
 /** The points at which most happens at once: fifty runs in `test:system`. The others have fifty in `test:long`. */
 const BUSIEST: ReadonlySet<string> = new Set(['claim.after', 'llm.mid_stream', 'tool.after_effect_before_commit'])
@@ -184,29 +184,32 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
     },
   )
 
-  test('kill -9 at api.after_commit_before_reply of a trigger: the same key again gives the same run, once', async () => {
-    await inWorld(async (world) => {
-      const single = fullWork(world)
-      const killed = await world.start({ faults: 'api.after_commit_before_reply=kill' })
-      await offer(world, killed, [single])
-      await untilKilled(killed)
-      const id = await runOf(world, single)
+  inSystem(
+    'kill -9 at api.after_commit_before_reply of a trigger: the same key again gives the same run, once',
+    async () => {
+      await inWorld(async (world) => {
+        const single = fullWork(world)
+        const killed = await world.start({ faults: 'api.after_commit_before_reply=kill' })
+        await offer(world, killed, [single])
+        await untilKilled(killed)
+        const id = await runOf(world, single)
 
-      const next = await world.start({ faults: 'api.after_commit_before_reply=kill@20' })
-      assert.deepEqual(await accept(world, next, [single]), [id])
-      const plans = times(MANY, () => fullWork(world))
-      await offer(world, next, plans)
-      await untilKilled(next)
+        const next = await world.start({ faults: 'api.after_commit_before_reply=kill@20' })
+        assert.deepEqual(await accept(world, next, [single]), [id])
+        const plans = times(MANY, () => fullWork(world))
+        await offer(world, next, plans)
+        await untilKilled(next)
 
-      const server = await world.start()
-      const ids = await accept(world, server, plans)
-      await untilEnded(world, [id, ...ids])
-      await world.check(server, [id, ...ids])
-      await server.kill('SIGKILL')
-    })
-  })
+        const server = await world.start()
+        const ids = await accept(world, server, plans)
+        await untilEnded(world, [id, ...ids])
+        await world.check(server, [id, ...ids])
+        await server.kill('SIGKILL')
+      })
+    },
+  )
 
-  test('kill -9 between the claim of a sub-run and its first word: it still knows what it was asked', async () => {
+  inSystem('kill -9 between the claim of a sub-run and its first word: it still knows what it was asked', async () => {
     await inWorld(async (world) => {
       const plan = parent(world)
       const killed = await world.start({ faults: 'claim.after=kill@2' })

@@ -98,35 +98,38 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
   )
 
   for (const tool of isLong ? ['die', 'throw_later'] : ['die']) {
-    test(`a run that brings its process down every time (${tool}) fails after five, and its neighbours complete`, (t) =>
-      inWorld(async (world) => {
-        const poison = planned({ say: 'This is the end. ', calls: [effect(world, tool)] }, done)
-        const neighbours = times(5, () => fullWork(world))
-        const plans = [poison, ...neighbours]
-        let lives = 0
-        let ids: string[] = []
-        for (let isOver = false; !isOver; ) {
-          assert.ok(++lives <= 12, 'it is started again and again')
-          const server = await world.spawn()
-          // The server is started again for as long as it dies, as a supervisor does.
-          await until(async () => {
-            if (!server.isRunning()) return true
-            if (ids.length === 0) ids = await accept(world, server, plans).catch(() => [])
-            if (ids.length === 0) return false
-            // A server that stops by itself takes its database with it.
-            isOver = (await openRuns(world).catch(() => null)) === 0
-            return isOver
-          }, 'it died, or has nothing left to do')
-          if (!isOver) continue
-          await until(() => isReady(server), 'it is ready')
-          const runs = await world.check(server, ids)
-          const [poisoned, ...others] = ids.map((id) => runs.get(id) ?? assert.fail())
-          assert.deepEqual([poisoned?.status, poisoned?.error_code, poisoned?.crashes], ['failed', 'CRASH_LOOP', 5])
-          for (const run of others) requireHonestEnd(run)
-          t.diagnostic(`${lives} lives; crashes of the neighbours: ${others.map(({ crashes }) => crashes)}`)
-          await server.stop()
-        }
-      }))
+    inSystem(
+      `a run that brings its process down every time (${tool}) fails after five, and its neighbours complete`,
+      (t) =>
+        inWorld(async (world) => {
+          const poison = planned({ say: 'This is the end. ', calls: [effect(world, tool)] }, done)
+          const neighbours = times(5, () => fullWork(world))
+          const plans = [poison, ...neighbours]
+          let lives = 0
+          let ids: string[] = []
+          for (let isOver = false; !isOver; ) {
+            assert.ok(++lives <= 12, 'it is started again and again')
+            const server = await world.spawn()
+            // The server is started again for as long as it dies, as a supervisor does.
+            await until(async () => {
+              if (!server.isRunning()) return true
+              if (ids.length === 0) ids = await accept(world, server, plans).catch(() => [])
+              if (ids.length === 0) return false
+              // A server that stops by itself takes its database with it.
+              isOver = (await openRuns(world).catch(() => null)) === 0
+              return isOver
+            }, 'it died, or has nothing left to do')
+            if (!isOver) continue
+            await until(() => isReady(server), 'it is ready')
+            const runs = await world.check(server, ids)
+            const [poisoned, ...others] = ids.map((id) => runs.get(id) ?? assert.fail())
+            assert.deepEqual([poisoned?.status, poisoned?.error_code, poisoned?.crashes], ['failed', 'CRASH_LOOP', 5])
+            for (const run of others) requireHonestEnd(run)
+            t.diagnostic(`${lives} lives; crashes of the neighbours: ${others.map(({ crashes }) => crashes)}`)
+            await server.stop()
+          }
+        }),
+    )
   }
 
   test('a promise that a tool leaves behind, rejected, stops nothing', () =>

@@ -198,26 +198,29 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     },
   )
 
-  test('the database itself restarts under two servers: nobody is declared dead and all runs complete', async (t) => {
-    const folder = await makeFolder(t)
-    const database = createEmbeddedServer({ dataDir: folder.path, log: silentLog })
-    folder.defer(() => database.stop())
-    await database.start()
-    const world = await createWorld(t, { databaseUrl: database.url() })
-    const servers = [await world.start(), await world.start()] as const
-    const known = await untilWorkers(world, 2)
-    world.model.hold('answer')
-    const ids = await accept(world, servers[0], plansOf(10, world, 'answer'))
-    ids.push(...(await accept(world, servers[1], plansOf(10, world, 'answer'))))
-    await until(() => world.model.held('answer') === 20, 'all are in mid-answer')
-    await database.stop()
-    world.model.release('answer')
-    await database.start()
-    await untilEnded(world, ids)
-    assert.deepEqual(await workers(world), known)
-    await finishAndCheck(world, servers[0], ids, { crashes: 0 })
-    for (const server of servers) await server.kill('SIGKILL')
-  })
+  inSystem(
+    'the database itself restarts under two servers: nobody is declared dead and all runs complete',
+    async (t) => {
+      const folder = await makeFolder(t)
+      const database = createEmbeddedServer({ dataDir: folder.path, log: silentLog })
+      folder.defer(() => database.stop())
+      await database.start()
+      const world = await createWorld(t, { databaseUrl: database.url() })
+      const servers = [await world.start(), await world.start()] as const
+      const known = await untilWorkers(world, 2)
+      world.model.hold('answer')
+      const ids = await accept(world, servers[0], plansOf(10, world, 'answer'))
+      ids.push(...(await accept(world, servers[1], plansOf(10, world, 'answer'))))
+      await until(() => world.model.held('answer') === 20, 'all are in mid-answer')
+      await database.stop()
+      world.model.release('answer')
+      await database.start()
+      await untilEnded(world, ids)
+      assert.deepEqual(await workers(world), known)
+      await finishAndCheck(world, servers[0], ids, { crashes: 0 })
+      for (const server of servers) await server.kill('SIGKILL')
+    },
+  )
 
   inSystem('one of two is stopped: the other goes on with its runs, which count no crash', async (t) => {
     const world = await createSharedWorld()
