@@ -18,7 +18,7 @@ export const alertSchema = z.strictObject({
   kind: z.enum(alertKinds).describe('slow: it takes longer than alert_factor times what was expected.'),
   progress: progressSchema.describe('Of the flow run, when the alert was made.'),
   suspected_cause: z.string(),
-  actions: z.array(z.enum(alertActions)).describe('What can be done about it.'),
+  actions: z.array(z.enum(alertActions)).describe('The actions that are possible.'),
   created_at: instantField,
   acked_at: instantField.nullable(),
 })

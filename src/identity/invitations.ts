@@ -47,7 +47,7 @@ export async function acceptInvitation(
   if (identify === null) {
     await recordAudit(pool, note('member.join_refused', invitation, caller))
     throw forbidden(
-      'That is not the password of an account with this address. Whoever is new here gives a name, too, and chooses a password. Whoever does not know the password of this account asks the instance admin to reset it.',
+      'That is not the password of an account with this address. To make a new account, give a name, too, and choose a password. If the password of this account is lost, the instance admin can reset it.',
     )
   }
   try {

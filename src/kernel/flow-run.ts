@@ -25,7 +25,7 @@ export const progressSchema = z.strictObject({
   items: z
     .strictObject({ total: z.int(), completed: z.int(), failed: z.int(), skipped: z.int() })
     .optional()
-    .describe('What goes through the pipelines of the flow.'),
+    .describe('The items in the pipelines of the flow.'),
 })
 export type Progress = z.infer<typeof progressSchema>
 
@@ -36,11 +36,11 @@ export const flowRunSchema = z.strictObject({
   status: z.enum(flowRunStatuses),
   input: z.unknown(),
   output: z.unknown(),
-  results: z.record(z.string(), z.unknown()).describe('What each finished leaf with an id gave.'),
+  results: z.record(z.string(), z.unknown()).describe('The result of each finished leaf that has an id.'),
   error: z.string().nullable(),
   progress: progressSchema,
   eta: instantField.nullable(),
-  cancel_requested_at: instantField.nullable().describe('What is under way then may end; nothing new begins.'),
+  cancel_requested_at: instantField.nullable().describe('Leaves under way then may end; nothing new begins.'),
   workers: z.int(),
   usage: usageSchema.describe('Of its leaves that have ended, and of the calls that its functions muster.* have made.'),
   created_at: instantField,

@@ -7,7 +7,7 @@ export type HookInput = z.infer<typeof hookInput>
 export const hookSchema = z.strictObject({
   id: idField,
   name: nameField,
-  url: z.string().describe('Where senders deliver to.'),
+  url: z.string().describe('The address that senders deliver to.'),
   created_at: instantField,
   last_used_at: instantField.nullable().describe('To the minute.'),
   old_secret_until: instantField.nullable().describe('Until then the secret before the last rotation holds too.'),

@@ -82,7 +82,7 @@ export const mcpServerSchema = z.strictObject({
   pending_tools: z
     .array(mcpToolEntry)
     .nullable()
-    .describe('What the server was last seen to offer, where that differs from what was approved.'),
+    .describe('The tools that the server was last seen to offer, if they differ from those that were approved.'),
   created_at: instantField,
   updated_at: instantField,
 })

@@ -21,7 +21,7 @@ export const objectSchema = z.strictObject({
   key: z.string().nullable(),
   properties: jsonObject,
   version: z.int(),
-  actor_type: z.enum(authorTypes).describe('Who made the newest version.'),
+  actor_type: z.enum(authorTypes).describe('The author of the newest version.'),
   actor_id: idField
     .nullable()
     .describe("The person's or agent's id, else the API key's or the instance's; null where nobody acted."),

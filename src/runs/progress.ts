@@ -47,5 +47,5 @@ export function createProgress(write: (value: unknown) => Promise<void>): Progre
 
 function bounded(value: unknown): unknown {
   const json = toJsonResult(value, MOST_BYTES)
-  return json.ok ? json.value : { error: `What the tool said about its progress ${json.reason}.` }
+  return json.ok ? json.value : { error: `The tool's progress ${json.reason}.` }
 }

@@ -28,7 +28,12 @@ export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOri
     '/api/invitations/:token',
     {
       config: { access: 'public' },
-      schema: { tags, summary: 'What an invitation is for', params, response: answers(200, invitationSchema) },
+      schema: {
+        tags,
+        summary: 'The project and role that an invitation is for',
+        params,
+        response: answers(200, invitationSchema),
+      },
     },
     async (request) => {
       const { email, role, projectId, projectName, expiresAt } = await getInvitation(pool, request.params.token)

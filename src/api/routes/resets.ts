@@ -54,7 +54,12 @@ export function addResetRoutes(app: App, options: ResetRouteOptions): void {
     '/api/resets/:token',
     {
       config: { access: 'public' },
-      schema: { tags, summary: 'What a reset link is for', params: tokenParams, response: answers(200, resetSchema) },
+      schema: {
+        tags,
+        summary: 'The account that a reset link is for',
+        params: tokenParams,
+        response: answers(200, resetSchema),
+      },
     },
     async (request) => {
       const { email, expiresAt } = await getReset(pool, request.params.token)

@@ -136,7 +136,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
       config: { access: 'person' },
       schema: {
         tags,
-        summary: 'Where this person is signed in',
+        summary: 'The browsers in which this person is signed in',
         response: answers(200, z.strictObject({ items: z.array(sessionSchema), next_cursor: z.null() })),
       },
     },

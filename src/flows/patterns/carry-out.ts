@@ -54,7 +54,8 @@ export function carryOut(
   function stateOf(subtask: Subtask): State {
     const needs = subtask.depends_on.map((id) => ({ id, state: states.get(id) ?? 'open' }))
     if (needs.some(({ state }) => state === 'open')) return 'open'
-    if (needs.some(({ state }) => state !== 'open' && 'error' in state)) return { error: 'What it depends on failed.' }
+    if (needs.some(({ state }) => state !== 'open' && 'error' in state))
+      return { error: 'A subtask that this one depends on failed.' }
     const titleOf = (id: string): string => titles.get(id) ?? id
     // The context is written only for runs that are started: this function is called for all, again and again.
     const context = (): string =>
@@ -103,7 +104,7 @@ export function carryOut(
       const key = partKey(subtask, parts.indexOf(part))
       if (needs.includes('open')) known.set(part.id, 'open')
       else if (needs.some((need) => need !== 'open' && 'error' in need)) {
-        known.set(part.id, { error: 'What it depends on failed.' })
+        known.set(part.id, { error: 'A subtask that this one depends on failed.' })
       } else {
         const given = (): string =>
           part.depends_on.map((id) => `\n\n${id}:\n${asText(valueIn(known.get(id)))}`).join('')

@@ -72,7 +72,10 @@ test('a worker that fails is replaced by another, once; then the queen hears of 
   })
   assert.equal(never.made.length, 2)
   assert.equal(never.outcome.status, 'partial')
-  assert.match(String(never.asked[1]?.argumentOf(0)), /Title of a: all ill\n- Title of b: What it depends on failed/)
+  assert.match(
+    String(never.asked[1]?.argumentOf(0)),
+    /Title of a: all ill\n- Title of b: A subtask that this one depends on failed/,
+  )
 })
 
 test('a subtask for several workers is several runs with the same brief and their number, and gives a list', () => {
