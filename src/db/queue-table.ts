@@ -61,11 +61,9 @@ export interface Dealt<Claimed> {
 }
 
 export const NO_PROJECT = '00000000-0000-0000-0000-000000000000'
-/** A claim asks at most this many projects, or as many as there are free slots. */
+/** A claim asks at most this many projects, or one for each free slot if there are more. */
 const MOST_PROJECTS = 20
-/**
- * This many projects that may take a slot are enough, or as many as there are free slots: rows of some may be locked.
- */
+/** This many projects that may take a slot are enough, or one for each free slot: rows of some may be locked. */
 const ENOUGH_PROJECTS = 4
 
 export const fairValues = (ask: FairAsk): unknown[] => [
@@ -121,8 +119,8 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
     eligible as materialized (
       select project_id, place, under_way from asking where is_eligible and exists (select from workers where id = $1)
     ), candidates as (
-      select c.id${more}, e.under_way + c.nth as nth, e.place as project_place,
-        row_number() over (order by e.under_way + c.nth, e.place) as place
+      select c.id${more}, e.place, e.under_way + c.nth as load,
+        row_number() over (order by e.under_way + c.nth, e.place) as rank
       from eligible e cross join lateral (
         select id${more}, row_number() over () as nth from (
           select id${more} from ${table}
@@ -131,17 +129,18 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
         ) r
       ) c
     ), picked as (
-      select id${more}, project_place from candidates where place <= $2 and (place <= $2 - $3 or nth <= $2 - place + 1)
+      -- The load is what the project has under way with this row; $2 - rank + 1 slots are free before it.
+      select id${more}, place from candidates where rank <= $2 and (rank <= $2 - $3 or load <= $2 - rank + 1)
     )`
 }
 
 /** Columns beside the rows: the project that was dealt to last (or asked last), and whether there may be others. */
 export const dealtColumns = ({ mayTake }: QueueTable): string => `
-  (select project_id from asking where place <= coalesce((select max(project_place) from picked), place)
+  (select project_id from asking where place <= coalesce((select max(picked.place) from picked), place)
    order by place desc limit 1) as cursor,
   (select count(*) >= ${MOST} ${mayTake ? '' : `or count(*) filter (where is_eligible) >= ${ENOUGH}`} from asking)
     or coalesce((select sum(count) < $2 and max(count) >= ${PER_PROJECT} from (
-      select count(*) from candidates group by project_place
+      select count(*) from candidates group by place
     ) of_project), false) as may_have_more`
 
 /** A claim that takes nothing still returns one row: its `id` is null, and its other columns tell where to go on. */

@@ -62,7 +62,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
   let cursor = NO_PROJECT
   let isClosed = false
   let claiming: Promise<void> | null = null
-  let isPokedAgain = false
+  let isPoked = false
   /** True after a claim or a write was cut off: the database may name this process for rows it does not work on. */
   let mayHaveStrays = true
   let isFreeing = false
@@ -73,19 +73,19 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
   let hasLeftBehind = false
 
   const poke = (): void => {
-    isPokedAgain = true
+    isPoked = true
     if (claiming || isClosed || isFreeing || slots.free() === 0) return
     claiming = claimWhilePoked().finally(() => {
       claiming = null
       // A poke may have come after the last claim and before this.
-      if (isPokedAgain && slots.free() > 0) poke()
+      if (isPoked && slots.free() > 0) poke()
     })
   }
 
   return {
     poke,
     onRoom: () => {
-      if (hasLeftBehind || isPokedAgain) poke()
+      if (hasLeftBehind || isPoked) poke()
     },
     active: () => active.size,
     inHand: () => active.keys(),
@@ -103,7 +103,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
           await claiming
         }
       } finally {
-        if (seen.has_ready || isPokedAgain) poke()
+        if (seen.has_ready || isPoked) poke()
       }
     },
     close: () => {
@@ -117,8 +117,8 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
   }
 
   async function claimWhilePoked(): Promise<void> {
-    while (isPokedAgain && !isClosed && !isFreeing) {
-      isPokedAgain = false
+    while (isPoked && !isClosed && !isFreeing) {
+      isPoked = false
       try {
         await fill()
       } catch (error) {
@@ -174,7 +174,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
       .finally(async () => {
         active.delete(claimed)
         slots.release(claimed.project_id)
-        if (!isClosed && (hasLeftBehind || isPokedAgain || options.makesReady(claimed))) poke()
+        if (!isClosed && (hasLeftBehind || isPoked || options.makesReady(claimed))) poke()
         // If this fails, the next sweep passes the suspect on.
         if (claimed === suspect) await passSuspectOn().catch(() => {})
       })

@@ -79,7 +79,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   let others = 0
   let isStopped = false
   /** True if some other worker holds no lock. */
-  let isSuspicious = false
+  let someHoldNoLock = false
 
   const listener: Listener = await startListener({
     url: options.url,
@@ -99,7 +99,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     throw error
   }
   const renewing = every(() => beatMs, renew)
-  const lookEveryMs = (): number => Math.min(isSuspicious ? LOOK_CLOSELY_EVERY_MS : LOOK_EVERY_MS, leaseMs)
+  const lookEveryMs = (): number => Math.min(someHoldNoLock ? LOOK_CLOSELY_EVERY_MS : LOOK_EVERY_MS, leaseMs)
   const looking = every(lookEveryMs, lookForDead)
   const watching = every(
     () => Math.max(20, leaseMs / 10),
@@ -155,11 +155,11 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     const onOwn = renewOn(listener)
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(late.resolve, HEDGE_AFTER_MS)
-    const isOwnSettled = onOwn.then(
+    const ownSettled = onOwn.then(
       () => {},
       () => late.resolve(),
     )
-    await Promise.race([isOwnSettled, late.promise])
+    await Promise.race([ownSettled, late.promise])
     clearTimeout(timer)
     return Promise.any([onOwn, late.promise.then(() => renewOn(pool))])
   }
@@ -203,7 +203,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
   async function lookAround(isAlone: boolean): Promise<void> {
     const sightings = await sightOthers(pool, worker.id)
     others = sightings.length
-    isSuspicious = sightings.some((sighting) => sighting.isUnlocked)
+    someHoldNoLock = sightings.some((sighting) => sighting.isUnlocked)
     const at = performance.now()
     const failures: unknown[] = []
     for (const sighting of sightings) {
