@@ -56,7 +56,7 @@ export function startFlows(parts: FlowParts): StartedFlows {
         log.debug({ err: error }, 'the next sweep finds it'),
       )
     }
-    const starter = createFlowStarter({ pool, ownerFor: () => null, onOwned: () => {}, onReady })
+    const starter = createFlowStarter({ pool, ownerFor: () => null, onOwned: () => {}, onNotOwned: () => {}, onReady })
     const services = { ...shared, isAnnounced: true, onReady: () => {}, start: starter.start }
     return { services, isRecovering: () => true, yield: () => {}, hurry: () => {}, stop: async () => {} }
   }

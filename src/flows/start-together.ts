@@ -20,6 +20,8 @@ export interface FlowStarterOptions {
   ownerFor: (run: NewFlowRun) => string | null
   /** The flow run is this process's from the start. */
   onOwned: (flow: ClaimedFlow) => void
+  /** The flow run for which `ownerFor` named an owner was not stored, or is nobody's. */
+  onNotOwned: (run: NewFlowRun) => void
   /** Any process may claim these flow runs. */
   onReady: (flowRunIds: readonly string[]) => void
 }
@@ -30,7 +32,7 @@ interface Waiting extends FlowStart {
 }
 
 /** Starts that come while others are being committed go out together, as one statement and one commit. */
-export function createFlowStarter({ pool, ownerFor, onOwned, onReady }: FlowStarterOptions): FlowStarter {
+export function createFlowStarter({ pool, ownerFor, onOwned, onNotOwned, onReady }: FlowStarterOptions): FlowStarter {
   const waiting: Waiting[] = []
   let isInserting = false
   return {
@@ -59,10 +61,15 @@ export function createFlowStarter({ pool, ownerFor, onOwned, onReady }: FlowStar
       const owned = await insertFlowRuns(pool, batch, owner)
       for (const { id, accept } of batch) accept(id)
       for (const flow of owned) onOwned(flow)
-      if (owned.length === 0) onReady(batch.map(({ id }) => id))
+      if (owned.length > 0) return
+      onReady(batch.map(({ id }) => id))
+      if (owner !== null) for (const { run } of batch) onNotOwned(run)
     } catch (error) {
       const isAlone = batch.length === 1
-      if (isAlone || explainFailure(error)?.code === 'UNAVAILABLE') for (const { refuse } of batch) refuse(error)
+      if (isAlone || explainFailure(error)?.code === 'UNAVAILABLE') {
+        for (const { refuse } of batch) refuse(error)
+        if (owner !== null) for (const { run } of batch) onNotOwned(run)
+      }
       // A start that cannot be stored must not take its neighbours with it.
       else for (const one of batch) await insert([one], owner)
     }

@@ -139,8 +139,9 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
   const starter = createFlowStarter({
     pool,
     ownerFor: ({ root, projectId }) =>
-      loop.mayAdopt(projectId) && ownFunctions(root).every((name) => functions.has(name)) ? runs.ownerId() : null,
+      ownFunctions(root).every((name) => functions.has(name)) && loop.reserve(projectId) ? runs.ownerId() : null,
     onOwned: loop.adopt,
+    onNotOwned: ({ projectId }) => loop.unreserve(projectId),
     onReady: poke,
   })
 

@@ -40,9 +40,12 @@ export interface ClaimLoop<Claimed> {
   onRoom(): void
   active(): number
   inHand(): Iterable<Claimed>
-  /** Tells whether a row of this project may become this process's without a claim. */
-  mayAdopt(projectId: string): boolean
+  /** Takes a slot for a row of this project that becomes this process's without a claim. False if it has no room. */
+  reserve(projectId: string): boolean
+  /** Works on a row for which a slot was reserved. */
   adopt(claimed: Claimed): void
+  /** The row for which a slot was reserved is not this process's. */
+  unreserve(projectId: string): void
   /** `seen` is the result of a look at the queue. */
   sweep(seen: Pick<AtHand, 'has_ready' | 'has_suspects'>): Promise<void>
   /** Ends all claims. */
@@ -89,8 +92,16 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
     },
     active: () => active.size,
     inHand: () => active.keys(),
-    mayAdopt: (projectId) => !isClosed && !isFreeing && slots.hasRoomFor(projectId),
-    adopt: begin,
+    reserve: (projectId) => {
+      if (isClosed || isFreeing || !slots.hasRoomFor(projectId)) return false
+      slots.take(projectId)
+      return true
+    },
+    adopt: workOn,
+    unreserve: (projectId) => {
+      slots.release(projectId)
+      if (hasLeftBehind || isPoked) poke()
+    },
     sweep: async (seen) => {
       try {
         if (holdsSuspect) await passSuspectOn()
@@ -166,6 +177,10 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
 
   function begin(claimed: Claimed): void {
     slots.take(claimed.project_id)
+    workOn(claimed)
+  }
+
+  function workOn(claimed: Claimed): void {
     const done = options
       .work(claimed)
       .then((isSettled) => {
