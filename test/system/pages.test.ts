@@ -53,6 +53,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     const { page, troubles } = await open(t, adminCookie, `${project}/agents`)
     await page.getByRole('link', { name: 'New agent' }).click()
     const dropdown = page.getByLabel('Trigger type')
+    await dropdown.waitFor()
     assert.deepEqual(await dropdown.locator('option').allTextContents(), ['manual', 'schedule', 'webhook', 'reaction'])
     await dropdown.selectOption('schedule')
     await page.getByLabel('Schedule', { exact: true }).waitFor()
@@ -264,6 +265,7 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     await search.getByLabel('Search').fill('ada')
     await search.getByRole('button', { name: 'Search' }).click()
     await page.getByRole('link', { name: 'Grace' }).waitFor({ state: 'detached' })
+    await page.getByRole('link', { name: 'Ada' }).first().waitFor()
     assert.deepEqual(
       await page
         .getByRole('list', { name: 'Objects' })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, chown, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
+import { before } from 'node:test'
 import { promisify } from 'node:util'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
@@ -19,6 +19,7 @@ import {
   runMuster,
   startMuster,
 } from '../kit/process.ts'
+import { inSystem, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const escapeCode = '\u001b['
@@ -203,7 +204,7 @@ test('an ordinary user starts it too', { skip: cannotRunAsOthers ?? false }, asy
   assert.deepEqual(await server.processes(), [])
 })
 
-test('root can keep the data under a folder that is closed to others', { skip: onlyRoot }, async (t) => {
+inSystem('root can keep the data under a folder that is closed to others', { skip: onlyRoot }, async (t) => {
   const home = join(await makeFolder(t), 'home')
   await mkdir(home)
   await chmod(home, 0o700)
@@ -223,7 +224,7 @@ test('root can keep the data under a folder that is closed to others', { skip: o
   await second.stop()
 })
 
-test('a start with another MUSTER_SECRET_KEY is refused with a sentence, and leaves no process', async (t) => {
+inSystem('a start with another MUSTER_SECRET_KEY is refused with a sentence, and leaves no process', async (t) => {
   const dataDir = join(await makeFolder(t), 'data')
   const first = await startMuster(t, { dataDir, env: { MUSTER_SECRET_KEY: KEY } })
   await first.stop()

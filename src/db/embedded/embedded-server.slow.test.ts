@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import {
   familyOf,
   isAnythingLeft,
@@ -15,6 +14,7 @@ import {
   until,
 } from '../../../test/kit/embedded-kit.ts'
 import { superuserUrl } from '../../../test/kit/superuser.ts'
+import { inSystem, inTest as test } from '../../../test/kit/tiers.ts'
 
 test('the first start creates a database, the next one finds its rows at the same address', async (t) => {
   const folder = await makeFolder(t)
@@ -104,7 +104,7 @@ test('stopping leaves no process, even with sessions at work', async (t) => {
   await sleeping
 })
 
-test('stopping while starting ends the start and leaves no process', async (t) => {
+inSystem('stopping while starting ends the start and leaves no process', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = folder.path
   const server = makeServer(folder)
@@ -117,7 +117,7 @@ test('stopping while starting ends the start and leaves no process', async (t) =
   assert.equal(await server.start(), 'created')
 })
 
-test('when somebody else has the port, it takes another and remembers that', async (t) => {
+inSystem('when somebody else has the port, it takes another and remembers that', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = folder.path
   const server = makeServer(folder)
@@ -136,7 +136,7 @@ test('when somebody else has the port, it takes another and remembers that', asy
   assert.equal(Number(await readFile(join(dataDir, 'postgres.port'), 'utf8')), after)
 })
 
-test('a first start killed half way does not spoil the folder', async (t) => {
+inSystem('a first start killed half way does not spoil the folder', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = folder.path
   for (const name of ['postgres.new', 'postgres.new-abc123']) {
@@ -154,7 +154,7 @@ test('a first start killed half way does not spoil the folder', async (t) => {
   )
 })
 
-test('kill -9 in the middle of the first start: the next one creates the database', async (t) => {
+inSystem('kill -9 in the middle of the first start: the next one creates the database', async (t) => {
   const folder = await makeFolder(t)
   const { kill } = spawnChild(folder)
   const isUnderWay = async (): Promise<boolean> => {
@@ -168,34 +168,37 @@ test('kill -9 in the middle of the first start: the next one creates the databas
   assert.deepEqual(await query(server.url(), 'select 1 as one'), [{ one: 1 }])
 })
 
-test('a cluster of another PostgreSQL, foreign files and a lost or wrong password are told in one sentence', async (t) => {
-  const folder = await makeFolder(t)
-  const dataDir = folder.path
-  const cluster = join(dataDir, 'postgres')
-  await mkdir(cluster)
-  await writeFile(join(cluster, 'notes.txt'), 'not a database')
-  const server = makeServer(folder)
-  await assert.rejects(server.start(), /^Error: .*\/postgres is not empty and holds no database: move it away/)
-  await writeFile(join(cluster, 'PG_VERSION'), '17\n')
-  await assert.rejects(
-    server.start(),
-    /was made by PostgreSQL 17, and this Muster brings PostgreSQL 18: run "muster backup"/,
-  )
-  await writeFile(join(cluster, 'PG_VERSION'), '18\n')
-  await assert.rejects(server.start(), /postgres\.password is missing/)
-  assert.equal(server.state(), 'stopped')
+inSystem(
+  'a cluster of another PostgreSQL, foreign files and a lost or wrong password are told in one sentence',
+  async (t) => {
+    const folder = await makeFolder(t)
+    const dataDir = folder.path
+    const cluster = join(dataDir, 'postgres')
+    await mkdir(cluster)
+    await writeFile(join(cluster, 'notes.txt'), 'not a database')
+    const server = makeServer(folder)
+    await assert.rejects(server.start(), /^Error: .*\/postgres is not empty and holds no database: move it away/)
+    await writeFile(join(cluster, 'PG_VERSION'), '17\n')
+    await assert.rejects(
+      server.start(),
+      /was made by PostgreSQL 17, and this Muster brings PostgreSQL 18: run "muster backup"/,
+    )
+    await writeFile(join(cluster, 'PG_VERSION'), '18\n')
+    await assert.rejects(server.start(), /postgres\.password is missing/)
+    assert.equal(server.state(), 'stopped')
 
-  const other = join(dataDir, 'other')
-  await mkdir(other)
-  const second = makeServer(folder, { dataDir: other })
-  await second.start()
-  await second.stop()
-  await writeFile(join(other, 'postgres.password'), 'wrong\n', { mode: 0o600 })
-  await assert.rejects(second.start(), /could not be started: it does not accept the password in postgres\.password/)
-  assert.deepEqual(await serversIn(other), [])
-})
+    const other = join(dataDir, 'other')
+    await mkdir(other)
+    const second = makeServer(folder, { dataDir: other })
+    await second.start()
+    await second.stop()
+    await writeFile(join(other, 'postgres.password'), 'wrong\n', { mode: 0o600 })
+    await assert.rejects(second.start(), /could not be started: it does not accept the password in postgres\.password/)
+    assert.deepEqual(await serversIn(other), [])
+  },
+)
 
-test('a server that cannot start says why', async (t) => {
+inSystem('a server that cannot start says why', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = folder.path
   const server = makeServer(folder)

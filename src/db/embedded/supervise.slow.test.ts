@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
 import pg from 'pg'
 import {
   familyOf,
@@ -13,6 +12,7 @@ import {
   serversIn,
   until,
 } from '../../../test/kit/embedded-kit.ts'
+import { inSystem, inTest as test } from '../../../test/kit/tiers.ts'
 import { silentLog } from '../../kernel/log.ts'
 import type { UpServer } from './bring-up.ts'
 import { supervise } from './supervise.ts'
@@ -45,7 +45,7 @@ test('kill -9 of the server: down, then running at the same address with every a
   assert.equal(server.url(), url)
 })
 
-test('a session that computes without end does not keep a killed server from coming back', async (t) => {
+inSystem('a session that computes without end does not keep a killed server from coming back', async (t) => {
   const folder = await makeFolder(t)
   const server = makeServer(folder)
   await server.start()
@@ -83,7 +83,7 @@ test('kill -9 of one session: the server recovers by itself and answers again', 
   await client.end().catch(() => undefined)
 })
 
-test('stopping a server that is down and cannot start ends the trying and leaves nothing', async (t) => {
+inSystem('stopping a server that is down and cannot start ends the trying and leaves nothing', async (t) => {
   const folder = await makeFolder(t)
   const server = makeServer(folder)
   await server.start()
