@@ -14,6 +14,7 @@ import { type Config, urlHost } from './config.ts'
 import { migrationsFolder } from './database.ts'
 import { clusterVersion } from './doctor-machine.ts'
 import { type Finding, look, mend, well } from './finding.ts'
+import { findAddresses } from './running-address.ts'
 import { readRunningPid } from './running-pid.ts'
 import { secretKeyFile } from './secrets.ts'
 
@@ -84,25 +85,23 @@ async function checkKey(pool: Pool, { secretKey, dataDir }: Config): Promise<Fin
 
 export async function checkPort(config: Config): Promise<Finding[]> {
   const pid = await readRunningPid(config.dataDir)
-  const answers = await isPortTaken(config)
-  if (answers && pid !== null) return [well(`The server (pid ${pid}) answers on port ${config.port}`)]
-  if (pid !== null) {
-    return [
-      look(
-        `A server (pid ${pid}) runs on this data folder but does not answer on port ${config.port}: is it another PORT?`,
-      ),
-    ]
-  }
+  // A server that runs may have been started with another PORT than this command.
+  const { listen } = await findAddresses(config)
+  const { port } = new URL(listen)
+  const answers = await isPortTaken(listen)
+  if (answers && pid !== null) return [well(`The server (pid ${pid}) answers on port ${port}`)]
+  if (pid !== null) return [look(`A server (pid ${pid}) runs on this data folder but does not answer on port ${port}.`)]
   if (!answers) return [well(`Port ${config.port} is free`)]
   return [mend(`Port ${config.port} is used by another program: choose another with PORT.`)]
 }
 
 /** A program that accepts the connection but does not speak HTTP has taken the port all the same. */
-async function isPortTaken(config: Config): Promise<boolean> {
+async function isPortTaken(address: string): Promise<boolean> {
   const egress = createEgress({ allow: [] })
   try {
-    const url = `http://${urlHost(config.host)}:${config.port}/healthz`
-    const answer = await egress.fetch('trusted')(url, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })
+    const answer = await egress.fetch('trusted')(`${address}/healthz`, {
+      signal: AbortSignal.timeout(ANSWERS_WITHIN_MS),
+    })
     await answer.body?.cancel()
     return true
   } catch (error) {
