@@ -87,8 +87,8 @@ function fillText(text: string, scope: Scope, room: Room): unknown {
 function spend(room: Room, { bytes, nodes }: JsonSize): void {
   room.bytes -= bytes
   room.nodes -= nodes
-  if (room.bytes < 0) throw new TooLarge(`The arguments would take more than ${MOST_BYTES} bytes (16 MiB).`)
-  if (room.nodes < 0) throw new TooLarge(`The arguments would have more than ${MOST_NODES} values.`)
+  if (room.bytes < 0) throw new TooLarge(`The argument takes more than ${MOST_BYTES} bytes (16 MiB).`)
+  if (room.nodes < 0) throw new TooLarge(`The argument has more than ${MOST_NODES} values.`)
 }
 
 /**
