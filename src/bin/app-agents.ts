@@ -3,6 +3,7 @@ import type { Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { oldestProject } from '../identity/projects.ts'
 import type { AgentInput } from '../kernel/agent.ts'
+import { MusterError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
 
@@ -24,7 +25,13 @@ export async function createAppAgents(
   }
   for (const agent of agents) {
     if (await findAgent(pool, projectId, agent.name)) continue
-    await inTransaction(pool, (tx) => createAgent(tx, projectId, agent, { actor: systemActor, ...rules }))
+    try {
+      await inTransaction(pool, (tx) => createAgent(tx, projectId, agent, { actor: systemActor, ...rules }))
+    } catch (error) {
+      // Another process that starts at the same time has made the agent.
+      if (error instanceof MusterError && error.code === 'CONFLICT') continue
+      throw error
+    }
     log.info({ agent: agent.name, project_id: projectId }, 'an agent of the app module was created')
   }
 }

@@ -78,7 +78,10 @@ function command(name: string, description: string): Command {
   return made
 }
 
-/** Flags win over the environment. Failures are one sentence, without a stack, and a non-zero exit. */
+/**
+ * Flags win over the environment. Failures are one sentence, without a stack, and a non-zero exit. The exit is explicit:
+ * a connection that a failed start left open would keep the process alive.
+ */
 function run(action: (config: Config) => Promise<void>): (flags: Flags) => Promise<void> {
   return async (flags) => {
     try {
@@ -86,7 +89,7 @@ function run(action: (config: Config) => Promise<void>): (flags: Flags) => Promi
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       errors.print(`${errors.paint('red', error instanceof ConfigError ? 'Configuration:' : 'muster:')} ${message}`)
-      process.exitCode = 1
+      process.exit(1)
     }
   }
 }

@@ -20,10 +20,13 @@ export const configuredAddresses = (config: Config): Addresses => ({
   public: config.publicUrl.origin,
 })
 
-export async function noteAddresses(config: Config): Promise<() => Promise<void>> {
-  const file = fileOf(config.dataDir)
-  await writeFile(file, `${JSON.stringify(configuredAddresses(config))}\n`, { mode: 0o600 })
-  return () => rm(file, { force: true })
+export async function noteAddresses(config: Config): Promise<void> {
+  const text = `${JSON.stringify(configuredAddresses(config))}\n`
+  await writeFile(fileOf(config.dataDir), text, { mode: 0o600 })
+}
+
+export async function forgetAddresses(config: Config): Promise<void> {
+  await rm(fileOf(config.dataDir), { force: true })
 }
 
 /** The addresses of the server that runs on the data folder, or those of this configuration if none runs. */

@@ -3,7 +3,7 @@
 import { relative } from 'node:path'
 import { createServer } from '../api/server.ts'
 import { claimDataFolder } from '../db/embedded/data-folder.ts'
-import { whileUnavailable } from '../db/patience.ts'
+import { START_PATIENCE_MS, whileUnavailable } from '../db/patience.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { createEgress } from '../egress/egress.ts'
@@ -28,7 +28,7 @@ import { offerOllama, offerProviders } from './environment-providers.ts'
 import { startFlows } from './flow-services.ts'
 import { startHousekeeping } from './housekeeping.ts'
 import { startRuns } from './run-services.ts'
-import { noteAddresses } from './running-address.ts'
+import { forgetAddresses, noteAddresses } from './running-address.ts'
 import { readInstanceSecrets } from './secrets.ts'
 import { createShutdown } from './shutdown.ts'
 import type { Terminal } from './terminal.ts'
@@ -36,7 +36,6 @@ import { version } from './version.ts'
 
 const SHORT_SECRET = 16
 const DATABASE_ANSWERS_WITHIN_MS = 1_000
-const START_PATIENCE_MS = 20_000
 
 export async function start(config: Config, terminal: Terminal): Promise<void> {
   setFaultPlan(config.faultPlan)
@@ -48,9 +47,8 @@ export async function start(config: Config, terminal: Terminal): Promise<void> {
   const shutdown = createShutdown(log, config.drainMs)
   try {
     const { database, pool } = await startParts(config, log, terminal, shutdown)
-    // Runs left over from before may hold every connection at first.
-    const newLink = () => whileUnavailable(START_PATIENCE_MS, () => newSignInLink(pool, config.publicUrl))
-    const link = config.role === 'worker' ? null : await newLink()
+    const newLink = () => newSignInLink(pool, config.publicUrl)
+    const link = config.role === 'worker' ? null : await patiently(newLink)
     terminal.print(banner({ config, terminal, link, database, seconds: performance.now() / 1_000 }))
   } catch (error) {
     terminal.clearProgress()
@@ -74,12 +72,12 @@ async function startParts(
 
   const database = await openDatabase(config, log, progress, (stop) => shutdown.last('database', stop))
   log.registerSecret(database.url)
-  await migrateDatabase(database.url, log, progress)
+  await patiently(() => migrateDatabase(database.url, log, progress))
   const pool = createPool({ url: database.url, max: config.pool, log })
   shutdown.last('connections', () => pool.end())
 
   const cipher = createCipher(secrets.secretKey)
-  const instanceId = await prepareInstance(config, pool, cipher)
+  const instanceId = await patiently(() => prepareInstance(config, pool, cipher))
   const tracing = await createTracing({ otlpEndpoint: config.otlpEndpoint, serviceName: 'muster', version, log })
   shutdown.last('traces', () => tracing.stop())
   const egress = createEgress({ allow: config.egressAllow })
@@ -103,8 +101,8 @@ async function startParts(
     log,
   })
   shutdown.last('flows', () => flows.stop(), flows.hurry)
-  await createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log)
-  await createAppFlows(pool, runs.app?.flows ?? [], functions, log)
+  await patiently(() => createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log))
+  await patiently(() => createAppFlows(pool, runs.app?.flows ?? [], functions, log))
 
   const app = await createServer({
     pool,
@@ -126,10 +124,10 @@ async function startParts(
       return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() && isRecovering }
     },
   })
-  await listen(app, config)
-  const forgetAddresses = await noteAddresses(config)
-  shutdown.last('addresses', forgetAddresses)
+  shutdown.last('addresses', () => forgetAddresses(config))
   shutdown.last('server', () => app.close())
+  await listen(app, config)
+  await noteAddresses(config)
   const housekeeping = startHousekeeping({ pool, journal: runs.services.journal, log })
   shutdown.last('housekeeping', () => housekeeping.stop())
   if (config.role !== 'api') {
@@ -144,6 +142,9 @@ async function startParts(
   if (config.providers.findOllama) void offerOllama(pool, cipher, egress, log)
   return { database, pool }
 }
+
+/** The database may be slow to answer at a start: runs left over from before may hold every connection at first. */
+const patiently = <Result>(work: () => Promise<Result>): Promise<Result> => whileUnavailable(START_PATIENCE_MS, work)
 
 function warnOfShortSecrets(config: Config, log: Logger): void {
   const given = { MUSTER_ADMIN_TOKEN: config.adminToken, MUSTER_SECRET_KEY: config.secretKey }

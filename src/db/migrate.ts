@@ -77,8 +77,10 @@ export async function migrate(options: MigrateOptions): Promise<number> {
     for (const migration of open) {
       onProgress?.(`Preparing the database: ${migration.name}`)
       await apply(client, migration, options)
-      log.info({ migration: migration.name }, 'a migration was applied')
+      log.debug({ migration: migration.name }, 'a migration was applied')
     }
+    const newest = open.at(-1)
+    if (newest) log.info({ migrations: open.length, newest: newest.name }, 'the database was migrated')
     return open.length
   } finally {
     await client.end().catch(() => {})

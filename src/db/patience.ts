@@ -1,6 +1,8 @@
 import { explainFailure } from './failures.ts'
 
 const WAIT_MS = 200
+/** The time that a start waits for a database that is slow to answer. */
+export const START_PATIENCE_MS = 20_000
 
 /** Retries for `forMs` while the database is away or has no connection to spare. */
 export async function whileUnavailable<Result>(forMs: number, work: () => Promise<Result>): Promise<Result> {

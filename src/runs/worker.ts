@@ -1,5 +1,6 @@
 // One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes
 // over the runs of dead processes, and gives its own back when it stops.
+import { START_PATIENCE_MS, whileUnavailable } from '../db/patience.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Charge, Dealt, FairAsk } from '../db/queue-table.ts'
 import {
@@ -18,7 +19,7 @@ import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
 import { createClaimLoop } from '../queue/claim-loop.ts'
 import { UNWELL_AFTER_MS } from '../queue/health.ts'
-import { type Presence, startPresence } from '../queue/presence.ts'
+import { type Presence, type PresenceOptions, startPresence } from '../queue/presence.ts'
 import { createSlots } from '../queue/slots.ts'
 import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
@@ -94,7 +95,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const recovery = createRecovery(pool, log, unwellAfterMs)
   const slots = createSlots(options.slots)
   const ancestorsOf = new Map<string, readonly string[]>()
-  let switches: ProjectSwitches = await readSwitches(pool)
+  let switches: ProjectSwitches = await whileUnavailable(START_PATIENCE_MS, () => readSwitches(pool))
   const companions: Companion[] = []
   const projectOf = new Map<string, string>()
   const hearDeleted = [leaveDeleted]
@@ -136,7 +137,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     makesReady: (run) => run.parent_run_id !== null || switches.caps.has(run.project_id),
     log,
   })
-  const presence: Presence = await startPresence({
+  const joining: PresenceOptions = {
     url: options.url,
     pool,
     slots: options.slots,
@@ -153,7 +154,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
       for (const companion of companions) companion.onLapse()
     },
     onReturn: async () => {},
-  })
+  }
+  const presence: Presence = await whileUnavailable(START_PATIENCE_MS, () => startPresence(joining))
   const texts = createLiveTexts({ db: pool, hub, hasOthers: () => presence.hasOthers(), log })
   let offering: Promise<void> | null = null
   const sweeping = sweep()

@@ -139,12 +139,15 @@ export async function query(url: string, sql: string): Promise<Record<string, un
 
 export async function until(
   condition: () => Promise<boolean> | boolean,
-  what: string,
+  what: string | (() => string),
   withinMs = 15_000,
 ): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!(await condition())) {
-    if (performance.now() > deadline) assert.fail(`within ${withinMs} ms it did not come true that ${what}`)
+    if (performance.now() > deadline) {
+      const missed = typeof what === 'string' ? what : what()
+      assert.fail(`within ${withinMs} ms it did not come true that ${missed}`)
+    }
     await sleep(20)
   }
 }

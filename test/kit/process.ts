@@ -90,7 +90,14 @@ export async function startMuster(t: Cleanup, options: MusterOptions = {}): Prom
   })
   // The output of a start ends with this line, a moment after /readyz says 200.
   const hasSaidSo = (): boolean => muster.stdout().includes('Stop with Ctrl-C')
-  await until(async () => isOver || (hasSaidSo() && (await isReady(muster))), 'the server is ready', READY_WITHIN_MS)
+  let said: number | null = null
+  const hasStarted = async (): Promise<boolean> => {
+    if (isOver) return true
+    said = await readiness(muster)
+    return said === 200 && hasSaidSo()
+  }
+  const soFar = (): string => `the server is ready (/readyz: ${said}):\n${muster.stdout()}${muster.stderr()}`
+  await until(hasStarted, soFar, READY_WITHIN_MS)
   assert.ok(!isOver, `the server ended instead of starting:\n${muster.stdout()}${muster.stderr()}`)
   return muster
 }

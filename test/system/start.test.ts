@@ -204,6 +204,16 @@ test('an ordinary user starts it too', { skip: cannotRunAsOthers ?? false }, asy
   assert.deepEqual(await server.processes(), [])
 })
 
+inSystem('a start that fails after it listens ends with a sentence, and leaves nothing behind', async (t) => {
+  const folder = await makeFolder(t)
+  // The address of the server cannot be written where a folder has its name.
+  await mkdir(join(folder, 'data', 'muster.address'), { recursive: true })
+  const { code, stderr, muster: failed } = await runMuster(t, ['start'], { dataDir: join(folder, 'data') })
+  assert.equal(code, 1, stderr)
+  assert.match(stderr, /muster: .*muster\.address/)
+  assert.deepEqual(await failed.processes(), [])
+})
+
 inSystem('root can keep the data under a folder that is closed to others', { skip: onlyRoot }, async (t) => {
   const home = join(await makeFolder(t), 'home')
   await mkdir(home)
