@@ -77,10 +77,9 @@ export async function migrate(options: MigrateOptions): Promise<number> {
     for (const migration of open) {
       onProgress?.(`Preparing the database: ${migration.name}`)
       await apply(client, migration, options)
-      log.debug({ migration: migration.name }, 'a migration was applied')
     }
-    const newest = open.at(-1)
-    if (newest) log.info({ migrations: open.length, newest: newest.name }, 'the database was migrated')
+    const names = open.map((migration) => migration.name)
+    if (names.length > 0) log.info({ migrations: names }, 'the database was migrated')
     return open.length
   } finally {
     await client.end().catch(() => {})

@@ -47,7 +47,7 @@ test('four servers that start at once on an empty database migrate it once, and 
     known.map(({ version, name }) => ({ version, name })),
   )
   for (const { name } of known) {
-    const said = servers.filter((server) => server.stderr().includes(`"migration":"${name}"`))
+    const said = servers.filter((server) => server.stderr().includes(`"${name}"`))
     assert.equal(said.length, 1, `${name} was applied by ${said.length} servers`)
   }
   for (const server of servers) assert.ok(await isReady(server))
