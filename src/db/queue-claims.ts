@@ -2,6 +2,7 @@
 import type { Db, PreparedSql } from './pool.ts'
 import {
   type Dealt,
+  type DealtColumns,
   dealt,
   dealtColumns,
   type FairAsk,
@@ -30,8 +31,10 @@ export interface ClaimSql {
 export interface Claims<Claimed> {
   /** Claims fairly over the projects. A process that was declared dead claims nothing before it has a new name. */
   claim(db: Db, ask: FairAsk, known?: readonly string[]): Promise<Dealt<Claimed>>
-  /** Claims a row whose owners crashed, if no suspect is under way. */
-  claimSuspect(db: Db, owner: string, known?: readonly string[]): Promise<Claimed | null>
+  /**
+   * Claims a row whose owners crashed, if no suspect has its turn. `lastProjectId` had the last turn; others come first.
+   */
+  claimSuspect(db: Db, owner: string, lastProjectId: string, known?: readonly string[]): Promise<Claimed | null>
   /** Lets the next suspect be taken if this owner's has ended or progressed. Returns true if the owner has none now. */
   releaseSuspect(db: Db, owner: string): Promise<boolean>
 }
@@ -52,18 +55,15 @@ export function createClaims<Claimed extends { id: string }>(
   }
   const claimSuspect: PreparedSql = {
     name: `${name}_claim_suspect`,
-    text: around(suspectPick(within('$2')), '', 'claimed c'),
+    text: around(suspectPick(within('$3')), '', 'claimed c'),
   }
   return {
     claim: async (db, ask, known = []) => {
-      const { rows } = await db.query<Claimed & { cursor: string | null; may_have_more: boolean }>(
-        claim,
-        valuesWith(fairValues(ask), known),
-      )
+      const { rows } = await db.query<Claimed & DealtColumns>(claim, valuesWith(fairValues(ask), known))
       return dealt(rows)
     },
-    claimSuspect: async (db, owner, known = []) => {
-      const { rows } = await db.query<Claimed>(claimSuspect, valuesWith([owner], known))
+    claimSuspect: async (db, owner, lastProjectId, known = []) => {
+      const { rows } = await db.query<Claimed>(claimSuspect, valuesWith([owner, lastProjectId], known))
       return rows[0] ?? null
     },
     releaseSuspect: async (db, owner) => {

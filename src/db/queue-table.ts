@@ -10,8 +10,10 @@
 //
 // A row is owned if `owner` is set, ready if `ready_at` is, waiting if neither is (`wake_at` may say until when).
 // The owner writes with its fence; nobody writes with an old one. Progress sets `crashes` back to 0. A row with
-// SUSPECT_AFTER crashes is a suspect: one suspect is under way in the whole instance, and if its process dies, the crash is
-// charged to it alone. A row with MOST_CRASHES fails.
+// SUSPECT_AFTER crashes is a suspect: one suspect at a time has its turn in the whole instance, and if its process dies
+// meanwhile, the crash is charged to it alone. A turn ends with the row's progress, its end or its parking, and after
+// SUSPECT_TURN in any case: a suspect that hangs must not keep those of other projects waiting. A row with MOST_CRASHES
+// fails.
 //
 // Claims are fair (`fairPick`): they are dealt round robin over the projects that have ready rows, within a project in
 // the table's own order. The cost of a claim depends on the rows it takes, not on the backlog: projects are found by
@@ -20,6 +22,7 @@ import type { Db } from './pool.ts'
 
 export const SUSPECT_AFTER = 2
 export const MOST_CRASHES = 5
+const SUSPECT_TURN = `interval '30 seconds'`
 
 export interface QueueTable {
   table: 'agent_runs' | 'flow_runs' | 'flow_handouts'
@@ -49,7 +52,7 @@ export interface FairAsk {
   /** The projects with rows under way in this process, and the number of those rows. */
   projectIds: readonly string[]
   counts: readonly number[]
-  /** Projects whose rows are claimed in another way. */
+  /** Projects whose rows are claimed in another way, or not at all. */
   leftOut: readonly string[]
 }
 
@@ -58,6 +61,8 @@ export interface Dealt<Claimed> {
   cursor: string
   /** A project that was not asked may have ready rows, or one that was asked may have more than its part. */
   mayHaveMore: boolean
+  /** Those of `leftOut` that have ready rows and were passed over, in the order of their turns. */
+  passedOver: string[]
 }
 
 export const NO_PROJECT = '00000000-0000-0000-0000-000000000000'
@@ -134,24 +139,38 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
     )`
 }
 
-/** Columns beside the rows: the project that was dealt to last (or asked last), and whether there may be others. */
+/**
+ * Columns beside the rows: the project that was dealt to last (or asked last), whether there may be others, and the
+ * projects that were passed over.
+ */
 export const dealtColumns = ({ mayTake }: QueueTable): string => `
   (select project_id from asking where place <= coalesce((select max(picked.place) from picked), place)
    order by place desc limit 1) as cursor,
   (select count(*) >= ${MOST} ${mayTake ? '' : `or count(*) filter (where is_eligible) >= ${ENOUGH}`} from asking)
     or coalesce((select sum(count) < $2 and max(count) >= ${PER_PROJECT} from (
       select count(*) from candidates group by place
-    ) of_project), false) as may_have_more`
+    ) of_project), false) as may_have_more,
+  array(select project_id from asking where project_id = any($7::uuid[]) order by place)::text[] as passed_over`
 
-/** A claim that takes nothing still returns one row: its `id` is null, and its other columns tell where to go on. */
-export function dealt<Claimed extends { id: string }>(
-  rows: readonly (Claimed & { cursor: string | null; may_have_more: boolean })[],
-): Dealt<Claimed> {
-  const claimed = rows.filter((row) => row.id !== null)
-  return { claimed, cursor: rows[0]?.cursor ?? NO_PROJECT, mayHaveMore: rows[0]?.may_have_more ?? false }
+export interface DealtColumns {
+  cursor: string | null
+  may_have_more: boolean
+  passed_over: string[]
 }
 
-/** `with …, picked (id)`: one suspect, if none is under way. */
+const NOTHING_DEALT: DealtColumns = { cursor: null, may_have_more: false, passed_over: [] }
+
+/** A claim that takes nothing still returns one row: its `id` is null, and its other columns tell where to go on. */
+export function dealt<Claimed extends { id: string }>(rows: readonly (Claimed & DealtColumns)[]): Dealt<Claimed> {
+  const claimed = rows.filter((row) => row.id !== null)
+  const [{ cursor, may_have_more: mayHaveMore, passed_over: passedOver } = NOTHING_DEALT] = rows
+  return { claimed, cursor: cursor ?? NO_PROJECT, mayHaveMore, passedOver }
+}
+
+/**
+ * `with …, picked (id)`: one suspect, if none has its turn. Those of the project $2, which had the last turn, come after
+ * all others.
+ */
 export function suspectPick(queue: QueueTable): string {
   const { table, kind, ready, carried = [], mayTake = 'true' } = queue
   const more = carried.map((column) => `, ${column}`).join('')
@@ -159,7 +178,7 @@ export function suspectPick(queue: QueueTable): string {
     with suspect as (
       select id${more} from ${table} where ${ready} and crashes >= ${SUSPECT_AFTER} and (${mayTake})
         and exists (select from workers where id = $1) and not exists (select from suspect_under_way)
-      order by ${ageOf(queue)} limit 1 for update skip locked
+      order by (project_id = $2::uuid), ${ageOf(queue)} limit 1 for update skip locked
     ), held as (
       insert into suspect_under_way (worker_id, kind, item_id) select $1, '${kind}', id from suspect
       on conflict do nothing returning item_id as id
@@ -167,13 +186,13 @@ export function suspectPick(queue: QueueTable): string {
 }
 
 /**
- * Lets another suspect be taken if the suspect of this worker ($1) has ended, parked or progressed. Returns whether the
- * worker has none.
+ * Lets another suspect be taken if the suspect of this worker ($1) has ended, parked or progressed, or if its turn is
+ * over. Returns whether the worker has none.
  */
 export const releaseSuspect = ({ table, kind, underWay = 'true' }: QueueTable): string => `
   with held as (
     select exists (select from ${table} where id = s.item_id and owner = $1 and crashes >= ${SUSPECT_AFTER} and ${underWay})
-      as is_under_way
+      and s.taken_at > muster.now() - ${SUSPECT_TURN} as is_under_way
     from suspect_under_way s where worker_id = $1 and kind = '${kind}'
   ), released as (
     delete from suspect_under_way where worker_id = $1 and exists (select from held where not is_under_way)

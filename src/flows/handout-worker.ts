@@ -51,7 +51,7 @@ export function createHandoutWorker(options: HandoutWorkerOptions): HandoutWorke
     slots,
     ownerId,
     claim: (ask) => claimHandouts(pool, { ...ask, leftOut: [...deleted()] }, known()),
-    claimSuspect: (owner) => claimSuspectHandout(pool, owner, known()),
+    claimSuspect: (owner, lastProjectId) => claimSuspectHandout(pool, owner, lastProjectId, known()),
     releaseSuspect: (owner) => releaseSuspectHandout(pool, owner),
     work,
     freeStrays: (owner, inHand) => freeStrayHandouts(pool, owner, inHand),

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestFlows } from '../../test/kit/flows.ts'
+import { NO_PROJECT } from '../db/queue-table.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { cancelFlow } from './cancel-flow.ts'
@@ -128,7 +129,7 @@ test('a leaf that took two processes with it makes way for the next suspect as s
   const suspect = 'update flow_handouts set crashes = 2 where run_id = $1'
   await until(async () => (await one.pool.query(suspect, [id])).rowCount === 1)
   const owner = one.worker.ownerId()
-  const taken = await claimSuspectHandout(one.pool, owner, ['suspect'])
+  const taken = await claimSuspectHandout(one.pool, owner, NO_PROJECT, ['suspect'])
   assert.ok(taken)
   assert.equal(await releaseSuspectHandout(one.pool, owner), false, 'it is under way')
   // The owner of the flow run takes the outcome up when it comes to it; nobody waits for that.

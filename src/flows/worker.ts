@@ -92,7 +92,7 @@ export function startFlowWorker({ pool, runs, log, ...options }: FlowWorkerOptio
     slots: createSlots(MOST_AT_ONCE),
     ownerId: () => runs.ownerId(),
     claim: (ask) => claimFlows(pool, { ...ask, leftOut: [...deleted] }, known()),
-    claimSuspect: (owner) => claimSuspectFlow(pool, owner, known()),
+    claimSuspect: (owner, lastProjectId) => claimSuspectFlow(pool, owner, lastProjectId, known()),
     releaseSuspect: (owner) => releaseSuspectFlow(pool, owner),
     work,
     freeStrays: (owner, inHand) =>

@@ -123,7 +123,7 @@ test('after two crashes a run is a suspect, after five it fails and its parent h
   for (let crash = 1; crash <= 5; crash++) {
     const owner = await addWorker()
     const isSuspect = crash > 2
-    const run = isSuspect ? await claimSuspectRun(pool, owner) : (await claim(owner))[0]
+    const run = isSuspect ? await claimSuspectRun(pool, owner, NO_PROJECT) : (await claim(owner))[0]
     assert.equal((await claim(owner)).length, 0)
     assert.equal(run?.id, id)
     await journal.append({
@@ -199,9 +199,9 @@ test('one suspect is under way in the whole instance, and a death is charged to 
   const [one, two] = await Promise.all([addWorker(), addWorker()])
   const [suspect, next, bystander] = [await addRun(), await addRun(), await addRun()]
   await pool.query('update agent_runs set crashes = 2 where id = any($1)', [[suspect, next]])
-  assert.equal((await claimSuspectRun(pool, one))?.id, suspect)
-  assert.equal(await claimSuspectRun(pool, two), null)
-  assert.equal(await claimSuspectRun(pool, one), null)
+  assert.equal((await claimSuspectRun(pool, one, NO_PROJECT))?.id, suspect)
+  assert.equal(await claimSuspectRun(pool, two, NO_PROJECT), null)
+  assert.equal(await claimSuspectRun(pool, one, NO_PROJECT), null)
   assert.deepEqual(
     (await claim(one)).map((run) => run.id),
     [bystander],
@@ -209,7 +209,7 @@ test('one suspect is under way in the whole instance, and a death is charged to 
   await takeOver(pool, one, forget(one))
   assert.equal((await rowOf(suspect)).crashes, 3)
   assert.equal((await rowOf(bystander)).crashes, 0)
-  assert.equal((await claimSuspectRun(pool, two))?.id, next, 'the next one has its turn')
+  assert.equal((await claimSuspectRun(pool, two, NO_PROJECT))?.id, next, 'the next one has its turn')
   await clear()
   await releaseSuspectRun(pool, two)
 })
@@ -218,7 +218,7 @@ test('a completed step sets the crashes back, and lets the next suspect be taken
   const owner = await addWorker()
   const [first, second] = [await addRun(), await addRun()]
   await pool.query('update agent_runs set crashes = 4 where id = any($1)', [[first, second]])
-  const run = await claimSuspectRun(pool, owner)
+  const run = await claimSuspectRun(pool, owner, NO_PROJECT)
   assert.equal(await releaseSuspectRun(pool, owner), false)
   await journal.append({
     runId: first,
@@ -228,9 +228,26 @@ test('a completed step sets the crashes back, and lets the next suspect be taken
   })
   assert.equal((await rowOf(first)).crashes, 0)
   assert.equal(await releaseSuspectRun(pool, owner), true)
-  assert.equal((await claimSuspectRun(pool, owner))?.id, second)
+  assert.equal((await claimSuspectRun(pool, owner, NO_PROJECT))?.id, second)
   await clear()
   await releaseSuspectRun(pool, owner)
+})
+
+test('a suspect that hangs loses its turn after a while, and the next is one of another project', async () => {
+  const owner = await addWorker()
+  const other = await insertProject(pool)
+  const [hanging, older, foreign] = [await addRun(), await addRun(), await addRun({ projectId: other })]
+  await pool.query('update agent_runs set crashes = 2 where id = any($1)', [[hanging, older, foreign]])
+  assert.equal((await claimSuspectRun(pool, owner, NO_PROJECT))?.id, hanging)
+  assert.equal(await releaseSuspectRun(pool, owner), false)
+  await pool.query(`update suspect_under_way set taken_at = taken_at - interval '31 seconds'`)
+  assert.equal(await releaseSuspectRun(pool, owner), true)
+  assert.equal((await claimSuspectRun(pool, owner, projectId))?.id, foreign)
+  // A death is charged to the one whose turn it is.
+  await takeOver(pool, owner, forget(owner))
+  assert.equal((await rowOf(foreign)).crashes, 3)
+  assert.equal((await rowOf(hanging)).crashes, 2)
+  await clear()
 })
 
 test('claims are dealt over projects in turn, within a project by priority and age', async () => {

@@ -34,7 +34,7 @@ function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
         seen.failNext = false
         throw new Error('the database is away')
       }
-      return { claimed: waiting.splice(0, free), cursor: NO_PROJECT, mayHaveMore: false }
+      return { claimed: waiting.splice(0, free), cursor: NO_PROJECT, mayHaveMore: false, passedOver: [] }
     },
     claimSuspect: async () => {
       if (seen.held !== null) return null

@@ -1,6 +1,6 @@
 // One process's part in a queue of any work (db/queue-table.ts has the contract). A poke says that a row may be ready;
-// a slot that becomes free claims again if rows were left behind; a sweep makes up for lost pokes, and finds suspects and rows
-// that this process owns in the database but does not work on. At most one slot holds a suspect.
+// a slot that becomes free claims again if rows were left behind; a sweep makes up for lost pokes, and finds suspects and
+// rows that this process owns in the database but does not work on. At most one suspect has its turn.
 import { type AtHand, type Dealt, type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Slots } from './slots.ts'
@@ -11,10 +11,13 @@ export interface ClaimLoopOptions<Claimed extends { id: string; project_id: stri
   slots: Slots
   ownerId: () => string
   claim: (ask: Omit<FairAsk, 'leftOut'>) => Promise<Dealt<Claimed>>
-  /** Claims one suspect if one waits and none is under way in the whole instance. */
-  claimSuspect: (owner: string) => Promise<Claimed | null>
   /**
-   * Lets the next suspect be taken if this process's has ended or progressed. Returns true if this process has none.
+   * Claims one suspect if one waits and none has its turn in the whole instance. `lastProjectId` had the last turn here.
+   */
+  claimSuspect: (owner: string, lastProjectId: string) => Promise<Claimed | null>
+  /**
+   * Lets the next suspect be taken if this process's has ended or progressed, or if its turn is over. Returns true if
+   * this process has none.
    */
   releaseSuspect: (owner: string) => Promise<boolean>
   /**
@@ -70,6 +73,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
   let mayHaveStrays = true
   let isFreeing = false
   let suspect: Claimed | null = null
+  let lastSuspectProject = NO_PROJECT
   /** True if the database names this process for the suspect under way. */
   let holdsSuspect = false
   /** True if rows may be ready for which there was no room. */
@@ -162,7 +166,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
 
   async function takeSuspect(): Promise<void> {
     if (holdsSuspect) return
-    const claimed = await options.claimSuspect(options.ownerId()).catch((error: unknown) => {
+    const claimed = await options.claimSuspect(options.ownerId(), lastSuspectProject).catch((error: unknown) => {
       // The answer may be lost, and the suspect this process's: the next sweeps free it and pass it on.
       holdsSuspect = true
       mayHaveStrays = true
@@ -171,6 +175,7 @@ export function createClaimLoop<Claimed extends { id: string; project_id: string
     if (!claimed) return
     log.warn({ id: claimed.id }, `one of the ${name} that took two processes with it is tried again`)
     suspect = claimed
+    lastSuspectProject = claimed.project_id
     holdsSuspect = true
     begin(claimed)
   }

@@ -3,14 +3,7 @@
 import { START_PATIENCE_MS, whileUnavailable } from '../db/patience.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Charge, Dealt, FairAsk } from '../db/queue-table.ts'
-import {
-  type ClaimedRun,
-  claimCappedRuns,
-  claimRuns,
-  claimSuspectRun,
-  promoteDueRuns,
-  releaseSuspectRun,
-} from '../journal/claim.ts'
+import { type ClaimedRun, claimSuspectRun, promoteDueRuns, releaseSuspectRun } from '../journal/claim.ts'
 import type { Hub } from '../journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
 import { releaseOwn, takeOver } from '../journal/take-over.ts'
@@ -21,6 +14,7 @@ import { createClaimLoop } from '../queue/claim-loop.ts'
 import { UNWELL_AFTER_MS } from '../queue/health.ts'
 import { type Presence, type PresenceOptions, startPresence } from '../queue/presence.ts'
 import { createSlots } from '../queue/slots.ts'
+import { createCappedClaims } from './capped-claims.ts'
 import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
 import { type ProjectSwitches, readSwitches } from './project-switches.ts'
@@ -94,6 +88,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const define = createDefinitions(pool)
   const recovery = createRecovery(pool, log, unwellAfterMs)
   const slots = createSlots(options.slots)
+  const capped = createCappedClaims({ pool, slots })
   const ancestorsOf = new Map<string, readonly string[]>()
   let switches: ProjectSwitches = await whileUnavailable(START_PATIENCE_MS, () => readSwitches(pool))
   const companions: Companion[] = []
@@ -118,8 +113,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     slots,
     ownerId: () => presence.ownerId(),
     claim,
-    claimSuspect: async (owner) => {
-      const run = await claimSuspectRun(pool, owner)
+    claimSuspect: async (owner, lastProjectId) => {
+      const run = await claimSuspectRun(pool, owner, lastProjectId)
       return run && ((await withDefinitions([run]))[0] ?? null)
     },
     releaseSuspect: (owner) => releaseSuspectRun(pool, owner),
@@ -251,17 +246,10 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     poke()
   }
 
-  /** Projects that cap their runs are claimed for one by one, because the cap holds over all processes. */
   async function claim(ask: Omit<FairAsk, 'leftOut'>): Promise<Dealt<Claimed>> {
     await fault('claim.before')
-    const { caps, deleted } = switches
-    const dealt = await claimRuns(pool, { ...ask, leftOut: [...caps.keys(), ...deleted] })
-    const runs = dealt.claimed
-    for (const [projectId, cap] of caps) {
-      const limit = Math.min(ask.free - runs.length, slots.roomFor(projectId))
-      if (limit > 0) runs.push(...(await claimCappedRuns(pool, { owner: ask.owner, projectId, limit, cap })))
-    }
-    return { ...dealt, claimed: await withDefinitions(runs) }
+    const dealt = await capped.claim(ask, switches)
+    return { ...dealt, claimed: await withDefinitions(dealt.claimed) }
   }
 
   async function withDefinitions(runs: readonly ClaimedRun[]): Promise<Claimed[]> {
@@ -283,6 +271,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     } finally {
       controls.delete(run.id)
       projectOf.delete(run.id)
+      capped.onEnd(run.project_id)
       ancestorsOf.delete(run.id)
       texts.drop(run.id)
     }
