@@ -9,13 +9,14 @@ import type { Decide } from '../flows/recommend-with-model.ts'
 import { createJournal } from '../journal/append.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import { createHub } from '../journal/hub.ts'
-import { HALT_CHANNEL, tellProcesses, wakeHalted } from '../journal/wake.ts'
+import { HALT_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { watchOthers } from '../journal/watch-others.ts'
 import type { Log } from '../kernel/log.ts'
 import { createLanguageModels } from '../models/language-models.ts'
 import { createGraphReaders } from '../objects/object-tools.ts'
 import { createObjectWriter } from '../objects/write-objects.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { createHaltedWaker } from '../runs/halted-waker.ts'
 import { createRunStarter } from '../runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
@@ -103,6 +104,7 @@ export async function startRuns(parts: {
       .catch((error: unknown) => log.warn({ err: error }, 'programs of a deleted project left files'))
   })
   const others = watchOthers({ db: pool, hub, log })
+  const haltedWaker = createHaltedWaker({ db: pool, log, onReady: () => worker.onReady() })
   const services: StartedRuns['services'] = {
     journal,
     hub,
@@ -118,9 +120,7 @@ export async function startRuns(parts: {
     hearDeleted: worker.hearDeleted,
     onHalt: async (projectId, isHalted) => {
       await tellProcesses(pool, HALT_CHANNEL)
-      if (isHalted) return
-      await wakeHalted(pool, projectId)
-      worker.onReady()
+      if (!isHalted) haltedWaker.wake(projectId)
     },
   }
   const asking: ModelParts = {
@@ -135,6 +135,7 @@ export async function startRuns(parts: {
     ask: createAsk(asking),
     decide: createDecide(asking),
     stop: async () => {
+      await haltedWaker.stop()
       await worker.stop()
       await others.stop()
       await mcp.stop()

@@ -186,6 +186,28 @@ test('nobody is told of a flow that has ended, is being cancelled, waits in the 
   await finish(halted, 'halted')
 })
 
+test('the release of the off switch brings forward the checks of a bounded number of flows, the oldest', async () => {
+  const own = newId()
+  await pool.query(`insert into projects (id, name, halted_at) values ($1, 'Large', muster.now())`, [own])
+  await pool.query(
+    `insert into flow_runs (id, project_id, root, input, progress, timeout, expected, status, ready_at, created_at, check_at)
+     select gen_random_uuid(), $1, '{}', 'null', '{}', 1000, 1, 'running', null, muster.now() + n * interval '1 ms',
+       'infinity' from generate_series(1, 1500) n`,
+    [own],
+  )
+  await setHalted(pool, own, false, systemActor)
+  const { rows } = await pool.query(
+    `select check_at < 'infinity' as is_early, count(*)::int from flow_runs where project_id = $1
+     group by 1 order by min(created_at)`,
+    [own],
+  )
+  assert.deepEqual(rows, [
+    { is_early: true, count: 1000 },
+    { is_early: false, count: 500 },
+  ])
+  await pool.query('delete from projects where id = $1', [own])
+})
+
 test('a flow that ends while it is looked at is not told about, and its journal ends with its end', async () => {
   const id = await flows.startFlow(wait('racing'))
   await begun(id, 'racing')

@@ -20,49 +20,72 @@ export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'ch
   return rows[0]?.is_ready ?? false
 }
 
-/** Called when the off switch was released: the project's runs go on under the same ids. */
-export async function wakeHalted(db: Db, projectId: string): Promise<number> {
-  const { rowCount } = await db.query(
-    `update agent_runs set ready_at = muster.now()
-     where project_id = $1 and status = 'paused' and pause_reason = 'halted' and owner is null and ready_at is null`,
-    [projectId],
+/** Few enough that the statement is short, whatever number of runs sleep. */
+const MOST_AT_ONCE = 5_000
+
+/** A run that sleeps because of the off switch. The index agent_runs_asleep_halted holds such runs alone. */
+const ASLEEP_HALTED = `status = 'paused' and pause_reason = 'halted' and owner is null and ready_at is null`
+
+/**
+ * Called when the off switch was released: the project's runs go on under the same ids. Wakes a batch of those after the
+ * id `after`. Answers the last id it woke, or null if there may be no more: the switch may be on again, too.
+ */
+export async function wakeHalted(
+  db: Db,
+  projectId: string,
+  { after = NO_ID, atOnce = MOST_AT_ONCE } = {},
+): Promise<{ count: number; last: string | null }> {
+  const { rows } = await db.query<{ count: number; last: string | null }>(
+    `with batch as (
+       select id from agent_runs where project_id = $1 and id > $2 and ${ASLEEP_HALTED}
+         and exists (select from projects where id = $1 and halted_at is null)
+       order by id limit $3 for update skip locked
+     ), woken as (
+       update agent_runs r set ready_at = muster.now() from batch where r.id = batch.id returning r.id
+     )
+     select count(*)::int as count, (array_agg(id order by id desc))[1] as last from woken`,
+    [projectId, after, atOnce],
   )
-  return rowCount ?? 0
+  const { count = 0, last = null } = rows[0] ?? {}
+  return { count, last: count < atOnce ? null : last }
 }
 
-const MOST_OVERLOOKED = 500
+const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 /**
  * Wakes runs that sleep without a reason: they were cancelled, their sub-runs have ended, or their project is not
  * halted. No path should leave a run so; this is a safety net. One index holds only such runs, the other takes a probe
- * for each project with halted runs.
+ * for each project with halted runs: a plain join with projects reads all of them. `mayBeMore` tells that a batch was
+ * full.
  */
-export async function wakeOverlooked(db: Db): Promise<number> {
+export async function wakeOverlooked(db: Db, atOnce = MOST_AT_ONCE): Promise<{ count: number; mayBeMore: boolean }> {
   const { rowCount } = await db.query(
     `with recursive halted (project_id) as (
-       select (select project_id from agent_runs where ${HALTED} order by project_id limit 1)
+       select (select project_id from agent_runs where ${ASLEEP_HALTED} order by project_id limit 1)
        union all
-       select (select r.project_id from agent_runs r where ${HALTED} and r.project_id > h.project_id
+       select (select r.project_id from agent_runs r where ${ASLEEP_HALTED} and r.project_id > h.project_id
          order by r.project_id limit 1)
        from halted h where h.project_id is not null
      ), overlooked as (
        (select id from agent_runs where owner is null and ready_at is null and completed_at is null
          and waits_for is not null
          and (cancel_requested_at is not null or (waits_for = 'children' and open_children <= 0))
-        limit ${MOST_OVERLOOKED})
+        limit $1)
        union
-       (select r.id from halted h join projects p on p.id = h.project_id and p.halted_at is null
-        join agent_runs r on r.project_id = h.project_id and r.status = 'paused' and r.pause_reason = 'halted'
-        where r.owner is null and r.ready_at is null limit ${MOST_OVERLOOKED})
+       (select r.id from halted h
+        cross join lateral (select from projects where id = h.project_id and halted_at is null limit 1) p
+        cross join lateral (
+          select id from agent_runs where project_id = h.project_id and ${ASLEEP_HALTED} limit $1) r
+        limit $1)
      )
      update agent_runs set ready_at = muster.now()
      where id in (select id from agent_runs where id in (select id from overlooked) order by id for update skip locked)
        and owner is null and ready_at is null and completed_at is null and waits_for is not null`,
+    [atOnce],
   )
-  return rowCount ?? 0
+  const count = rowCount ?? 0
+  return { count, mayBeMore: count >= atOnce }
 }
-
-const HALTED = `status = 'paused' and pause_reason = 'halted'`
 
 /** Notifies every process. If the notice is lost, the next sweep of a process finds the change. */
 export async function tellProcesses(db: Db, channel: string, payload = ''): Promise<void> {

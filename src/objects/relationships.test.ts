@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
+import { readPlans, recordStatements } from '../../test/kit/query-plans.ts'
 import { insertProject } from '../../test/kit/runs.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { systemActor } from '../kernel/principal.ts'
@@ -61,4 +62,47 @@ test('an edge that waited for the deletion of its end is not made', async () => 
   })
   assert.deepEqual(await related, { kind: 'missing' })
   assert.deepEqual((await listRelationships(pool, other, { limit: 10 })).items, [])
+})
+
+test('a page of the relationships of an object is newest first, and lists one to itself once', async () => {
+  const [object, other] = [await create(), await create()]
+  const made: string[] = []
+  for (const ends of [
+    [object, other],
+    [other, object],
+    [object, object],
+  ] as const) {
+    const outcome = await relate(pool, relation(...ends))
+    made.unshift(outcome.kind === 'related' ? outcome.relationship.id : assert.fail())
+  }
+  const first = await listRelationships(pool, object, { limit: 2 })
+  const second = await listRelationships(pool, object, { limit: 2, cursor: first.next_cursor ?? assert.fail() })
+  assert.deepEqual(
+    [...first.items, ...second.items].map(({ id }) => id),
+    made,
+  )
+  assert.equal(second.next_cursor, null)
+})
+
+test('a page reads no more than it shows, however many relationships the object has or had', async () => {
+  const [object, other] = [await create(), await create()]
+  await pool.query(
+    `insert into relationships (id, project_id, type, from_id, to_id, actor_type, created_at, deleted_at)
+     select gen_random_uuid(), $1, 'edge ' || n, case when n % 2 = 0 then $2::uuid else $3 end,
+       case when n % 2 = 0 then $3::uuid else $2 end, 'user', muster.now() + n * interval '1 ms',
+       case when n > 30000 then muster.now() end
+     from generate_series(1, 60000) n`,
+    [projectId, object, other],
+  )
+  await pool.query('analyze relationships')
+  const recording = recordStatements(pool)
+  const first = await listRelationships(pool, object, { limit: 50 })
+  await listRelationships(pool, object, { limit: 50, cursor: first.next_cursor ?? assert.fail() })
+  recording.stop()
+  const plans = await readPlans(pool, recording.statements, { large: ['relationships'] })
+  assert.ok(plans.length >= 2)
+  for (const { rows, buffers, explained } of plans) {
+    assert.equal(rows, 51)
+    assert.ok(buffers < 150, `${buffers} buffers\n${explained}`)
+  }
 })

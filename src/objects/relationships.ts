@@ -61,10 +61,11 @@ export async function relate(
   return rows[0] ? { kind: 'related', relationship: toRelationship(rows[0]) } : { kind: 'taken' }
 }
 
-/** Lists relationships from and to the object, newest first. */
+/** Lists relationships from and to the object, newest first. One from the object to itself is listed once. */
 export async function listRelationships(db: Db, objectId: string, query: PageQuery): Promise<Page<Relationship>> {
+  const live = `select ${COLUMNS} from relationships where deleted_at is null`
   return listPage<RelationshipRow, Relationship>(db, {
-    sql: `select ${COLUMNS} from relationships where (from_id = $1 or to_id = $1) and deleted_at is null`,
+    sql: [`${live} and from_id = $1`, `${live} and to_id = $1 and from_id <> $1`],
     values: [objectId],
     query,
     toItem: toRelationship,

@@ -39,9 +39,11 @@ export function writeStatements(setsOff: SetsOff): WriteStatements {
     remove: changeStatement('delete', 'deleted', setsOff, {
       set: `deleted_at = ${CHANGED_AT}`,
       // All edges of the deleted object are deleted too, provided that an earlier statement locked the object.
+      // Each edge costs an entry in four indexes. The instant is taken from the object: calling muster.now() for each of
+      // 200,000 edges took two of nine seconds.
       // (Parameters that no other part reads must have a type all the same.)
       more: `unlinked as (
-        update relationships r set deleted_at = muster.now() from changed c
+        update relationships r set deleted_at = c.updated_at from changed c
         where (r.from_id = c.id or r.to_id = c.id) and r.deleted_at is null
       ), unused as (select $3::jsonb, $4::tsvector),`,
     }),

@@ -62,9 +62,10 @@ export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Rec
   }
 
   async function wakeAllOverlooked(): Promise<number> {
-    let woken = await wakeOverlooked(pool)
+    const { count, mayBeMore } = await wakeOverlooked(pool)
+    let woken = count
     for (const id of await findAnsweredRuns(pool)) if (await wakeWaiting(pool, id, 'human')) woken++
-    sweepsUntilOverlooked = OVERLOOKED_EVERY_SWEEPS - 1
+    sweepsUntilOverlooked = mayBeMore ? 0 : OVERLOOKED_EVERY_SWEEPS - 1
     if (woken > 0) log.warn({ runs: woken }, 'runs slept although what they waited for had happened; they go on')
     return woken
   }

@@ -52,6 +52,15 @@ test('a TypeScript module becomes tools that can be called, and functions, agent
   assert.deepEqual(app.flows, [{ name: 'month_end', root: { type: 'sequential', steps: [step] } }])
 })
 
+test('a module that never finishes loading is refused in time, by name', async () => {
+  const path = join(folder, 'never.mjs')
+  await writeFile(path, 'await new Promise(() => {})\nexport default {}')
+  await assert.rejects(loadApp(path, 50), (error: Error) => {
+    assert.match(error.message, /^The app module .*never\.mjs cannot be loaded: it did not finish within 0\.05 s\./)
+    return true
+  })
+})
+
 test('JavaScript does as well, in either module system, and everything may be left out', async () => {
   const nothing = await load('export default {}')
   assert.deepEqual([nothing.functions.size, nothing.tools, nothing.agents, nothing.flows], [0, [], [], []])

@@ -16,12 +16,15 @@ export interface LoadedApp {
   flows: readonly AppFlowDefinition[]
 }
 
+/** A module may wait for something while it loads, but not for ever. */
+const LOADED_WITHIN_MS = 10_000
+
 /** `path` is taken from the folder the process was started in. Rejects with a sentence that names the field. */
-export async function loadApp(path: string): Promise<LoadedApp> {
+export async function loadApp(path: string, withinMs = LOADED_WITHIN_MS): Promise<LoadedApp> {
   const file = resolve(path)
   const refuse = (problem: string, cause?: unknown): Error =>
     new Error(`The app module ${file} ${problem}`, cause === undefined ? {} : { cause })
-  const module = await importModule(file).catch((error: unknown) => {
+  const module = await within(withinMs, importModule(file)).catch((error: unknown) => {
     throw refuse(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, error)
   })
   if (module.default === undefined)
@@ -73,6 +76,18 @@ async function importModule(file: string): Promise<{ default?: unknown }> {
   const module: { default?: unknown } = await import(pathToFileURL(file).href)
   const outer = module.default
   return outer !== null && typeof outer === 'object' && '__esModule' in outer && 'default' in outer ? outer : module
+}
+
+/** The timer also keeps the process alive: without one, Node ends a process that waits for nothing else, silently. */
+async function within<Result>(ms: number, loading: Promise<Result>): Promise<Result> {
+  const late = Promise.withResolvers<never>()
+  const sentence = `it did not finish within ${ms / 1_000} s. Its top level may await a promise that never settles.`
+  const timer = setTimeout(() => late.reject(new Error(sentence)), ms)
+  try {
+    return await Promise.race([loading, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function toCallTool(

@@ -8,7 +8,7 @@ import type { Decide } from '../../src/flows/recommend-with-model.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import { createHub } from '../../src/journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../../src/journal/live-text.ts'
-import { HALT_CHANNEL, tellProcesses, wakeHalted } from '../../src/journal/wake.ts'
+import { HALT_CHANNEL, tellProcesses } from '../../src/journal/wake.ts'
 import { watchOthers } from '../../src/journal/watch-others.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'
 import { silentLog } from '../../src/kernel/log.ts'
@@ -16,6 +16,7 @@ import type { Model } from '../../src/kernel/model-call.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
 import { createGraphReaders } from '../../src/objects/object-tools.ts'
 import { createObjectWriter } from '../../src/objects/write-objects.ts'
+import { createHaltedWaker } from '../../src/runs/halted-waker.ts'
 import { createRunStarter } from '../../src/runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import type { Cipher } from '../../src/secrets/cipher.ts'
@@ -99,7 +100,9 @@ export async function createTestServices(
     readyCount++
     worker?.onReady()
   }
+  const haltedWaker = createHaltedWaker({ db: pool, log, onReady })
   atEnd(async () => {
+    await haltedWaker.stop()
     await flows.stop()
     await worker?.stop()
     await others.stop()
@@ -122,9 +125,7 @@ export async function createTestServices(
     onHalt: async (projectId, isHalted) => {
       halts.push([projectId, isHalted])
       await tellProcesses(pool, HALT_CHANNEL)
-      if (isHalted) return
-      await wakeHalted(pool, projectId)
-      onReady()
+      if (!isHalted) haltedWaker.wake(projectId)
     },
     ...waits,
     texts,
