@@ -1,12 +1,16 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { ProjectPlaces } from './project-places.ts'
 
 /** The signal fires when the client is gone, when the server closes, or when the time is up. */
 export type TrackRequest = (reply: FastifyReply, timeoutMs?: number) => AbortSignal
 
 const CLOSE_WITHIN_MS = 1_000
 
-/** For requests that wait for something: a server that closes aborts them instead of waiting for them. */
-export function trackLongRequests(app: FastifyInstance): TrackRequest {
+/**
+ * For requests that wait for something: a server that closes aborts them instead of waiting for them. They leave their
+ * place to the project's other requests, because a wait may take minutes and holds no database connection.
+ */
+export function trackLongRequests(app: FastifyInstance, places: ProjectPlaces): TrackRequest {
   const open = new Map<AbortController, Promise<void>>()
   let isClosing = false
   app.addHook('preClose', async () => {
@@ -16,6 +20,7 @@ export function trackLongRequests(app: FastifyInstance): TrackRequest {
     await Promise.race([Promise.all(open.values()), late])
   })
   return (reply, timeoutMs) => {
+    places.leave(reply.request)
     const controller = new AbortController()
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = timeoutMs === undefined ? null : setTimeout(() => controller.abort(), timeoutMs)

@@ -22,6 +22,7 @@ import { answerUnknownRoutes, isFilePath, nothingHere } from './not-found.ts'
 import { watchRequests } from './observe-requests.ts'
 import { createOpenStreams, type OpenStreams } from './open-streams.ts'
 import { serveOpenApi } from './openapi.ts'
+import { createProjectPlaces, type ProjectPlaces, placesOf, requirePlaces } from './project-places.ts'
 import { createRateLimits, type RateLimits } from './rate-limits.ts'
 import { createRawAnswers } from './raw-http.ts'
 import { refuseUndeclared } from './refuse-undeclared.ts'
@@ -162,6 +163,9 @@ export async function createServer(options: ServerOptions): Promise<App> {
     allowedOrigins: origins,
   })
 
+  const places = createProjectPlaces(placesOf(pool.options.max))
+  requirePlaces(app, places)
+
   if (options.role !== 'worker') await serveOpenApi(app, options.version)
   addSystemRoutes(app, options)
   if (options.role === 'worker') return app
@@ -174,7 +178,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
   const streams = createOpenStreams(options.streamsPerKey)
-  const shared = { pool, cipher, log, keys, cookie, limits, streams, services, publicUrl: options.publicUrl }
+  const shared = { pool, cipher, log, keys, cookie, limits, streams, places, services, publicUrl: options.publicUrl }
   addRunParts(app, { ...idempotency, ...shared })
   addMeRoutes(app, { pool })
   addSessionRoutes(app, { pool, limits, cookie, allowedOrigins: origins })
@@ -192,6 +196,7 @@ interface RunParts extends Idempotency {
   cookie: SessionCookie
   limits: RateLimits
   streams: OpenStreams
+  places: ProjectPlaces
   services: RunServices
   publicUrl: URL
 }
@@ -199,7 +204,7 @@ interface RunParts extends Idempotency {
 function addRunParts(app: App, parts: RunParts): void {
   const { services } = parts
   const stillAdmitted = createStillAdmitted({ ...parts, db: parts.pool })
-  const track = trackLongRequests(app)
+  const track = trackLongRequests(app, parts.places)
   const ended = createEndedRuns(parts.pool)
   addAgentRoutes(app, { ...parts, rules: services.agentRules })
   addScheduleRoutes(app, parts)

@@ -53,6 +53,6 @@ export async function listObjects(
     values: [projectId, type ?? null, words],
     query,
     toItem: toObject,
-    isHeavy: true,
+    largeColumns: ['properties'],
   })
 }

@@ -38,7 +38,7 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter, que
     }),
     query,
     toItem: toRun,
-    isHeavy: true,
+    largeColumns: ['input', 'summary', 'error_message'],
   })
 }
 

@@ -66,7 +66,7 @@ export async function listTasks(db: Db, projectId: string, filter: TaskFilter, q
       : { sql: `${select} where project_id = $1`, values: [projectId] }),
     query,
     toItem: toTask,
-    isHeavy: true,
+    largeColumns: ['title', 'description', 'result', 'error_message', 'changes', 'reasoning', 'metadata'],
   })
 }
 

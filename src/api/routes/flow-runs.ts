@@ -18,6 +18,7 @@ import { type FlowRun, flowRunSchema, flowRunStatuses } from '../../kernel/flow-
 import { actorOf } from '../auth.ts'
 import { errorSchema } from '../errors.ts'
 import type { Once } from '../idempotency.ts'
+import type { ProjectPlaces } from '../project-places.ts'
 import type { FlowServices } from '../run-services.ts'
 import type { App } from '../server.ts'
 import { answers, emptyBody, listQuery, pathId, projectParams } from '../shapes.ts'
@@ -39,10 +40,11 @@ type StartInput = z.infer<typeof startInput>
 export interface FlowRunRoutes {
   pool: Pool
   once: Once
+  places: ProjectPlaces
   flows: FlowServices
 }
 
-export function addFlowRunRoutes(app: App, { pool, once, flows }: FlowRunRoutes): void {
+export function addFlowRunRoutes(app: App, { pool, once, places, flows }: FlowRunRoutes): void {
   const read = (db: Db, projectId: string, runId: string): Promise<FlowRun> =>
     getFlowRun(db, projectId, runId, flows.leafLimit)
 
@@ -63,6 +65,7 @@ export function addFlowRunRoutes(app: App, { pool, once, flows }: FlowRunRoutes)
       reply.code(202)
       // Without an Idempotency-Key to keep, starts of many requests share one commit.
       if (request.headers['idempotency-key'] === undefined) {
+        places.share(request)
         const run = await toStart(pool, { projectId: id, input: request.body, flows })
         return read(pool, id, await flows.start(run, actorOf(request)))
       }

@@ -7,6 +7,7 @@ import { jsonObject, pageOf } from '../../kernel/fields.ts'
 import { isInstanceAdmin, type Principal } from '../../kernel/principal.ts'
 import { isAtLeast } from '../../kernel/role.ts'
 import { principalOf } from '../auth.ts'
+import type { ProjectPlaces } from '../project-places.ts'
 import type { App } from '../server.ts'
 import { answers, projectParams } from '../shapes.ts'
 
@@ -27,7 +28,13 @@ const recommendationSchema = z.strictObject({
   reasoning: z.string(),
 })
 
-export function addFlowTemplateRoutes(app: App, { pool, decide }: { pool: Pool; decide: Decide }): void {
+export interface FlowTemplateRoutes {
+  pool: Pool
+  decide: Decide
+  places: ProjectPlaces
+}
+
+export function addFlowTemplateRoutes(app: App, { pool, decide, places }: FlowTemplateRoutes): void {
   app.get(
     '/api/projects/:id/flow-templates',
     {
@@ -60,6 +67,8 @@ export function addFlowTemplateRoutes(app: App, { pool, decide }: { pool: Pool; 
     async (request) => {
       const projectId = request.params.id
       const mayAsk = await maySpend(pool, principalOf(request), projectId)
+      // A model may take a minute to answer.
+      places.leave(request)
       const asked = { projectId, decide: mayAsk ? decide : async () => null }
       const options = { workload: request.body.workload, templates: flowTemplates }
       const { definition, ...recommended } = await recommendWithModel(asked, options)

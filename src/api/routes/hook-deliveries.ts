@@ -13,6 +13,7 @@ import { createDeliver } from '../../triggers/deliver.ts'
 import { type FoundHook, findHook } from '../../triggers/find-hook.ts'
 import { verifyDelivery } from '../../triggers/verify-delivery.ts'
 import { parseBody } from '../body.ts'
+import type { ProjectPlaces } from '../project-places.ts'
 import type { RateLimits } from '../rate-limits.ts'
 import type { RunServices } from '../run-services.ts'
 import type { App } from '../server.ts'
@@ -37,10 +38,11 @@ export interface HookDeliveryOptions {
   pool: Pool
   cipher: Cipher
   limits: RateLimits
+  places: ProjectPlaces
   services: Pick<RunServices, 'onReady'>
 }
 
-export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services }: HookDeliveryOptions): void {
+export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, places, services }: HookDeliveryOptions): void {
   const deliver = createDeliver(pool)
   const seen = createSeenIds()
   app.decorateRequest('hook', null)
@@ -78,7 +80,14 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, services
       // A delivery that was taken once stays taken, even with another body, and even if the agent was disabled since.
       if (hook.earlierRunId === null) requireOpen(hook)
       const input = hook.earlierRunId === null ? parseBody(body) : null
-      const runId = await deliver(hook, { webhookId, input, requestId: request.id, address: request.ip })
+      // Only a proved delivery has a place: others must not fill the queue of the hook's project.
+      if (!(await places.take(request, reply, hook.projectId))) return reply.hijack()
+      let runId: string
+      try {
+        runId = await deliver(hook, { webhookId, input, requestId: request.id, address: request.ip })
+      } finally {
+        places.leave(request)
+      }
       await fault('api.after_commit_before_reply')
       services.onReady()
       reply.code(202)

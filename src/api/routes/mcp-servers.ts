@@ -14,13 +14,21 @@ import type { Mcp } from '../../tools/mcp.ts'
 import { getMcpServer, listMcpServers } from '../../tools/mcp-servers.ts'
 import { actorOf, principalOf } from '../auth.ts'
 import type { Create } from '../idempotency.ts'
+import type { ProjectPlaces } from '../project-places.ts'
 import type { App } from '../server.ts'
 import { answers, listQuery, nothing, pathId, projectParams } from '../shapes.ts'
 
 const tags = ['MCP servers']
 const serverParams = z.strictObject({ id: pathId, name: z.string() })
 
-export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool; mcp: Mcp; create: Create }): void {
+export interface McpServerRoutes {
+  pool: Pool
+  mcp: Mcp
+  create: Create
+  places: ProjectPlaces
+}
+
+export function addMcpServerRoutes(app: App, { pool, mcp, create, places }: McpServerRoutes): void {
   app.post(
     '/api/projects/:id/mcp-servers',
     {
@@ -35,7 +43,9 @@ export function addMcpServerRoutes(app: App, { pool, mcp, create }: { pool: Pool
     },
     async (request, reply) => {
       const who = { actor: actorOf(request), isInstanceAdmin: isInstanceAdmin(principalOf(request)) }
-      // The MCP server is asked before a transaction begins: a slow server must not hold a database connection.
+      // The MCP server is asked before a transaction begins: a slow server must not hold a database connection
+      // or a place.
+      places.leave(request)
       const store = await mcp.prepare(request.params.id, request.body, who)
       return create(request, reply, store)
     },

@@ -16,6 +16,7 @@ import { getObject, listObjects } from '../../objects/objects.ts'
 import { type ObjectWriter, TOO_LARGE_PROBLEM, type WriteOutcome } from '../../objects/write-objects.ts'
 import { actorOf } from '../auth.ts'
 import type { Create } from '../idempotency.ts'
+import type { ProjectPlaces } from '../project-places.ts'
 import type { App } from '../server.ts'
 import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../shapes.ts'
 
@@ -26,10 +27,15 @@ const objectQuery = listQuery.extend({
   q: z.string().min(1).max(500).optional().describe('Words that key and properties hold; beginnings of words will do.'),
 })
 
-export function addObjectRoutes(
-  app: App,
-  { pool, create, writer, onReady }: { pool: Pool; create: Create; writer: ObjectWriter; onReady: () => void },
-): void {
+export interface ObjectRouteOptions {
+  pool: Pool
+  create: Create
+  places: ProjectPlaces
+  writer: ObjectWriter
+  onReady: () => void
+}
+
+export function addObjectRoutes(app: App, { pool, create, places, writer, onReady }: ObjectRouteOptions): void {
   /** Called after the commit: the runs that the change started are in the database. */
   const said = ({ object, started }: { object: GraphObject; started: number }): GraphObject => {
     if (started > 0) onReady()
@@ -52,6 +58,7 @@ export function addObjectRoutes(
       const { type, key = null, properties } = request.body
       let started = 0
       const object = await create(request, reply, async (db) => {
+        if (db === pool) places.share(request)
         const author = byPerson(actorOf(request))
         const change = { op: 'create', type, key, properties } as const
         const write = { projectId: request.params.id, change, author }
@@ -66,7 +73,7 @@ export function addObjectRoutes(
   app.get(
     '/api/projects/:id/objects',
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', isHeavy: true },
       schema: {
         tags,
         summary: 'List and search the objects',

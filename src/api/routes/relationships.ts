@@ -44,7 +44,7 @@ export function addRelationshipRoutes(
   app.get(
     '/api/projects/:id/objects/:objectId/relationships',
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', isHeavy: true },
       schema: {
         tags,
         summary: 'List the relationships from and to an object',

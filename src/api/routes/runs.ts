@@ -25,6 +25,7 @@ import { actorOf } from '../auth.ts'
 import { errorSchema } from '../errors.ts'
 import type { Once } from '../idempotency.ts'
 import type { TrackRequest } from '../long-requests.ts'
+import type { ProjectPlaces } from '../project-places.ts'
 import type { RunServices } from '../run-services.ts'
 import type { App } from '../server.ts'
 import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../shapes.ts'
@@ -53,6 +54,7 @@ export interface RunRouteOptions {
   pool: Pool
   once: Once
   track: TrackRequest
+  places: ProjectPlaces
   services: RunServices
 }
 
@@ -93,7 +95,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.get(
     '/api/projects/:id/runs',
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', isHeavy: true },
       schema: {
         tags,
         summary: 'List the runs, newest first',
@@ -120,7 +122,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.get(
     '/api/projects/:id/runs/:runId/steps',
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', isHeavy: true },
       schema: {
         tags,
         summary: "List a run's model calls and tool calls, oldest first",
@@ -224,13 +226,14 @@ async function startAndAnswer(
 
 /** Without an Idempotency-Key to keep, starts of many requests share one commit. */
 async function startTogether(
-  { pool, track, services }: RunRouteOptions,
+  { pool, track, places, services }: RunRouteOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   agentId: string,
   start: StartOptions,
 ): Promise<Run> {
   const { id: projectId } = request.params as { id: string } // every route of this file has it
+  places.share(request)
   const { type: trigger } = start.trigger
   const note = (runId: string) =>
     noteOf('run.start', request, { id: runId, project_id: projectId, agent_id: agentId, trigger: { type: trigger } })

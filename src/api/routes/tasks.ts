@@ -58,7 +58,7 @@ export function addTaskRoutes(
   app.get(
     '/api/projects/:id/tasks',
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', isHeavy: true },
       schema: {
         tags,
         summary: 'List the tasks',
