@@ -61,6 +61,11 @@ export async function openPage(browser: Browser, { origin, cookie, viewport }: P
     const isOwn = url.origin === origin && isKnown(url.pathname)
     if (!isOwn && url.protocol !== 'data:') troubles.push(`asked for ${request.url()}`)
   })
+  // A request that fails for the browser's own reasons explains a page that does not come.
+  page.on('requestfailed', (request) => {
+    const reason = request.failure()?.errorText ?? 'unknown'
+    if (reason !== 'net::ERR_ABORTED') process.stderr.write(`the browser could not load ${request.url()}: ${reason}\n`)
+  })
   page.on('console', (message) => {
     if (/content security policy|refused to/i.test(message.text())) troubles.push(`said ${message.text()}`)
   })
@@ -84,4 +89,16 @@ function isExecutable(file: string): boolean {
   } catch {
     return false
   }
+}
+
+const SCRIPTS_RUN_WITHIN_MS = 10_000
+
+/** Opens an address. A browser that lost one of the page's scripts to the machine's network is asked once more. */
+export async function visit(page: Page, address: string): Promise<void> {
+  await page.goto(address)
+  const byScript = page.locator('main .columns, main .card').first()
+  await byScript.waitFor({ timeout: SCRIPTS_RUN_WITHIN_MS }).catch(async () => {
+    process.stderr.write(`no script had run on ${address}; it is loaded again\n`)
+    await page.reload()
+  })
 }

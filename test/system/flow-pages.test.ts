@@ -8,7 +8,7 @@ import type { FlowTopology } from '../../src/flows/topology.ts'
 import type { FlowTask } from '../../src/flows/trace.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser, openPage, startBrowser, type Watched } from '../kit/browser.ts'
+import { noBrowser, openPage, startBrowser, visit, type Watched } from '../kit/browser.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type FakeModel, type Plan, startFakeModel } from '../kit/fake-model.ts'
@@ -392,7 +392,7 @@ const cookieOf = (headers: Headers): string => headers.getSetCookie()[0]?.split(
 async function open(t: Cleanup, cookie: string, place: string): Promise<Watched> {
   const watched = await openPage(browser, { origin: muster.url, cookie })
   t.after(() => watched.context.close())
-  await watched.page.goto(addressOf(place))
+  await visit(watched.page, addressOf(place))
   return watched
 }
 

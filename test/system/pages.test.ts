@@ -9,7 +9,7 @@ import type { Run } from '../../src/kernel/run.ts'
 import type { Schedule } from '../../src/kernel/schedule.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser, openPage, startBrowser, type Watched } from '../kit/browser.ts'
+import { noBrowser, openPage, startBrowser, visit, type Watched } from '../kit/browser.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type Plan, startFakeModel } from '../kit/fake-model.ts'
@@ -42,8 +42,8 @@ before(async () => {
   adminCookie = cookieOf(signedIn.headers)
   // The first page of a new browser takes long on a busy machine, and is no test's.
   const first = await openPage(browser, { origin: muster.url, cookie: adminCookie })
-  await first.page.goto(muster.url)
-  await first.page.locator('main').waitFor()
+  await visit(first.page, muster.url)
+  await first.page.locator('main .columns').waitFor()
   await first.context.close()
 })
 
@@ -437,7 +437,7 @@ const cookieOf = (headers: Headers): string => headers.getSetCookie()[0]?.split(
 async function open(t: Cleanup, cookie: string, place: string): Promise<Watched> {
   const watched = await openPage(browser, { origin: muster.url, cookie })
   t.after(() => watched.context.close())
-  await watched.page.goto(addressOf(place))
+  await visit(watched.page, addressOf(place))
   return watched
 }
 

@@ -8,7 +8,7 @@ export class ApiError extends Error {
 }
 
 const PATIENCE_MS = 15_000
-/** Muster has its hands full, or its database is coming back: whoever only reads asks again. */
+/** Muster has its hands full, or its database is coming back. GETs are asked again, as after a lost connection. */
 const BUSY = 503
 const MOST_TRIES = 4
 const LONGEST_PAUSE_MS = 3_000
@@ -39,9 +39,12 @@ async function call(method, path, body) {
 
 async function sendPatiently(path) {
   for (let tries = 1; ; tries++) {
-    const answer = await send('GET', path)
-    if (answer.status !== BUSY || tries === MOST_TRIES) return answer
-    const pauseMs = Number(answer.headers.get('retry-after') ?? 1) * 1_000
+    const answer = await send('GET', path).catch((error) => {
+      if (tries === MOST_TRIES) throw error
+      return null
+    })
+    if (answer && (answer.status !== BUSY || tries === MOST_TRIES)) return answer
+    const pauseMs = Number(answer?.headers.get('retry-after') ?? 1) * 1_000
     await new Promise((resolve) => setTimeout(resolve, Math.min(pauseMs, LONGEST_PAUSE_MS)))
   }
 }
