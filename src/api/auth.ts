@@ -14,8 +14,8 @@ import type { RateLimits } from './rate-limits.ts'
 import type { SessionCookie } from './session-cookie.ts'
 
 /**
- * public: anyone · authenticated: any valid credentials · person: someone signed in · instance: the instance admin ·
- * a role: at least that role in the project that `:id` names.
+ * A `public` route needs no credentials, an `authenticated` one any that are valid. A `person` has signed in. The route of
+ * an `instance` is the instance admin's. A role is the least that a caller must have in the project that `:id` names.
  */
 export type Access = 'public' | 'authenticated' | 'person' | 'instance' | Role
 

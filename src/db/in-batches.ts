@@ -1,6 +1,7 @@
 // Background work over many rows: a small transaction at a time, with its own time limit, and by one process at a time.
 // A process that dies in the middle leaves whole batches behind, and the next process goes on from there.
 import type pg from 'pg'
+import { LOWEST_ID } from '../kernel/id.ts'
 import type { Client, Db, Pool } from './pool.ts'
 import { inTransaction } from './transaction.ts'
 
@@ -26,7 +27,7 @@ export interface Position {
   id: string
 }
 
-export const BEGINNING: Position = { at: '-infinity', id: '00000000-0000-0000-0000-000000000000' }
+export const BEGINNING: Position = { at: '-infinity', id: LOWEST_ID }
 
 /**
  * Calls `batch` until it returns false. Returns false if another process does this work, so nothing is left to do here.

@@ -18,6 +18,7 @@
 // Claims are fair (`fairPick`): they are dealt round robin over the projects that have ready rows, within a project in
 // the table's own order. The cost of a claim depends on the rows it takes, not on the backlog: projects are found by
 // skipping through the index, one probe for each, from the place at which the last claim ended.
+import { LOWEST_ID } from '../kernel/id.ts'
 import type { Db } from './pool.ts'
 
 export const SUSPECT_AFTER = 2
@@ -65,7 +66,7 @@ export interface Dealt<Claimed> {
   passedOver: string[]
 }
 
-export const NO_PROJECT = '00000000-0000-0000-0000-000000000000'
+export const NO_PROJECT = LOWEST_ID
 /** A claim asks at most this many projects, or one for each free slot if there are more. */
 const MOST_PROJECTS = 20
 /** This many projects that may take a slot are enough, or one for each free slot: rows of some may be locked. */

@@ -4,6 +4,7 @@ import { createClaims } from '../db/queue-claims.ts'
 import { type Charge, charged, chargeValues, MOST_CRASHES, type QueueTable } from '../db/queue-table.ts'
 import { FLOW_CHANNEL } from '../journal/wake.ts'
 import type { FunctionLeaf } from '../kernel/flow.ts'
+import { LOWEST_ID } from '../kernel/id.ts'
 import type { LeafOutcome, LeafTask } from './machine.ts'
 
 export interface Handout {
@@ -197,7 +198,7 @@ export async function forgetHandouts(db: Db, after: string): Promise<string> {
   return rows[0]?.run_id ?? NO_FLOW_RUN
 }
 
-export const NO_FLOW_RUN = '00000000-0000-0000-0000-000000000000'
+export const NO_FLOW_RUN = LOWEST_ID
 
 /** Frees the owner's handouts that nobody in this process works on: their claim or their end was cut off. */
 export async function freeStrayHandouts(db: Db, owner: string, inHand: readonly Handout[]): Promise<void> {

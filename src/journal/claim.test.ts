@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
 import { readPlans, recordStatements } from '../../test/kit/query-plans.ts'
-import { insertProject } from '../../test/kit/runs.ts'
+import { insertProject, insertWorker } from '../../test/kit/runs.ts'
 import type { Db } from '../db/pool.ts'
 import { type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
 import { newId } from '../kernel/id.ts'
@@ -16,14 +16,6 @@ const { pool, clock } = await createTestDatabase()
 const projectId = await insertProject(pool)
 const journal = createJournal({ db: pool, log: silentLog })
 
-async function addWorker(): Promise<string> {
-  const id = newId()
-  await pool.query(
-    `insert into workers (id, slots, lease_until, lock_key, locked_on) values ($1, 10, muster.now(), 1, now())`,
-    [id],
-  )
-  return id
-}
 async function addRun(fields: { priority?: number; ancestors?: string[]; projectId?: string } = {}): Promise<string> {
   const id = newId()
   const trigger = { type: 'manual' }
@@ -48,7 +40,7 @@ const claim = async (owner: string, free = 10) => (await deal(owner, free)).clai
 const clear = () => pool.query('delete from agent_runs')
 
 test('a run is claimed once, however many ask at once, by priority and then by age', async () => {
-  const owners = await Promise.all([addWorker(), addWorker(), addWorker()])
+  const owners = await Promise.all([insertWorker(pool), insertWorker(pool), insertWorker(pool)])
   const ids: string[] = []
   for (let index = 0; index < 30; index++) ids.push(await addRun({ priority: index % 3 }))
   assert.equal(await countReady(pool), 30)
@@ -70,7 +62,7 @@ test('a run is claimed once, however many ask at once, by priority and then by a
 })
 
 test('a claim raises the fence, says run.started once, and what is not due yet is left', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const id = await addRun()
   await pool.query(`update agent_runs set ready_at = null, wake_at = muster.now() + interval '1 hour' where id = $1`, [
     id,
@@ -102,7 +94,7 @@ test('who was declared dead claims nothing', async () => {
 })
 
 test('of several who find a process dead one takes over; the crash is counted once and the old fence is void', async () => {
-  const dead = await addWorker()
+  const dead = await insertWorker(pool)
   const id = await addRun()
   const [run] = await claim(dead)
   const taken = await Promise.all([1, 2, 3, 4].map(() => takeOver(pool, dead, forget(dead))))
@@ -121,7 +113,7 @@ test('after two crashes a run is a suspect, after five it fails and its parent h
   ])
   const id = await addRun({ ancestors: [parent] })
   for (let crash = 1; crash <= 5; crash++) {
-    const owner = await addWorker()
+    const owner = await insertWorker(pool)
     const isSuspect = crash > 2
     const run = isSuspect ? await claimSuspectRun(pool, owner, NO_PROJECT) : (await claim(owner))[0]
     assert.equal((await claim(owner)).length, 0)
@@ -148,7 +140,7 @@ test('after two crashes a run is a suspect, after five it fails and its parent h
 })
 
 test('runs whose owner is registered nowhere are free again, and no crash is counted', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const id = await addRun()
   await claim(owner)
   await pool.query('delete from workers where id = $1', [owner])
@@ -161,7 +153,7 @@ test('runs whose owner is registered nowhere are free again, and no crash is cou
 })
 
 test('what a dead owner had reserved goes back to its agent', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const id = await addRun()
   await claim(owner)
   const { agent_id } = await rowOf(id)
@@ -174,7 +166,7 @@ test('what a dead owner had reserved goes back to its agent', async () => {
 })
 
 test('a claim out of a long backlog costs what it takes, beside what waits, has ended and was claimed before', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const others = await Promise.all([1, 2, 3].map(() => insertProject(pool)))
   await pool.query(
     `insert into agent_runs (id, project_id, agent_id, trigger, input, ready_at, wake_at)
@@ -196,7 +188,7 @@ test('a claim out of a long backlog costs what it takes, beside what waits, has 
 })
 
 test('one suspect is under way in the whole instance, and a death is charged to it alone', async () => {
-  const [one, two] = await Promise.all([addWorker(), addWorker()])
+  const [one, two] = await Promise.all([insertWorker(pool), insertWorker(pool)])
   const [suspect, next, bystander] = [await addRun(), await addRun(), await addRun()]
   await pool.query('update agent_runs set crashes = 2 where id = any($1)', [[suspect, next]])
   assert.equal((await claimSuspectRun(pool, one, NO_PROJECT))?.id, suspect)
@@ -215,7 +207,7 @@ test('one suspect is under way in the whole instance, and a death is charged to 
 })
 
 test('a completed step sets the crashes back, and lets the next suspect be taken', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const [first, second] = [await addRun(), await addRun()]
   await pool.query('update agent_runs set crashes = 4 where id = any($1)', [[first, second]])
   const run = await claimSuspectRun(pool, owner, NO_PROJECT)
@@ -234,7 +226,7 @@ test('a completed step sets the crashes back, and lets the next suspect be taken
 })
 
 test('a suspect that hangs loses its turn after a while, and the next is one of another project', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const other = await insertProject(pool)
   const [hanging, older, foreign] = [await addRun(), await addRun(), await addRun({ projectId: other })]
   await pool.query('update agent_runs set crashes = 2 where id = any($1)', [[hanging, older, foreign]])
@@ -251,7 +243,7 @@ test('a suspect that hangs loses its turn after a while, and the next is one of 
 })
 
 test('claims are dealt over projects in turn, within a project by priority and age', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const projects = await Promise.all([1, 2, 3].map(() => insertProject(pool)))
   const projectOf = new Map<string, string>()
   for (const project of projects) {
@@ -273,7 +265,7 @@ test('claims are dealt over projects in turn, within a project by priority and a
 })
 
 test('kept slots go to a project that has fewer under way than there are slots free', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const [hog, newcomer] = [await insertProject(pool), await insertProject(pool)]
   for (let index = 0; index < 20; index++) await addRun({ projectId: hog })
   const first = await deal(owner, 10, { kept: 2 })
@@ -290,7 +282,7 @@ test('kept slots go to a project that has fewer under way than there are slots f
 })
 
 test('two projects that arrive together leave a slot for a third', async () => {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   for (const project of [await insertProject(pool), await insertProject(pool)]) {
     for (let index = 0; index < 20; index++) await addRun({ projectId: project })
   }
@@ -300,7 +292,7 @@ test('two projects that arrive together leave a slot for a third', async () => {
 })
 
 test('a cap holds over processes that claim at once', async () => {
-  const owners = await Promise.all([addWorker(), addWorker(), addWorker()])
+  const owners = await Promise.all([insertWorker(pool), insertWorker(pool), insertWorker(pool)])
   const capped = await insertProject(pool)
   for (let index = 0; index < 9; index++) await addRun({ projectId: capped })
   const all = await Promise.all(

@@ -1,4 +1,5 @@
 import type { Db } from '../db/pool.ts'
+import { LOWEST_ID } from '../kernel/id.ts'
 
 export const READY_CHANNEL = 'muster_ready'
 export const CANCEL_CHANNEL = 'muster_cancel'
@@ -33,7 +34,7 @@ const ASLEEP_HALTED = `status = 'paused' and pause_reason = 'halted' and owner i
 export async function wakeHalted(
   db: Db,
   projectId: string,
-  { after = NO_ID, atOnce = MOST_AT_ONCE } = {},
+  { after = LOWEST_ID, atOnce = MOST_AT_ONCE } = {},
 ): Promise<{ count: number; last: string | null }> {
   const { rows } = await db.query<{ count: number; last: string | null }>(
     `with batch as (
@@ -49,8 +50,6 @@ export async function wakeHalted(
   const { count = 0, last = null } = rows[0] ?? {}
   return { count, last: count < atOnce ? null : last }
 }
-
-const NO_ID = '00000000-0000-0000-0000-000000000000'
 
 /**
  * Wakes runs that sleep without a reason: they were cancelled, their sub-runs have ended, or their project is not

@@ -28,3 +28,6 @@ export function idFrom(text: string): string {
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export const isId = (text: string): boolean => UUID.test(text)
+
+/** It names nothing and comes before every other id. */
+export const LOWEST_ID = '00000000-0000-0000-0000-000000000000'

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
 import { recordStatements } from '../../test/kit/query-plans.ts'
-import { insertProject } from '../../test/kit/runs.ts'
+import { insertProject, insertWorker } from '../../test/kit/runs.ts'
 import { NO_PROJECT } from '../db/queue-table.ts'
 import { insertRun } from '../journal/insert-run.ts'
 import { newId } from '../kernel/id.ts'
@@ -11,15 +11,6 @@ import { createSlots } from '../queue/slots.ts'
 import { createCappedClaims } from './capped-claims.ts'
 
 const { pool } = await createTestDatabase()
-
-async function addWorker(): Promise<string> {
-  const id = newId()
-  await pool.query(
-    `insert into workers (id, slots, lease_until, lock_key, locked_on) values ($1, 10, muster.now(), 1, now())`,
-    [id],
-  )
-  return id
-}
 
 async function addRuns(projectId: string, count: number): Promise<void> {
   for (let index = 0; index < count; index++) {
@@ -38,7 +29,7 @@ async function addRuns(projectId: string, count: number): Promise<void> {
 
 /** A process with so many slots whose runs end when the test says so. */
 async function createProcess(count: number, caps: ReadonlyMap<string, number>) {
-  const owner = await addWorker()
+  const owner = await insertWorker(pool)
   const slots = createSlots(count)
   const claims = createCappedClaims({ pool, slots })
   const switches = { halted: new Set<string>(), deleted: new Set<string>(), caps }

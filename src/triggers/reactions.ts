@@ -1,9 +1,10 @@
 import { READY_CHANNEL } from '../journal/wake.ts'
+import { LOWEST_ID } from '../kernel/id.ts'
 import { defaultSettings } from '../kernel/project.ts'
 import type { SetsOff } from '../objects/write-statements.ts'
 
 /** The delivery id of events to agents that skip: the same for all, so that one version has one entry. */
-const SAME_FOR_ALL = '00000000-0000-0000-0000-000000000000'
+const SAME_FOR_ALL = LOWEST_ID
 
 /** The input of an agent that reacts: shown to its model as it stands. `c` is the change. */
 export const reactionInput = (c: string): string => `jsonb_build_object(

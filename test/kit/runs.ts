@@ -18,3 +18,13 @@ export async function insertRuns(db: Db, projectId: string, count: number): Prom
   )
   return ids
 }
+
+/** A process that claims rows, as far as the database knows. */
+export async function insertWorker(db: Db): Promise<string> {
+  const id = newId()
+  await db.query(
+    `insert into workers (id, slots, lease_until, lock_key, locked_on) values ($1, 10, muster.now(), 1, now())`,
+    [id],
+  )
+  return id
+}
