@@ -170,7 +170,12 @@ export function createMcpConnections<Server extends { id: string; name: string }
     async closeThose(isMeant) {
       const meant = [...slots.values()].filter((slot) => isMeant(slot.server))
       for (const slot of meant) slots.delete(slot.server.id)
-      await Promise.all(meant.map((slot) => slot.held && retire(slot, slot.held, true)))
+      await Promise.all(
+        meant.map(async (slot) => {
+          const held = slot.held ?? (await slot.opening?.catch(() => null))
+          if (held) await retire(slot, held, true)
+        }),
+      )
     },
 
     async stop() {

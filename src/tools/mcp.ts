@@ -79,6 +79,8 @@ export function createMcp(options: McpOptions): Mcp {
   }
   const stopping = new AbortController()
   const closing = new Set<Promise<void>>()
+  /** How often projects were left: a row that was read before the last time may be of a project that is gone. */
+  let departures = 0
   const connections = createMcpConnections<StoredMcpServer>({
     idleMs: options.idleMs ?? 300_000,
     now: options.now ?? Date.now,
@@ -153,7 +155,7 @@ export function createMcp(options: McpOptions): Mcp {
 
   /** Reads the server's row each time: a deletion or approval of a moment ago, in any process, counts. */
   async function call(projectId: string, name: string, tool: string, args: unknown, context: ToolContext) {
-    const server = await findMcpServer(pool, projectId, name).catch((error: unknown) => {
+    const server = await findCurrent(projectId, name).catch((error: unknown) => {
       throw explainFailure(error) ?? error // what a model reads must not tell of our database
     })
     if (server === null) throw new Error(`The MCP server "${name}" is no longer registered.`)
@@ -161,6 +163,12 @@ export function createMcp(options: McpOptions): Mcp {
       await requireApproved(server, tool, connection)
       return connection.call(tool, args, context)
     })
+  }
+
+  async function findCurrent(projectId: string, name: string): Promise<StoredMcpServer | null> {
+    const seen = departures
+    const server = await findMcpServer(pool, projectId, name)
+    return seen === departures ? server : findCurrent(projectId, name)
   }
 
   return {
@@ -195,6 +203,7 @@ export function createMcp(options: McpOptions): Mcp {
     },
 
     async leave(projectIds) {
+      departures += 1
       await connections.closeThose((server) => projectIds.has(server.project_id))
       await programs.forgetProjects(projectIds)
     },

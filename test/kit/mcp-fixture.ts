@@ -57,8 +57,12 @@ export function createFixtureServer({ crash, description = 'Changes when told.' 
     })
     return text('done')
   })
-  server.registerTool('hang', { inputSchema: { name: z.string() } }, ({ name }, extra) => {
+  server.registerTool('hang', { inputSchema: { name: z.string() } }, async ({ name }, extra) => {
     extra.signal.addEventListener('abort', () => cancelled.push(name))
+    const progressToken = extra._meta?.progressToken
+    if (progressToken !== undefined) {
+      await extra.sendNotification({ method: 'notifications/progress', params: { progressToken, progress: 0 } })
+    }
     return new Promise(() => {})
   })
   server.registerTool('cancelled', {}, () => text(cancelled.join()))
