@@ -23,8 +23,8 @@ test('a process is told by its start, its command and the list, and not after it
 })
 
 test('a dead process that nobody has reaped counts as none', async () => {
-  // The shell's child ends, and exec leaves a parent that never reaps it.
-  const parent = spawn('sh', ['-c', 'sleep 0 & echo $!; exec sleep 600'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  // The shell's child ends when exec has left a parent that never reaps it; before, the shell would.
+  const parent = spawn('sh', ['-c', 'sleep 1 & echo $!; exec sleep 600'], { stdio: ['ignore', 'pipe', 'ignore'] })
   try {
     const [text] = await once(parent.stdout, 'data')
     const pid = Number(String(text))
