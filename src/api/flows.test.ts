@@ -173,20 +173,22 @@ test('where nobody works on flows, those who do are told of what is started, can
   const heard: string[] = []
   client.on('notification', ({ payload }) => heard.push(payload ?? ''))
   await client.query('listen muster_flow')
-  const told = async (count: number): Promise<void> => {
-    while (heard.length < count) await client.query('select 1')
+  // The notice of a flow run of the test before may come late.
+  const ofThis = (id: string): string[] => heard.filter((payload) => payload === id)
+  const told = async (id: string, count: number): Promise<void> => {
+    while (ofThis(id).length < count) await client.query('select 1')
   }
   try {
     const { id } = (await kit.call<FlowRun>(`POST ${base}/flow-runs`, { body: { root: f } })).body
-    await told(1)
+    await told(id, 1)
     await kit.call(`POST ${base}/flow-runs/${id}/workers`, { body: { add: 1 } })
-    await told(2)
+    await told(id, 2)
     const cancelled = await kit.call<FlowRun>(`POST ${base}/flow-runs/${id}/cancel`)
-    await told(3)
+    await told(id, 3)
     assert.deepEqual([cancelled.status, cancelled.body.status], [200, 'queued'])
     await kit.call(`POST ${base}/flow-runs/${id}/cancel`)
     await client.query('select 1')
-    assert.deepEqual(heard, [id, id, id], 'a second cancel is no news')
+    assert.equal(ofThis(id).length, 3, 'a second cancel is no news')
   } finally {
     client.release(true)
   }

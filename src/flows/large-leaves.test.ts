@@ -159,6 +159,7 @@ test('what a flow gives is bounded', async () => {
 
 test('a cancel wins over a flow that nobody can go on with', async () => {
   await setHalted(flows.pool, flows.projectId, true, systemActor)
+  while (!flows.worker.isHalted(flows.projectId)) await new Promise(setImmediate)
   const id = await flows.startFlow(f('yes'))
   await flows.pool.query(`update flow_runs set root = '{"type": "sequential"}' where id = $1`, [id])
   await cancelFlow(flows.pool, flows.projectId, id, systemActor)

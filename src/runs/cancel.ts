@@ -1,18 +1,11 @@
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Journal } from '../journal/append.ts'
+import { lockTree, type OpenRun } from '../journal/lock-tree.ts'
 import { CANCEL_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import { closeQuestions } from '../tasks/close-questions.ts'
 import { cancelled } from './end.ts'
-
-interface OpenRun {
-  id: string
-  ancestors: string[]
-  owner: string | null
-  cancel_requested_at: Date | null
-  text: string | null
-}
 
 /**
  * Cancel is a fact in the database. Runs without owner end here; the owners of the others hear of it, stop at once and
@@ -32,7 +25,7 @@ export async function cancelRuns(
     await tx.query('update agent_runs set cancel_requested_at = muster.now() where id = any($1)', [
       fresh.map((run) => run.id),
     ])
-    for (const { id, ancestors, owner, text } of fresh) {
+    for (const { id, ancestors, owner } of fresh) {
       if (owner !== null) {
         const asked = { kind: 'run.cancel_requested', data: {} }
         await journal.appendIn(tx, { runId: id, fence: null, events: [asked], ancestors })
@@ -40,7 +33,7 @@ export async function cancelRuns(
       }
       // Its end comes after theirs, in its stream too: the last of them to end wakes it.
       if (await waitsForChildren(tx, id)) continue
-      const end = cancelled(text)
+      const end = cancelled(await lastText(tx, id))
       await journal.appendIn(tx, { runId: id, fence: null, events: [end.event], change: { set: end.set }, ancestors })
     }
     await wakeSleepers(tx, open)
@@ -75,18 +68,11 @@ async function waitsForChildren(tx: Db, runId: string): Promise<boolean> {
   return rowCount === 1
 }
 
-/** Locked in the order of their ids, as everybody does; answered deepest first. */
-async function lockTree(tx: Db, projectId: string, runIds: readonly string[]): Promise<OpenRun[]> {
-  const { rows } = await tx.query<OpenRun & { depth: number }>(
-    `with recursive tree as (
-       select id from agent_runs where id = any($1) and project_id = $2
-       union select r.id from agent_runs r join tree on r.parent_run_id = tree.id
-     )
-     select id, ancestors, owner, cancel_requested_at, depth,
-       (select data->>'text' from run_events e where e.run_id = agent_runs.id and kind = 'step.completed'
-          and data->>'run_id' is null order by seq desc limit 1) as text
-     from agent_runs where id in (select id from tree) and completed_at is null order by id for update`,
-    [runIds, projectId],
+async function lastText(tx: Db, runId: string): Promise<string | null> {
+  const { rows } = await tx.query<{ text: string | null }>(
+    `select data->>'text' as text from run_events where run_id = $1 and kind = 'step.completed' and data->>'run_id' is null
+     order by seq desc limit 1`,
+    [runId],
   )
-  return rows.toSorted((a, b) => b.depth - a.depth)
+  return rows[0]?.text ?? null
 }

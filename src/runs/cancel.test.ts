@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestDatabase } from '../../test/kit/database.ts'
+import { until } from '../../test/kit/embedded-kit.ts'
+import { insertProject, insertWorker } from '../../test/kit/runs.ts'
+import { createJournal } from '../journal/append.ts'
+import { insertRun, type NewRun } from '../journal/insert-run.ts'
+import { spawnRun } from '../journal/spawn-run.ts'
+import { newId } from '../kernel/id.ts'
+import { silentLog } from '../kernel/log.ts'
+import { cancelRuns } from './cancel.ts'
+import { cancelled } from './end.ts'
+
+const { pool } = await createTestDatabase()
+const projectId = await insertProject(pool)
+const owner = await insertWorker(pool)
+const journal = createJournal({ db: pool, log: silentLog })
+
+const newRun = (more: Partial<NewRun> = {}): NewRun => ({
+  ...{ id: newId(), projectId, agentId: newId(), trigger: { type: 'manual' }, input: 'x' },
+  ...{ maxSteps: null, timeoutMs: null },
+  ...more,
+})
+
+async function ownedParent(): Promise<{ id: string; fence: number }> {
+  const run = newRun()
+  await insertRun(pool, run)
+  await pool.query(`update agent_runs set owner = $2, fence = 1, ready_at = null, status = 'running' where id = $1`, [
+    run.id,
+    owner,
+  ])
+  return { id: run.id, fence: 1 }
+}
+
+const rowOf = async (id: string) => (await pool.query('select * from agent_runs where id = $1', [id])).rows[0]
+const WAITING = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+const isSomebodyWaiting = async () => (await pool.query(WAITING)).rowCount !== 0
+
+test('a sub-run that is started while the cancel of its parent waits is cancelled too', async () => {
+  const parent = await ownedParent()
+  const child = newRun({ parentRunId: parent.id, ancestors: [parent.id] })
+  let cancelling: Promise<void> = Promise.resolve()
+  await spawnRun(pool, parent, async () => {
+    cancelling = cancelRuns({ pool, journal }, projectId, [parent.id])
+    await until(isSomebodyWaiting, 'the cancel waits for the lock')
+    return child
+  })
+  await cancelling
+  assert.equal((await rowOf(child.id)).status, 'cancelled')
+  assert.notEqual((await rowOf(parent.id)).cancel_requested_at, null)
+  assert.equal((await rowOf(parent.id)).open_children, 0)
+})
+
+test('a run that has ended counts no open sub-runs, also where it ended before them', async () => {
+  const parent = await ownedParent()
+  const child = newRun({ parentRunId: parent.id, ancestors: [parent.id] })
+  await spawnRun(pool, parent, child)
+  assert.equal((await rowOf(parent.id)).open_children, 1)
+  const end = cancelled(null)
+  const ends = { events: [end.event], change: { set: end.set } }
+  await journal.append({ runId: parent.id, fence: parent.fence, ancestors: [], ...ends })
+  assert.equal((await rowOf(parent.id)).open_children, 0)
+  await journal.append({ runId: child.id, fence: 0, ancestors: [parent.id], ...ends })
+  const row = await rowOf(parent.id)
+  assert.deepEqual([row.open_children, row.last_seq, row.ready_at], [0, 1, null])
+})
