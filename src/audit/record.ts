@@ -26,9 +26,15 @@ export const NOTE_TYPES = ['uuid', 'text', 'text', 'text', 'text', 'text', 'uuid
  */
 export async function changeAudited<Row extends object>(
   db: Db,
-  change: { sql: string; values: readonly unknown[]; note: AuditNote },
+  change: {
+    sql: string
+    /** Further parts of the WITH, which may select from `change`. */
+    also?: string
+    values: readonly unknown[]
+    note: AuditNote
+  },
 ): Promise<Row[]> {
-  const { rows } = await db.query<Row>(withNote(change.sql, change.values.length), [
+  const { rows } = await db.query<Row>(withNote(change.sql, change.also ?? null, change.values.length), [
     ...change.values,
     ...noteValues(change.note),
   ])
@@ -38,15 +44,16 @@ export async function changeAudited<Row extends object>(
 // Planning a change together with its note takes PostgreSQL as long as executing it, so each connection plans it once.
 const withNotes = new Map<string, PreparedSql>()
 
-function withNote(sql: string, valueCount: number): PreparedSql {
-  const known = withNotes.get(sql)
+function withNote(sql: string, also: string | null, valueCount: number): PreparedSql {
+  const key = also === null ? sql : `${sql}, ${also}`
+  const known = withNotes.get(key)
   if (known) return known
   const notePlaces = NOTE_TYPES.map((type, index) => `$${valueCount + index + 1}::${type}`).join(', ')
   const text = `with change as (${sql}),
-       noted as (insert into audit_log (${NOTE_COLUMNS}) select ${notePlaces} where exists (select from change))
+       noted as (insert into audit_log (${NOTE_COLUMNS}) select ${notePlaces} where exists (select from change))${also === null ? '' : `, ${also}`}
      select * from change`
   const prepared = { name: `change_${withNotes.size + 1}`, text }
-  withNotes.set(sql, prepared)
+  withNotes.set(key, prepared)
   return prepared
 }
 
@@ -54,6 +61,16 @@ function withNote(sql: string, valueCount: number): PreparedSql {
 export async function recordAudit(db: Db, note: AuditNote): Promise<void> {
   const placeholders = NOTE_TYPES.map((type, index) => `$${index + 1}::${type}`).join(', ')
   await db.query(`insert into audit_log (${NOTE_COLUMNS}) values (${placeholders})`, noteValues(note))
+}
+
+/** As `recordAudit`, for many actions in one statement. */
+export async function recordAudits(db: Db, notes: readonly AuditNote[]): Promise<void> {
+  const values = notes.map(noteValues)
+  const lists = NOTE_TYPES.map((type, index) => `$${index + 1}::${type}[]`).join(', ')
+  await db.query(
+    `insert into audit_log (${NOTE_COLUMNS}) select * from unnest(${lists})`,
+    NOTE_TYPES.map((_, column) => values.map((each) => each[column])),
+  )
 }
 
 /** The values of an entry, in the order of NOTE_COLUMNS. */

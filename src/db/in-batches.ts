@@ -89,13 +89,20 @@ export async function deleteInBatches(
 
 const ENDED_AT_ONCE = 500
 
-/**
- * Removes the rows of a project that ended more than `days` ago, in the order of their ends. `stays` is a condition
- * over `t`, the row: rows that meet it are passed over. Returns the number of removed rows.
- */
+export interface EndedRows {
+  table: 'tasks' | 'processing_log' | 'agent_messages'
+  /** The column of the instant from which on a row may go; an index holds it after the project, before the id. */
+  at: 'completed_at' | 'created_at'
+  /** The columns that `stays` needs. */
+  carried: readonly string[]
+  /** A condition over `t`, the row: rows that meet it are passed over. */
+  stays: string
+}
+
+/** Removes the rows of a project that ended more than `days` ago, in the order of their ends. Returns their number. */
 export async function removeEnded(
   pool: Pool,
-  { table, stays }: { table: 'tasks' | 'processing_log'; stays: string },
+  { table, at, carried, stays }: EndedRows,
   { projectId, days }: { projectId: string; days: number },
   signal?: AbortSignal,
 ): Promise<number> {
@@ -103,13 +110,12 @@ export async function removeEnded(
   let after: Position = BEGINNING
   await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
     const { rows } = await tx.query<Position & { stays: boolean }>(
-      `select t.id, t.completed_at::text as at, ${stays} as stays
+      `select t.id, t.${at}::text as at, ${stays} as stays
        from (
-         select id, completed_at, run_id from ${table}
-         where project_id = $1 and completed_at < muster.now() - $2 * interval '1 day'
-           and (completed_at, id) > ($3::timestamptz, $4::uuid)
-         order by completed_at, id limit ${ENDED_AT_ONCE} for update skip locked) t
-       order by t.completed_at, t.id`,
+         select id, ${[at, ...carried].join(', ')} from ${table}
+         where project_id = $1 and ${at} < muster.now() - $2 * interval '1 day' and (${at}, id) > ($3::timestamptz, $4::uuid)
+         order by ${at}, id limit ${ENDED_AT_ONCE} for update skip locked) t
+       order by t.${at}, t.id`,
       [projectId, days, after.at, after.id],
     )
     const last = rows.at(-1)

@@ -4,7 +4,7 @@ import { createTestDatabase } from '../../test/kit/database.ts'
 import { silentLog } from '../kernel/log.ts'
 import { explainFailure } from './failures.ts'
 import { createPool } from './pool.ts'
-import { inTransaction } from './transaction.ts'
+import { afterCommit, inTransaction } from './transaction.ts'
 
 const { pool, url } = await createTestDatabase()
 await pool.query('create table account (id int primary key, amount int); insert into account values (1, 0), (2, 0)')
@@ -32,6 +32,25 @@ test('a commit that the database answered with a rollback is an error, not a res
   })
   await assert.rejects(swallowing, /the database rolled the transaction back/)
   assert.deepEqual(await amounts(), [0, 0])
+})
+
+test('what shall follow the commit follows it, once, and not a rollback', async () => {
+  const told: string[] = []
+  let attempts = 0
+  const seen = await inTransaction(pool, async (tx) => {
+    attempts++
+    afterCommit(tx, () => told.push(`attempt ${attempts}`))
+    if (attempts === 1) throw Object.assign(new Error('once more'), { code: '40001' })
+    return told.length
+  })
+  assert.deepEqual([seen, told], [0, ['attempt 2']])
+  const failing = inTransaction(pool, async (tx) => {
+    afterCommit(tx, () => told.push('never'))
+    throw new Error('no')
+  })
+  await assert.rejects(failing, /no/)
+  afterCommit(pool, () => told.push('at once'))
+  assert.deepEqual(told, ['attempt 2', 'at once'])
 })
 
 test('a deadlock is resolved by trying again, unseen by the callers', async () => {

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { isRetryable } from './failures.ts'
-import type { Client, Pool } from './pool.ts'
+import type { Client, Db, Pool } from './pool.ts'
 
 const ATTEMPTS = 4
 
@@ -10,15 +10,34 @@ const ATTEMPTS = 4
  */
 export async function inTransaction<Result>(pool: Pool, work: (tx: Client) => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
+    const acts: (() => void)[] = []
     try {
-      return await attemptTransaction(pool, work)
+      const result = await attemptTransaction(pool, work, acts)
+      for (const act of acts) act()
+      return result
     } catch (error) {
       if (attempt === ATTEMPTS || !isRetryable(error)) throw error
     }
   }
 }
 
-async function attemptTransaction<Result>(pool: Pool, work: (tx: Client) => Promise<Result>): Promise<Result> {
+const afterwards = new WeakMap<Db, (() => void)[]>()
+
+/**
+ * Calls `act` when the transaction of `tx` is committed, and never if it is rolled back: what is told to the log did
+ * happen, once. Calls `act` at once if `tx` is no transaction of `inTransaction`. `act` must not throw.
+ */
+export function afterCommit(tx: Db, act: () => void): void {
+  const acts = afterwards.get(tx)
+  if (acts) acts.push(act)
+  else act()
+}
+
+async function attemptTransaction<Result>(
+  pool: Pool,
+  work: (tx: Client) => Promise<Result>,
+  acts: (() => void)[],
+): Promise<Result> {
   const client = await pool.connect()
   let broken: Error | undefined
   // Without a listener a connection cut between two statements would be an unhandled 'error' event.
@@ -26,6 +45,7 @@ async function attemptTransaction<Result>(pool: Pool, work: (tx: Client) => Prom
     broken = error
   }
   client.on('error', onError)
+  afterwards.set(client, acts)
   try {
     await client.query('begin')
     const result = await work(client)
@@ -37,6 +57,7 @@ async function attemptTransaction<Result>(pool: Pool, work: (tx: Client) => Prom
     })
     throw error
   } finally {
+    afterwards.delete(client)
     client.off('error', onError)
     client.release(broken)
   }

@@ -63,7 +63,10 @@ export const agentFields = {
   execution_mode: z.enum(['execute', 'suggest', 'hybrid']),
   capabilities: capabilitiesField,
   senior_id: idField.nullable(),
-  competencies: z.array(z.string().min(1).max(200)).max(100),
+  competencies: z
+    .array(z.string().min(1).max(200))
+    .max(100)
+    .refine((all) => all.join('').length <= 10_000, 'must not hold more than 10,000 characters together'),
   token_allocation: z.int().min(0).nullable(),
   enabled: z.boolean(),
 }
@@ -111,6 +114,10 @@ export const agentSchema = agentDefinition.extend({
   project_id: idField,
   token_used: z.int(),
   status: z.enum(['active', 'bored', 'stuck', 'paused']),
+  paused_for: z
+    .enum(['stopped', 'budget'])
+    .nullable()
+    .describe('Why it is paused: somebody stopped it, or its tokens are used up.'),
   last_active_at: instantField.nullable(),
   last_worked_at: instantField.nullable(),
   last_polled_at: instantField.nullable(),

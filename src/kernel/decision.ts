@@ -36,11 +36,32 @@ export const flowRecommendation = z.strictObject({
   reasoning: text,
 })
 
+export const delegationDecision = z.strictObject({
+  delegate: z.boolean(),
+  subordinate: z.string().max(200).nullable().describe('The name of a subordinate, or null to let Muster choose.'),
+  reasoning: text,
+})
+export type DelegationDecision = z.infer<typeof delegationDecision>
+
+const plannedTask = z.strictObject({
+  id: z.string().min(1).max(64).optional(),
+  title: z.string().min(1).max(500).regex(/\S/, 'must not be blank'),
+  description: text,
+  competencies: z.array(z.string().min(1).max(200)).max(100),
+  depends_on: z.array(z.string()).max(100).optional(),
+})
+export type PlannedTask = z.infer<typeof plannedTask>
+export const taskPlan = z.strictObject({
+  subtasks: z.array(plannedTask).max(100).describe('Empty if the task is best done in one piece.'),
+})
+
 export const decisions = {
   queen_plan: queenPlan,
   queen_adjust: queenAdjust,
   queen_review: queenReview,
   flow_recommendation: flowRecommendation,
+  delegation_decision: delegationDecision,
+  task_plan: taskPlan,
 } as const
 export type DecisionName = keyof typeof decisions
 
@@ -89,8 +110,11 @@ function jsonIn(text: string): unknown {
   return undefined
 }
 
+/** A part of a plan, as far as its order matters. */
+export type PlanPart = Pick<Subtask, 'id' | 'depends_on'>
+
 /** The reason why a plan cannot be carried out, or null. */
-export function planProblem(subtasks: readonly Subtask[]): string | null {
+export function planProblem(subtasks: readonly PlanPart[]): string | null {
   const ids = new Set<string>()
   for (const { id } of subtasks) {
     if (ids.has(id)) return `Two subtasks are called ${id}.`

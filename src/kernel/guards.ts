@@ -9,6 +9,8 @@ export type CallVerdict =
   | { verdict: 'wait'; reason: 'budget' | 'halted' }
   | { verdict: 'stop'; status: 'paused'; reason: 'step_limit' | 'timeout' | 'context' | 'budget' }
   | { verdict: 'stop'; status: 'failed'; reason: 'BUDGET_EXHAUSTED' }
+  /** The project has used up its tokens of this month: the run goes on with the next one, or with a higher limit. */
+  | { verdict: 'next_month'; inMs: number }
   | { verdict: 'stop'; status: 'cancelled'; reason: null }
 
 const go: CallVerdict = { verdict: 'go' }

@@ -19,3 +19,6 @@ export interface Actor {
 }
 
 export const systemActor: Actor = { type: 'system', id: null, requestId: null, address: null }
+
+/** An agent, as the author of what its runs do. */
+export const agentActor = (id: string): Actor => ({ type: 'agent', id, requestId: null, address: null })

@@ -52,6 +52,12 @@ export const settingsSchema = z.strictObject({
   default_model: modelField,
   run_retention_days: z.int().min(1).max(36_500).nullable(),
   max_concurrent_runs: count(1).nullable(),
+  monthly_token_limit: z
+    .int()
+    .min(0)
+    .max(1_000_000_000_000)
+    .nullable()
+    .describe('The tokens of all model calls of the project in a UTC month.'),
   idempotent_hosts: z
     .array(hostField)
     .max(100)
@@ -85,6 +91,7 @@ export const defaultSettings: Settings = {
   default_model: { provider: 'offline', name: 'offline' },
   run_retention_days: null,
   max_concurrent_runs: null,
+  monthly_token_limit: null,
   idempotent_hosts: [],
 }
 

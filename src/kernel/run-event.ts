@@ -13,6 +13,19 @@ export interface StepCall {
   metadata?: unknown
 }
 
+/**
+ * A decision at the beginning of a task's run. ask: another question follows · again: the answer did not fit, and is
+ * asked for once more · work: the work itself begins · done: others do the work, and the run is over.
+ */
+export interface OpeningStep {
+  name: string
+  next: 'ask' | 'again' | 'work' | 'done'
+  /** The problem with the answer, for the model; or the reason for what follows, for people. */
+  note: string
+  /** True if the answer did not fit, also where it is not asked for again. */
+  is_misfit?: boolean
+}
+
 /** The stage of a run in its pipeline: the step of a sequential agent, the iteration of a loop. Counted from 0. */
 type Stage = number
 
@@ -33,6 +46,8 @@ export type RunEvent =
         loop?: { last: string | null; count: number }
         /** Set if this was the call that asks for a summary. */
         wind_down?: 'step_limit' | 'timeout'
+        /** Set if the run of a task asked for a decision before its work. */
+        decision?: OpeningStep
       }
     }
   /** The call was cut off or failed and is made again; its text is void. Its tokens were spent all the same. */

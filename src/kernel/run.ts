@@ -12,6 +12,7 @@ export const pauseReasons = [
   'outcome_unknown',
   'human',
   'halted',
+  'stopped',
 ] as const
 export type PauseReason = (typeof pauseReasons)[number]
 

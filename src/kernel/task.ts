@@ -13,6 +13,7 @@ export const taskStatuses = [
   'cancelled',
 ] as const
 export type TaskStatus = (typeof taskStatuses)[number]
+export type TaskPriority = (typeof taskPriorities)[number]
 
 /** The statuses that people may set. The others come about by work, approval and failure. */
 export const settableStatuses = ['pending', 'completed', 'cancelled'] as const
@@ -62,6 +63,11 @@ export const taskSchema = z.strictObject({
   changes: z.array(changeSchema).nullable(),
   reasoning: z.string().nullable(),
   run_id: idField.nullable(),
+  progress: z.strictObject({
+    done: z.int(),
+    total: z.int(),
+    note: z.string().nullable(),
+  }),
   metadata: jsonObject,
   created_at: instantField,
   completed_at: instantField.nullable(),
@@ -109,6 +115,9 @@ export function patchProblem(task: Pick<Task, 'kind' | 'status'>, patch: TaskPat
   // People must approve a suggestion exactly as it was made.
   if (task.kind === 'suggestion' && Object.keys(patch).some((field) => field !== 'priority')) {
     return 'A suggestion stands as it was made: it is approved or rejected, and only its priority can be changed.'
+  }
+  if (task.kind === 'escalation' && patch.assigned_to) {
+    return 'This task asks people, and no agent takes it up. Answer it, or give the work that it is about to another agent.'
   }
   // A failed task may be tried again; a completed, rejected or cancelled one stays so.
   const isReopened = status === 'pending' && task.status === 'failed'

@@ -86,6 +86,10 @@ export interface WriteResult {
   blocked: BlockedReason | null
   /** True if the change started runs, so that a worker takes them. */
   hasStarted: boolean
+  /** True if the change gave agents tasks, or let them work again. */
+  hasTasks?: boolean
+  /** Set if the agent asked for something that is not its to do: the audit has an entry of this name. */
+  refused?: 'task.refused' | 'budget.refused'
 }
 
 export type Tool = CallTool | RunTool | WriteTool
