@@ -1,5 +1,6 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { cleanJson } from './clean-json.ts'
+import { THIS_MONTH } from './month.ts'
 import type { RunChange } from './run-change.ts'
 
 /** One run's part of a batch. */
@@ -67,7 +68,7 @@ const appendSql = (isShared: boolean): PreparedSql => ({
         output_tokens = r.output_tokens + e.output_tokens,
         cost_usd = case when e.cost is null then r.cost_usd else coalesce(r.cost_usd, 0) + e.cost end,
         reserved = r.reserved - e.settled,
-        open_children = r.open_children - e.children_ended,
+        open_children = case when e.change ? 'ended' then 0 else r.open_children - e.children_ended end,
         status = coalesce(e.change->>'status', r.status),
         pause_reason = case when e.change ? 'pause_reason' then e.change->>'pause_reason' else r.pause_reason end,
         summary = case when e.change ? 'summary' then e.change->>'summary' else r.summary end,
@@ -92,18 +93,21 @@ const appendSql = (isShared: boolean): PreparedSql => ({
           else r.wake_at end,
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
         duration = case when e.change ? 'ended'
-          then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
+          then least(extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000, 2147483647)::int
+          else r.duration end
       from entries e
       where r.id = e.run_id and r.id = any($1::uuid[]) and (e.fence is null or e.fence = r.fence)
         and not (e.is_forwarded and r.completed_at is not null)
       returning r.id, r.agent_id, r.last_seq - e.events as before_first, e.entry,
         e.input_tokens + e.output_tokens as tokens, e.settled
     ), charged as (
-      insert into agent_tokens as t (agent_id, used, reserved, last_active_at)
-      select agent_id, sum(tokens), -sum(settled), muster.now() from changed where tokens <> 0 or settled <> 0
+      insert into agent_tokens as t (agent_id, used, reserved, last_active_at, last_worked_at, month, month_used)
+      select agent_id, sum(tokens), -sum(settled), muster.now(), muster.now(), ${THIS_MONTH}, sum(tokens) from changed where tokens <> 0 or settled <> 0
       group by agent_id order by agent_id
       on conflict (agent_id) do update set used = t.used + excluded.used, reserved = t.reserved + excluded.reserved,
-        last_active_at = excluded.last_active_at
+        last_active_at = excluded.last_active_at, last_worked_at = excluded.last_worked_at,
+        month = excluded.month,
+        month_used = excluded.month_used + case when t.month = excluded.month then t.month_used else 0 end
     ), written as (${isShared ? INSERT_SHARED : INSERT_OWN})
     select id as run_id, before_first + 1 as first_seq, muster.now() as at from changed
     ${isShared ? 'union all select run_id, null, null from lost' : ''}`,

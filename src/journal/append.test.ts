@@ -136,6 +136,16 @@ test('the row is the projection of the journal: counts are added, the rest is se
   assert.equal(ended.ready_at, null)
 })
 
+test('a run that waited for months ends like any other', async () => {
+  const [runId = ''] = await runs()
+  await pool.query(`update agent_runs set started_at = started_at - interval '90 days' where id = $1`, [runId])
+  const end = { status: 'completed', summary: 'Done.', ended: true } as const
+  const answer = await journal.append({ runId, fence: 1, events: [note('end')], change: { set: end } })
+  assert.equal(answer.status, 'written')
+  // The column holds 24 days at most.
+  assert.equal((await rowOf(runId)).duration, 2 ** 31 - 1)
+})
+
 test('two processes that append to the same runs at once leave every journal without gap or repeat', async () => {
   const ids = await runs(20)
   const journals = [journal, createJournal({ db: pool, log: silentLog }), createJournal({ db: pool, log: silentLog })]

@@ -23,6 +23,8 @@ export interface Journal<Change = RunChange> {
    * be called while another append of this run is under way.
    */
   appendAfter(pool: Pool, work: (tx: Db) => Promise<Append<Change>>): Promise<Appended>
+  /** As `appendAfter`, for several runs in one transaction. Throws if one of several is lost: nothing was written then. */
+  appendAllAfter(pool: Pool, work: (tx: Db) => Promise<readonly Append<Change>[]>): Promise<Appended[]>
   /** Resolves when every append is settled. */
   drain(): Promise<void>
 }

@@ -34,6 +34,8 @@ export interface ClaimedRun {
   chain_depth: number
   /** Set for a run that makes a decision: the run answers JSON of this shape, without tools. */
   answer: { name: string; schema: Record<string, unknown> } | null
+  /** The task that the run is an attempt at. */
+  task_id: string | null
   crashes: number
   reserved: number
   /** The number of things that have happened which the run may wait for. */
@@ -41,11 +43,15 @@ export interface ClaimedRun {
   summary: string | null
   waits_for: string | null
   cancel_requested_at: Date | null
+  /** Its agent was stopped. */
+  stop_requested_at: Date | null
   /** Milliseconds since the run was started, by the database's clock. */
   age: number
   /** True if the run was never claimed before: there is nothing to replay. */
   is_new: boolean
   was_paused: boolean
+  /** True if other agents report to the run's agent. */
+  has_subordinates: boolean
   /** The last changes of the run's agent and of its project: definitions that were read since then still hold. */
   agent_changed: number | null
   project_changed: number
@@ -81,9 +87,10 @@ const claimed = (pick: string, columns: string, from: string): string => `
       from claimed where ancestors = '{}' and (is_new or was_paused)
     )
     select c.id, c.project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, answer, crashes, reserved, signals,
-      summary, waited_for as waits_for, cancel_requested_at, is_new, was_paused,
+      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, answer, task_id, crashes, reserved,
+      signals, summary, waited_for as waits_for, cancel_requested_at, stop_requested_at, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,
+      exists (select from agents s where s.senior_id = c.agent_id and s.deleted_at is null) as has_subordinates,
       (select extract(epoch from a.updated_at)::float8 from agents a where a.id = c.agent_id and a.deleted_at is null)
         as agent_changed,
       (select extract(epoch from p.updated_at)::float8 from projects p where p.id = c.project_id) as project_changed

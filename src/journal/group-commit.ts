@@ -1,11 +1,11 @@
 // Group commit: all appends of the process that come while one batch is being committed go out together in the next.
 // Runs and flows have journals of their own, so each gives the statements for its batches.
 import { explainFailure } from '../db/failures.ts'
-import type { Db } from '../db/pool.ts'
+import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Appended, Journal, JournalOptions } from './append.ts'
 import type { Entry, Written } from './append-batch.ts'
-import { addEvents, type NewEvent, type Prepared, prepare, storedEvents } from './entries.ts'
+import { type Append, addEvents, type NewEvent, type Prepared, prepare, storedEvents } from './entries.ts'
 
 /** The statements that turn appends into rows. */
 export interface Statements<Change> {
@@ -65,26 +65,34 @@ export function createGroupCommit<Change>(
       return answerFor(append.runId, written)
     },
     appendAfter: async (pool, work) => {
-      try {
-        const { entries, written, runId } = await inTransaction(pool, async (tx) => {
-          const append = await work(tx)
-          const entries = entriesOf([prepare(append)])
-          const written = await appendBatch(tx, entries)
-          if (!written.has(append.runId)) throw new Lost()
-          return { entries, written, runId: append.runId }
-        })
-        for (const entry of entries) publish(entry, written.get(entry.runId))
-        return answerFor(runId, written)
-      } catch (error) {
-        if (error instanceof Lost) return { status: 'lost' }
-        throw error
-      }
+      const [appended] = await appendAllAfter(pool, async (tx) => [await work(tx)])
+      return appended ?? { status: 'lost' }
     },
+    appendAllAfter,
     drain: async () => {
       while (underWay.size > 0 || waiting.length > 0) {
         await Promise.race([...underWay.keys(), new Promise(setImmediate)])
       }
     },
+  }
+
+  async function appendAllAfter(pool: Pool, work: (tx: Db) => Promise<readonly Append<Change>[]>): Promise<Appended[]> {
+    let runIds: readonly string[] = []
+    try {
+      const { entries, written } = await inTransaction(pool, async (tx) => {
+        const appends = await work(tx)
+        runIds = appends.map(({ runId }) => runId)
+        const entries = entriesOf(appends.map((append) => prepare(append)))
+        const written = await appendBatch(tx, entries)
+        if (!runIds.every((runId) => written.has(runId))) throw new Lost()
+        return { entries, written }
+      })
+      for (const entry of entries) publish(entry, written.get(entry.runId))
+      return runIds.map((runId) => answerFor(runId, written))
+    } catch (error) {
+      if (error instanceof Lost && runIds.length === 1) return [{ status: 'lost' }]
+      throw error
+    }
   }
 
   function add(one: Waiting<Change>): void {

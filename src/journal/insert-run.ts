@@ -17,6 +17,8 @@ export interface NewRun {
   depth?: number
   /** The entry of the processing log that the run works on. */
   entryId?: string | null
+  /** The task that the run is an attempt at. */
+  taskId?: string | null
   rights?: Readonly<Record<string, unknown>>
   base?: { runId: string; seq: number; steps: number } | null
   priority?: number
@@ -27,8 +29,9 @@ const INSERT: PreparedSql = {
   name: 'run_insert',
   text: `
     insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority, chain_depth, entry_id)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $18, $12, $13, $14, $15, $16, $17, $19)
+      forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority, chain_depth, entry_id,
+      task_id, is_task_open)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $18, $12, $13, $14, $15, $16, $17, $19, $20, $20::uuid is not null)
     on conflict (id) do nothing`,
 }
 
@@ -54,6 +57,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<boolean> {
     run.chainDepth ?? 0,
     run.depth ?? run.ancestors?.length ?? 0,
     run.entryId ?? null,
+    run.taskId ?? null,
   ])
   return rowCount === 1
 }

@@ -14,7 +14,7 @@ export interface RunChange {
     error_message?: string | null
     usage_estimated?: true
     /** The reason why the run has no slot; the run is woken when that is settled. */
-    waits_for?: 'children' | 'human' | 'budget' | 'backoff' | 'halted' | null
+    waits_for?: 'children' | 'human' | 'budget' | 'allocation' | 'month' | 'backoff' | 'halted' | null
     /**
      * Gives the slot back: the run has no owner any more. If the run was cancelled meanwhile, or more has happened to
      * it than `seen_signals`, it is ready again at once: the statement that parks decides, not an earlier look.

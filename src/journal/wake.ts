@@ -3,6 +3,8 @@ import { LOWEST_ID } from '../kernel/id.ts'
 
 export const READY_CHANNEL = 'muster_ready'
 export const CANCEL_CHANNEL = 'muster_cancel'
+/** A notice that names a run whose agent was stopped. */
+export const STOP_CHANNEL = 'muster_stop'
 export const HALT_CHANNEL = 'muster_halt'
 /** A notice that names a flow run: one of its leaves has ended, or the flow run was cancelled. */
 export const FLOW_CHANNEL = 'muster_flow'
