@@ -2,8 +2,10 @@ import { type Agent, type AgentDefinition, agentDefinition, DEFAULT_ITERATIONS }
 
 const DEFINED = Object.keys(agentDefinition.shape) as (keyof AgentDefinition)[] // keys forgets its literals
 
-export const AGENT_COLUMNS = `id, project_id, ${DEFINED.join(', ')}, status, last_worked_at, last_polled_at, created_at, updated_at,
+export const AGENT_COLUMNS = `id, project_id, ${DEFINED.join(', ')}, status, paused_for, created_at, updated_at,
   (select last_active_at from agent_tokens where agent_id = agents.id) as last_active_at,
+  (select last_worked_at from agent_tokens where agent_id = agents.id) as last_worked_at,
+  (select at from org_rounds where at >= agents.created_at) as last_polled_at,
   coalesce((select used from agent_tokens where agent_id = agents.id), 0) as token_used`
 
 /** The columns a definition is stored in, with the values for them in the same order. */

@@ -20,13 +20,19 @@ import type { Page } from '../kernel/fields.ts'
 import { isId, newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { AGENT_COLUMNS, type AgentRow, definitionColumns, toAgent } from './agent-row.ts'
-import { requireNoCycle, requireSenior } from './seniors.ts'
+import { lockHierarchy, requireNoCycle, requireSenior } from './seniors.ts'
 
 /** Says what a definition names that does not exist (a provider, a tool), or null. Given by those who know. */
 export type CheckNames = (db: Db, projectId: string, definition: AgentDefinition) => Promise<string | null>
 
 /** Called in the transaction that writes an agent: what follows from its trigger changes with it or not at all. */
-export type AgentChanged = (tx: Db, agent: Agent) => Promise<void>
+export type AgentChanged = (tx: Db, agent: Agent, change: AgentChange) => Promise<void>
+
+/** The agent before the write; null if it is new. */
+export interface AgentChange {
+  before: Agent | null
+  isDeleted: boolean
+}
 
 export interface AgentWrite {
   actor: Actor
@@ -57,7 +63,7 @@ export async function createAgent(
     }),
   )
   const agent = onlyAgent(rows)
-  await onChanged(tx, agent)
+  await onChanged(tx, agent, { before: null, isDeleted: false })
   return agent
 }
 
@@ -82,7 +88,7 @@ export async function getAgent(db: Db, projectId: string, agentId: string): Prom
 export async function findAgent(db: Db, projectId: string, nameOrId: string): Promise<Agent | null> {
   const { rows } = await db.query<AgentRow>(
     `select ${AGENT_COLUMNS} from agents
-     where project_id = $1 and deleted_at is null and (name = $2 or id = $3) order by (name = $2) desc limit 1`,
+     where project_id = $1 and deleted_at is null and (name = $2 or id = $3) order by (id = $3) desc nulls last limit 1`,
     [projectId, nameOrId, isId(nameOrId) ? nameOrId : null],
   )
   return rows[0] ? toAgent(rows[0]) : null
@@ -106,6 +112,7 @@ export async function updateAgent(
   { actor, checkNames, onChanged }: AgentWrite,
 ): Promise<Agent> {
   return inTransaction(pool, async (tx) => {
+    if (patch.senior_id) await lockHierarchy(tx, projectId)
     const before = await lockAgent(tx, projectId, agentId)
     const changed = Object.keys(patch)
     if (changed.length === 0) return before
@@ -124,12 +131,15 @@ export async function updateAgent(
     if (patch.token_allocation !== undefined) await resetMark(tx, agentId)
     await recordAudit(tx, note('agent.update', actor, projectId, agentId, { changed }))
     const agent = onlyAgent(rows)
-    await onChanged(tx, agent)
+    await onChanged(tx, agent, { before, isDeleted: false })
     return agent
   })
 }
 
-/** Its runs stay, and stay attributed to it; its name is free again. Whoever follows changes sees it disabled. */
+/**
+ * Its runs stay, and stay attributed to it; its name is free again; its subordinates go to its senior. Whoever follows
+ * changes sees it disabled.
+ */
 export async function deleteAgent(
   pool: Pool,
   projectId: string,
@@ -137,17 +147,24 @@ export async function deleteAgent(
   { actor, onChanged }: Omit<AgentWrite, 'checkNames'>,
 ): Promise<void> {
   await inTransaction(pool, async (tx) => {
-    const agent = await lockAgent(tx, projectId, agentId)
+    await lockHierarchy(tx, projectId)
+    // Whoever gives the agent a task or a subordinate holds its key meanwhile.
+    const agent = await lockAgent(tx, projectId, agentId, 'update')
     await tx.query('update agents set deleted_at = muster.now(), enabled = false where id = $1', [agentId])
-    await tx.query('update agents set senior_id = null where senior_id = $1', [agentId])
+    await tx.query('update agents set senior_id = $2 where senior_id = $1', [agentId, agent.senior_id])
     await recordAudit(tx, note('agent.delete', actor, projectId, agentId, { name: agent.name }))
-    await onChanged(tx, { ...agent, enabled: false })
+    await onChanged(tx, { ...agent, enabled: false }, { before: agent, isDeleted: true })
   })
 }
 
-async function lockAgent(tx: Db, projectId: string, agentId: string): Promise<Agent> {
+async function lockAgent(
+  tx: Db,
+  projectId: string,
+  agentId: string,
+  lock: 'update' | 'no key update' = 'no key update',
+): Promise<Agent> {
   const { rows } = await tx.query<AgentRow>(
-    `select ${AGENT_COLUMNS} from agents where id = $1 and project_id = $2 and deleted_at is null for update`,
+    `select ${AGENT_COLUMNS} from agents where id = $1 and project_id = $2 and deleted_at is null for ${lock}`,
     [agentId, projectId],
   )
   return onlyAgent(rows)

@@ -2,6 +2,7 @@
 // was approved) goes through this file, and object, version, audit entry and reactions are committed together.
 import { setImmediate as giveWay } from 'node:timers/promises'
 import { noteValues } from '../audit/record.ts'
+import { createBatches } from '../db/batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { canonicalJson } from '../kernel/canonical-json.ts'
@@ -12,7 +13,6 @@ import { type ObjectRow, toObject } from './object-row.ts'
 import { wordsOf } from './object-words.ts'
 import { findObject } from './objects.ts'
 import { type SetsOff, writeStatements } from './write-statements.ts'
-import { createBatches } from './write-together.ts'
 
 export type ObjectChange = Exclude<GraphChange, { op: 'relate' }>
 

@@ -1,8 +1,14 @@
 import { findAgent } from '../agents/agents.ts'
-import { changeAudited } from '../audit/record.ts'
+import { holdAgents } from '../agents/seniors.ts'
+import { changeAudited, recordAudit } from '../audit/record.ts'
 import type { Db } from '../db/pool.ts'
+import { getSettings } from '../identity/settings.ts'
+import type { Agent } from '../kernel/agent.ts'
+import { newId } from '../kernel/id.ts'
+import { agentActor } from '../kernel/principal.ts'
 import type { Creator } from '../kernel/task.ts'
 import type { WriteResult } from '../kernel/tool.ts'
+import { makeDue } from './task-queue.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 import type { TaskArguments } from './write-tools.ts'
 
@@ -19,9 +25,17 @@ export interface TaskRequest {
 export async function createTaskAsAgent(tx: Db, request: TaskRequest): Promise<WriteResult> {
   const { taskId, projectId, agentId, runId, depth, args } = request
   const assignee = args.assigned_to === undefined ? null : await findAgent(tx, projectId, args.assigned_to)
-  if (args.assigned_to !== undefined && !assignee) {
-    const error = `There is no agent called "${args.assigned_to}".`
-    return { result: { error }, isError: true, blocked: null, hasStarted: false }
+  const isThere = assignee !== null && (await holdAgents(tx, projectId, [assignee.id])).length === 1
+  if (args.assigned_to !== undefined && !isThere) {
+    return refusal(`There is no agent called "${args.assigned_to}".`)
+  }
+  const { reaction_chain_limit: limit } = await getSettings(tx, projectId)
+  // A task has the depth of its run and one more: agents that give each other tasks for ever come to the limit.
+  const ownDepth = depth + 1
+  if (ownDepth >= limit) {
+    await refuseChain(tx, request, assignee, limit)
+    const error = `This would be the ${ownDepth}th task in a chain of agents that give each other tasks. Do it yourself.`
+    return { ...refusal(error), refused: 'task.refused' }
   }
   const creator: Creator = { type: 'agent', id: agentId }
   const rows = await changeAudited<TaskRow>(tx, {
@@ -36,11 +50,11 @@ export async function createTaskAsAgent(tx: Db, request: TaskRequest): Promise<W
       assignee?.id ?? null,
       JSON.stringify(creator),
       runId,
-      depth,
+      ownDepth,
     ],
     note: {
       action: 'task.create',
-      actor: { type: 'agent', id: agentId, requestId: null, address: null },
+      actor: agentActor(agentId),
       projectId,
       targetType: 'task',
       targetId: taskId,
@@ -48,5 +62,45 @@ export async function createTaskAsAgent(tx: Db, request: TaskRequest): Promise<W
     },
   })
   const { id, title, status, assigned_to } = onlyTask(rows)
-  return { result: { id, title, status, assigned_to }, isError: false, blocked: null, hasStarted: false }
+  await makeDue(tx, projectId, [assigned_to])
+  return {
+    result: { id, title, status, assigned_to },
+    isError: false,
+    blocked: null,
+    hasStarted: false,
+    hasTasks: true,
+  }
+}
+
+const refusal = (error: string): WriteResult => ({ result: { error }, isError: true, blocked: null, hasStarted: false })
+
+/** The audit says so, and people hear of it once for each pair of agents, as long as they have not seen to it. */
+async function refuseChain(tx: Db, request: TaskRequest, assignee: Agent | null, limit: number): Promise<void> {
+  const { projectId, agentId, runId, args } = request
+  const details = { title: args.title, run_id: runId, assigned_to: assignee?.id ?? null, limit }
+  await recordAudit(tx, {
+    action: 'task.refused',
+    actor: agentActor(agentId),
+    projectId,
+    targetType: 'agent',
+    targetId: agentId,
+    details,
+  })
+  const pair = [agentId, assignee?.id ?? 'people'].sort().join(' ')
+  const creator: Creator = { type: 'agent', id: agentId }
+  await tx.query(
+    `insert into tasks (id, project_id, kind, title, description, priority, created_by, metadata)
+     select $1, $2, 'escalation', $3, $4, 'high', $5, $6
+     where not exists (select from tasks where project_id = $2 and kind = 'escalation'
+       and status in ('pending', 'in-progress') and metadata->>'chainPair' = $7)`,
+    [
+      newId(),
+      projectId,
+      'Agents give each other tasks for ever',
+      `The task "${args.title}" was not made: it would have been number ${limit} in a chain of tasks that agents gave each other. Look at what they ask of each other.`,
+      JSON.stringify(creator),
+      JSON.stringify({ chainPair: pair, agents: [agentId, assignee?.id ?? null], limit, run_id: runId }),
+      pair,
+    ],
+  )
 }

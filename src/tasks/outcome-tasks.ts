@@ -30,7 +30,7 @@ export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void
     [
       taskIdOf(runId, callId),
       projectId,
-      cleanText(`Did the call of ${name} take effect?`).slice(0, MAX_TITLE),
+      cleanText(`Did the call of ${name} take effect?`.slice(0, MAX_TITLE)),
       cleanText(descriptionOf(call)),
       JSON.stringify(creator),
       runId,

@@ -1,19 +1,27 @@
-import { removeEnded } from '../db/in-batches.ts'
+import { type EndedRows, removeEnded } from '../db/in-batches.ts'
 import type { Pool } from '../db/pool.ts'
 
-/** SQL: whether people still have to decide something that this run asked, suggested or did. */
+/** SQL: whether people still have to decide something that this run asked, suggested or did, or an open task goes on from it. */
 export const keepsTasks = (runId: string): string =>
-  `exists (select from tasks k where k.run_id = ${runId} and k.completed_at is null)`
+  `(exists (select from tasks k where k.run_id = ${runId} and k.completed_at is null)
+    or exists (select from tasks k where k.attempt_run_id = ${runId} and k.completed_at is null))`
 
-const STAYS = `(exists (select from agent_runs r where r.id = t.run_id)
-  or exists (select from tasks b where b.parent_task_id = t.id and b.completed_at is null))`
+const TASKS: EndedRows = {
+  table: 'tasks',
+  at: 'completed_at',
+  carried: ['run_id', 'parent_task_id'],
+  stays: `(exists (select from agent_runs r where r.id = t.run_id)
+    or exists (select from tasks b where b.parent_task_id = t.id and b.completed_at is null)
+    or exists (select from tasks p where p.id = t.parent_task_id and p.completed_at is null))`,
+}
 
 /**
  * Removes tasks that were resolved longer ago than their project keeps runs. A task stays as long as its run, which may
- * read the answer again, and while a task below it is open. Answers how many went.
+ * read the answer again, while a task below it is open, and while the task above it is, which completes with its
+ * result. Answers how many went.
  */
 export const pruneTasks = (
   pool: Pool,
   retention: { projectId: string; days: number },
   signal?: AbortSignal,
-): Promise<number> => removeEnded(pool, { table: 'tasks', stays: STAYS }, retention, signal)
+): Promise<number> => removeEnded(pool, TASKS, retention, signal)

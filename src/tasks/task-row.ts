@@ -2,13 +2,25 @@ import { notFound } from '../kernel/errors.ts'
 import type { Task } from '../kernel/task.ts'
 
 export const TASK_COLUMNS = `id, kind, title, description, priority, status, assigned_to, created_by, parent_task_id, result,
-  error_message, changes, reasoning, run_id, metadata, created_at, completed_at`
+  error_message, changes, reasoning, run_id, metadata, created_at, completed_at, progress_note,
+  (select count(*)::int from tasks s where s.parent_task_id = tasks.id) as subtasks,
+  (select count(*)::int from tasks s where s.parent_task_id = tasks.id and s.completed_at is not null) as subtasks_done`
 
-export type TaskRow = Omit<Task, 'created_at' | 'completed_at'> & { created_at: Date; completed_at: Date | null }
+export type TaskRow = Omit<Task, 'created_at' | 'completed_at' | 'progress'> & {
+  created_at: Date
+  completed_at: Date | null
+  progress_note: string | null
+  subtasks: number
+  subtasks_done: number
+}
 
 export function toTask(row: TaskRow): Task {
+  const { progress_note: note, subtasks, subtasks_done: done, ...task } = row
+  const isWhole = subtasks === 0
   return {
-    ...row,
+    ...task,
+    // A task without subtasks is one piece of work.
+    progress: { done: isWhole ? Number(task.status === 'completed') : done, total: isWhole ? 1 : subtasks, note },
     created_at: row.created_at.toISOString(),
     completed_at: row.completed_at?.toISOString() ?? null,
   }

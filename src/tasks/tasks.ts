@@ -10,26 +10,39 @@ import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { type Creator, type Task, type TaskInput, type TaskStatus, taskKinds, taskStatuses } from '../kernel/task.ts'
 import { requireAssignee } from './assignee.ts'
+import { dueSql } from './task-queue.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow, toTask } from './task-row.ts'
 
-/** Work that a person asks for. */
-export async function createTask(db: Db, projectId: string, input: TaskInput, actor: Actor): Promise<Task> {
-  if (input.assigned_to) await requireAssignee(db, projectId, input.assigned_to)
-  if (input.parent_task_id) await requireParent(db, projectId, input.parent_task_id)
+/**
+ * Work that a person asks for. With `isAnnounced` the commit tells the processes that take up tasks. One statement: a task
+ * is made with its place in the queue of its agent, or not at all.
+ */
+export async function createTask(
+  db: Db,
+  projectId: string,
+  input: TaskInput,
+  { actor, isAnnounced }: { actor: Actor; isAnnounced: boolean },
+): Promise<Task> {
   const id = newId()
+  const { assigned_to: assignedTo = null, parent_task_id: parentId = null } = input
   const rows = await changeAudited<TaskRow>(db, {
     sql: `insert into tasks (id, project_id, kind, title, description, priority, assigned_to, created_by, parent_task_id, metadata)
-          values ($1, $2, 'work', $3, $4, $5, $6, $7, $8, $9) returning ${TASK_COLUMNS}`,
+          select $1::uuid, $2::uuid, 'work', $3, $4, $5, $6::uuid, $7::jsonb, $8::uuid, $9::jsonb
+          where ($6::uuid is null or exists (select from agents where id = $6 and project_id = $2 and deleted_at is null for key share))
+            and ($8::uuid is null or exists (select from tasks where id = $8 and project_id = $2))
+          returning ${TASK_COLUMNS}`,
+    also: dueSql('select assigned_to, $2::uuid from change', { isAnnounced: '$10' }),
     values: [
       id,
       projectId,
       input.title,
       input.description ?? '',
       input.priority ?? 'medium',
-      input.assigned_to ?? null,
+      assignedTo,
       JSON.stringify(creatorOf(actor)),
-      input.parent_task_id ?? null,
+      parentId,
       JSON.stringify(input.metadata ?? {}),
+      isAnnounced,
     ],
     note: {
       action: 'task.create',
@@ -40,24 +53,34 @@ export async function createTask(db: Db, projectId: string, input: TaskInput, ac
       details: { title: input.title },
     },
   })
+  if (rows.length === 0) throw await whyNot(db, projectId, assignedTo)
   return onlyTask(rows)
+}
+
+async function whyNot(db: Db, projectId: string, assignedTo: string | null): Promise<Error> {
+  if (assignedTo !== null) await requireAssignee(db, projectId, assignedTo)
+  return invalidRequest('parent_task_id names no task of this project.')
 }
 
 export interface TaskFilter {
   kind?: Task['kind'] | undefined
   status?: TaskStatus | undefined
   assigned_to?: string | undefined
+  parent_task_id?: string | undefined
 }
 
 export async function listTasks(db: Db, projectId: string, filter: TaskFilter, query: PageQuery): Promise<Page<Task>> {
-  const { kind, status, assigned_to } = filter
+  const { kind, status, assigned_to, parent_task_id } = filter
   const select = `select ${TASK_COLUMNS} from tasks`
-  const isFiltered = kind !== undefined || status !== undefined || assigned_to !== undefined
+  const isFiltered = Object.values(filter).some((value) => value !== undefined)
   return listPage<TaskRow, Task>(db, {
     ...(isFiltered
       ? selectByStatus({
           select,
-          by: { project_id: projectId, assigned_to },
+          // A task has fewer parts than an agent has tasks.
+          ...(parent_task_id === undefined
+            ? { by: { project_id: projectId, assigned_to } }
+            : { by: { parent_task_id }, also: { project_id: projectId, assigned_to } }),
           among: {
             kind: kind === undefined ? taskKinds : [kind],
             status: status === undefined ? taskStatuses : [status],
@@ -80,8 +103,3 @@ export async function getTask(db: Db, projectId: string, taskId: string): Promis
 
 /** As clients see people: by themselves, or by the key they used. */
 const creatorOf = ({ id }: Actor): Creator => ({ type: 'user', id })
-
-async function requireParent(db: Db, projectId: string, taskId: string): Promise<void> {
-  const { rowCount } = await db.query('select from tasks where id = $1 and project_id = $2', [taskId, projectId])
-  if (!rowCount) throw invalidRequest('parent_task_id names no task of this project.')
-}

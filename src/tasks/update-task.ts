@@ -11,8 +11,8 @@ import { getTask } from './tasks.ts'
 
 export interface UpdateOptions {
   actor: Actor
-  /** Called in the transaction that completes or cancels the task: a waiting run is woken with it or not at all. */
-  onResolved: (tx: Db, task: Task) => Promise<void>
+  /** Called in the transaction that changes the task: what follows from the change happens with it or not at all. */
+  onChanged: (tx: Db, before: Task, after: Task) => Promise<void>
   /** Called before a task about a call is locked: its run is locked first, as a resume does. */
   lockRun: (tx: Db, runId: string) => Promise<void>
 }
@@ -23,30 +23,39 @@ export async function updateTask(
   projectId: string,
   taskId: string,
   patch: TaskPatch,
-  { actor, onResolved, lockRun }: UpdateOptions,
+  options: UpdateOptions,
 ): Promise<Task> {
-  return inTransaction(pool, async (tx) => {
-    const read = await getTask(tx, projectId, taskId)
-    if (isOutcomeTask(read)) await lockRun(tx, read.run_id)
-    const before = await lockTask(tx, projectId, taskId)
-    const changed = Object.keys(patch)
-    if (changed.length === 0) return before
-    const problem = patchProblem(before, patch)
-    if (problem) throw conflict(problem)
-    if (isOutcomeTask(before)) requireOutcomePatch(before, patch)
-    if (patch.assigned_to) await requireAssignee(tx, projectId, patch.assigned_to)
-    const task = await write(tx, merged(before, patch))
-    await recordAudit(tx, {
-      action: 'task.update',
-      actor,
-      projectId,
-      targetType: 'task',
-      targetId: taskId,
-      details: { changed, ...(patch.status ? { status: patch.status } : {}) },
-    })
-    if (isResolved(task.status) && !isResolved(before.status)) await onResolved(tx, task)
-    return task
+  return inTransaction(pool, (tx) => updateTaskIn(tx, projectId, taskId, patch, options))
+}
+
+/** As `updateTask`, within the caller's transaction. */
+export async function updateTaskIn(
+  tx: Db,
+  projectId: string,
+  taskId: string,
+  patch: TaskPatch,
+  { actor, onChanged, lockRun }: UpdateOptions,
+): Promise<Task> {
+  const read = await getTask(tx, projectId, taskId)
+  if (isOutcomeTask(read)) await lockRun(tx, read.run_id)
+  const before = await lockTask(tx, projectId, taskId)
+  const changed = Object.keys(patch)
+  if (changed.length === 0) return before
+  const problem = patchProblem(before, patch)
+  if (problem) throw conflict(problem)
+  if (isOutcomeTask(before)) requireOutcomePatch(before, patch)
+  if (patch.assigned_to) await requireAssignee(tx, projectId, patch.assigned_to)
+  const task = await write(tx, merged(before, patch))
+  await recordAudit(tx, {
+    action: 'task.update',
+    actor,
+    projectId,
+    targetType: 'task',
+    targetId: taskId,
+    details: { changed, ...(patch.status ? { status: patch.status } : {}) },
   })
+  await onChanged(tx, before, task)
+  return getTask(tx, projectId, taskId)
 }
 
 function merged(before: Task, patch: TaskPatch): Task {
