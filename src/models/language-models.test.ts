@@ -252,7 +252,7 @@ test('the offline provider is a row like others', async () => {
   await add({ name: 'demo', kind: 'offline', options: { delay_ms: 1 } })
   const outcome = await call(await createModels().resolve('demo'))
   assert.equal(outcome.kind === 'answered' && outcome.finishReason, 'stop')
-  assert.match(outcome.kind === 'answered' ? outcome.text : '', /^You said: "Hello"/)
+  assert.match(outcome.kind === 'answered' ? outcome.text : '', /^I have read your message, "Hello"/)
 })
 
 test('the context is what the agent says, else what is known of the name', async () => {

@@ -6,7 +6,10 @@ import type {
   LanguageModelV4ToolResultOutput,
 } from '@ai-sdk/provider'
 import { canonicalJson } from '../kernel/canonical-json.ts'
-import { argumentsFor, type Message, parsed, readMessage } from './offline-arguments.ts'
+import { argumentsFor, hasObjectAt, LONGEST_MESSAGE, type Message, parsed, readMessage } from './offline-arguments.ts'
+import { offlineDecision } from './offline-decisions.ts'
+import { type Assignment, offlineProse, offlineSummary, type ToolResult } from './offline-prose.ts'
+import { ordersIn, readTaskMessage } from './offline-tasks.ts'
 import { type SchemaNode, schemaInstance } from './schema-instance.ts'
 
 export interface OfflineAnswer {
@@ -14,14 +17,12 @@ export interface OfflineAnswer {
   call: { id: string; name: string; input: string } | null
 }
 
-interface Conversation {
-  /** The newest user message; if that is an event of the graph, the agent's instructions instead. */
-  task: string
-  /** The object of the event, if the message is one. */
-  objectId: string | null
-  /** The tool results after the message. */
-  results: { name: string; text: string; isError: boolean }[]
-  made: Set<string>
+interface Conversation extends Assignment {
+  /** The words that tell what to do, and may name tools. */
+  orders: string
+  results: ToolResult[]
+  /** The calls that were made since the message, and whether each has failed. */
+  made: Map<string, { hasFailed: boolean }>
   /** The number of tool calls in the whole conversation. */
   callCount: number
   hasSpoken: boolean
@@ -32,19 +33,26 @@ export function offlineAnswer(options: LanguageModelV4CallOptions): OfflineAnswe
   const format = options.responseFormat
   if (options.toolChoice?.type !== 'none') {
     const tools = (options.tools ?? []).filter((tool) => tool.type === 'function')
+    const insists = INSISTS.test(conversation.orders.slice(0, LONGEST_MESSAGE))
     for (const { tool, args } of wishes(tools, conversation)) {
-      if (conversation.made.has(keyOf(tool.name, args))) continue
+      const before = conversation.made.get(keyOf(tool.name, args))
+      if (before && !(before.hasFailed && insists)) continue
       const id = `offline_${conversation.callCount + 1}`
       return { text: '', call: { id, name: tool.name, input: JSON.stringify(args) } }
     }
   }
   if (format?.type === 'json') {
+    const decision = offlineDecision(format.name, conversation.task)
     // A JSON Schema is a plain object here; a boolean schema asks for nothing.
-    return { text: JSON.stringify(schemaInstance((format.schema ?? { type: 'object' }) as SchemaNode)), call: null }
+    const value = decision ?? schemaInstance((format.schema ?? { type: 'object' }) as SchemaNode)
+    return { text: JSON.stringify(value), call: null }
   }
-  const text = options.toolChoice?.type === 'none' ? summaryOf(conversation) : answerOf(conversation)
+  const text = options.toolChoice?.type === 'none' ? offlineSummary(conversation) : offlineProse(conversation)
   return { text, call: null }
 }
+
+/** A call that failed is made again then; the guard against doom loops puts an end to it. */
+const INSISTS = /\buntil (?:it|they|this|that) (?:works?|succeeds?)\b/i
 
 interface Wish {
   tool: LanguageModelV4FunctionTool
@@ -54,15 +62,17 @@ interface Wish {
 /** Every call the message asks for, in the order of the message. Each call is made up only when the caller needs it. */
 function* wishes(
   tools: readonly LanguageModelV4FunctionTool[],
-  { task, objectId, hasSpoken }: Conversation,
+  { orders, objectId, hasSpoken }: Conversation,
 ): Generator<Wish> {
-  const message = readMessage(task)
+  const message = readMessage(orders)
   const byName = new Map(tools.map((tool) => [tool.name, tool]))
   const names = [...byName.keys()].filter((name) => name !== 'finish_loop')
   const named = new Set<string>()
   for (const { word, at } of message.placesOf(names)) {
     const tool = byName.get(word)
     if (!tool) continue
+    // A text may speak of a tool again and again: without arguments of their own, all these places are one call.
+    if (named.has(word) && !hasObjectAt(message.text, at)) continue
     named.add(word)
     yield { tool, args: aboutObject(tool, objectId, argumentsFor(tool, message, message.text.slice(at))) }
   }
@@ -84,55 +94,55 @@ function aboutObject(tool: LanguageModelV4FunctionTool, objectId: string | null,
   return objectId !== null && takesId && args !== null && typeof args === 'object' ? { id: objectId, ...args } : args
 }
 
-function answerOf({ task, results }: Conversation): string {
-  if (results.length === 0) return `You said: ${quoted(task)} This is the offline model, which answers without a key.`
-  return `Done: ${quoted(task)} ${results.map(toldOf).join(' ')}`
-}
-
-function summaryOf({ task, results }: Conversation): string {
-  const told = results.length === 0 ? 'No tool was called.' : results.map(toldOf).join(' ')
-  return `Summary so far: the task is ${quoted(task)} ${told}`
-}
-
-function toldOf({ name, text, isError }: Conversation['results'][number]): string {
-  return `${name} ${isError ? 'failed' : 'answered'}: ${quoted(text)}`
-}
-
-const LONGEST_QUOTE = 300
-/** White space is left out of a quote, so more text than a quote holds is read, but no more than this. */
-const LONGEST_QUOTED = 10_000
-
-function quoted(text: string): string {
-  const plain = text.slice(0, LONGEST_QUOTED).replace(/\s+/g, ' ').trim()
-  return `"${plain.length > LONGEST_QUOTE ? `${plain.slice(0, LONGEST_QUOTE)}…` : plain}".`
-}
-
 function readConversation(prompt: LanguageModelV4Prompt): Conversation {
-  const read: Conversation = { task: '', objectId: null, results: [], made: new Set(), callCount: 0, hasSpoken: false }
-  let instructions = ''
+  const read: Conversation = {
+    task: '',
+    instructions: '',
+    orders: '',
+    objectId: null,
+    results: [],
+    made: new Map(),
+    callCount: 0,
+    hasSpoken: false,
+  }
+  const keys = new Map<string, string>()
   for (const message of prompt) {
     if (message.role === 'system') {
-      instructions = message.content
+      read.instructions = message.content
       continue
     }
     if (message.role === 'user') {
       const said = message.content.map((part) => (part.type === 'text' ? part.text : '')).join(' ')
       read.objectId = objectOfEvent(said)
-      read.task = read.objectId === null ? said : instructions
+      read.task = read.objectId === null ? said : read.instructions
+      read.orders = read.objectId === null ? ordersOf(said, read.instructions) : read.instructions
       read.results = []
-      read.made = new Set()
+      read.made = new Map()
       continue
     }
     for (const part of message.content) {
       if (part.type === 'text' && part.text.trim() !== '') read.hasSpoken = true
       if (part.type === 'tool-call') {
         read.callCount += 1
-        read.made.add(keyOf(part.toolName, part.input))
+        const key = keyOf(part.toolName, part.input)
+        keys.set(part.toolCallId, key)
+        read.made.set(key, { hasFailed: false })
       }
-      if (part.type === 'tool-result') read.results.push({ name: part.toolName, ...readOutput(part.output) })
+      if (part.type === 'tool-result') {
+        const result = { name: part.toolName, ...readOutput(part.output) }
+        read.results.push(result)
+        read.made.set(keys.get(part.toolCallId) ?? '', { hasFailed: result.isError })
+      }
     }
   }
   return read
+}
+
+/** An agent that is to help a stuck one goes by its own prompt; any other task says itself what to do. */
+function ordersOf(said: string, instructions: string): string {
+  const task = readTaskMessage(said.slice(0, LONGEST_MESSAGE))
+  if (!task) return said
+  return task.stuck ? instructions : ordersIn(task)
 }
 
 /** Twice the largest object there is. */

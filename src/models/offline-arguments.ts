@@ -7,7 +7,7 @@ const DELEGATION =
   /\b(?:spawn|delegate\b.{0,200}?\bto|hand\s+over\s+to)\s+(?:(?:the|an?)\s+)?(?:agent\s+)?(?:(?:called|named)\s+)?["'`]?([\w.-]*\w)["'`]?(?:\s+agent\b)?(.*)/is
 
 /** No more of a message is read than this, because every rule searches all of it. */
-const LONGEST_MESSAGE = 100_000
+export const LONGEST_MESSAGE = 100_000
 /** The longest text of an argument that is prose. */
 const LONGEST_TOPIC = 10_000
 /** Words that hold other characters than letters are looked for one by one. */
@@ -117,8 +117,17 @@ function trimmed(text: string): string {
   return text.replace(/^[\s:,;.-]*(?:(?:to|for|with|about|on|and)\s+)?/i, '').trim()
 }
 
+const BEFORE_OBJECT = /[\s:(`]*(?:with\s+)?(?=\{)/iy
+
+/** True if a JSON object may begin at this place of the text. */
+export function hasObjectAt(text: string, at: number): boolean {
+  BEFORE_OBJECT.lastIndex = at
+  return BEFORE_OBJECT.test(text)
+}
+
 function leadingObject(text: string): Record<string, unknown> | null {
-  const start = /^[\s:(`]*(?:with\s+)?(?=\{)/i.exec(text)?.[0].length
+  BEFORE_OBJECT.lastIndex = 0
+  const start = BEFORE_OBJECT.exec(text)?.[0].length
   if (start === undefined) return null
   let depth = 0
   let isQuoted = false

@@ -57,7 +57,7 @@ const callOf = ({ calls, finishReason }: Extract<ModelOutcome, { kind: 'answered
 test('it answers word by word, the same every time, and counts words', async () => {
   const [first, second] = [await ask([user('Good morning to you')]), await ask([user('Good morning to you')])]
   assert.deepEqual(first, second)
-  assert.equal(first.text, 'You said: "Good morning to you". This is the offline model, which answers without a key.')
+  assert.match(first.text, /^I have read your message, "Good morning to you"\. .*\(Written by the offline model\.\)$/)
   assert.ok(first.heard.length > 5)
   assert.equal(first.heard.join(''), first.text)
   const schemas = tools.map((entry) => JSON.stringify(entry)).join(' ')
@@ -87,7 +87,7 @@ for (const [message, ...calls] of cases) {
   })
 }
 
-test('several mentions are called one after the other, each once, and then quoted', async () => {
+test('several mentions are called one after the other, each once, and then told', async () => {
   const prompt = [user('search {"query":"a"} then search {"query":"b"} then search {"query":"a"}')]
   const first = await ask(prompt)
   assert.deepEqual(callOf(first), [['search', { query: 'a' }]])
@@ -98,7 +98,7 @@ test('several mentions are called one after the other, each once, and then quote
   prompt.push(...called('search', { query: 'b' }, 'no luck', 'error-text'))
   const last = await ask(prompt)
   assert.deepEqual(callOf(last), [])
-  assert.match(last.text, /^Done: "search .*search answered: "found A"\. search failed: "no luck"\.$/)
+  assert.match(last.text, /^I was asked to search .* search gave "found A"\. search failed with "no luck"\. \(/)
 })
 
 test('a new message starts anew', async () => {
@@ -141,7 +141,7 @@ test('asked for JSON it fits the schema, after the tools', async () => {
 
 test('it keeps to the output tokens it is given', async () => {
   const { text, finishReason, usage } = await ask([user('Good morning')], { maxOutputTokens: 3 })
-  assert.equal(text.trim(), 'You said: "Good')
+  assert.equal(text.trim(), 'I have read')
   assert.equal(finishReason, 'length')
   assert.equal(usage.outputTokens, 3)
 })
@@ -162,7 +162,7 @@ test('slowed down it still says everything, and stops when aborted', async () =>
   assert.equal(whole.kind === 'answered' && whole.text, (await ask(request.prompt)).text)
   const stop = new AbortController()
   const cut = await callModel(slow, request, { signal: stop.signal, onText: () => stop.abort(), idleTimeoutMs: 60_000 })
-  assert.deepEqual([cut.kind, cut.kind === 'aborted' && cut.text], ['aborted', 'You '])
+  assert.deepEqual([cut.kind, cut.kind === 'aborted' && cut.text], ['aborted', 'I '])
 })
 
 test('an event of the graph is answered as the prompt says, for the object of the event', async () => {

@@ -1,14 +1,18 @@
 // A model that needs no key and no network, so that a new installation works at once and tests of whole systems are
 // deterministic: the same conversation always gets the same answer. The model understands nothing; its rules are these.
-// 1. It reads the newest user message, a long one only at its beginning. Each tool named there is called, in that
-// order, one per step: with the JSON object behind the name (`search {"q": "cats"}`), else with the required properties
-// filled from the message.
+//   1. It reads the newest user message, a long one only at its beginning. Each tool named there is called, in that
+//      order, one per step: with the JSON object behind the name (`search {"q": "cats"}`), else, once, with the required
+//      properties filled from the message.
 //   2. A URL means http_fetch, "spawn X" or "delegate … to X" spawn_agent, "ask" or "human" ask_human, if offered.
-//      finish_loop is called once the model has said something. No call is made twice for the same message.
-// 3. If the message is an event of the graph, the agent's own prompt is read instead, and a tool that wants an id gets
-// the id of the event's object.
-//   4. Then it answers by quoting the task and the results. With tools forbidden it writes "Summary so far: …".
-//   5. Asked for JSON it gives the smallest value that fits the schema.
+//      finish_loop is called once the model has said something. No call is made twice for the same message, unless it
+//      failed and the message says "until it works".
+//   3. If the message is an event of the graph, the agent's own prompt is read instead, and a tool that wants an id gets
+//      the id of the event's object. In the message of a task the results and errors that it tells are not read for
+//      tools; if the task is to help a stuck subordinate, the agent's own prompt is read instead (offline-tasks.ts).
+//   4. Then it answers in sentences made of the words of the task and the results (offline-prose.ts). With tools
+//      forbidden it writes "Summary so far: …".
+//   5. Asked for a decision of Muster by name, it decides by the words of the prompt (offline-decisions.ts). Asked for
+//      other JSON it gives the smallest value that fits the schema.
 // Tokens are words, separated by white space, in the texts and the JSON of the request and the answer.
 import { setTimeout as wait } from 'node:timers/promises'
 import type {

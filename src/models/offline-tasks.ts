@@ -1,0 +1,65 @@
+// A task as the offline model finds it in the message of a task's run: "Task: …", the description, and under headings
+// what others said. The words of the headings are those of org/task-text.ts and org/escalate.ts.
+
+export interface TaskMessage {
+  title: string
+  description: string
+  /** The titles of the tasks whose results are told. */
+  earlier: string[]
+  /** The answers to the agent's calls for help, and those who gave them. */
+  advice: string
+  advisers: string[]
+  /** Set if the task is to help a subordinate that is stuck. */
+  stuck: { agent: string; task: string; error: string } | null
+}
+
+const TASK = 'Task:'
+const EARLIER = '\nResults that this task builds on:\n'
+const PARTS = '\nThe task was split, and this is what became of its parts:\n'
+const ADVICE = '\nYou were stuck on this task and asked for help. This was answered:\n'
+const FAILURE = '\nThe last attempt failed: '
+
+/** Null if the message is not that of a task's run. */
+export function readTaskMessage(text: string): TaskMessage | null {
+  if (!text.startsWith(TASK)) return null
+  const [untilFailure] = dividedAt(text, FAILURE)
+  const [untilAdvice, advice] = dividedAt(untilFailure, ADVICE)
+  const [untilParts] = dividedAt(untilAdvice, PARTS)
+  const [own, earlier] = dividedAt(untilParts, EARLIER)
+  const end = own.indexOf('\n')
+  const title = own.slice(TASK.length, end === -1 ? undefined : end).trim()
+  const description = end === -1 ? '' : own.slice(end).trim()
+  return {
+    title,
+    description,
+    earlier: namesIn(earlier, /^- (.{1,200}?) \([a-z-]+\): /gm),
+    advice,
+    advisers: namesIn(advice, /^- (.{1,200}?): /gm),
+    stuck: readStuck(title, description),
+  }
+}
+
+/**
+ * The words in which the agent is told what to do. Results, errors and the names of tools in them are told by others, and
+ * ask for nothing.
+ */
+export const ordersIn = ({ title, description, advice }: TaskMessage): string =>
+  [title, description, advice].filter((part) => part !== '').join('\n\n')
+
+/** "Agent Ada is stuck": "Ada is blocked on the task "…". The last error: …" */
+function readStuck(title: string, description: string): TaskMessage['stuck'] {
+  const [, agent] = /^Agent (.{1,200}) is stuck$/.exec(title) ?? []
+  if (agent === undefined) return null
+  const [, task] = /^.{1,200} is blocked on the task "(.{0,500})"\.$/m.exec(description) ?? []
+  const [, error] = /^The last error: (.*)$/m.exec(description) ?? []
+  return task === undefined || error === undefined ? null : { agent, task, error }
+}
+
+const namesIn = (list: string, pattern: RegExp): string[] =>
+  Array.from(list.matchAll(pattern), ([, name]) => name ?? '')
+
+/** Headings stand behind the description, which may contain the same words: the last place counts. */
+function dividedAt(text: string, heading: string): [before: string, after: string] {
+  const at = text.lastIndexOf(heading)
+  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + heading.length)]
+}
