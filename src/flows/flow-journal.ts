@@ -70,7 +70,8 @@ const APPEND: PreparedSql = {
           else r.topology_wanted_at end,
         completed_at = case when e.change ? 'ended' then muster.now() else r.completed_at end,
         duration = case when e.change ? 'ended'
-          then (extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000)::int else r.duration end
+          then least(extract(epoch from muster.now() - coalesce(r.started_at, r.created_at)) * 1000, 2147483647)::int
+          else r.duration end
       from entries e
       where r.id = e.run_id and r.id = any($1::uuid[]) and (e.fence is null or e.fence = r.fence)
         and (r.cancel_requested_at is null or not e.change ? 'unless_cancelled')

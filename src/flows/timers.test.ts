@@ -82,6 +82,19 @@ test('a leaf is tried again in its time while an agent beside it is under way', 
   assert.deepEqual((await flows.ended(id)).output, ['Done.', 'at last'])
 })
 
+test('a flow that was under way for months ends like any other', async () => {
+  const release = hold()
+  const id = await flows.startFlow(held())
+  await untilParked(id)
+  await flows.pool.query(`update flow_runs set started_at = started_at - interval '90 days' where id = $1`, [id])
+  release()
+  const { status } = await flows.ended(id)
+  assert.ok(status === 'completed' || status === 'timed_out', status)
+  const { rows } = await flows.pool.query('select duration from flow_runs where id = $1', [id])
+  // The column holds 24 days at most.
+  assert.equal(rows[0].duration, 2 ** 31 - 1)
+})
+
 test('workers that are added wake a flow that waits for its agents', async () => {
   const release = hold()
   const id = await flows.startFlow({ type: 'parallel', branches: [held(), held(), held()] }, { workers: 1 })

@@ -1,19 +1,25 @@
 import { recordAudit } from '../audit/record.ts'
+import { inTransaction } from '../db/transaction.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import { crossMarks } from '../journal/reserve.ts'
 import { systemActor } from '../kernel/principal.ts'
 import type { RunDeps } from './session.ts'
 
 /** 90 %, 95 % and all of an agent's allocation are recorded when they are crossed, each once. */
-export async function noteMarks({ pool }: Pick<RunDeps, 'pool'>, run: ClaimedRun): Promise<void> {
-  for (const { mark, used, allocation } of await crossMarks(pool, run.agent_id)) {
-    await recordAudit(pool, {
-      action: 'agent.budget',
-      actor: systemActor,
-      projectId: run.project_id,
-      targetType: 'agent',
-      targetId: run.agent_id,
-      details: { mark, used, allocation, run_id: run.id },
-    })
-  }
+export async function noteMarks({ pool, onMarks }: Pick<RunDeps, 'pool' | 'onMarks'>, run: ClaimedRun): Promise<void> {
+  await inTransaction(pool, async (tx) => {
+    const marks = await crossMarks(tx, run.agent_id)
+    if (marks.length === 0) return
+    for (const { mark, used, allocation } of marks) {
+      await recordAudit(tx, {
+        action: 'agent.budget',
+        actor: systemActor,
+        projectId: run.project_id,
+        targetType: 'agent',
+        targetId: run.agent_id,
+        details: { mark, used, allocation, run_id: run.id },
+      })
+    }
+    await onMarks?.(tx, run.agent_id, marks)
+  })
 }

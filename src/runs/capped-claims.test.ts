@@ -32,7 +32,7 @@ async function createProcess(count: number, caps: ReadonlyMap<string, number>) {
   const owner = await insertWorker(pool)
   const slots = createSlots(count)
   const claims = createCappedClaims({ pool, slots })
-  const switches = { halted: new Set<string>(), deleted: new Set<string>(), caps }
+  const switches = { halted: new Set<string>(), deleted: new Set<string>(), limited: new Set<string>(), caps }
   let cursor = NO_PROJECT
   return {
     claim: async () => {

@@ -31,21 +31,30 @@ export function cancelled(summary: string | null): End {
 }
 
 /** This pause is an end too: only a resume goes on, and makes a new run. */
-export function stopped(pause_reason: PauseReason, summary: string | null, undecided?: PendingCall): End {
+export function stopped(
+  pause_reason: PauseReason,
+  summary: string | null,
+  { undecided, notBegun }: { undecided?: PendingCall; notBegun?: string[] } = {},
+): End {
   const call = undecided && {
     call_id: undecided.id,
     call: { step: undecided.step, name: undecided.name, args: undecided.args },
   }
   return {
-    event: { kind: 'run.paused', data: { pause_reason, summary, ...call } },
+    event: {
+      kind: 'run.paused',
+      data: { pause_reason, summary, ...call, ...(notBegun ? { not_begun: notBegun } : {}) },
+    },
     set: { status: 'paused', pause_reason, summary, ended: true },
   }
 }
 
 /** The same run goes on when somebody acts; until then it holds no slot. `seen`: the signals that the run knows of. */
-export function waiting(pause_reason: 'human' | 'halted', notBegun: string[], seen: number): End {
+export function waiting(pause_reason: 'human' | 'halted' | 'budget', notBegun: string[], seen: number): End {
+  // A run that waits for a reservation of another call waits for `budget` as well, and is woken more often.
+  const waits_for = pause_reason === 'budget' ? 'allocation' : pause_reason
   return {
     event: { kind: 'run.paused', data: { pause_reason, summary: null, not_begun: notBegun } },
-    set: { status: 'paused', pause_reason, waits_for: pause_reason, release: true, seen_signals: seen },
+    set: { status: 'paused', pause_reason, waits_for, release: true, seen_signals: seen },
   }
 }

@@ -7,9 +7,10 @@ import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import { cancelled, type End, failed } from './end.ts'
+import { cancelled, type End, failed, stopped } from './end.ts'
 import { loadState } from './load-state.ts'
 import { leave, takeStep } from './model-step.ts'
+import { prepareQuestion } from './opening.ts'
 import { notBegun, park, parkHalted } from './park.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
@@ -56,6 +57,7 @@ async function loop(session: Session): Promise<void> {
   for (;;) {
     if (control.interruption() === 'lapse') throw new RunLost('lapsed')
     if (control.interruption() === 'cancel') return void (await leave(session, cancelled(state.text || null)))
+    if (control.isAskedToStop()) return pauseStopped(session)
     if (control.interruption() === 'hand_back' || control.isAskedToYield()) return handBack(session)
     if (deps.isHalted(run.project_id)) {
       if (await parkHalted(session)) return
@@ -63,6 +65,7 @@ async function loop(session: Session): Promise<void> {
     }
     if (state.pending.size === 0) {
       if (state.stage !== session.stage.index && !(await enterStage(session))) return
+      await prepareQuestion(session)
       if ((await takeStep(session)) === 'left') return
       continue
     }
@@ -130,6 +133,7 @@ async function openSession(
   claimedAtMs: number,
 ): Promise<Session | null> {
   if (run.cancel_requested_at !== null) control.interrupt('cancel')
+  if (run.stop_requested_at !== null) control.askToStop()
   const close = async (end: End): Promise<null> => {
     await endUnopened(deps, run, end)
     return null
@@ -144,7 +148,9 @@ async function openSession(
   const [model, prompt, stage] = await Promise.all([
     deps.resolveModel(choice),
     agent.prompt_id === null ? agent.prompt : deps.resolvePrompt(run.project_id, agent.prompt_id),
-    run.answer ? { tools: noTools } : stageTools(deps, agent, state.stage, rights.mode),
+    run.answer
+      ? { tools: noTools }
+      : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
   ])
   if (!model) return close(failed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
   if (agent.prompt_id !== null && prompt === null) {
@@ -152,7 +158,14 @@ async function openSession(
   }
   if ('missing' in stage) return close(missingTools(stage.missing))
   const parts = { run, agent, settings, rights, state, control, deps, model: model satisfies Model }
-  return { ...parts, stage: stage.tools, prompt: prompt || roleText(agent.role), claimedAtMs, reserved: run.reserved }
+  return {
+    ...parts,
+    stage: stage.tools,
+    prompt: prompt || roleText(agent.role),
+    claimedAtMs,
+    reserved: run.reserved,
+    question: null,
+  }
 }
 
 const roleText = (role: string): string => (role ? `You are ${role}.` : 'You are a capable, careful agent.')
@@ -162,13 +175,20 @@ const missingTools = (names: readonly string[]): End =>
 
 /** False: tools of the stage do not exist, and the run has ended. */
 async function enterStage(session: Session): Promise<boolean> {
-  const stage = await stageTools(session.deps, session.agent, session.state.stage, session.rights.mode)
+  const { deps, agent, state, rights, run } = session
+  const stage = await stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates })
   if ('missing' in stage) {
     await leave(session, missingTools(stage.missing))
     return false
   }
   session.stage = stage.tools
   return true
+}
+
+/** The agent was stopped: the attempt at its task goes on, in a new run, when the agent is started. */
+async function pauseStopped(session: Session): Promise<void> {
+  const { state } = session
+  await leave(session, stopped('stopped', state.text || null, { notBegun: notBegun(state) }))
 }
 
 /** Gives the run back at shutdown, or because this process is needed for one run alone: another slot goes on. */

@@ -7,6 +7,8 @@ export interface RunsSeen extends AtHand {
   has_due: boolean
   /** The cancelled runs among those that this process works on: the fallback for a lost notification. */
   cancelled: string[]
+  /** Likewise the runs whose agent was stopped. */
+  stopped: string[]
   switches: ProjectSwitches
 }
 
@@ -15,6 +17,7 @@ const LOOK: PreparedSql = {
   name: 'runs_at_hand',
   text: `select ${atHand(RUN_QUEUE)}, ${dueAtHand(RUN_QUEUE)},
     array(select id from agent_runs where owner = $1 and cancel_requested_at is not null)::text[] as cancelled,
+    array(select id from agent_runs where owner = $1 and stop_requested_at is not null)::text[] as stopped,
     (select jsonb_agg(s) from (${SWITCHES}) s) as switches`,
 }
 

@@ -1,16 +1,21 @@
 // One step: the guards are asked, the model is called once, and its answer is committed together with the announcement
 // of the tool calls that follow from it.
-import { reserveTokens, wakeBudgetWaiters } from '../journal/reserve.ts'
+import type { Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { guardMonth } from '../journal/month.ts'
+import { type Reservation, reserveTokens, wakeBudgetWaiters } from '../journal/reserve.ts'
 import { costOf } from '../kernel/cost.ts'
 import { fault } from '../kernel/fault.ts'
 import { type CallVerdict, guardBudget, guardModelCall, judgeEnding } from '../kernel/guards.ts'
 import type { ModelOutcome } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
-import type { RunEvent } from '../kernel/run-event.ts'
+import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import { noteMarks } from './budget-marks.ts'
 import { compactHistory } from './compact.ts'
-import { cancelled, type End, failed, stopped } from './end.ts'
+import { cancelled, type End, failed, stopped, waiting } from './end.ts'
 import { judgeCalls } from './judge-calls.ts'
+import { commitDecision } from './opening.ts'
+import { parkForMonth } from './park.ts'
 import { nextRequest, promptTokens } from './prompt.ts'
 import { afterFailure } from './retry-step.ts'
 import { append, elapsedMs, remainingMs, type Session, spend, withChange } from './session.ts'
@@ -28,12 +33,15 @@ export async function takeStep(session: Session): Promise<Progress> {
     case 'go':
       return callModel(session, null)
     case 'wind_down':
+      session.question = null
       return callModel(session, verdict.reason)
     case 'compact':
       return compactHistory(session)
     case 'wait':
       // The loop parks a run of a halted project before anything else.
       return verdict.reason === 'halted' ? 'again' : waitForBudget(session)
+    case 'next_month':
+      return (await parkForMonth(session, verdict.inMs)) ? 'left' : 'again'
     case 'stop':
       return leave(session, endOf(session, verdict))
   }
@@ -55,23 +63,45 @@ async function askGuards(session: Session): Promise<CallVerdict> {
     isCompacted: state.isCompacted,
   })
   const makesCall = verdict.verdict === 'go' || verdict.verdict === 'wind_down' || verdict.verdict === 'compact'
-  if (!makesCall || agent.token_allocation === null) return verdict
+  if (!makesCall || (agent.token_allocation === null && !isMonthLimited(session))) return verdict
   const budget = await reserve(session)
   return budget.verdict === 'go' ? verdict : budget
 }
+
+/** A limit holds for runs under way, too, as soon as this process has heard of it. */
+const isMonthLimited = ({ settings, deps, run }: Session): boolean =>
+  settings.monthly_token_limit !== null || deps.isMonthLimited(run.project_id)
 
 /** Counted before the call: all runs of an agent together overshoot its allocation by one call at most. */
 async function reserve(session: Session): Promise<CallVerdict> {
   const { run, deps, state, agent } = session
   const bound = promptTokens(session) + (agent.model?.max_output_tokens ?? 4_096)
-  const facts = await reserveTokens(deps.pool, { agentId: run.agent_id, bound, runId: run.id, fence: run.fence })
+  const wanted = { agentId: run.agent_id, bound, runId: run.id, fence: run.fence }
+  const facts = isMonthLimited(session)
+    ? await reserveWithin(deps.pool, run.project_id, wanted)
+    : await reserveTokens(deps.pool, wanted)
+  if (facts && 'verdict' in facts) return facts
   if (facts?.isAdmitted) {
     session.reserved = bound
     return { verdict: 'go' }
   }
   if (!facts) return { verdict: 'stop', status: 'paused', reason: 'budget' }
   const { allocation, used, reserved } = facts
-  return guardBudget({ allocation, used, reserved, bound, isFirstCall: state.ownSteps === 0 })
+  // The run of a task waits for tokens, even before its first call.
+  const isFirstCall = state.ownSteps === 0 && run.task_id === null
+  return guardBudget({ allocation, used, reserved, bound, isFirstCall })
+}
+
+/** As `reserveTokens`, within the tokens of the project's month: all its calls together overshoot by one at most. */
+async function reserveWithin(
+  pool: Pool,
+  projectId: string,
+  wanted: Parameters<typeof reserveTokens>[1],
+): Promise<Reservation | CallVerdict | null> {
+  return inTransaction(pool, async (tx) => {
+    const verdict = await guardMonth(tx, projectId, wanted.bound)
+    return verdict.verdict === 'go' ? reserveTokens(tx, wanted) : verdict
+  })
 }
 
 async function callModel(session: Session, windDown: WindDown): Promise<Progress> {
@@ -80,7 +110,7 @@ async function callModel(session: Session, windDown: WindDown): Promise<Progress
   const step = state.steps + 1
   const startedAt = Date.now()
   const began = performance.now()
-  const call = control.signalFor(remainingMs(session, windDown ? settings.grace_period : 0))
+  const call = control.signalFor(remainingMs(session, windDown ? settings.grace_period : 0), 'model')
   let offset = 0
   const outcome = await session.model.call(nextRequest(session, windDown), {
     signal: call.signal,
@@ -123,6 +153,8 @@ async function react(session: Session, reply: Reply): Promise<Progress> {
   }
   if (outcome.kind === 'failed') return afterFailure(session, { ...reply, outcome, usage })
   const ending = judgeEnding(outcome.finishReason, outcome.calls.length, outcome.text)
+  const isSilent = outcome.finishReason === 'stop' && outcome.text === ''
+  if (session.question && isSilent) return decide(session, session.question, { ...reply, outcome })
   if (ending.ending === 'retry') {
     const { text } = outcome
     const isRetryable = state.attempts < ending.retries
@@ -135,12 +167,13 @@ async function react(session: Session, reply: Reply): Promise<Progress> {
 async function commitStep(
   session: Session,
   reply: Reply & {
-    outcome: Extract<ModelOutcome, { kind: 'answered' }>
+    outcome: Answered
     ending: Exclude<ReturnType<typeof judgeEnding>, { ending: 'retry' }>
   },
 ): Promise<Progress> {
   const { outcome, ending, step, usage, windDown, took } = reply
-  const { state } = session
+  const { state, question } = session
+  if (question) return decide(session, question, reply)
   const text = outcome.text || state.text
   const refuseAll = refusalOf(windDown, ending.ending)
   const judged = judgeCalls(session, outcome.calls, { step, text, refuseAll })
@@ -177,6 +210,22 @@ async function commitStep(
   return 'again'
 }
 
+/** The answer to a question before the work. A reply that was cut off or that called tools is no answer. */
+function decide(
+  session: Session,
+  question: NonNullable<Session['question']>,
+  { outcome, step, usage, took }: Pick<Reply, 'step' | 'usage' | 'took'> & { outcome: Answered },
+): Promise<Progress> {
+  const { text, calls, finishReason } = outcome
+  const isWhole = judgeEnding(finishReason, calls.length, text).ending === 'complete'
+  const timing = { started_at: new Date(took.startedAt).toISOString(), duration: took.duration }
+  const said = { step, text, tool_calls: [], finish_reason: finishReason, usage, ...timing }
+  const stepDone = (decision: OpeningStep): RunEvent => ({ kind: 'step.completed', data: { ...said, decision } })
+  return commitDecision(session, question, isWhole ? text : '', stepDone, { ...spend(session, usage), steps: 1 })
+}
+
+type Answered = Extract<ModelOutcome, { kind: 'answered' }>
+
 const changesNothing = (events: readonly RunEvent[]): boolean =>
   events.every((event) => event.kind !== 'tool.started' || event.data.effect === 'readonly')
 
@@ -207,9 +256,10 @@ async function waitForBudget(session: Session): Promise<Progress> {
   return 'left'
 }
 
-async function settleBudget({ agent, deps, run }: Session): Promise<void> {
-  if (agent.token_allocation === null) return
-  await noteMarks(deps, run)
+async function settleBudget(session: Session): Promise<void> {
+  const { agent, deps, run } = session
+  if (agent.token_allocation === null && !isMonthLimited(session)) return
+  if (agent.token_allocation !== null) await noteMarks(deps, run)
   if ((await wakeBudgetWaiters(deps.pool, run.agent_id)) > 0) deps.onReady()
 }
 
@@ -239,8 +289,9 @@ function priced(session: Session, { usage }: ModelOutcome): StepUsage {
   }
 }
 
-function endOf({ state }: Session, verdict: Extract<CallVerdict, { verdict: 'stop' }>): End {
+function endOf({ state, run }: Session, verdict: Extract<CallVerdict, { verdict: 'stop' }>): End {
   const text = state.text || null
+  if (verdict.reason === 'budget' && run.task_id !== null) return waiting('budget', [], run.signals)
   switch (verdict.status) {
     case 'cancelled':
       return cancelled(text)

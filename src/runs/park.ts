@@ -1,6 +1,7 @@
 // A run that waits for others holds no slot. The statement that parks the run decides whether it sleeps, never a look
 // before: a cancel, an answer or the end of a halt that is committed in between must be seen.
 import type { Db } from '../db/pool.ts'
+import { isMonthSpent } from '../journal/month.ts'
 import { fault } from '../kernel/fault.ts'
 import { waiting } from './end.ts'
 import type { RunState } from './run-state.ts'
@@ -38,6 +39,18 @@ export async function parkHalted(session: Session): Promise<boolean> {
   const isParked = await appendWhere(session, (tx) => isHalted(tx, run.project_id), [end.event], { set: end.set })
   if (isParked) await fault('final.after_commit')
   else await deps.refreshHalted()
+  return isParked
+}
+
+/**
+ * The run holds no slot until the next month, or until the project's limit is raised. The limit is locked meanwhile, so
+ * that a limit which is raised at this moment finds the run parked. False: there are tokens again.
+ */
+export async function parkForMonth(session: Session, inMs: number): Promise<boolean> {
+  const { event, set } = waiting('budget', notBegun(session.state), session.run.signals)
+  const change = { set: { ...set, waits_for: 'month', ready_in_ms: inMs } } as const
+  const isParked = await appendWhere(session, (tx) => isMonthSpent(tx, session.run.project_id), [event], change)
+  if (isParked) await fault('final.after_commit')
   return isParked
 }
 

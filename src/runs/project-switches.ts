@@ -6,24 +6,28 @@ export interface ProjectSwitches {
   halted: ReadonlySet<string>
   /** The most runs under way in a project, over all processes, for projects that set it. */
   caps: ReadonlyMap<string, number>
+  /** Projects that limit their tokens of a month. */
+  limited: ReadonlySet<string>
   /** Projects that were deleted and whose rows are not all gone. */
   deleted: ReadonlySet<string>
 }
 
 export interface SwitchRow {
   id: string
-  kind: 'halted' | 'deleted' | 'capped'
+  kind: 'halted' | 'deleted' | 'capped' | 'limited'
   cap: number
 }
 
-/** Three partial indexes hold these projects alone. */
+/** Four partial indexes hold these projects alone. */
 export const SWITCHES = `
   select id, 'halted' as kind, 0 as cap from projects where halted_at is not null
   union all
   select id, 'deleted', 0 from projects where deleted_at is not null
   union all
   select id, 'capped', (settings->>'max_concurrent_runs')::int from projects
-  where settings->>'max_concurrent_runs' is not null and deleted_at is null`
+  where settings->>'max_concurrent_runs' is not null and deleted_at is null
+  union all
+  select id, 'limited', 0 from projects where settings->>'monthly_token_limit' is not null and deleted_at is null`
 
 export async function readSwitches(db: Db): Promise<ProjectSwitches> {
   const { rows } = await db.query<SwitchRow>(SWITCHES)
@@ -35,6 +39,7 @@ export function switchesOf(rows: readonly SwitchRow[]): ProjectSwitches {
   return {
     halted: new Set(idsOf('halted')),
     deleted: new Set(idsOf('deleted')),
+    limited: new Set(idsOf('limited')),
     caps: new Map(rows.flatMap(({ id, kind, cap }) => (kind === 'capped' ? [[id, cap]] : []))),
   }
 }

@@ -1,3 +1,4 @@
+import { decisionOf } from '../kernel/decision.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
 import type { Session } from './session.ts'
@@ -13,7 +14,8 @@ const LOOP =
 
 /** The request for the next step. The history is the state's own array: nothing is copied, however long it is. */
 export function nextRequest(session: Session, windDown: 'step_limit' | 'timeout' | null): ModelRequest {
-  const { state, agent, stage } = session
+  const { state, agent, stage, question } = session
+  if (question && !windDown) return questionRequest(session, question)
   state.messages[0] = { role: 'system', content: systemText(session, windDown) }
   const choice = agent.model
   const { answer } = session.run
@@ -24,6 +26,19 @@ export function nextRequest(session: Session, windDown: 'step_limit' | 'timeout'
     maxOutputTokens: roomForAnswer(session),
     ...(choice?.temperature === undefined ? {} : { temperature: choice.temperature }),
     ...(answer && !windDown ? { answerSchema: answer } : {}),
+  }
+}
+
+/** A decision is asked for apart from the history of the work, and without tools. */
+function questionRequest(session: Session, { name, prompt }: NonNullable<Session['question']>): ModelRequest {
+  const { temperature } = session.agent.model ?? {}
+  return {
+    prompt,
+    tools: [],
+    toolChoice: 'auto',
+    maxOutputTokens: roomForAnswer(session),
+    ...(temperature === undefined ? {} : { temperature }),
+    answerSchema: decisionOf(name),
   }
 }
 
@@ -47,7 +62,8 @@ function systemText({ agent, prompt, state }: Session, windDown: 'step_limit' | 
 }
 
 /** The tokens that the provider counted, and an estimate for the messages since. */
-export function promptTokens({ state, stage }: Session): number {
+export function promptTokens({ state, stage, question }: Session): number {
+  if (question) return estimateInputTokens({ prompt: question.prompt, tools: [] })
   const { countedTokens, uncountedFrom, messages } = state
   if (countedTokens === 0) return estimateInputTokens({ prompt: messages, tools: stage.faces })
   if (uncountedFrom >= messages.length) return countedTokens

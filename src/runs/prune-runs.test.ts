@@ -113,6 +113,43 @@ test('a run stays while people have to decide about what it suggested', async ()
   assert.equal(await pruneTasks(pool, { projectId: project, days: 10 }), 1)
 })
 
+for (const status of ['pending', 'in-progress', 'blocked'] as const) {
+  test(`the attempt at a task stays while the task is ${status}, with everything in its tree`, async () => {
+    const { project, ids } = await forgetful(3)
+    const [earlier = '', attempt = '', child = ''] = ids
+    await set(attempt, { base_run_id: earlier, resumed_from: earlier })
+    await set(child, { parent_run_id: attempt })
+    const task = newId()
+    await pool.query(
+      `insert into tasks (id, project_id, kind, title, status, created_by, assigned_to, attempt_run_id)
+       values ($1, $2, 'work', 'x', $4, '{}', $1, $3)`,
+      [task, project, attempt, status],
+    )
+    for (const id of ids) await end(id)
+    await clock.advance(400 * DAY_MS)
+    assert.equal(await pruneRuns(pool), 0)
+    assert.equal((await left(ids)).length, 3)
+    await pool.query(`update tasks set status = 'completed', completed_at = muster.now() where id = $1`, [task])
+    assert.equal(await pruneRuns(pool), 3)
+  })
+}
+
+test('a subtask stays while the task above it is open, which completes with its result', async () => {
+  const { project } = await forgetful(0)
+  const [parent, subtask] = [newId(), newId()]
+  await pool.query(
+    `insert into tasks (id, project_id, kind, title, status, created_by, parent_task_id, completed_at)
+     values ($1, $3, 'work', 'x', 'in-progress', '{}', null, null), ($2, $3, 'work', 'x', 'completed', '{}', $1, muster.now())`,
+    [parent, subtask, project],
+  )
+  await clock.advance(11 * DAY_MS)
+  assert.equal(await pruneTasks(pool, { projectId: project, days: 10 }), 0)
+  await pool.query(`update tasks set status = 'completed', completed_at = muster.now() where id = $1`, [parent])
+  assert.equal(await pruneTasks(pool, { projectId: project, days: 10 }), 1)
+  await clock.advance(11 * DAY_MS)
+  assert.equal(await pruneTasks(pool, { projectId: project, days: 10 }), 1)
+})
+
 test('those that stay do not stand in the way of those that go', async () => {
   const { project } = await forgetful(0)
   const ids = await insertRuns(pool, project, 450)

@@ -26,14 +26,15 @@ export interface RunFilter {
   status?: RunStatus | undefined
   parent_run_id?: string | undefined
   flow_run_id?: string | undefined
+  task_id?: string | undefined
 }
 
 export async function listRuns(db: Db, projectId: string, filter: RunFilter, query: PageQuery): Promise<Page<Run>> {
-  const { status, parent_run_id, flow_run_id, agent_id } = filter
+  const { status, parent_run_id, flow_run_id, task_id, agent_id } = filter
   return listPage<RunRow, Run>(db, {
     ...selectByStatus({
       select: `select ${RUN_COLUMNS} from agent_runs`,
-      ...runIndex({ parent_run_id, flow_run_id, agent_id, project_id: projectId }),
+      ...runIndex({ parent_run_id, flow_run_id, task_id, agent_id, project_id: projectId }),
       among: { status: status === undefined ? runStatuses : [status] },
     }),
     query,
@@ -42,8 +43,9 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter, que
   })
 }
 
-/** A run has fewer sub-runs, and a flow run fewer leaves, than an agent has runs. */
-function runIndex({ parent_run_id, flow_run_id, agent_id, project_id }: RunFilter & { project_id: string }) {
+/** A task has fewer attempts, a run fewer sub-runs, and a flow run fewer leaves, than an agent has runs. */
+function runIndex({ parent_run_id, flow_run_id, task_id, agent_id, project_id }: RunFilter & { project_id: string }) {
+  if (task_id !== undefined) return { by: { task_id }, also: { parent_run_id, flow_run_id, agent_id, project_id } }
   if (parent_run_id !== undefined) return { by: { parent_run_id }, also: { flow_run_id, agent_id, project_id } }
   if (flow_run_id !== undefined) return { by: { flow_run_id }, also: { agent_id, project_id } }
   return { by: { project_id, agent_id } }

@@ -23,6 +23,7 @@ export interface PausedRow {
   parent_run_id: string | null
   depth: number
   entry_id: string | null
+  task_id: string | null
 }
 
 /**
@@ -33,6 +34,7 @@ export interface PausedRow {
 export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
   const paused = await lockPaused(db, projectId, runId)
   requireOutcome(paused.pause_reason, input)
+  await requireNotOfTask(db, paused, runId)
   const agent = await getAgent(db, projectId, paused.agent_id)
   requireEnabled(agent)
   const id = newId()
@@ -53,10 +55,36 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     parentRunId: paused.parent_run_id,
     depth: paused.depth,
     entryId: paused.entry_id,
+    taskId: await takeTaskAlong(db, paused, runId, id),
     base: { runId, seq: paused.last_seq, steps: paused.step_count },
   })
   if (settled) await closeOutcomeTask(db, runId, settled.outcome)
   return getRun(db, projectId, id)
+}
+
+/** An attempt goes on with its task, and only so. The word of a person about a call is for the attempt that made it. */
+async function requireNotOfTask(db: Db, { task_id: taskId, pause_reason: reason }: PausedRow, runId: string) {
+  if (taskId === null || reason === 'outcome_unknown') return
+  const { rowCount } = await db.query(
+    `select from tasks where id = $1 and attempt_run_id = $2 and status = 'pending'`,
+    [taskId, runId],
+  )
+  if (reason === 'stopped' && rowCount) {
+    throw conflict('This run is an attempt at a task: it goes on when its agent is started.')
+  }
+  throw conflict(
+    'This run was an attempt at a task. The task says what became of it; to have it done again, set it to pending.',
+  )
+}
+
+/** An attempt at a task that waited for a person's word goes on as the same attempt. */
+async function takeTaskAlong(db: Db, paused: PausedRow, runId: string, newRunId: string): Promise<string | null> {
+  if (paused.task_id === null || paused.pause_reason !== 'outcome_unknown') return null
+  const { rowCount } = await db.query(
+    `update tasks set attempt_run_id = $3 where id = $1 and attempt_run_id = $2 and status = 'in-progress'`,
+    [paused.task_id, runId, newRunId],
+  )
+  return rowCount === 1 ? paused.task_id : null
 }
 
 const agentLimits = ({ max_steps, timeout }: PausedRow) => ({ max_steps, timeout })
@@ -70,7 +98,7 @@ const given = ({ max_steps, timeout }: ResumeInput) => ({
 export async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
   const { rows } = await db.query<PausedRow>(
     `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, chain_depth,
-       parent_run_id, depth, entry_id
+       parent_run_id, depth, entry_id, task_id
      from agent_runs where id = $1 and project_id = $2 for update`,
     [runId, projectId],
   )
@@ -94,7 +122,9 @@ async function requireNotResumed(db: Db, runId: string): Promise<void> {
 const waitSentence = (reason: PauseReason | null): string =>
   reason === 'human'
     ? 'This run waits for an answer: complete its task and it goes on by itself.'
-    : 'This run goes on by itself when the project is no longer halted.'
+    : reason === 'budget'
+      ? 'This run waits for tokens and goes on by itself when there are some.'
+      : 'This run goes on by itself when the project is no longer halted.'
 
 function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeInput): void {
   const isUnknown = reason === 'outcome_unknown'

@@ -19,8 +19,11 @@ export interface RunControl {
   /** The run shall give its slot back at its next step; the call under way may end. */
   askToYield(): void
   isAskedToYield(): boolean
+  /** The run shall pause, because its agent was stopped: a model call ends at once, tools may end by themselves. */
+  askToStop(): void
+  isAskedToStop(): boolean
   /** A signal for one model call or one round of tools, which fires at the deadline too. */
-  signalFor(remainingMs: number | null): CallSignal
+  signalFor(remainingMs: number | null, kind?: 'model' | 'tools'): CallSignal
 }
 
 /** Timers cannot be longer; for a later deadline the timer is set again. */
@@ -29,7 +32,9 @@ const LONGEST_TIMER_MS = 2_147_483_647
 export function createRunControl(): RunControl {
   let interruption: Interruption | null = null
   let mustYield = false
+  let mustStop = false
   const open = new Set<AbortController>()
+  const modelCalls = new Set<AbortController>()
   return {
     interrupt: (reason) => {
       // A run that may be another's must not write, whatever else was asked.
@@ -40,8 +45,13 @@ export function createRunControl(): RunControl {
     askToYield: () => {
       mustYield = true
     },
-    isAskedToYield: () => mustYield,
-    signalFor: (remainingMs) => {
+    isAskedToYield: () => mustYield || mustStop,
+    askToStop: () => {
+      mustStop = true
+      for (const controller of modelCalls) controller.abort('stop')
+    },
+    isAskedToStop: () => mustStop,
+    signalFor: (remainingMs, kind = 'tools') => {
       const controller = new AbortController()
       let isLate = false
       let timer: NodeJS.Timeout | null = null
@@ -54,12 +64,15 @@ export function createRunControl(): RunControl {
         timer = setTimeout(onDeadline, Math.min(Math.max(0, remainingMs), LONGEST_TIMER_MS))
       }
       open.add(controller)
+      if (kind === 'model') modelCalls.add(controller)
+      if (kind === 'model' && mustStop) controller.abort('stop')
       return {
         signal: controller.signal,
         cause: () => interruption ?? (isLate ? 'deadline' : null),
         end: () => {
           if (timer) clearTimeout(timer)
           open.delete(controller)
+          modelCalls.delete(controller)
         },
       }
     },

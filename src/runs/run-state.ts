@@ -2,7 +2,7 @@
 // with the same function, so that a recovered run has the same state.
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
-import type { RunEvent } from '../kernel/run-event.ts'
+import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import type { ToolEffect } from '../kernel/tool.ts'
 import { assistantMessage, resultPart, userMessage } from './messages.ts'
 
@@ -48,6 +48,10 @@ export interface RunState {
   hasStarted: boolean
   /** The input of the run, while it is not yet shown to the model. */
   heldInput: string | null
+  /** The last decision before the work, and how often in a row its answer did not fit. */
+  opening: (OpeningStep & { misfits: number }) | null
+  /** True if a step of the work itself was completed. */
+  hasWorked: boolean
 }
 
 export function newState(): RunState {
@@ -70,6 +74,8 @@ export function newState(): RunState {
     pausedAt: null,
     hasStarted: false,
     heldInput: null,
+    opening: null,
+    hasWorked: false,
   }
 }
 
@@ -162,6 +168,12 @@ function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.com
   state.waitedMs = 0
   state.mayHaveLostCall = false
   state.isCompacted = false
+  if (data.decision) {
+    const misfits = data.decision.next === 'again' ? (state.opening?.misfits ?? 0) + 1 : 0
+    state.opening = { ...data.decision, misfits }
+    return
+  }
+  state.hasWorked = true
   if (data.text !== '') state.text = data.text
   if (data.loop) state.doomLoop = data.loop
   if (data.wind_down) state.woundDown = data.wind_down

@@ -1,17 +1,19 @@
 // A run in the hands of its owner: its row as claimed, its definitions, its state, and its journal.
-import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
+import type { LanguageModelV4FunctionTool, LanguageModelV4Message } from '@ai-sdk/provider'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Appended, Journal, OpenAppend } from '../journal/append.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import type { Append } from '../journal/entries.ts'
+import type { CrossedMark } from '../journal/reserve.ts'
 import type { RunChange } from '../journal/run-change.ts'
 import type { Agent, ModelChoice } from '../kernel/agent.ts'
+import type { DecisionName } from '../kernel/decision.ts'
 import type { Log } from '../kernel/log.ts'
 import type { Model } from '../kernel/model-call.ts'
 import type { Settings } from '../kernel/project.ts'
 import type { Rights } from '../kernel/rights.ts'
 import type { StepUsage } from '../kernel/run.ts'
-import type { RunEvent } from '../kernel/run-event.ts'
+import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import type { Tool, WriteCall, WriteResult } from '../kernel/tool.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, type RunState } from './run-state.ts'
@@ -28,17 +30,55 @@ export interface RunDeps {
   /** The text behind a prompt_id; null where there is none. */
   resolvePrompt: (projectId: string, promptId: string) => Promise<string | null>
   isHalted: (projectId: string) => boolean
+  /** Tells whether the project limits its month, as far as this process has heard. */
+  isMonthLimited: (projectId: string) => boolean
   /** Asks the database which projects are halted: its answer is newer than that of `isHalted`. */
   refreshHalted: () => Promise<void>
   /** Text of the step under way, as it arrives. */
   onText: (runId: string, step: number, offset: number, text: string) => void
   /** Runs became ready in the database, or will be after so long: somebody may take them. */
   onReady: (inMs?: number) => void
+  /** Agents of the project were given tasks. */
+  onTasks?: (projectId: string) => void
+  /** The run's agent was refused something, and the refusal is committed. */
+  onRefused?: (run: ClaimedRun, refused: NonNullable<WriteResult['refused']>) => void
   /** The wait before the first retry of a model call; each further one waits twice as long. */
   firstBackoffMs?: number
   askHuman: AskHuman
   /** Carries out a tool that changes our own tables, within the transaction that journals it. */
   write: WriteCallTool
+  /** The names of the tools that every agent with subordinates has. */
+  seniorTools?: readonly string[]
+  /** Called in the transaction that notes how much of its allocation an agent has used. */
+  onMarks?: (tx: Db, agentId: string, marks: readonly CrossedMark[]) => Promise<void>
+  /** The decisions with which the run of a task begins; absent where tasks are not worked on. */
+  opening?: Opening
+}
+
+/** A decision that the run of a task asks for before its work. */
+export interface OpeningQuestion {
+  name: DecisionName
+  text: string
+  /** The first task of the piece of work, for the log. */
+  rootTaskId: string
+}
+
+export interface Opening {
+  /** The next question, or null if the work itself begins. */
+  ask(run: ClaimedRun, agent: Agent, last: RunState['opening']): Promise<OpeningQuestion | null>
+  /** Acts on an answer, in the transaction that journals it. With `next: 'done'` the note is the run's summary. */
+  decide(reply: OpeningReply): Promise<{ step: OpeningStep; appended: Appended }>
+}
+
+/** An answer to a question. */
+export interface OpeningReply {
+  run: ClaimedRun
+  question: OpeningQuestion
+  answer: string
+  /** The answers to this question that did not fit. */
+  misfits: number
+  /** The part of the journal that says what was decided. */
+  entryFor(step: OpeningStep): Append
 }
 
 export type WriteCallTool = (tx: Db, call: WriteCall) => Promise<WriteResult>
@@ -69,6 +109,8 @@ export interface Session {
   claimedAtMs: number
   /** The tokens that are reserved of the agent's allocation for the call under way. */
   reserved: number
+  /** The question that is asked in place of the next step of the work. */
+  question: (OpeningQuestion & { prompt: LanguageModelV4Message[] }) | null
 }
 
 /** The tools of the current stage of the pipeline. */
@@ -86,19 +128,19 @@ export async function append(session: Session, events: readonly RunEvent[], chan
   apply(session, events, await session.deps.journal.append(entryOf(session, events, change)))
 }
 
-/** Commits the writes of `work` together with the event that it answers: both or neither. */
+/** Commits the writes of `work` together with the events that it answers: all or nothing. */
 export async function appendWritten(
   session: Session,
-  work: (tx: Db) => Promise<RunEvent>,
-  change?: RunChange,
+  work: (tx: Db) => Promise<{ events: readonly RunEvent[]; change?: RunChange }>,
 ): Promise<void> {
   const { journal, pool } = session.deps
-  let event: RunEvent | null = null
+  let written: readonly RunEvent[] = []
   const appended = await journal.appendAfter(pool, async (tx) => {
-    event = await work(tx)
-    return entryOf(session, [event], change)
+    const { events, change } = await work(tx)
+    written = events
+    return entryOf(session, events, change)
   })
-  apply(session, event ? [event] : [], appended)
+  apply(session, written, appended)
 }
 
 /** Thrown to roll a transaction back. */
@@ -138,12 +180,12 @@ export function openAppend(session: Session, events: readonly RunEvent[], change
   return { taken, join, done: async (joined) => apply(session, [...events, ...joined], await appended) }
 }
 
-function entryOf({ run }: Session, events: readonly RunEvent[], change: RunChange | undefined): Append {
+export function entryOf({ run }: Session, events: readonly RunEvent[], change: RunChange | undefined): Append {
   const { id: runId, fence, ancestors } = run
   return { runId, fence, events, ancestors, ...(change ? { change } : {}) }
 }
 
-function apply({ state }: Session, events: readonly RunEvent[], answer: Appended): void {
+export function apply({ state }: Session, events: readonly RunEvent[], answer: Appended): void {
   if (answer.status !== 'written') throw new RunLost(answer.status)
   // The database's clock, by which the waits of a run are measured.
   for (const event of events) applyEvent(state, event, answer.at.getTime())

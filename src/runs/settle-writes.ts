@@ -1,5 +1,6 @@
 import { explainFailure } from '../db/failures.ts'
 import { fault } from '../kernel/fault.ts'
+import type { WriteResult } from '../kernel/tool.ts'
 import type { PendingCall } from './run-state.ts'
 import { append, appendWritten, type Session } from './session.ts'
 import { toEvent } from './tool-result.ts'
@@ -21,7 +22,9 @@ async function write(session: Session, call: PendingCall): Promise<void> {
   const { run, deps } = session
   const startedAt = Date.now()
   let hasStarted = false
-  let isRefused = false
+  let hasTasks = false
+  let isBlocked = false
+  let refused: WriteResult['refused']
   try {
     await appendWritten(session, async (tx) => {
       const written = await deps.write(tx, {
@@ -36,9 +39,11 @@ async function write(session: Session, call: PendingCall): Promise<void> {
         depth: run.chain_depth,
       })
       hasStarted = written.hasStarted
-      isRefused = written.blocked === 'capability'
+      hasTasks = written.hasTasks ?? false
+      isBlocked = written.blocked === 'capability'
+      refused = written.refused
       await fault('tool.after_effect_before_commit')
-      return toEvent(call, written.result, written.isError, startedAt, written.blocked)
+      return { events: [toEvent(call, written.result, written.isError, startedAt, written.blocked)] }
     })
   } catch (error) {
     // The model mends a text that no column takes (NUL, half a surrogate pair); everything else is ours.
@@ -46,6 +51,8 @@ async function write(session: Session, call: PendingCall): Promise<void> {
     const message = 'A value in the arguments cannot be stored: leave out NUL and broken characters.'
     await append(session, [toEvent(call, { error: message }, true, startedAt)])
   }
-  if (isRefused) deps.log.warn({ run_id: run.id, agent_id: run.agent_id, tool: call.name }, 'a capability was refused')
+  if (isBlocked) deps.log.warn({ run_id: run.id, agent_id: run.agent_id, tool: call.name }, 'a capability was refused')
   if (hasStarted) deps.onReady()
+  if (hasTasks) deps.onTasks?.(run.project_id)
+  if (refused) deps.onRefused?.(run, refused)
 }

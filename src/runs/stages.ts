@@ -25,15 +25,16 @@ export function nextStage(
   }
 }
 
-/** The tools of a stage: a sequential step may name its own; a loop always has its exit. */
+/** The tools of a stage: a sequential step may name its own; a loop always has its exit; a senior has its own tools. */
 export async function stageTools(
-  deps: Pick<RunDeps, 'resolveTools'>,
+  deps: Pick<RunDeps, 'resolveTools' | 'seniorTools'>,
   agent: Agent,
   stage: number,
-  mode: ExecutionMode,
+  { mode, isSenior }: { mode: ExecutionMode; isSenior: boolean },
 ): Promise<{ tools: StageTools } | { missing: string[] }> {
   const own = agent.flow_type === 'sequential' ? agent.steps[stage]?.tools : undefined
   const names = [...(own ?? agent.tools)]
+  for (const name of isSenior ? (deps.seniorTools ?? []) : []) if (!names.includes(name)) names.push(name)
   if (agent.flow_type === 'loop' && !names.includes('finish_loop')) names.push('finish_loop')
   const resolved = await deps.resolveTools(agent.project_id, names)
   if (resolved.missing.length > 0) return { missing: resolved.missing }

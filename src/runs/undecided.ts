@@ -11,22 +11,18 @@ import { appendWritten, type Session } from './session.ts'
 /** The outcome of the call is unknown: the run pauses, and in the same commit people are asked. */
 export async function leaveUndecided(session: Session, call: PendingCall): Promise<void> {
   const { run, state } = session
-  const end = stopped('outcome_unknown', state.text || null, call)
-  await appendWritten(
-    session,
-    async (tx) => {
-      await askAboutOutcome(tx, {
-        projectId: run.project_id,
-        runId: run.id,
-        agentId: run.agent_id,
-        callId: call.id,
-        name: call.name,
-        args: call.args,
-      })
-      return end.event
-    },
-    { set: end.set },
-  )
+  const end = stopped('outcome_unknown', state.text || null, { undecided: call })
+  await appendWritten(session, async (tx) => {
+    await askAboutOutcome(tx, {
+      projectId: run.project_id,
+      runId: run.id,
+      agentId: run.agent_id,
+      callId: call.id,
+      name: call.name,
+      args: call.args,
+    })
+    return { events: [end.event], change: { set: end.set } }
+  })
   await fault('final.after_commit')
 }
 

@@ -7,13 +7,21 @@ import { type ClaimedRun, claimSuspectRun, promoteDueRuns, releaseSuspectRun } f
 import type { Hub } from '../journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
 import { releaseOwn, takeOver } from '../journal/take-over.ts'
-import { CANCEL_CHANNEL, FLOW_CHANNEL, HALT_CHANNEL, READY_CHANNEL, tellProcesses } from '../journal/wake.ts'
+import {
+  CANCEL_CHANNEL,
+  FLOW_CHANNEL,
+  HALT_CHANNEL,
+  READY_CHANNEL,
+  STOP_CHANNEL,
+  tellProcesses,
+} from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
 import { createClaimLoop } from '../queue/claim-loop.ts'
 import { UNWELL_AFTER_MS } from '../queue/health.ts'
 import { type Presence, type PresenceOptions, startPresence } from '../queue/presence.ts'
 import { createSlots } from '../queue/slots.ts'
+import { TASK_CHANNEL } from '../tasks/task-queue.ts'
 import { createCappedClaims } from './capped-claims.ts'
 import { createDefinitions } from './definitions.ts'
 import { executeRun } from './execute-run.ts'
@@ -35,7 +43,7 @@ export interface WorkerOptions {
   isAlone: boolean
   /** Recovery that has not succeeded for so long makes this process unready. */
   unwellAfterMs?: number
-  deps: Omit<RunDeps, 'isHalted' | 'refreshHalted' | 'onText' | 'onReady'>
+  deps: Omit<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady'>
 }
 
 export interface RunWorker {
@@ -72,6 +80,10 @@ export interface Companion {
   onLapse(): void
   /** Another process has died: its work is freed in this transaction. */
   onDeath(tx: Db, workerId: string, charge: Charge): Promise<void>
+  /** Agents of the project were given tasks. */
+  onTasks?(projectId: string): void
+  /** The run of a task has ended, or waits: its agent may take up another. */
+  onAttempt?(agentId: string, projectId: string): void
 }
 
 const SWEEP_EVERY_MS = 1_000
@@ -104,9 +116,13 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const deps: RunDeps = {
     ...options.deps,
     isHalted,
+    isMonthLimited: (projectId) => switches.limited.has(projectId),
     refreshHalted: refreshSwitches,
     onText: (runId, step, offset, text) => texts.add({ runId, step, offset, text }, ancestorsOf.get(runId) ?? []),
     onReady,
+    onTasks: (projectId) => {
+      for (const companion of companions) companion.onTasks?.(projectId)
+    },
   }
   const loop = createClaimLoop<Claimed>({
     name: 'runs',
@@ -139,7 +155,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     leaseMs: options.leaseMs,
     isAlone: options.isAlone,
     unwellAfterMs,
-    channels: [READY_CHANNEL, CANCEL_CHANNEL, HALT_CHANNEL, FLOW_CHANNEL],
+    channels: [READY_CHANNEL, CANCEL_CHANNEL, STOP_CHANNEL, HALT_CHANNEL, FLOW_CHANNEL, TASK_CHANNEL],
     log,
     onNotification,
     onListening: poke,
@@ -233,6 +249,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   function onNotification(channel: string, payload: string): void {
     if (channel === READY_CHANNEL) poke()
     if (channel === CANCEL_CHANNEL) controls.get(payload)?.interrupt('cancel')
+    if (channel === STOP_CHANNEL) controls.get(payload)?.askToStop()
     if (channel === HALT_CHANNEL) void refreshSwitches().catch(() => {})
     for (const companion of companions) companion.onNotification(channel, payload)
   }
@@ -274,6 +291,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
       capped.onEnd(run.project_id)
       ancestorsOf.delete(run.id)
       texts.drop(run.id)
+      if (run.task_id !== null) for (const companion of companions) companion.onAttempt?.(run.agent_id, run.project_id)
     }
   }
 
@@ -283,6 +301,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
         const { seen, mayBeReady } = await recovery.sweep(presence.ownerId())
         heed(seen.switches)
         for (const id of seen.cancelled) controls.get(id)?.interrupt('cancel')
+        for (const id of seen.stopped) controls.get(id)?.askToStop()
         if (options.slots > 0) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
       } catch (error) {
         log.debug({ err: error }, 'a sweep failed; trying again')
