@@ -1,0 +1,65 @@
+// An agent was changed or deleted: its tasks, its subordinates and its work follow in the same transaction.
+import type { AgentChange } from '../agents/agents.ts'
+import { holdAgents } from '../agents/seniors.ts'
+import type { Db } from '../db/pool.ts'
+import type { Agent } from '../kernel/agent.ts'
+import type { Log } from '../kernel/log.ts'
+import { aboutTask, type NotedTask } from '../kernel/operation.ts'
+import type { Task } from '../kernel/task.ts'
+import { makeDue, watchIdle } from '../tasks/task-queue.ts'
+import { askToEnd } from './ask-to-end.ts'
+import { allocationRaised, withdrawRequest } from './budget.ts'
+import { tellDelegators } from './delegators.ts'
+import { withdrawEscalations } from './escalate.ts'
+import { holdTakeUps } from './take-up-lock.ts'
+import { tell } from './tell.ts'
+
+export async function agentChanged(tx: Db, log: Log, agent: Agent, { before, isDeleted }: AgentChange): Promise<void> {
+  // An attempt that is being begun is seen, and none begins beside this change.
+  if (isDeleted || (before && before.enabled !== agent.enabled)) await holdTakeUps(tx, agent.project_id)
+  if (isDeleted) return handOver(tx, log, agent)
+  if (agent.senior_id !== null && before?.senior_id !== agent.senior_id) await watchIdle(tx, [agent.id])
+  if (before === null) return
+  if (before.enabled && !agent.enabled) await tellDelegators(tx, log, [agent.id], 'was disabled')
+  if (!before.enabled && agent.enabled) await makeDue(tx, agent.project_id, [agent.id])
+  if (before.token_allocation !== agent.token_allocation) await allocationRaised(tx, log, agent.id)
+}
+
+interface OpenTask extends NotedTask {
+  times_stuck: number
+  was: Task['status']
+  ended_run_id: string | null
+}
+
+/** The open tasks of a deleted agent go to its senior, else to people. The run of an attempt under way is ended. */
+async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
+  await tellDelegators(tx, log, [agent.id], 'was deleted')
+  const { id, project_id: projectId, senior_id: seniorId } = agent
+  const [heir = null] = seniorId === null ? [] : await holdAgents(tx, projectId, [seniorId])
+  const { rows } = await tx.query<OpenTask>(
+    `with open as (
+       select id, status, attempt_run_id, waits_for from tasks
+       where assigned_to = $1 and status in ('pending', 'in-progress', 'blocked') order by id for update
+     )
+     update tasks t set assigned_to = $2, attempts = 0, retry_at = null,
+       status = case when o.waits_for = 'subtasks' then t.status else 'pending' end,
+       attempt_run_id = case when o.waits_for = 'subtasks' then t.attempt_run_id end,
+       progress_note = 'Its agent was deleted.'
+     from open o where t.id = o.id
+     returning t.id, t.project_id, t.assigned_to, t.attempt_run_id, coalesce(t.root_task_id, t.id) as root_task_id,
+       t.times_stuck, o.status as was, case when t.attempt_run_id is null then o.attempt_run_id end as ended_run_id`,
+    [id, heir],
+  )
+  for (const task of rows)
+    tell(tx, log, 'task.handed_over', { ...aboutTask(task), agent_id: id }, { to_agent_id: heir })
+  await askToEnd(
+    tx,
+    rows.map((row) => row.ended_run_id),
+  )
+  await withdrawEscalations(
+    tx,
+    rows.filter((row) => row.was === 'blocked'),
+  )
+  await withdrawRequest(tx, id)
+  await makeDue(tx, projectId, [heir])
+}

@@ -1,0 +1,139 @@
+// A round at the shortest poll_interval: idle agents become bored, and tasks that were overlooked are taken up. Only
+// agents whose time it is are looked at, so a round in which it is nobody's time is two statements.
+import type { Db, Pool, PreparedSql } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import type { Log } from '../kernel/log.ts'
+import { defaultSettings, settingsFrom } from '../kernel/project.ts'
+import { makeDue } from '../tasks/task-queue.ts'
+import { becomeBored } from './boredom.ts'
+import { IS_AT_WORK } from './work-row.ts'
+
+const MOST_AT_ONCE = 500
+/** An agent with open tasks is looked at again after this time. */
+const BUSY_MS = 60_000
+
+const ROUND: PreparedSql = {
+  name: 'org_round',
+  text: `with round as (
+      insert into org_rounds (at) values (muster.now()) on conflict (is_only) do update set at = excluded.at
+    )
+    select min((settings->>'poll_interval')::float8) as poll_interval from projects where settings ? 'poll_interval'
+      and deleted_at is null`,
+}
+
+/** Returns the time until the next round is due. */
+export async function sweepProjects(pool: Pool, log: Log): Promise<number> {
+  const { rows } = await pool.query<{ poll_interval: number | null }>(ROUND)
+  // The rest waits until the tasks that arrived meanwhile are taken up.
+  if ((await checkIdle(pool, log)) === MOST_AT_ONCE) return 0
+  return Math.min(defaultSettings.poll_interval, Math.max(SHORTEST_MS, rows[0]?.poll_interval ?? Number.MAX_VALUE))
+}
+
+const SHORTEST_MS = 100
+
+interface CheckedAgent {
+  id: string
+  project_id: string
+  settings: Record<string, unknown>
+  /** The time at which it was to be looked at. */
+  check_at: string
+  /** The agent could become bored: it has no open task, and it has a senior or was given a task before. */
+  may_be_bored: boolean
+  idle_ms: number
+  has_open: boolean
+  /** It is free, a task of its could be taken up, and nobody made it due. */
+  is_overlooked: boolean
+}
+
+const CHECK: PreparedSql = {
+  name: 'agents_to_check',
+  text: `with due as (
+       select agent_id, due_at, check_at::text as check_at from task_queues where check_at <= muster.now() order by check_at limit ${MOST_AT_ONCE}
+     )
+     select a.id, a.project_id, p.settings, o.has_open, d.check_at,
+       a.status = 'active' and a.enabled and a.deleted_at is null and not o.has_open
+         and (a.senior_id is not null or exists (
+           select from tasks t where t.project_id = a.project_id and t.assigned_to = a.id)) as may_be_bored,
+       (extract(epoch from muster.now() - coalesce(w.last_worked_at, a.created_at)) * 1000)::float8 as idle_ms,
+       d.due_at is null and o.can_take and a.enabled and a.deleted_at is null and a.status in ('active', 'bored')
+         and not exists (select from agent_runs where project_id = a.project_id and agent_id = a.id
+           and ${IS_AT_WORK}) as is_overlooked
+     from due d join agents a on a.id = d.agent_id join projects p on p.id = a.project_id
+     left join agent_tokens w on w.agent_id = a.id
+     cross join lateral (
+       select exists (select from tasks t where t.assigned_to = a.id and t.status in ('in-progress', 'blocked'))
+           or exists (select from tasks t where t.assigned_to = a.id and t.status = 'pending' and t.kind = 'work'
+             and t.waits_for is null) as has_open,
+         exists (select from tasks t where t.assigned_to = a.id and t.status = 'pending' and t.kind = 'work'
+           and t.waits_for is null and t.created_at < muster.now() - interval '5 seconds') as can_take
+     ) o`,
+}
+
+/** Looks at the agents whose time it is. Returns their number. */
+async function checkIdle(pool: Pool, log: Log): Promise<number> {
+  const { rows } = await pool.query<CheckedAgent>(CHECK)
+  const bored = new Map<number, Look[]>()
+  const overlooked = new Map<string, string[]>()
+  const again: Look[] = []
+  for (const { id, project_id, settings, check_at: checkAt, may_be_bored, idle_ms, has_open, is_overlooked } of rows) {
+    const { boredom_threshold: thresholdMs } = settingsFrom(settings)
+    if (is_overlooked) overlooked.set(project_id, [...(overlooked.get(project_id) ?? []), id])
+    if (may_be_bored && idle_ms >= thresholdMs) {
+      bored.set(thresholdMs, [...(bored.get(thresholdMs) ?? []), { id, checkAt, inMs: null }])
+    } else again.push({ id, checkAt, inMs: has_open ? BUSY_MS : may_be_bored ? thresholdMs - idle_ms : null })
+  }
+  await checkAgain(pool, again)
+  for (const [thresholdMs, looks] of bored) {
+    await inTransaction(pool, async (tx) => {
+      const idle = await stillIdle(tx, looks)
+      await becomeBored(
+        tx,
+        log,
+        idle.map((look) => look.id),
+        thresholdMs,
+      )
+      await checkAgain(tx, idle)
+    })
+  }
+  for (const [projectId, ids] of overlooked) {
+    log.warn({ project_id: projectId, agents: ids.length }, 'agents had tasks to take up and nobody looked; they go on')
+    await makeDue(pool, projectId, ids)
+  }
+  return rows.length
+}
+
+interface Look {
+  id: string
+  checkAt: string
+  /** The time until the next look; null if there is nothing to look for. */
+  inMs: number | null
+}
+
+/** Those who were given nothing since. Nobody gives them anything until the transaction ends. */
+async function stillIdle(tx: Db, looks: readonly Look[]): Promise<Look[]> {
+  const { rows } = await tx.query<{ agent_id: string }>(
+    `select q.agent_id from task_queues q join unnest($1::uuid[], $2::text[]) as g (id, check_at) on q.agent_id = g.id
+     where q.check_at::text = g.check_at for update of q skip locked`,
+    [looks.map((look) => look.id), looks.map((look) => look.checkAt)],
+  )
+  const idle = new Set(rows.map((row) => row.agent_id))
+  return looks.filter((look) => idle.has(look.id))
+}
+
+/** An agent that somebody wants to be looked at since then keeps its time. */
+async function checkAgain(db: Db, looks: readonly Look[]): Promise<void> {
+  if (looks.length === 0) return
+  await db.query(
+    `update task_queues q set check_at = muster.now() + g.in_ms * interval '1 ms'
+     from unnest($1::uuid[], $2::text[], $3::float8[]) as g (id, check_at, in_ms)
+     where q.agent_id = g.id and q.check_at::text = g.check_at`,
+    [looks.map((look) => look.id), looks.map((look) => look.checkAt), looks.map((look) => look.inMs)],
+  )
+}
+
+/** The project's threshold was changed: its agents are looked at again. */
+export async function checkAll(db: Db, projectId: string): Promise<void> {
+  await db.query('update task_queues set check_at = muster.now() where project_id = $1 and check_at is not null', [
+    projectId,
+  ])
+}

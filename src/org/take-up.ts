@@ -1,0 +1,269 @@
+// Agents take up their tasks. An agent that is due is looked at once: its most urgent tasks, up to task_batch_size with
+// those it works on already, become runs, which are durable from then on. The project is locked meanwhile, so that two
+// processes do not pass its limits together.
+import { anyOf, rowsOf } from '../db/lists.ts'
+import type { Db, Pool, PreparedSql } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { cleanJson } from '../journal/clean-json.ts'
+import { newId } from '../kernel/id.ts'
+import type { Log } from '../kernel/log.ts'
+import { aboutTask } from '../kernel/operation.ts'
+import { settingsFrom } from '../kernel/project.ts'
+import { goOn } from './go-on.ts'
+import { changeStatuses } from './statuses.ts'
+import { TAKE_UP_LOCK } from './take-up-lock.ts'
+import { outcomesOf, subtasksOf, taskText } from './task-text.ts'
+import { tell } from './tell.ts'
+import { IS_AT_WORK, WORK_COLUMNS, type WorkTask } from './work-row.ts'
+
+export interface TakenUp {
+  /** The number of runs that were started or go on. */
+  started: number
+  /** The time until the project is to be looked at again; null if something must happen first. */
+  againInMs: number | null
+}
+
+/** An agent that was due, and one of the tasks that it takes up now, if there are any. */
+type DueRow = DueAgent & { [Column in keyof WorkTask]: WorkTask[Column] | null }
+
+export interface DueAgent {
+  agent_id: string
+  agent_status: string
+  max_steps: number | null
+  default_timeout: number | null
+  /** The number of tasks that it may take up. */
+  free: number
+  /** False for an agent that has to wait because max_concurrent_agents others are at work. */
+  has_place: boolean
+}
+
+const MOST_AGENTS = 500
+/** One transaction begins no more attempts than this. */
+const MOST_ATTEMPTS = 500
+const NOTHING: TakenUp = { started: 0, againInMs: null }
+/** Others have locked a row that matters; their transactions are short. */
+const BUSY_WAIT_MS = 30
+
+/** Takes up the tasks of all due agents of the project, within its limits. */
+export async function takeUpTasks(pool: Pool, log: Log, projectId: string): Promise<TakenUp> {
+  return inTransaction(pool, async (tx) => {
+    const project = await lockProject(tx, projectId)
+    if (!project?.is_open) return NOTHING
+    if (!project.is_locked) return { ...NOTHING, againInMs: BUSY_WAIT_MS }
+    const busyInMs = project.is_passed_over ? BUSY_WAIT_MS : null
+    if (project.due.length === 0) return { ...NOTHING, againInMs: busyInMs }
+    const { task_batch_size: batchSize, max_concurrent_agents: mostAgents } = settingsFrom(project.settings)
+    const { rows } = await tx.query<DueRow>(PICK, [projectId, batchSize, mostAgents, project.due])
+    const looked = lookedAt(rows)
+    const picked = rows.filter(isPicked)
+    const dueInMs = await begin(tx, log, picked, looked)
+    return { started: picked.length, againInMs: earliest(busyInMs, dueInMs, isMore(rows, looked) ? 0 : null) }
+  })
+}
+
+/** Agents that were looked at: they are due again when something happens. */
+interface LookedAt {
+  ids: string[]
+  /** Those of them that could have taken up more tasks than they found. */
+  hungry: string[]
+}
+
+function lookedAt(rows: readonly DueRow[]): LookedAt {
+  const agents = Map.groupBy(
+    rows.filter((row) => row.has_place),
+    (row) => row.agent_id,
+  )
+  // The last one may have more tasks than fitted.
+  if (rows.length === MOST_ATTEMPTS) agents.delete(rows.at(-1)?.agent_id ?? '')
+  const hungry = [...agents.values()].filter((own) => own.filter(isPicked).length < (own[0]?.free ?? 0))
+  return { ids: [...agents.keys()], hungry: hungry.map((own) => own[0]?.agent_id ?? '') }
+}
+
+/**
+ * Tells whether agents are left that may begin at once. An agent that found no task leaves its place to one that has to
+ * wait. Where nobody had a place, another look would find the same.
+ */
+function isMore(rows: readonly DueRow[], { ids }: LookedAt): boolean {
+  const isProgress = ids.length > 0 || rows.some(isPicked)
+  if (rows.length === MOST_ATTEMPTS) return isProgress
+  const isPlaceLeft = ids.length > new Set(rows.filter(isPicked).map((row) => row.agent_id)).size
+  return isPlaceLeft && rows.some((row) => !row.has_place)
+}
+
+function earliest(...times: readonly (number | null)[]): number | null {
+  const known = times.filter((time) => time !== null)
+  return known.length === 0 ? null : Math.min(...known)
+}
+
+const isPicked = (row: DueRow): row is DueAgent & WorkTask => row.id !== null
+
+interface LockedProject {
+  settings: Record<string, unknown>
+  /** False for a project that is halted or deleted, or whose tokens of the month are used up. */
+  is_open: boolean
+  /** False if another process takes up its tasks at this moment. */
+  is_locked: boolean
+  /** The agents that are due, and whose queues nobody changes until the transaction ends. */
+  due: string[]
+  /** True if others are due whose queues somebody else changes at this moment. */
+  is_passed_over: boolean
+}
+
+/** A statement of its own: the next one must see all that was committed before the locks were had. */
+const LOCK: PreparedSql = {
+  name: 'take_up_lock',
+  text: `
+    with project as materialized (
+      select settings, deleted_at is null and halted_at is null
+        and not exists (select from agent_runs where project_id = $1::uuid and waits_for = 'month') as is_open,
+        pg_try_advisory_xact_lock(${TAKE_UP_LOCK}) as is_locked
+      from projects where id = $1::uuid
+    ), wanted as materialized (
+      select agent_id from task_queues where (select is_open and is_locked from project)
+        and project_id = $1::uuid and due_at <= muster.now() order by due_at limit ${MOST_AGENTS}
+    ), due as materialized (
+      select agent_id from task_queues where agent_id in (select agent_id from wanted) for update skip locked
+    )
+    select *, array(select agent_id from due) as due,
+      (select count(*) from due) < (select count(*) from wanted) as is_passed_over from project`,
+}
+
+async function lockProject(tx: Db, projectId: string): Promise<LockedProject | null> {
+  const { rows } = await tx.query<LockedProject>(LOCK, [projectId])
+  return rows[0] ?? null
+}
+
+/** An agent that works already needs no place of its own: a project's limit counts agents, not tasks. */
+const PICK: PreparedSql = {
+  name: 'take_up_pick',
+  text: `
+    with at_work as materialized (
+      select agent_id, count(*)::int as count from agent_runs
+      where project_id = $1 and ${IS_AT_WORK} group by agent_id
+    ), due as (
+      select q.agent_id, q.due_at, a.max_steps, a.default_timeout, a.status as agent_status,
+        a.enabled and a.deleted_at is null and a.status in ('active', 'bored') as may_work
+      from task_queues q join agents a on a.id = q.agent_id where q.agent_id = ${anyOf(4)}
+    ), ranked as (
+      select d.*, case when may_work then $2::int - coalesce(w.count, 0) else 0 end as free,
+        w.count is not null as is_at_work,
+        count(*) filter (where may_work and w.count is null) over (order by d.due_at, d.agent_id) as nth
+      from due d left join at_work w using (agent_id)
+    ), looked_at as (
+      select *, free <= 0 or is_at_work or nth <= $3::int - (select count(*) from at_work) as has_place from ranked
+    )
+    select l.agent_id, l.agent_status, l.max_steps, l.default_timeout, l.free, l.has_place, t.*
+    from looked_at l left join lateral (
+      select ${WORK_COLUMNS} from tasks
+      where l.has_place and assigned_to = l.agent_id and status = 'pending' and kind = 'work' and waits_for is null
+        and (retry_at is null or retry_at <= muster.now())
+      order by muster.rank_of(priority) desc, created_at, id limit greatest(l.free, 0) for no key update skip locked
+    ) t on true limit ${MOST_ATTEMPTS}`,
+}
+
+interface Attempt {
+  task: DueAgent & WorkTask
+  runId: string
+  /** The input of a new run; null for a run that goes on. */
+  input: string | null
+}
+
+/** An attempt that was interrupted goes on where it stood; every other one is a new run. */
+async function begin(
+  tx: Db,
+  log: Log,
+  picked: readonly (DueAgent & WorkTask)[],
+  looked: LookedAt,
+): Promise<number | null> {
+  const attempts: Attempt[] = []
+  for (const task of picked) {
+    const earlier = await goOn(tx, task)
+    if (earlier !== null) attempts.push({ task, runId: earlier, input: null })
+    else attempts.push({ task, runId: newId(), input: cleanJson(await inputOf(tx, task)) })
+  }
+  const dueInMs = await write(tx, attempts, looked)
+  const bored = picked.filter((task) => task.agent_status === 'bored').map((task) => task.agent_id)
+  if (bored.length > 0) await changeStatuses(tx, log, bored, { event: 'given', why: 'it has a task again.' })
+  for (const { task, runId } of attempts) {
+    tell(tx, log, 'task.taken_up', { ...aboutTask(task), run_id: runId }, { attempt: task.attempts + 1 })
+  }
+  return dueInMs
+}
+
+async function inputOf(tx: Db, task: WorkTask): Promise<string> {
+  const dependencies = await outcomesOf(tx, task.depends_on)
+  const subtasks = task.is_decided ? ((await subtasksOf(tx, [task.id])).get(task.id) ?? []) : []
+  return taskText(task, { dependencies, subtasks })
+}
+
+/**
+ * One statement for all that begins. An agent whose tasks wait for another try is due again at the earliest of them. One
+ * that could take up more, and whose tasks somebody else had locked, is due in a moment; the others are due when
+ * something happens.
+ */
+const WRITE: PreparedSql = {
+  name: 'take_up_write',
+  text: `
+    with begun as (
+      select * from ${rowsOf(['uuid', 'uuid', 'jsonb', 'int', 'int'])}
+        as g (task_id, run_id, input, max_steps, timeout)
+    ), started as (
+      insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, chain_depth, task_id, is_task_open)
+      select b.run_id, t.project_id, t.assigned_to, jsonb_build_object('type', 'task', 'task_id', t.id), b.input,
+        b.max_steps, b.timeout, t.chain_depth, t.id, true
+      from begun b join tasks t on t.id = b.task_id where b.input is not null
+    ), taken as (
+      update tasks t set status = 'in-progress', attempt_run_id = b.run_id, retry_at = null,
+        progress_note = 'Attempt ' || t.attempts + 1 || ' is under way.'
+      from begun b where t.id = b.task_id returning t.assigned_to
+    ), active as (
+      insert into agent_tokens (agent_id, last_active_at)
+      select distinct assigned_to, muster.now() from taken order by assigned_to
+      on conflict (agent_id) do update set last_active_at = excluded.last_active_at
+    ), rescheduled as (
+      update task_queues q set due_at = least((
+        select min(t.retry_at) from tasks t where t.assigned_to = q.agent_id and t.status = 'pending' and t.kind = 'work'
+          and t.waits_for is null and t.retry_at > muster.now()), (
+        select muster.now() + ${BUSY_WAIT_MS} * interval '1 ms' from tasks t
+        where q.agent_id = ${anyOf(7)} and t.assigned_to = q.agent_id and t.status = 'pending' and t.kind = 'work'
+          and t.waits_for is null and (t.retry_at is null or t.retry_at <= muster.now())
+          and not exists (select from begun b where b.task_id = t.id) limit 1))
+      where q.agent_id = ${anyOf(6)} returning due_at
+    )
+    select (extract(epoch from min(due_at) - muster.now()) * 1000)::float8 as in_ms from rescheduled`,
+}
+
+async function write(tx: Db, attempts: readonly Attempt[], { ids, hungry }: LookedAt): Promise<number | null> {
+  const { rows } = await tx.query<{ in_ms: number | null }>(WRITE, [
+    attempts.map(({ task }) => task.id),
+    attempts.map(({ runId }) => runId),
+    attempts.map(({ input }) => input),
+    attempts.map(({ task }) => task.max_steps),
+    attempts.map(({ task }) => task.default_timeout),
+    ids,
+    hungry,
+  ])
+  return rows[0]?.in_ms ?? null
+}
+
+const FIND: PreparedSql = {
+  name: 'projects_due',
+  text: `
+    with recursive found (id) as (
+      (select project_id from task_queues where due_at is not null order by project_id limit 1)
+      union all
+      select (select q.project_id from task_queues q where q.due_at is not null and q.project_id > f.id
+        order by q.project_id limit 1)
+      from found f where f.id is not null
+    )
+    select f.id, (select (extract(epoch from q.due_at - muster.now()) * 1000)::float8 from task_queues q
+      where q.project_id = f.id and q.due_at is not null order by q.due_at limit 1) as in_ms
+    from found f cross join lateral (
+      select from projects where id = f.id and halted_at is null and deleted_at is null limit 1) open`,
+}
+
+/** Projects with agents that are or will be due, and the time until the first of them is. Halted projects are left out. */
+export async function findDue(db: Db): Promise<{ id: string; inMs: number }[]> {
+  const { rows } = await db.query<{ id: string; in_ms: number }>(FIND)
+  return rows.map(({ id, in_ms: inMs }) => ({ id, inMs }))
+}

@@ -1,0 +1,121 @@
+// The words in which a task is put before its agent.
+import { anyOf } from '../db/lists.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
+import type { Task } from '../kernel/task.ts'
+import type { WorkTask } from './work-row.ts'
+
+/** A subtask or dependency, as far as others are told of it. */
+export interface TaskOutcome {
+  task_id: string
+  title: string
+  status: Task['status']
+  result: unknown
+}
+
+const MOST_CHARACTERS = 20_000
+/** The most characters that a task is told of the results before it, together. */
+const MOST_OF_ALL = 400_000
+
+/** The input of the run that attempts the task. */
+export function taskText(
+  task: Pick<WorkTask, 'title' | 'description' | 'advice' | 'error_message'>,
+  outcomes: { dependencies: readonly TaskOutcome[]; subtasks: readonly TaskOutcome[] },
+): string {
+  const parts = [`Task: ${task.title}`, task.description]
+  if (outcomes.dependencies.length > 0)
+    parts.push(`Results that this task builds on:\n${listed(outcomes.dependencies)}`)
+  if (outcomes.subtasks.length > 0) {
+    parts.push(
+      `The task was split, and this is what became of its parts:\n${listed(outcomes.subtasks)}`,
+      'Not every part was completed. Complete the task with what there is, or say what is missing.',
+    )
+  }
+  if (task.advice.length > 0) {
+    const said = task.advice.map(({ from, text }) => `- ${from}: ${text}`).join('\n')
+    parts.push(`You were stuck on this task and asked for help. This was answered:\n${said}`)
+  }
+  if (task.error_message !== null) parts.push(`The last attempt failed: ${task.error_message}`)
+  return parts.filter((part) => part !== '').join('\n\n')
+}
+
+const listed = (outcomes: readonly TaskOutcome[]): string =>
+  outcomes.map(({ title, status, result }) => `- ${title} (${status}): ${told(result)}`).join('\n')
+
+/** A result in words, cut where it is long. */
+export function told(result: unknown): string {
+  if (result === null || result === undefined) return 'no result'
+  const text = typeof result === 'string' ? result : JSON.stringify(result)
+  return cut(text, MOST_CHARACTERS)
+}
+
+/** Half of a surrogate pair is no text, and cannot be stored. */
+export const cut = (text: string, most: number): string =>
+  text.length <= most ? text : `${text.slice(0, most).toWellFormed()} [cut]`
+
+/** A result that is stored in more bytes, and of which only a part could be told, is not even read. */
+const READ_AT_ALL = 8_192
+/** The results of more parts are not added up: each has its share. */
+const FEW_PARTS = 20
+
+/** SQL: the result of a task t, or so many characters of it. */
+const inShort = (most: string): string => `
+  case when t.result is null then null
+    when pg_column_size(t.result) > greatest(${READ_AT_ALL}, ${most})
+      then '"[The result is too long to be told here: see the task.]"'::jsonb
+    when length(t.result #>> '{}') <= ${most} then t.result
+    else to_jsonb(left(t.result #>> '{}', (${most})::int) || ' [cut]') end`
+
+/** SQL: the subtasks of parents: those of the last plan, and people's. */
+const PARTS = `tasks t join tasks p on p.id = t.parent_task_id and (t.run_id is null or t.run_id = p.attempt_run_id)`
+
+const SUBTASKS: PreparedSql = {
+  name: 'subtasks_in_short',
+  text: `
+    select t.parent_task_id, t.id as task_id, t.title, t.status, ${inShort('t.most')} as result
+    from (
+      select t.*, case when t.parts <= ${FEW_PARTS} and sum(t.length) over (partition by t.parent_task_id) <= $2::int
+        then $3::int else least($3::int, greatest(100, $2::int / t.parts)) end as most
+      from (
+        select t.*, case when t.parts <= ${FEW_PARTS} then length(t.result #>> '{}') end as length
+        from (
+          select t.*, count(*) over (partition by t.parent_task_id) as parts
+          from ${PARTS} where t.parent_task_id = ${anyOf(1)}
+        ) t
+      ) t
+    ) t order by t.created_at, t.id`,
+}
+
+/** The outcomes of subtasks by parent, in the order in which they were made. Many or long ones are told in short. */
+export async function subtasksOf(
+  db: Db,
+  parentIds: readonly string[],
+  { ofAll = MOST_OF_ALL, ofOne = MOST_CHARACTERS } = {},
+): Promise<Map<string, TaskOutcome[]>> {
+  if (parentIds.length === 0) return new Map()
+  const { rows } = await db.query<TaskOutcome & { parent_task_id: string }>(SUBTASKS, [parentIds, ofAll, ofOne])
+  const groups = Map.groupBy(rows, (row) => row.parent_task_id)
+  return new Map(Array.from(groups, ([id, those]) => [id, those.map(({ parent_task_id: _, ...outcome }) => outcome)]))
+}
+
+const OPEN: PreparedSql = {
+  name: 'parents_with_open_parts',
+  text: `select distinct t.parent_task_id as id from ${PARTS}
+    where t.parent_task_id = ${anyOf(1)} and t.status in ('pending', 'in-progress', 'blocked')`,
+}
+
+/** Those of the parents that have an open subtask. */
+export async function withOpenParts(db: Db, parentIds: readonly string[]): Promise<Set<string>> {
+  if (parentIds.length === 0) return new Set()
+  const { rows } = await db.query<{ id: string }>(OPEN, [parentIds])
+  return new Set(rows.map((row) => row.id))
+}
+
+export async function outcomesOf(db: Db, taskIds: readonly string[]): Promise<TaskOutcome[]> {
+  if (taskIds.length === 0) return []
+  const { rows } = await db.query<TaskOutcome>(
+    `select t.id as task_id, t.title, t.status, ${inShort(`${MOST_CHARACTERS}`)} as result
+     from tasks t where t.id = any($1) order by t.created_at, t.id`,
+    [taskIds],
+  )
+  return rows
+}

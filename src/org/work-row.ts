@@ -1,0 +1,66 @@
+import { anyOf } from '../db/lists.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
+import type { Task } from '../kernel/task.ts'
+
+/** A task as the organisation works on it: more than clients see. */
+export interface WorkTask {
+  id: string
+  project_id: string
+  kind: Task['kind']
+  title: string
+  description: string
+  priority: Task['priority']
+  status: Task['status']
+  assigned_to: string | null
+  created_by: Task['created_by']
+  parent_task_id: string | null
+  result: unknown
+  error_message: string | null
+  metadata: Record<string, unknown>
+  chain_depth: number
+  attempt_run_id: string | null
+  attempts: number
+  times_stuck: number
+  waits_for: 'subtasks' | 'dependencies' | null
+  depends_on: string[]
+  plan_depth: number
+  is_decided: boolean
+  advice: Advice[]
+  /** The blocked task that this one asks for help with. */
+  helps_task_id: string | null
+  /** The agent that this task asks for tokens for. */
+  helps_agent_id: string | null
+  /** The first task of the piece of work: this one, if there is none above it. */
+  root_task_id: string
+}
+
+/** An answer to an escalation: by whom, and what was said. */
+export interface Advice {
+  from: string
+  text: string
+}
+
+export const WORK_COLUMNS = `id, project_id, kind, title, description, priority, status, assigned_to, created_by, parent_task_id,
+  result, error_message, metadata, chain_depth, attempt_run_id, attempts, times_stuck, waits_for, depends_on, plan_depth,
+  is_decided, advice, helps_task_id, helps_agent_id, coalesce(root_task_id, id) as root_task_id`
+
+/** SQL: an attempt that is under way, or that somebody takes next. */
+export const IS_AT_WORK = `task_id is not null and (status in ('queued', 'running') or (status = 'paused' and ready_at is not null))`
+
+const lockSql = (name: string, wait: string): PreparedSql => ({
+  name,
+  text: `select ${WORK_COLUMNS} from tasks where id = ${anyOf(1)} order by id for update ${wait}`,
+})
+const LOCK = lockSql('tasks_lock', '')
+const LOCK_FREE = lockSql('tasks_lock_free', 'skip locked')
+
+/** Locks tasks in the order of their ids. With `passOver`, those that somebody else has locked are left out. */
+export async function lockTasks(
+  tx: Db,
+  ids: readonly string[],
+  { passOver = false } = {},
+): Promise<Map<string, WorkTask>> {
+  if (ids.length === 0) return new Map()
+  const { rows } = await tx.query<WorkTask>(passOver ? LOCK_FREE : LOCK, [ids])
+  return new Map(rows.map((row) => [row.id, row]))
+}
