@@ -29,6 +29,7 @@ test('an agent needs nothing but a name; everything else has its default', async
     name: 'plain',
     token_used: 0,
     status: 'active',
+    paused_for: null,
     last_active_at: null,
     last_worked_at: null,
     last_polled_at: null,

@@ -67,7 +67,19 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     body: { role: 'admin' },
   },
   { route: (id) => `DELETE /api/projects/${mine.id}/members/${id}`, theirs: theirMember.body.id },
-  ...['agents', 'runs', 'tasks', 'mcp-servers', 'objects', 'schedule', 'flows', 'flow-runs', 'alerts'].map((list) => ({
+  ...[
+    'agents',
+    'runs',
+    'tasks',
+    'mcp-servers',
+    'objects',
+    'schedule',
+    'flows',
+    'flow-runs',
+    'alerts',
+    'org',
+    'org/health',
+  ].map((list) => ({
     route: (id: string) => `GET /api/projects/${id}/${list}`,
     theirs: theirs.id,
   })),
@@ -85,6 +97,16 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
   { route: (id) => `PATCH /api/projects/${mine.id}/agents/${id}`, theirs: theirAgent.id, body: { name: 'stolen' } },
   { route: (id) => `DELETE /api/projects/${mine.id}/agents/${id}`, theirs: theirAgent.id },
   { route: (id) => `POST /api/projects/${mine.id}/agents/${id}/trigger`, theirs: theirAgent.id, body: { input: 'x' } },
+  ...['start', 'stop', 'restart', 'budget'].map((verb) => ({
+    route: (id: string) => `POST /api/projects/${mine.id}/agents/${id}/${verb}`,
+    theirs: theirAgent.id,
+    ...(verb === 'budget' ? { body: { add: 1 } } : {}),
+  })),
+  ...['start', 'stop', 'restart'].map((verb) => ({
+    route: (id: string) => `POST /api/projects/${id}/org/${verb}`,
+    theirs: theirs.id,
+  })),
+  { route: (id) => `GET /api/projects/${mine.id}/agents/${id}/messages`, theirs: theirAgent.id },
   { route: (id) => `GET /api/projects/${id}/agents/${theirAgent.id}/hooks`, theirs: theirs.id },
   { route: (id) => `GET /api/projects/${mine.id}/agents/${id}/hooks`, theirs: theirAgent.id },
   { route: (id) => `POST /api/projects/${mine.id}/agents/${id}/hooks`, theirs: theirAgent.id, body: { name: 'x' } },

@@ -53,6 +53,8 @@ const project = (suffix: string) => (ground: Ground) => `/api/projects/${ground.
 const unique = (): string => newId().slice(-12)
 
 const readable = [401, 200, 200, 200, 404, 404, 200] as const
+/** What only admins may do, with the answer 200. */
+const forAdmins = [401, 403, 403, 200, 404, 404, 200] as const
 const forMembers = (status: number) => [401, 403, status, status, 404, 404, status] as const
 
 const flowRoot = { type: 'task', function: 'f' }
@@ -348,6 +350,30 @@ const matrix: Row[] = [
     path: (ground) => project(`/alerts/${ground.alertId}/ack`)(ground),
     expect: forMembers(200),
   },
+  ...['start', 'stop', 'restart'].map((verb) => ({
+    route: `POST /api/projects/:id/agents/:agentId/${verb}`,
+    path: ({ projectId, agentId }: Ground) => `/api/projects/${projectId}/agents/${agentId}/${verb}`,
+    expect: forAdmins,
+  })),
+  {
+    route: 'POST /api/projects/:id/agents/:agentId/budget',
+    path: (ground) => project(`/agents/${ground.agentId}/budget`)(ground),
+    body: () => ({ add: 1 }),
+    // The agent has no limit that could be raised.
+    expect: [401, 403, 403, 409, 404, 404, 409],
+  },
+  {
+    route: 'GET /api/projects/:id/agents/:agentId/messages',
+    path: (ground) => project(`/agents/${ground.agentId}/messages`)(ground),
+    expect: readable,
+  },
+  { route: 'GET /api/projects/:id/org', path: project('/org'), expect: readable },
+  { route: 'GET /api/projects/:id/org/health', path: project('/org/health'), expect: readable },
+  ...['start', 'stop', 'restart'].map((verb) => ({
+    route: `POST /api/projects/:id/org/${verb}`,
+    path: ({ projectId }: Ground) => `/api/projects/${projectId}/org/${verb}`,
+    expect: forAdmins,
+  })),
   { route: 'GET /api/projects/:id/tasks', path: project('/tasks'), expect: readable },
   {
     route: 'POST /api/projects/:id/tasks',

@@ -24,6 +24,18 @@ export interface FlowServices {
   decide: Decide
 }
 
+/** The organisation, as the routes of tasks and agents need it. */
+export interface OrgServices {
+  /** True where this process takes up no tasks: the commit itself tells the processes that do. */
+  isAnnounced: boolean
+  /** Called after a commit that gave an agent of the project a task, and told so where `isAnnounced` holds. */
+  arrived: (projectId: string) => void
+  /** Called after a commit that let agents of the project work again, or changed their tasks. */
+  poke: (projectId: string) => void
+  /** Called after a commit that changed the settings of a project. */
+  sweep: () => void
+}
+
 /** The services that the routes of agents, tasks and runs need from their process; wired in bin/. */
 export interface RunServices {
   journal: Journal
@@ -43,6 +55,7 @@ export interface RunServices {
   /** The tools that agents may name. */
   tools: Pick<ToolRegistry, 'list'>
   flows: FlowServices
+  org: OrgServices
   /** Called when runs became ready in the database, so that a worker takes them. */
   onReady: () => void
   /** Called after the commit that set or released the off switch of a project. */

@@ -43,6 +43,7 @@ import { addMcpServerRoutes } from './routes/mcp-servers.ts'
 import { addMeRoutes } from './routes/me.ts'
 import { addMemberRoutes } from './routes/members.ts'
 import { addObjectRoutes } from './routes/objects.ts'
+import { addOrgRoutes } from './routes/org.ts'
 import { addPageRoutes } from './routes/pages.ts'
 import { addProcessingLogRoutes } from './routes/processing-log.ts'
 import { addProjectRoutes } from './routes/projects.ts'
@@ -172,8 +173,12 @@ export async function createServer(options: ServerOptions): Promise<App> {
   const idempotency = createIdempotency({ pool, cipher })
   const { create } = idempotency
   addProviderRoutes(app, { pool, cipher, create, onProvider: options.runs.onProvider })
-  addProjectRoutes(app, { pool, keys, create, onHalt: services.onHalt })
-  addSettingsRoutes(app, { pool })
+  const onHalt: RunServices['onHalt'] = async (projectId, isHalted) => {
+    await services.onHalt(projectId, isHalted)
+    services.org.poke(projectId)
+  }
+  addProjectRoutes(app, { pool, keys, create, onHalt })
+  addSettingsRoutes(app, { pool, org: services.org, onReady: services.onReady })
   addKeyRoutes(app, { pool, keys, create })
   addMemberRoutes(app, { pool, create, publicUrl: options.publicUrl })
   addAuditRoutes(app, { pool })
@@ -206,11 +211,12 @@ function addRunParts(app: App, parts: RunParts): void {
   const stillAdmitted = createStillAdmitted({ ...parts, db: parts.pool })
   const track = trackLongRequests(app, parts.places)
   const ended = createEndedRuns(parts.pool)
-  addAgentRoutes(app, { ...parts, rules: services.agentRules })
+  addAgentRoutes(app, { ...parts, rules: services.agentRules, org: services.org })
+  addOrgRoutes(app, { ...parts, journal: services.journal, org: services.org })
   addScheduleRoutes(app, parts)
   addToolRoutes(app, services)
   addMcpServerRoutes(app, { ...parts, mcp: services.mcp })
-  addTaskRoutes(app, { ...parts, writer: services.writer, onReady: services.onReady })
+  addTaskRoutes(app, { ...parts, ...services })
   addObjectRoutes(app, { ...parts, writer: services.writer, onReady: services.onReady })
   addRelationshipRoutes(app, parts)
   addProcessingLogRoutes(app, { ...parts, onReady: services.onReady })

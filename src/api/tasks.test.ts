@@ -69,6 +69,7 @@ test('a task needs nothing but a title', async () => {
     changes: null,
     reasoning: null,
     run_id: null,
+    progress: { done: 0, total: 1, note: null },
     metadata: {},
     completed_at: null,
   })

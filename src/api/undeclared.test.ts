@@ -30,6 +30,7 @@ const bodies: Readonly<Record<string, object>> = {
   [`PATCH ${project}/agents/:agentId`]: { role: 'changed' },
   [`POST ${project}/agents/:agentId/trigger`]: { input: 'x' },
   [`POST ${project}/agents/:agentId/hooks`]: { name: 'new' },
+  [`POST ${project}/agents/:agentId/budget`]: { add: 1 },
   [`POST ${project}/runs/:runId/resume`]: { input: 'x' },
   [`POST ${project}/runs/:runId/fork`]: { after_step: 0 },
   [`POST ${project}/flows`]: { name: 'new', root },

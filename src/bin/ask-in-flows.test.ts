@@ -5,6 +5,7 @@ import { createTestFlows } from '../../test/kit/flows.ts'
 import { createScriptedModel, type Script } from '../../test/kit/scripted-model.ts'
 import { createBuiltInFunctions } from '../flows/built-in-functions.ts'
 import { getFlowRun } from '../flows/flow-runs.ts'
+import { createProjectCalls } from '../journal/project-calls.ts'
 import type { FlowNode } from '../kernel/flow.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { createAsk } from './ask-model.ts'
@@ -17,12 +18,15 @@ const looked = (): boolean => {
   return isHalted
 }
 const ask: ReturnType<typeof createAsk> = (...question) =>
-  createAsk({ pool: flows.pool, resolveModel: async () => model, isHalted: looked, firstBackoffMs: 1 })(...question)
+  createAsk({ pool: flows.pool, resolveModel: async () => model, isHalted: looked, calls, firstBackoffMs: 1 })(
+    ...question,
+  )
 const flows = await createTestFlows({
   functions: { ...Object.fromEntries(createBuiltInFunctions({ ask })), plain: () => 'plain' },
   leafLimit: 2,
 })
 const { pool, projectId } = flows
+const calls = createProjectCalls({ pool, ownerId: () => flows.worker.ownerId() })
 
 const price = { input: 2, output: 8 }
 const use = (script: Script): void => {

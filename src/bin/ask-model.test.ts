@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import { createProjectCalls } from '../journal/project-calls.ts'
+import { newId } from '../kernel/id.ts'
 import { createDecide } from './ask-model.ts'
 
 const answer = JSON.stringify({ pattern: 'adaptive', items: 50, workers: 5, reasoning: 'The load is uneven.' })
@@ -9,7 +11,12 @@ const model = createScriptedModel((request) => (request.answerSchema ? { text: a
 let isHalted = false
 const kit = await createTestApp({
   decide: (...question) =>
-    createDecide({ pool: kit.pool, resolveModel: async () => model, isHalted: () => isHalted })(...question),
+    createDecide({
+      pool: kit.pool,
+      resolveModel: async () => model,
+      isHalted: () => isHalted,
+      calls: createProjectCalls({ pool: kit.pool, ownerId: newId }),
+    })(...question),
 })
 const project = await kit.createProject()
 const base = `/api/projects/${project.id}`

@@ -1,25 +1,30 @@
 // Calls of flows, beside the agents, to a project's default model. They follow the rules of every model call: the off
-// switch is read first, passing failures are retried, and tokens are counted, those of failed tries too.
+// switch is read first, the project's month has room, passing failures are retried, and tokens are counted, those of
+// failed tries too.
 import { setTimeout as delay } from 'node:timers/promises'
 import { whileUnavailable } from '../db/patience.ts'
-import type { Pool } from '../db/pool.ts'
+import type { Db, Pool } from '../db/pool.ts'
 import { noteAsked } from '../flows/asked-usage.ts'
 import type { Ask } from '../flows/built-in-functions.ts'
 import type { WhileIdle } from '../flows/call-function.ts'
 import type { Decide } from '../flows/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
+import type { AdmittedCall, ProjectCalls } from '../journal/project-calls.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
 import { costOf } from '../kernel/cost.ts'
 import { judgeEnding } from '../kernel/guards.ts'
 import type { Model, ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
 import { retryWaitMs, triedOften } from '../kernel/retry.ts'
 import type { StepUsage } from '../kernel/run.ts'
+import { estimateInputTokens } from '../models/estimate-tokens.ts'
 import { findProvider } from '../models/providers.ts'
 
 const MOST_TOKENS = 4_096
 const SYSTEM = 'You do what you are asked, carefully, and answer with the result alone.'
 /** The interval at which a call that waits for the off switch reads this process's copy of the switch. */
 const LOOK_EVERY_MS = 200
+/** The interval at which a call that waits for tokens asks the database whether there are some. */
+const ASK_EVERY_MS = 1_000
 /** A call that waits longer than this gives up its slot meanwhile. */
 const IDLE_ABOVE_MS = 1_000
 /** Spent tokens are counted before the answer is used; the database may be away this long meanwhile. */
@@ -30,6 +35,7 @@ export interface ModelParts {
   resolveModel: (choice: ModelChoice) => Promise<Model | null>
   /** Tells whether the project's off switch is on. */
   isHalted: (projectId: string) => boolean
+  calls: ProjectCalls
   /** The wait before the first retry of a call; each further wait is twice as long. */
   firstBackoffMs?: number
 }
@@ -39,15 +45,16 @@ export function createAsk(parts: ModelParts): Ask {
   const { pool } = parts
   return async ({ projectId, flowRunId, whileIdle }, prompt, signal) => {
     const { default_model: choice } = await getSettings(pool, projectId)
-    const count = (usage: StepUsage): Promise<void> =>
-      whileUnavailable(COUNTED_WITHIN_MS, () => noteAsked(pool, flowRunId, usage))
-    return callFor(parts, { projectId, choice, prompt, count, whileIdle }, signal)
+    const also = (tx: Db, usage: StepUsage): Promise<void> => noteAsked(tx, flowRunId, usage)
+    const answer = await callFor(parts, { projectId, choice, prompt, also, whileIdle, mayWait: true }, signal)
+    if (answer === null) throw new Error('a question that may wait was not asked')
+    return answer
   }
 }
 
 /**
  * Asks the project's default model for an answer of a given shape. The offline model is not asked, because it fills a
- * shape with anything. No model is asked while the project is halted.
+ * shape with anything. No model is asked while the project is halted or has no tokens left in this month.
  */
 export function createDecide(parts: ModelParts): Decide {
   const { pool, isHalted } = parts
@@ -56,7 +63,7 @@ export function createDecide(parts: ModelParts): Decide {
     const { default_model: choice } = await getSettings(pool, projectId)
     const provider = await findProvider(pool, choice.provider)
     if (!provider || provider.kind === 'offline') return null
-    return callFor(parts, { projectId, choice, prompt, answerSchema, count: async () => {} }, signal)
+    return callFor(parts, { projectId, choice, prompt, answerSchema, mayWait: false }, signal)
   }
 }
 
@@ -64,21 +71,24 @@ interface Question extends Pick<ModelRequest, 'answerSchema'> {
   projectId: string
   choice: Pick<ModelChoice, 'provider' | 'name'>
   prompt: string
-  count: (usage: StepUsage) => Promise<void>
+  /** Writes that are committed with the tokens of a call. */
+  also?: (tx: Db, usage: StepUsage) => Promise<void>
   whileIdle?: WhileIdle | undefined
+  /** False: while the project is halted or has no tokens, the question is not asked. */
+  mayWait: boolean
 }
 
-async function callFor(parts: ModelParts, question: Question, signal: AbortSignal): Promise<string> {
-  const { projectId, choice, count, whileIdle = (wait) => wait() } = question
+/** Null: the question was not asked, because it would have had to wait. */
+async function callFor(parts: ModelParts, question: Question, signal: AbortSignal): Promise<string | null> {
+  const { choice, whileIdle = (wait) => wait() } = question
   const model = await parts.resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
   if (!model) throw new Error(`There is no provider called "${choice.provider}".`)
   let waitedMs = 0
   for (let attempts = 0; ; attempts++) {
-    // The question waits while the project is halted: it is neither lost nor answered with a failure.
-    if (parts.isHalted(projectId)) await whileIdle(() => untilReleased(parts, projectId, signal))
-    signal.throwIfAborted()
-    const outcome = await model.call(requestOf(question), { signal, onText: () => {} })
-    await count(usageOf(model, outcome))
+    const request = requestOf(question)
+    const call = await admit(parts, question, estimateInputTokens(request) + MOST_TOKENS, signal)
+    if (!call) return null
+    const outcome = await pay(call, question, model, () => model.call(request, { signal, onText: () => {} }))
     signal.throwIfAborted()
     const answer = answerOf(outcome, attempts)
     if ('text' in answer) return answer.text
@@ -90,8 +100,44 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
   }
 }
 
-async function untilReleased({ isHalted }: ModelParts, projectId: string, signal: AbortSignal): Promise<void> {
-  while (isHalted(projectId)) await delay(LOOK_EVERY_MS, undefined, { signal })
+/**
+ * A question waits while the project is halted or its month has no room: it is neither lost nor answered with a failure.
+ * The off switch is read last, because it may have been set during the wait for tokens.
+ */
+async function admit(
+  { calls, isHalted }: ModelParts,
+  { projectId, mayWait, whileIdle = (wait) => wait() }: Question,
+  bound: number,
+  signal: AbortSignal,
+): Promise<AdmittedCall | null> {
+  for (;;) {
+    signal.throwIfAborted()
+    const call = isHalted(projectId) ? null : await calls.admit(projectId, bound)
+    if (call && !signal.aborted && !isHalted(projectId)) return call
+    if (call) await call.settle(0).finally(call.end)
+    if (!mayWait) return null
+    const waitMs = isHalted(projectId) ? LOOK_EVERY_MS : ASK_EVERY_MS
+    await whileIdle(() => delay(waitMs, undefined, { signal }))
+  }
+}
+
+/** The tokens of a call are counted however it ends. */
+async function pay(
+  call: AdmittedCall,
+  { also }: Question,
+  model: Model,
+  make: () => Promise<ModelOutcome>,
+): Promise<ModelOutcome> {
+  try {
+    const outcome = await make()
+    const usage = usageOf(model, outcome)
+    await whileUnavailable(COUNTED_WITHIN_MS, () =>
+      call.settle(usage.input_tokens + usage.output_tokens, async (tx) => also?.(tx, usage)),
+    )
+    return outcome
+  } finally {
+    call.end()
+  }
 }
 
 function requestOf({ prompt, answerSchema }: Question): ModelRequest {

@@ -5,60 +5,47 @@ import { createFlow } from '../flows/flows.ts'
 import { startFlow } from '../flows/start-flow.ts'
 import { swarmTest } from '../flows/templates/swarm-test.ts'
 import { createProject } from '../identity/projects.ts'
-import type { AgentInput } from '../kernel/agent.ts'
+import type { Agent, AgentInput } from '../kernel/agent.ts'
+import type { Log } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { defaultSettings } from '../kernel/project.ts'
 import { byPerson } from '../objects/author.ts'
 import { relate } from '../objects/relationships.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
-import { followAgent } from '../triggers/follow-agent.ts'
+import { createTeam } from './demo-team.ts'
+import { followAgents } from './run-services.ts'
 
 const model = { provider: 'offline', name: 'offline', max_output_tokens: 4_096 }
 
 /** The project a newcomer finds: its agents work without a key, on the offline model. */
-export async function createDemo(db: Db, writer: ObjectWriter): Promise<void> {
+export async function createDemo(db: Db, writer: ObjectWriter, log: Log): Promise<void> {
   const { id } = await createProject(db, { name: 'Demo' }, systemActor)
   // The agents name only built-in tools, and the offline provider is offered at every start.
-  const by = { actor: systemActor, checkNames: async () => null, onChanged: followAgent }
-  await createAgent(
-    db,
-    id,
-    {
-      name: 'Writer',
-      role: 'a writer',
-      prompt: 'You write short, clear texts about what you are asked.',
-      model,
-    },
-    by,
-  )
-  await createAgent(
-    db,
-    id,
-    {
-      name: 'Editor',
-      role: 'an editor',
-      prompt: 'You improve texts in rounds: first the facts, then the wording.',
-      model,
-      flow_type: 'sequential',
-      steps: [{ prompt: 'Check the facts of the text.' }, { prompt: 'Improve the wording of the text.' }],
-    },
-    by,
-  )
-  await createAgent(
-    db,
-    id,
-    {
-      name: 'Coordinator',
-      role: 'a coordinator',
-      prompt: 'You hand work to other agents with spawn_agent, and ask people when a decision is theirs.',
-      model,
-      tools: ['spawn_agent', 'ask_human', 'http_fetch'],
-    },
-    by,
-  )
-  await createAgent(db, id, triage, by)
+  const by = { actor: systemActor, checkNames: async () => null, onChanged: followAgents(log) }
+  const addAgent = (agent: AgentInput): Promise<Agent> => createAgent(db, id, agent, by)
+  await createTeam(db, id, addAgent)
+  await addAgent(editor)
+  await addAgent(coordinator)
+  await addAgent(triage)
   await createTicket(db, writer, id)
   await createFirstFlow(db, id)
+}
+
+const editor: AgentInput = {
+  name: 'Editor',
+  role: 'an editor',
+  prompt: 'You improve texts in rounds: first the facts, then the wording.',
+  model,
+  flow_type: 'sequential',
+  steps: [{ prompt: 'Check the facts of the text.' }, { prompt: 'Improve the wording of the text.' }],
+}
+
+const coordinator: AgentInput = {
+  name: 'Coordinator',
+  role: 'a coordinator',
+  prompt: 'You hand work to other agents with spawn_agent, and ask people when a decision is theirs.',
+  model,
+  tools: ['spawn_agent', 'ask_human', 'http_fetch'],
 }
 
 /** An agent that wakes when a ticket arrives, may only suggest, and leaves everything but tickets alone. */

@@ -2,6 +2,7 @@ import { sealAudit } from '../audit/seal.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Journal } from '../journal/append.ts'
 import { pruneLiveText } from '../journal/live-text.ts'
+import { wakeFunded } from '../journal/month.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
 import { abandonStuck } from '../triggers/abandon-stuck.ts'
@@ -13,6 +14,7 @@ const SEAL_EVERY_MS = 1_000
 const LOOK_FOR_STUCK_EVERY_MS = 1_000
 const LOOK_FOR_TEXTS_EVERY_MS = 5_000
 const LOOK_FOR_DELETED_EVERY_MS = 5_000
+const LOOK_FOR_FUNDED_EVERY_MS = 10_000
 
 export interface Housekeeping {
   /** Ends the rounds, and seals the audit entries written so far before it returns. */
@@ -22,7 +24,8 @@ export interface Housekeeping {
 /**
  * Removes lapsed rows every ten minutes; seals audit entries and gives up stuck entries every second. Removes, within
  * seconds, the texts that a killed process left (one for each step under way) and begins to remove the rows of deleted
- * projects. Several processes may do this at once.
+ * projects. Wakes runs that were forgotten when the limit of their month was raised. Several processes may do this at
+ * once.
  */
 export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)
@@ -45,6 +48,16 @@ export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal:
       work: () => removeProjects(pool, { signal: stopping.signal }),
       everyMs: LOOK_FOR_DELETED_EVERY_MS,
       ifItFails: 'the rows of deleted projects will be removed later',
+      log,
+    }),
+    repeat({
+      work: async () => {
+        const count = await wakeFunded(pool)
+        if (count > 0)
+          log.warn({ runs: count }, 'runs waited for tokens of the month although there were some; they go on')
+      },
+      everyMs: LOOK_FOR_FUNDED_EVERY_MS,
+      ifItFails: 'runs that wait for tokens of the month will be looked for later',
       log,
     }),
     repeat({

@@ -8,10 +8,10 @@ import { inTransaction } from '../db/transaction.ts'
 import { deleteProject } from '../identity/projects.ts'
 import { newId } from '../kernel/id.ts'
 import { systemActor } from '../kernel/principal.ts'
-import { PROJECT_TABLES, removeProjects } from './remove-projects.ts'
+import { PROJECT_TABLES, removeProjects, SMALL_TABLES } from './remove-projects.ts'
 
 const { pool } = await createTestDatabase()
-const FILLED = ['objects', 'relationships', 'tasks', 'agent_runs', 'hooks', 'agents', 'members']
+const FILLED = ['objects', 'relationships', 'tasks', 'agent_messages', 'agent_runs', 'hooks', 'agents', 'members']
 
 /** Objects with a version and an edge each, as many nested tasks, and some rows of every other table. */
 async function fill(project: string, count: number): Promise<void> {
@@ -42,6 +42,18 @@ async function fill(project: string, count: number): Promise<void> {
   const agent = newId()
   await pool.query(`insert into agents (id, project_id, name, capabilities) values ($1, $2, 'one', '{}')`, [
     agent,
+    project,
+  ])
+  await pool.query(
+    `insert into agent_messages (id, project_id, from_agent, to_agent, kind, body)
+     select gen_random_uuid(), $1, $2, $2, 'status', 'x' from generate_series(1, $3::int)`,
+    [project, agent, count],
+  )
+  await pool.query('insert into task_queues (agent_id, project_id) values ($1, $2)', [agent, project])
+  await pool.query('insert into agent_tokens (agent_id, used) values ($1, 5)', [agent])
+  await pool.query(`insert into project_tokens (project_id, month, used) values ($1, '2026-01-01', 5)`, [project])
+  await pool.query('insert into project_calls (id, project_id, worker_id, bound) values ($1, $2, $1, 5)', [
+    newId(),
     project,
   ])
   const hook = newId()
@@ -80,7 +92,7 @@ test('every table whose rows belong to a project is known', async () => {
   const { rows } = await pool.query<{ name: string }>(
     `select conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'projects'::regclass`,
   )
-  assert.deepEqual(rows.map(({ name }) => name).sort(), [...PROJECT_TABLES].sort())
+  assert.deepEqual(rows.map(({ name }) => name).sort(), [...PROJECT_TABLES, ...SMALL_TABLES].sort())
 })
 
 test('a deleted project loses its rows in batches, and its neighbour none', async () => {
@@ -112,6 +124,10 @@ test('a deleted project loses its rows in batches, and its neighbour none', asyn
     ['object_versions', 100],
     ['run_events', 200],
     ['hook_deliveries', 20],
+    ['agent_tokens', 1],
+    ['task_queues', 1],
+    ['project_tokens', 1],
+    ['project_calls', 1],
   ] as const) {
     const { rowCount } = await pool.query(`select from ${table}`)
     assert.equal(rowCount, left, table)
@@ -126,7 +142,15 @@ test('what hangs on a row that goes is found by index', async () => {
   await deleteProject(pool, project, systemActor)
   await letTimePass(project)
   await pool.query('analyze')
-  const large = ['objects', 'relationships', 'tasks', 'object_versions', 'agent_runs', 'processing_log']
+  const large = [
+    'objects',
+    'relationships',
+    'tasks',
+    'object_versions',
+    'agent_runs',
+    'processing_log',
+    'agent_messages',
+  ]
   const { measured, stop } = measureStatements(pool, { large })
   assert.equal(await removeProjects(pool, { atOnce: count }), 1)
   stop()

@@ -12,14 +12,15 @@ const TOLD_FOR_MS = 10_000
 
 /**
  * Children come first, so that no delete cascades far: entries and edges before objects, runs before agents. Rows that
- * belong to a row of these tables (events, versions, alerts, handouts, rules, schedules) are deleted with it by trigger
- * or foreign key.
+ * belong to a row of these tables (events, versions, alerts, handouts, rules, schedules, tokens) are deleted with it by
+ * trigger or foreign key.
  */
 export const PROJECT_TABLES = [
   'processing_log',
   'relationships',
   'objects',
   'tasks',
+  'agent_messages',
   'agent_runs',
   'flow_alerts',
   'flow_runs',
@@ -30,6 +31,9 @@ export const PROJECT_TABLES = [
   'api_keys',
   'members',
 ] as const
+
+/** Few rows a project, or rows that a foreign key deletes with their agent: they need no batches of their own. */
+export const SMALL_TABLES = ['task_queues', 'project_tokens', 'project_calls'] as const
 
 type ProjectTable = (typeof PROJECT_TABLES)[number]
 

@@ -48,7 +48,15 @@ test('a project that keeps little is caught up with in one round, and nothing ha
   await keep(1)
   await pool.query(`update idempotency_keys set created_at = now() - interval '25 hours'`)
   await removeLapsed(pool)
-  for (const table of ['agent_runs', 'flow_runs', 'flow_alerts', 'tasks', 'processing_log', 'flow_handouts']) {
+  for (const table of [
+    'agent_runs',
+    'flow_runs',
+    'flow_alerts',
+    'tasks',
+    'processing_log',
+    'flow_handouts',
+    'agent_messages',
+  ]) {
     assert.equal(await count(table, `project_id = '${project}'`), 0, table)
     assert.ok((await count(table)) > 0, `${table} of others`)
   }

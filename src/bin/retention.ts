@@ -4,6 +4,7 @@ import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import type { Pool } from '../db/pool.ts'
 import { pruneFlowRuns } from '../flows/prune-flow-runs.ts'
 import { pruneIdentity } from '../identity/prune.ts'
+import { pruneMessages } from '../org/prune-messages.ts'
 import { pruneRuns, readRetentions } from '../runs/prune-runs.ts'
 import { pruneTasks } from '../tasks/prune-tasks.ts'
 import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
@@ -21,5 +22,6 @@ export async function removeLapsed(pool: Pool, signal?: AbortSignal): Promise<vo
   for (const retention of retentions) {
     await pruneTasks(pool, retention, signal)
     await pruneEntries(pool, retention, signal)
+    await pruneMessages(pool, retention, signal)
   }
 }

@@ -1,5 +1,6 @@
 // Everything that works on runs, put together: the journal and its watchers, models, tools, and this process's worker.
 import { join } from 'node:path'
+import type { AgentChanged } from '../agents/agents.ts'
 import { createCheckNames } from '../api/check-names.ts'
 import type { RunServices } from '../api/run-services.ts'
 import type { Pool } from '../db/pool.ts'
@@ -9,6 +10,7 @@ import type { Decide } from '../flows/recommend-with-model.ts'
 import { createJournal } from '../journal/append.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import { createHub } from '../journal/hub.ts'
+import { createProjectCalls } from '../journal/project-calls.ts'
 import { HALT_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { watchOthers } from '../journal/watch-others.ts'
 import type { Log } from '../kernel/log.ts'
@@ -16,12 +18,18 @@ import { createLanguageModels } from '../models/language-models.ts'
 import { createGraphReaders } from '../objects/object-tools.ts'
 import { createObjectWriter } from '../objects/write-objects.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import { agentChanged } from '../org/agent-changed.ts'
+import { marksCrossed } from '../org/budget.ts'
+import { createOpening } from '../org/opening.ts'
+import { logRefusal } from '../org/refusals.ts'
+import { seniorTools } from '../org/senior-tools.ts'
+import { createWrite } from '../org/write.ts'
 import { createHaltedWaker } from '../runs/halted-waker.ts'
 import { createRunStarter } from '../runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
-import { createWriteTools, writeTools } from '../tasks/write-tools.ts'
+import { writeTools } from '../tasks/write-tools.ts'
 import { createConfinedPrograms } from '../tools/confine-programs.ts'
 import { createHttpFetchTool } from '../tools/http-fetch.ts'
 import { type LoadedApp, loadApp } from '../tools/load-app.ts'
@@ -33,18 +41,29 @@ import { reactions } from '../triggers/reactions.ts'
 import { createAsk, createDecide, type ModelParts } from './ask-model.ts'
 import type { Config } from './config.ts'
 import { logEvents } from './log-events.ts'
+import { measureOrg } from './org-metrics.ts'
 import { measureRuns } from './run-metrics.ts'
 
 export interface StartedRuns {
-  /** The services without those of flows, whose layer is above this one. */
-  services: Omit<RunServices, 'flows'>
+  /** The services without those of flows and of the organisation, whose layers are above this one. */
+  services: Omit<RunServices, 'flows' | 'org'>
   worker: RunWorker
   app: LoadedApp | null
+  /** The log of the organisation: its lines are counted, too. */
+  orgLog: Log
   /** Asks a project's default model. */
   ask: Ask
   decide: Decide
   stop(): Promise<void>
 }
+
+/** Triggers and the organisation follow every write of an agent. */
+export const followAgents =
+  (log: Log): AgentChanged =>
+  async (tx, agent, change) => {
+    await followAgent(tx, agent)
+    await agentChanged(tx, log, agent, change)
+  }
 
 export async function startRuns(parts: {
   config: Config
@@ -59,10 +78,13 @@ export async function startRuns(parts: {
   const app = config.app === null ? null : await loadApp(config.app)
   const hub = createHub()
   const measure = measureRuns(parts.metrics, pool, () => worker.active())
+  const org = measureOrg(parts.metrics, pool)
+  const orgLog = org.counting(log)
   const tell = logEvents(log)
   const onWritten = (events: readonly StoredEvent[]): void => {
     hub.publish(events)
     measure(events)
+    org.onEvents(events)
     tell(events)
   }
   const journal = createJournal({ db: pool, log, onWritten })
@@ -75,7 +97,13 @@ export async function startRuns(parts: {
   })
   const mcp = createMcp({ pool, cipher, egress, log, programs })
   const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: config.role === 'api' }) })
-  const builtIns = [...runTools, ...writeTools, ...createGraphReaders(pool), createHttpFetchTool(egress)]
+  const builtIns = [
+    ...runTools,
+    ...writeTools,
+    ...seniorTools,
+    ...createGraphReaders(pool),
+    createHttpFetchTool(egress),
+  ]
   const registry = createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp })
   const worker = await startRunWorker({
     url: parts.databaseUrl,
@@ -95,7 +123,11 @@ export async function startRuns(parts: {
       resolveTools: (projectId, names) => registry.resolve(projectId, names),
       resolvePrompt: async () => null,
       askHuman: createAskHuman({ pool }),
-      write: createWriteTools({ writer }),
+      write: createWrite({ writer, log: orgLog }),
+      opening: createOpening({ pool, journal, log: orgLog }),
+      seniorTools: seniorTools.map((tool) => tool.name),
+      onMarks: (tx, agentId, marks) => marksCrossed(tx, orgLog, agentId, marks),
+      onRefused: (run, refused) => void logRefusal(pool, orgLog, run, refused),
     },
   })
   worker.hearDeleted((projectIds) => {
@@ -110,7 +142,7 @@ export async function startRuns(parts: {
     hub,
     soFar: (runId) => worker.texts.soFar(runId) ?? others.soFar(runId),
     soFarBelow: (runId) => [...others.soFarBelow(runId), ...worker.texts.soFarBelow(runId)],
-    agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
+    agentRules: { checkNames: createCheckNames(registry), onChanged: followAgents(log) },
     onProvider: (name) => models.forget(name),
     writer,
     starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
@@ -127,11 +159,13 @@ export async function startRuns(parts: {
     pool,
     resolveModel: (choice) => models.resolve(choice),
     isHalted: (projectId) => worker.isHalted(projectId),
+    calls: createProjectCalls({ pool, ownerId: () => worker.ownerId() }),
   }
   return {
     services,
     worker,
     app,
+    orgLog,
     ask: createAsk(asking),
     decide: createDecide(asking),
     stop: async () => {

@@ -27,6 +27,7 @@ import { createDemo } from './demo.ts'
 import { offerOllama, offerProviders } from './environment-providers.ts'
 import { startFlows } from './flow-services.ts'
 import { startHousekeeping } from './housekeeping.ts'
+import { startOrg } from './org-services.ts'
 import { startRuns } from './run-services.ts'
 import { forgetAddresses, noteAddresses } from './running-address.ts'
 import { readInstanceSecrets } from './secrets.ts'
@@ -77,12 +78,12 @@ async function startParts(
   shutdown.last('connections', () => pool.end())
 
   const cipher = createCipher(secrets.secretKey)
-  const instanceId = await patiently(() => prepareInstance(config, pool, cipher))
+  const instanceId = await patiently(() => prepareInstance(config, pool, cipher, log))
   const tracing = await createTracing({ otlpEndpoint: config.otlpEndpoint, serviceName: 'muster', version, log })
   shutdown.last('traces', () => tracing.stop())
   const egress = createEgress({ allow: config.egressAllow })
   shutdown.last('egress', () => egress.close())
-  const metrics = createMetrics()
+  const metrics = createMetrics({ log })
   metrics.watchPool(pool)
   const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
   shutdown.last('runs', () => runs.stop(), runs.worker.hurry)
@@ -101,6 +102,8 @@ async function startParts(
     log,
   })
   shutdown.last('flows', () => flows.stop(), flows.hurry)
+  const org = startOrg({ role, pool, worker, log: runs.orgLog })
+  shutdown.last('organisation', () => org.stop())
   await patiently(() => createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log))
   await patiently(() => createAppFlows(pool, runs.app?.flows ?? [], functions, log))
 
@@ -117,10 +120,10 @@ async function startParts(
     rateLimit: config.rateLimit,
     role: config.role,
     version,
-    runs: { ...services, flows: flows.services },
+    runs: { ...services, flows: flows.services, org: org.services },
     readiness: async () => {
       const isUp = !shutdown.isUnderWay() && database.isUp() && (await answers(pool))
-      const isRecovering = runs.worker.isRecovering() && flows.isRecovering()
+      const isRecovering = runs.worker.isRecovering() && flows.isRecovering() && org.isWorking()
       return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() && isRecovering }
     },
   })
@@ -164,12 +167,12 @@ const belowProgress = (terminal: Terminal): { write(line: string): unknown } => 
 })
 
 /** Returns the instance's id. */
-async function prepareInstance(config: Config, pool: Pool, cipher: Cipher): Promise<string> {
+async function prepareInstance(config: Config, pool: Pool, cipher: Cipher, log: Logger): Promise<string> {
   // It is one transaction: a first start that is killed in between is a first start again.
   const instanceId = await inTransaction(pool, async (tx) => {
     const { id, isFirstStart } = await bindInstance(tx, cipher.fingerprint())
     if (isFirstStart && config.demo) {
-      await createDemo(tx, createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) }))
+      await createDemo(tx, createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) }), log)
     }
     return id
   })

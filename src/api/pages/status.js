@@ -1,4 +1,4 @@
-// The one map from a status to its tone and icon: of runs, flow runs, entries in a processing log, tasks.
+// The one map from a status to its tone and icon: of runs, flow runs, entries in a processing log, tasks, agents.
 import { el } from './dom.js'
 
 const SHOWN = {
@@ -6,6 +6,10 @@ const SHOWN = {
   pending: { tone: '', icon: '◌' },
   running: { tone: 'live', icon: '●' },
   processing: { tone: 'live', icon: '●' },
+  'in-progress': { tone: 'live', icon: '●' },
+  blocked: { tone: 'bad', icon: '▲' },
+  stuck: { tone: 'bad', icon: '▲' },
+  bored: { tone: '', icon: '○' },
   completed: { tone: 'good', icon: '✓' },
   partial: { tone: 'wait', icon: '◐' },
   failed: { tone: 'bad', icon: '✕' },

@@ -14,7 +14,12 @@ const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 
 export function addAgentRoutes(
   app: App,
-  { pool, createTogether, rules }: { pool: Pool; createTogether: Create; rules: RunServices['agentRules'] },
+  {
+    pool,
+    createTogether,
+    rules,
+    org,
+  }: { pool: Pool; createTogether: Create; rules: RunServices['agentRules']; org: RunServices['org'] },
 ): void {
   app.post(
     '/api/projects/:id/agents',
@@ -28,10 +33,13 @@ export function addAgentRoutes(
         response: answers(201, agentSchema),
       },
     },
-    (request, reply) =>
-      createTogether(request, reply, (tx) =>
+    async (request, reply) => {
+      const answer = await createTogether(request, reply, (tx) =>
         createAgent(tx, request.params.id, request.body, { actor: actorOf(request), ...rules }),
-      ),
+      )
+      org.sweep()
+      return answer
+    },
   )
 
   app.get(
@@ -70,11 +78,13 @@ export function addAgentRoutes(
         response: answers(200, agentSchema),
       },
     },
-    (request) =>
-      updateAgent(pool, request.params.id, requireId(request.params.agentId, 'agent'), request.body, {
-        actor: actorOf(request),
-        ...rules,
-      }),
+    async (request) => {
+      const agentId = requireId(request.params.agentId, 'agent')
+      const by = { actor: actorOf(request), ...rules }
+      await updateAgent(pool, request.params.id, agentId, request.body, by)
+      org.poke(request.params.id)
+      return getAgent(pool, request.params.id, agentId)
+    },
   )
 
   app.delete(
@@ -91,6 +101,7 @@ export function addAgentRoutes(
     async (request, reply) => {
       const agentId = requireId(request.params.agentId, 'agent')
       await deleteAgent(pool, request.params.id, agentId, { actor: actorOf(request), onChanged: rules.onChanged })
+      org.poke(request.params.id)
       return reply.code(204).send(null)
     },
   )

@@ -39,6 +39,7 @@ const runQuery = listQuery.extend({
   status: z.enum(runStatuses).optional(),
   parent_run_id: idField.optional(),
   flow_run_id: idField.optional().describe('Runs of the leaves of this flow run.'),
+  task_id: idField.optional().describe('Attempts at this task.'),
 })
 const startHeaders = z.looseObject({
   prefer: z.string().optional().describe('respond-async: answer 202 at once instead of waiting for the run.'),

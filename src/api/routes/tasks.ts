@@ -4,6 +4,7 @@ import { recordAudit } from '../../audit/record.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { wakeWaiting } from '../../journal/wake.ts'
 import { idField, pageOf } from '../../kernel/fields.ts'
+import type { Log } from '../../kernel/log.ts'
 import {
   approvalResultSchema,
   isResolved,
@@ -17,6 +18,7 @@ import {
   taskStatuses,
 } from '../../kernel/task.ts'
 import type { ObjectWriter } from '../../objects/write-objects.ts'
+import { taskChanged } from '../../org/task-changed.ts'
 import { decideOutcome, lockUndecided } from '../../runs/undecided.ts'
 import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
@@ -24,6 +26,7 @@ import { createTask, getTask, listTasks } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
 import { actorOf } from '../auth.ts'
 import type { Create } from '../idempotency.ts'
+import type { OrgServices } from '../run-services.ts'
 import type { App } from '../server.ts'
 import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../shapes.ts'
 
@@ -33,12 +36,19 @@ const taskQuery = listQuery.extend({
   kind: z.enum(taskKinds).optional(),
   status: z.enum(taskStatuses).optional(),
   assigned_to: idField.optional(),
+  parent_task_id: idField.optional().describe('The parts of this task.'),
 })
 
-export function addTaskRoutes(
-  app: App,
-  { pool, create, writer, onReady }: { pool: Pool; create: Create; writer: ObjectWriter; onReady: () => void },
-): void {
+interface TaskRouteParts {
+  pool: Pool
+  create: Create
+  log: Log
+  writer: ObjectWriter
+  onReady: () => void
+  org: OrgServices
+}
+
+export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, org }: TaskRouteParts): void {
   app.post(
     '/api/projects/:id/tasks',
     {
@@ -51,8 +61,13 @@ export function addTaskRoutes(
         response: answers(201, taskSchema),
       },
     },
-    (request, reply) =>
-      create(request, reply, (db) => createTask(db, request.params.id, request.body, actorOf(request))),
+    async (request, reply) => {
+      const answer = await create(request, reply, (db) =>
+        createTask(db, request.params.id, request.body, { actor: actorOf(request), isAnnounced: org.isAnnounced }),
+      )
+      org.arrived(request.params.id)
+      return answer
+    },
   )
 
   app.get(
@@ -95,13 +110,18 @@ export function addTaskRoutes(
       },
     },
     async (request) => {
+      const { id: projectId } = request.params
       const taskId = requireId(request.params.taskId, 'task')
-      const task = await updateTask(pool, request.params.id, taskId, request.body, {
+      const task = await updateTask(pool, projectId, taskId, request.body, {
         actor: actorOf(request),
-        onResolved: (tx, resolved) => tellRun(tx, resolved, request),
+        onChanged: async (tx, before, after) => {
+          if (isResolved(after.status) && !isResolved(before.status)) await tellRun(tx, after, request)
+          await taskChanged(tx, log, before, after)
+        },
         lockRun: lockUndecided,
       })
-      if (isAnswered(task)) onReady()
+      onReady()
+      org.poke(projectId)
       return task
     },
   )
@@ -169,9 +189,6 @@ export function addTaskRoutes(
     },
   )
 }
-
-const isAnswered = (task: Task): boolean =>
-  task.kind === 'escalation' && task.run_id !== null && isResolved(task.status)
 
 /** The run that waits for the answer is woken in the commit that stores the answer. */
 async function tellRun(tx: Db, task: Task, request: FastifyRequest): Promise<void> {
