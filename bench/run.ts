@@ -4,7 +4,9 @@ import { benchFairness } from './fairness.ts'
 import { benchFlows } from './flows.ts'
 import { benchGrowth } from './growth.ts'
 import { benchHttp } from './http.ts'
+import { benchIdleAgents } from './idle-agents.ts'
 import { benchLongRun } from './long-run.ts'
+import { benchOrg } from './org.ts'
 import { benchRuns } from './runs.ts'
 import { benchStall } from './stall.ts'
 import { benchTriggers } from './triggers.ts'
@@ -19,6 +21,8 @@ const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   stall: benchStall,
   growth: benchGrowth,
   fairness: benchFairness,
+  org: benchOrg,
+  'idle-agents': benchIdleAgents,
 }
 
 const [name = ''] = process.argv.slice(2)

@@ -31,7 +31,7 @@ export async function measureCpu(
 }
 
 /** The parent of the process that serves a connection. */
-async function postmasterOf(url: string): Promise<number> {
+export async function postmasterOf(url: string): Promise<number> {
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid')
     const times = await readTimes(rows[0]?.pid ?? 0)
@@ -49,11 +49,20 @@ async function ticksOf(pid: number): Promise<number> {
 /** A process and its children: those that have ended are counted in it. */
 async function ticksOfFamily(pid: number): Promise<number> {
   let ticks = await ticksOf(pid)
+  for (const child of await childrenOf(pid)) ticks += (await readTimes(child))?.own ?? 0
+  return ticks
+}
+
+/** A process and its children. */
+export const familyOf = async (pid: number): Promise<number[]> => [pid, ...(await childrenOf(pid))]
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const children: number[] = []
   for (const name of await readdir('/proc')) {
     const times = /^\d+$/.test(name) ? await readTimes(Number(name)) : null
-    if (times?.parent === pid) ticks += times.own
+    if (times?.parent === pid) children.push(Number(name))
   }
-  return ticks
+  return children
 }
 
 async function readTimes(pid: number): Promise<ProcessTimes | null> {

@@ -11,6 +11,7 @@ import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import type { CallTool, Tool } from '../../src/kernel/tool.ts'
 import { callModel } from '../../src/models/call-model.ts'
+import type { Opening } from '../../src/runs/session.ts'
 import { createRunStarter } from '../../src/runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
@@ -41,7 +42,11 @@ export interface BenchWorker {
 export async function startBenchWorker(
   url: string,
   models: (name: string) => LanguageModelV4 | undefined,
-  { slots = SLOTS, modelName = 'instant' }: { slots?: number; modelName?: string } = {},
+  {
+    slots = SLOTS,
+    modelName = 'instant',
+    opening,
+  }: { slots?: number; modelName?: string; opening?: (parts: { pool: Pool; journal: Journal }) => Opening } = {},
 ): Promise<BenchWorker> {
   const pool = createPool({ url, max: POOL_SIZE, log: silentLog })
   const projectId = newId()
@@ -83,6 +88,7 @@ export async function startBenchWorker(
         throw new Error('nothing here writes')
       },
       askHuman: { ask: async () => {}, answers: async () => new Map() },
+      ...(opening ? { opening: opening({ pool, journal }) } : {}),
     },
   })
   return {
