@@ -44,18 +44,26 @@ export interface TestApp extends TestDatabase {
   createAgent(projectId: string, input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
 }
 
-export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs'>>, TestServicesOptions {}
+export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs' | 'log'>>, TestServicesOptions {}
 
 /** `call('POST /api/projects', {body})` uses the instance admin's token unless told otherwise; null sends none. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const { models, tools, functions, decide, waits, ...overrides } = options
+  const { models, tools, functions, decide, waits, log = silentLog, onEvents, ...overrides } = options
   const database = await createTestDatabase()
   const cipher = createCipher('test-secret-key')
-  const services = await createTestServices(database, cipher, { models, tools, functions, decide, waits })
+  const services = await createTestServices(database, cipher, {
+    models,
+    tools,
+    functions,
+    decide,
+    waits,
+    log,
+    onEvents,
+  })
   const app = await createServer({
     pool: database.pool,
     cipher,
-    log: silentLog,
+    log,
     metrics: createMetrics(),
     tracer: noTracing,
     adminToken: ADMIN_TOKEN,

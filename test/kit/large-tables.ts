@@ -20,6 +20,7 @@ export const LARGE_TABLES = [
   'hook_deliveries',
   'objects',
   'object_versions',
+  'agent_messages',
 ] as const
 
 export interface LargeTables {
@@ -138,6 +139,10 @@ const FILL: readonly string[] = [
      case when i % 100 < 96 then 'completed' when i % 100 < 98 then 'rejected' else 'cancelled' end,
      case when i % 3 = 0 then ${agent('i')} end, '{"type":"user","id":null}',
      case when i % 3 > 0 then ${RUN('i')} end, ${at('i')}, ${at('i')}
+   from generate_series(0, $runs / 2 - 1) i`,
+  `insert into agent_messages (id, project_id, from_agent, to_agent, kind, body, task_id, created_at)
+   select gen_random_uuid(), ${project('i')}, ${agent('i')}, ${agent('i')},
+     case when i % 2 = 0 then 'completion' else 'delegation' end, 'A message', ${id('c', 'i')}, ${at('i')}
    from generate_series(0, $runs / 2 - 1) i`,
   `insert into processing_log (id, project_id, agent_id, graph_object_id, object_version, event_type, delivery, depth, status,
      run_id, created_at, started_at, completed_at)

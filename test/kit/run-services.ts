@@ -2,32 +2,39 @@
 import { createCheckNames } from '../../src/api/check-names.ts'
 import type { RunServices } from '../../src/api/run-services.ts'
 import { startFlows } from '../../src/bin/flow-services.ts'
+import { startOrg } from '../../src/bin/org-services.ts'
+import { followAgents } from '../../src/bin/run-services.ts'
 import { createEgress } from '../../src/egress/egress.ts'
 import { createBuiltInFunctions } from '../../src/flows/built-in-functions.ts'
 import type { Decide } from '../../src/flows/recommend-with-model.ts'
 import { createJournal } from '../../src/journal/append.ts'
+import type { StoredEvent } from '../../src/journal/entries.ts'
 import { createHub } from '../../src/journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../../src/journal/live-text.ts'
 import { HALT_CHANNEL, tellProcesses } from '../../src/journal/wake.ts'
 import { watchOthers } from '../../src/journal/watch-others.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'
-import { silentLog } from '../../src/kernel/log.ts'
+import { type Log, silentLog } from '../../src/kernel/log.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
 import { createGraphReaders } from '../../src/objects/object-tools.ts'
 import { createObjectWriter } from '../../src/objects/write-objects.ts'
+import { marksCrossed } from '../../src/org/budget.ts'
+import { createOpening } from '../../src/org/opening.ts'
+import { logRefusal } from '../../src/org/refusals.ts'
+import { seniorTools } from '../../src/org/senior-tools.ts'
+import { createWrite } from '../../src/org/write.ts'
 import { createHaltedWaker } from '../../src/runs/halted-waker.ts'
 import { createRunStarter } from '../../src/runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import type { Cipher } from '../../src/secrets/cipher.ts'
 import { createAskHuman } from '../../src/tasks/ask-human.ts'
-import { createWriteTools, writeTools } from '../../src/tasks/write-tools.ts'
+import { writeTools } from '../../src/tasks/write-tools.ts'
 import { createConfinedPrograms } from '../../src/tools/confine-programs.ts'
 import { createHttpFetchTool } from '../../src/tools/http-fetch.ts'
 import { createMcp } from '../../src/tools/mcp.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
-import { followAgent } from '../../src/triggers/follow-agent.ts'
 import { reactions } from '../../src/triggers/reactions.ts'
 import { atEnd } from './at-end.ts'
 import type { TestDatabase } from './database.ts'
@@ -41,6 +48,9 @@ export interface TestServicesOptions {
   /** Asks a project's default model for a decision; without it no model is asked. */
   decide?: Decide | undefined
   waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
+  log?: Log | undefined
+  /** Called with the events of runs when they are committed. */
+  onEvents?: ((events: readonly StoredEvent[]) => void) | undefined
 }
 
 export interface TestServices extends RunServices {
@@ -53,17 +63,20 @@ export interface TestServices extends RunServices {
 export async function createTestServices(
   { pool, url }: TestDatabase,
   cipher: Cipher,
-  { models, tools = [], functions = {}, decide, waits = {} }: TestServicesOptions,
+  { models, tools = [], functions = {}, decide, waits = {}, log = silentLog, onEvents }: TestServicesOptions,
 ): Promise<TestServices> {
-  const log = silentLog
   const hub = createHub()
-  const journal = createJournal({ db: pool, log, onWritten: (events) => hub.publish(events) })
+  const onWritten = (events: readonly StoredEvent[]): void => {
+    hub.publish(events)
+    onEvents?.(events)
+  }
+  const journal = createJournal({ db: pool, log, onWritten })
   const egress = createEgress({ allow: [] })
   const programs = createConfinedPrograms({ path: '/usr/bin:/bin', hidden: [], maySameUser: true })
   const mcp = createMcp({ pool, cipher, egress, log, programs, pingTimeoutMs: 300 })
   const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) })
   const registry = createToolRegistry({
-    builtIns: [...runTools, ...writeTools, ...createGraphReaders(pool), createHttpFetchTool(egress)],
+    builtIns: [...runTools, ...writeTools, ...seniorTools, ...createGraphReaders(pool), createHttpFetchTool(egress)],
     appTools: tools,
     mcp,
   })
@@ -94,6 +107,9 @@ export async function createTestServices(
     // A test that is about alerts looks by itself: the time of a look depends on the machine.
     checkAlertsEveryMs: null,
   })
+  const org = worker
+    ? startOrg({ role: 'all', pool, worker, log })
+    : { services: { isAnnounced: false, arrived: () => {}, poke: () => {}, sweep: () => {} }, stop: async () => {} }
   let readyCount = 0
   const halts: TestServices['halts'] = []
   const onReady = (): void => {
@@ -104,6 +120,7 @@ export async function createTestServices(
   atEnd(async () => {
     await haltedWaker.stop()
     await flows.stop()
+    await org.stop()
     await worker?.stop()
     await others.stop()
     await mcp.stop()
@@ -116,10 +133,11 @@ export async function createTestServices(
     soFar: (runId) => texts.soFar(runId),
     writer,
     starter: createRunStarter(pool),
-    agentRules: { checkNames: createCheckNames(registry), onChanged: followAgent },
+    agentRules: { checkNames: createCheckNames(registry), onChanged: followAgents(log) },
     mcp,
     tools: registry,
     flows: flows.services,
+    org: org.services,
     onReady,
     ...(worker ? { hearDeleted: worker.hearDeleted } : {}),
     onHalt: async (projectId, isHalted) => {
@@ -152,7 +170,11 @@ export async function createTestServices(
         resolveTools: (projectId, names) => registry.resolve(projectId, names),
         resolvePrompt: async () => null,
         askHuman: createAskHuman({ pool }),
-        write: createWriteTools({ writer }),
+        write: createWrite({ writer, log }),
+        opening: createOpening({ pool, journal, log }),
+        seniorTools: seniorTools.map((tool) => tool.name),
+        onMarks: (tx, agentId, marks) => marksCrossed(tx, log, agentId, marks),
+        onRefused: (run, refused) => void logRefusal(pool, log, run, refused),
       },
     })
   }

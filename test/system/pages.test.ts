@@ -75,7 +75,28 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     await page.getByRole('button', { name: 'Save' }).click()
     await page.getByRole('region', { name: 'Webhooks' }).waitFor()
     const after = await api<Agent>(`GET ${pathOf(project)}/agents/${edited.id}`)
-    assert.deepEqual({ ...after, updated_at: '' }, { ...edited, trigger_type: 'webhook', updated_at: '' })
+    const changing = { updated_at: '', last_polled_at: null }
+    assert.deepEqual({ ...after, ...changing }, { ...edited, trigger_type: 'webhook', ...changing })
+    assert.deepEqual(troubles, [])
+  })
+
+  test('an agent that is kept from its tasks says so', async (t) => {
+    const project = await createProject()
+    const agent = await createAgent(project, { name: 'Stopped' })
+    await createAgent(project, { name: 'At work' })
+    await api(`POST ${pathOf(project)}/agents/${agent.id}/stop`)
+    const { page, troubles } = await open(t, adminCookie, `${project}/agents`)
+    const row = (name: string) => page.getByRole('listitem').filter({ hasText: name })
+    await row('Stopped').getByText('paused').waitFor()
+    assert.equal(
+      await row('At work')
+        .getByText(/paused|active/)
+        .count(),
+      0,
+    )
+    await page.goto(addressOf(`${project}/agents/${agent.id}`))
+    await page.getByRole('heading', { name: 'Stopped' }).waitFor()
+    await page.locator('.badge', { hasText: 'paused' }).waitFor()
     assert.deepEqual(troubles, [])
   })
 

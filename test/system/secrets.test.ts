@@ -9,7 +9,6 @@ import { before, test } from 'node:test'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
 import { createPool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
-import { insertAlert } from '../kit/alerts.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { dumpRows } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
@@ -18,6 +17,7 @@ import { leaksOf } from '../kit/leaks.ts'
 import { startMcpHttp } from '../kit/mcp-http.ts'
 import { type Call, type Muster, postmasterPid, runMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { useFlows, useGraph, useOrganisation } from '../kit/use-routes.ts'
 
 const wholeFile = { after: atEnd }
 /** Without the shape of any known key, so that nothing but care keeps it out. */
@@ -92,9 +92,10 @@ before(async () => {
   await useKeys(project)
   await usePeople(project)
   await useRuns(project)
+  await useOrganisation(caller(), project)
   await useMcpServers(project)
   await useHooks(project)
-  await useFlows(project)
+  await useFlows(caller(), project)
   await useEverythingElse(project)
   await failOnPurpose()
   await withClient(databaseUrl, async (db) => {
@@ -235,6 +236,8 @@ async function ask<Body = Record<string, unknown>>(route: string, call: Call = {
   heard.push({ route, status: answer.status, text, shows })
   return answer
 }
+
+const caller = () => ({ ask, call: muster.call, word: control, databaseUrl })
 
 async function useProjects(): Promise<string> {
   const { body } = await ask<{ id: string }>('POST /api/projects', { body: { name: control } })
@@ -378,7 +381,7 @@ async function useRuns(project: string): Promise<void> {
   await ask(`GET ${path}/tasks`)
   await ask(`GET ${path}/tasks/${task}`)
   await ask(`PATCH ${path}/tasks/${task}`, { body: { status: 'completed', result: control } })
-  await useGraph(path, task)
+  await useGraph(caller(), path, task)
 }
 
 async function useMcpServers(project: string): Promise<void> {
@@ -428,76 +431,6 @@ async function useHooks(project: string): Promise<void> {
   await ask(`POST /hooks/${id}`, { token: secrets['admin token'], body: payload })
   const doomed = await muster.call<Hook>(`POST ${path}`, { body: { name: 'doomed' } })
   await ask(`DELETE ${path}/${doomed.body.id}`)
-}
-
-async function useFlows(project: string): Promise<void> {
-  const path = `/api/projects/${project}`
-  type Made = { id: string; status: string }
-  const model = { provider: 'offline', name: 'offline' }
-  await muster.call(`POST ${path}/agents`, { body: { name: 'a leaf', model } })
-  const root = { type: 'task', agent: 'a leaf', id: 'leaf', input: control }
-  await ask(`POST ${path}/flows/validate`, { body: { root } })
-  await ask(`POST ${path}/flows/recommend`, { body: { workload: control } })
-  await ask(`GET ${path}/flow-templates`)
-  const flow = (await ask<Made>(`POST ${path}/flows`, { body: { name: control, root } })).body.id
-  await ask(`GET ${path}/flows`)
-  await ask(`GET ${path}/flows/${flow}`)
-  await ask(`PATCH ${path}/flows/${flow}`, { body: { name: `${control} again` } })
-  // While the project is halted its agent does not answer, and the run is not over yet.
-  await muster.call(`POST ${path}/halt`)
-  const run = (await ask<Made>(`POST ${path}/flow-runs`, { body: { flow_id: flow, input: control } })).body.id
-  await ask(`POST ${path}/flow-runs/${run}/workers`, { body: { add: 1 } })
-  const dealt = { type: 'adaptive', topology: 'hierarchical', workers: 1, tasks: [root], switch: false }
-  const dealtRun = (await ask<Made>(`POST ${path}/flow-runs`, { body: { root: dealt } })).body.id
-  await muster.call(`POST ${path}/unhalt`)
-  await ask(`POST ${path}/flow-runs/${dealtRun}/topology`, { body: { topology: 'mesh' } })
-  await ask(`GET ${path}/flow-runs/${dealtRun}/topology`)
-  const alert = await withClient(databaseUrl, (db) => insertAlert(db, project, dealtRun))
-  await ask(`GET ${path}/alerts`)
-  await ask(`POST ${path}/alerts/${alert}/ack`)
-  // Its stream ends when it does.
-  await ask(`GET ${path}/flow-runs/${run}/events`)
-  await ask(`GET ${path}/flow-runs`)
-  for (const part of ['', '/tasks', '/trace', '/metrics', '/output']) await ask(`GET ${path}/flow-runs/${run}${part}`)
-  const { body } = await muster.call<Made>(`GET ${path}/flow-runs/${run}`)
-  assert.equal(body.status, 'completed')
-  await ask(`POST ${path}/flow-runs/${run}/cancel`)
-  await ask(`DELETE ${path}/flows/${flow}`)
-}
-
-/** Objects, their edges, and an agent that reacts to them, suggests a change of each and then runs into its limit. */
-async function useGraph(path: string, task: string): Promise<void> {
-  type Made = { id: string }
-  const made = async (route: string, body: object): Promise<string> => (await ask<Made>(route, { body })).body.id
-  const agent = await made(`POST ${path}/agents`, {
-    name: 'a reactor',
-    prompt: 'object_update {"properties": {"seen": true}, "reasoning": "It was."}',
-    model: { provider: 'offline', name: 'offline' },
-    tools: ['object_update'],
-    trigger_type: 'reaction',
-    reaction_config: { objectTypes: ['T'], events: ['created'] },
-    execution_mode: 'suggest',
-    max_steps: 1,
-  })
-  const object = await made(`POST ${path}/objects`, { type: 'T', properties: { control } })
-  await made(`POST ${path}/objects`, { type: 'T', properties: { control } })
-  const failed = `${path}/agents/${agent}/processing-log?status=failed`
-  const entries = async () => (await muster.call<{ items: Made[] }>(`GET ${failed}`)).body.items
-  await until(async () => (await entries()).length === 2, 'both were reacted to')
-  await ask(`GET ${failed}`)
-  await ask(`POST ${path}/agents/${agent}/processing-log/${(await entries())[0]?.id}/retry`)
-  const suggested = await ask<{ items: Made[] }>(`GET ${path}/tasks?kind=suggestion&status=pending`)
-  const [first, second] = suggested.body.items
-  await ask(`POST ${path}/tasks/${first?.id}/approve`)
-  await ask(`POST ${path}/tasks/${second?.id}/reject`, { body: { reason: control } })
-  await ask(`POST ${path}/tasks/approve`, { body: { ids: [task] } })
-  await ask(`GET ${path}/objects?q=${control}`)
-  await ask(`PATCH ${path}/objects/${object}`, { body: { properties: { more: control } } })
-  for (const part of ['', '/history', '/relationships']) await ask(`GET ${path}/objects/${object}${part}`)
-  const edge = await made(`POST ${path}/relationships`, { type: 'r', from_id: object, to_id: object })
-  await ask(`DELETE ${path}/relationships/${edge}`)
-  await ask(`DELETE ${path}/objects/${object}`)
-  await ask(`GET ${path}/schedule`)
 }
 
 /** Audit, metrics and documents, and secrets in places where they do not belong. */
