@@ -105,11 +105,12 @@ test('an error is logged with its kind, stack, fields and whole chain of causes'
   assert.deepEqual([err.cause.cause.type, err.cause.cause.code], ['TypeError', 'ECONNRESET'])
 })
 
-test('a pretty line is for people', () => {
+test('a pretty line is for people, and one line unless it tells of an error', () => {
   const { log, lines } = open({ pretty: true })
-  log.warn({ run_id: 'r1' }, 'the run is late')
-  assert.match(lines.join(''), /WARN.*the run is late.*run_id.*r1/s)
-  assert.ok(!lines.join('').startsWith('{'))
+  log.warn({ run_id: 'r1', agent_id: 'a1' }, 'the run is late')
+  assert.match(lines.join(''), /^[^{].*WARN.*the run is late.*run_id.*r1.*a1.*\n$/)
+  log.error({ err: new Error('no luck') }, 'it failed')
+  assert.match(lines.at(-1) ?? '', /no luck[\s\S]*\n\s+at /)
 })
 
 test('without a destination it writes to standard output, and nothing is lost at exit', async () => {

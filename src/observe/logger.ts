@@ -22,7 +22,12 @@ export interface LoggerOptions {
 export function createLogger(options: LoggerOptions): Logger {
   const redactor = createRedactor()
   const { destination = pino.destination({ fd: 1, sync: true }) } = options
-  const prettify = prettyFactory({ colorize: isColorSupported, translateTime: 'SYS:HH:MM:ss.l', ignore: 'pid' })
+  const prettify = prettyFactory({
+    colorize: isColorSupported,
+    translateTime: 'SYS:HH:MM:ss.l',
+    ignore: 'pid',
+    singleLine: true,
+  })
   const output = options.pretty ? { write: (line: string) => destination.write(prettify(line)) } : destination
   const logger = pino(
     {
