@@ -52,20 +52,31 @@ const SUBORDINATES: PreparedSql = {
     ) s`,
 }
 
-/** In the order of the ids; null where there is no such task. */
-export async function readDesks(db: Db, taskIds: readonly string[]): Promise<(Desk | null)[]> {
-  const { rows } = await db.query<WorkTask>(READ, [taskIds])
-  const desks = await withSubordinates(db, rows)
-  return taskIds.map((id) => desks.get(id) ?? null)
+export interface AskedDesk {
+  taskId: string
+  /** False where nobody reports to the task's agent, so that nobody is looked for. */
+  isSenior: boolean
+}
+
+/** In the order in which they were asked for; null where there is no such task. */
+export async function readDesks(db: Db, asked: readonly AskedDesk[]): Promise<(Desk | null)[]> {
+  const { rows } = await db.query<WorkTask>(READ, [asked.map(({ taskId }) => taskId)])
+  const ofSeniors = new Set(asked.filter(({ isSenior }) => isSenior).map(({ taskId }) => taskId))
+  const desks = await withSubordinates(db, rows, (task) => ofSeniors.has(task.id))
+  return asked.map(({ taskId }) => desks.get(taskId) ?? null)
 }
 
 export async function lockDesks(tx: Db, taskIds: readonly string[]): Promise<Map<string, Desk>> {
   return withSubordinates(tx, [...(await lockTasks(tx, taskIds)).values()])
 }
 
-async function withSubordinates(db: Db, tasks: readonly WorkTask[]): Promise<Map<string, Desk>> {
-  const seniors = [...new Set(tasks.flatMap((task) => task.assigned_to ?? []))]
-  const { rows } = await db.query<SubordinateRow>(SUBORDINATES, [seniors])
+async function withSubordinates(
+  db: Db,
+  tasks: readonly WorkTask[],
+  isSenior: (task: WorkTask) => boolean = () => true,
+): Promise<Map<string, Desk>> {
+  const seniors = [...new Set(tasks.filter(isSenior).flatMap((task) => task.assigned_to ?? []))]
+  const { rows } = seniors.length === 0 ? { rows: [] } : await db.query<SubordinateRow>(SUBORDINATES, [seniors])
   const bySenior = Map.groupBy(rows, (row) => row.senior_id)
   const teams = new Map(seniors.map((id) => [id, teamOf(bySenior.get(id) ?? [])]))
   const nobody = teamOf([])

@@ -7,7 +7,7 @@ import type { Log } from '../kernel/log.ts'
 import { noteOperation } from '../kernel/operation.ts'
 import type { OpeningStep } from '../kernel/run-event.ts'
 import type { Opening, OpeningReply } from '../runs/session.ts'
-import { lockDesks, readDesks } from './desk.ts'
+import { type AskedDesk, lockDesks, readDesks } from './desk.ts'
 import { type Judged, judge, judgeAlone } from './judge.ts'
 import { delegationQuestion, planQuestion } from './questions.ts'
 import { addSubtasks, type Split } from './subtasks.ts'
@@ -23,12 +23,13 @@ interface Decided {
 }
 
 export function createOpening({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Opening {
-  const read = createBatches((taskIds: readonly string[]) => readDesks(pool, taskIds))
+  const read = createBatches((asked: readonly AskedDesk[]) => readDesks(pool, asked))
   const commit = createBatches(commitTogether)
 
   return {
     ask: async (run, agent, last) => {
-      const desk = run.task_id === null ? null : await read(run.task_id)
+      const isSenior = run.has_subordinates
+      const desk = run.task_id === null ? null : await read({ taskId: run.task_id, isSenior })
       if (!desk) return null
       const { task, subordinates, matcher } = desk
       if (task.is_decided || task.attempt_run_id !== run.id) return null
