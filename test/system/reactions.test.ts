@@ -13,8 +13,8 @@ import { accept, createWorld, offer, planned, times, untilEnded, untilKilled, ty
 import { inBoth, inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
-const OBJECTS = isUsual ? 200 : 1_000
-const UPDATED = isUsual ? 20 : 100
+const OBJECTS = isUsual ? 60 : 1_000
+const UPDATED = isUsual ? 6 : 100
 const AT_ONCE = isUsual ? 10 : 40
 
 interface Reactors {

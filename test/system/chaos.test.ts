@@ -10,7 +10,7 @@ import { eventsOf, type RunRecord } from '../kit/run-record.ts'
 
 const MINUTES = howMany(1, 10)
 const [seed = 0] = seeds(1)
-const REPLAY = `MUSTER_TEST_SEED=${seed} npm run test:long -- test/system/chaos.system.test.ts`
+const REPLAY = `MUSTER_TEST_SEED=${seed} npm run test:long -- test/system/chaos.test.ts`
 
 describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
   let report: ChaosReport
