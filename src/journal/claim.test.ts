@@ -182,7 +182,8 @@ test('a claim out of a long backlog costs what it takes, beside what waits, has 
   recording.stop()
   for (const plan of await readPlans(pool, recording.statements, { large: ['agent_runs'] })) {
     assert.deepEqual(plan.sequentialScans, [], plan.explained)
-    assert.ok(plan.buffers < 400, `${plan.buffers} buffers\n${plan.explained}`)
+    // Seven rows, each in every index that it enters or leaves.
+    assert.ok(plan.buffers < 600, `${plan.buffers} buffers\n${plan.explained}`)
   }
   await clear()
 })

@@ -96,7 +96,7 @@ test('the delegator hears that the one it gave the task to is stuck', async () =
 
 test('an attempt that reached its limit is not resumed apart from its task, and the task says which limit', async () => {
   await org.patchSettings({ stuck_retry_limit: 0 })
-  const agent = await org.agent({ name: 'slow', default_timeout: 1 }, { work: { text: 'so far', waitFor: 'abort' } })
+  const agent = await org.agent({ name: 'slow', default_timeout: 1 }, { work: 'so far' })
   const given = await org.give({ title: 'Takes long', assigned_to: agent.id })
   const blocked = await org.until(given.id, 'blocked')
   assert.match(blocked.error_message ?? '', /time limit of 1 ms/)
