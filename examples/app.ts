@@ -1,4 +1,4 @@
-// An app module: tools of your own for agents. Start Muster with it:
+// An app module: tools of your own for agents, and middleware around everything they do. Start Muster with it:
 //
 //   MUSTER_APP=examples/app.ts npm start
 //
@@ -28,4 +28,24 @@ export default defineApp({
       },
     },
   },
+  // For every run, in this order. A hook is given a copy: only what it returns counts.
+  middleware: [
+    {
+      // A rule that no prompt can talk the agent out of.
+      beforeTool: ({ call }) =>
+        call.name === 'book_table' && Number(call.args.guests) > 12
+          ? { result: { error: 'Parties of more than 12 are booked by phone.' }, is_error: true }
+          : undefined,
+    },
+    {
+      // A card number that a tool finds reaches no model; one that a model says reaches no journal and no stream.
+      afterTool: ({ result }) =>
+        JSON.parse(JSON.stringify(result), (_, value) => (typeof value === 'string' ? withoutCards(value) : value)),
+      afterModel: ({ response }) => ({ ...response, text: withoutCards(response.text) }),
+    },
+  ],
 })
+
+function withoutCards(text: string): string {
+  return text.replace(/\b\d(?:[ -]?\d){12,18}\b/g, '[card number]')
+}

@@ -1,8 +1,19 @@
-// An app module: functions, tools, agents and flows that a team writes in TypeScript or JavaScript. Its default export is
-// an object of this shape; `defineApp` only types it.
+// An app module: functions, tools, agents, flows and middleware that a team writes in TypeScript or JavaScript. Its
+// default export is an object of this shape; `defineApp` only types it.
 import type { z } from 'zod'
 import type { AgentInput } from './agent.ts'
+import type { Middleware } from './middleware.ts'
 import type { JsonSchema, ToolContext, ToolEffect } from './tool.ts'
+
+export type {
+  ChangedRequest,
+  Middleware,
+  MiddlewareCall,
+  MiddlewareContext,
+  MiddlewareMessage,
+  MiddlewareRequest,
+  MiddlewareResponse,
+} from './middleware.ts'
 
 /** A zod schema, or a JSON schema as a plain object. */
 export type AppInput = z.ZodType | JsonSchema
@@ -41,6 +52,8 @@ export interface AppModule<Inputs extends Record<string, AppInput> = Record<stri
   agents?: Record<string, Omit<AgentInput, 'name'>> | AgentInput[]
   /** Flows by name, as trees or as `{root}`, or a list of flows with their names. */
   flows?: Record<string, AppFlow> | AppFlowDefinition[]
+  /** Hooks around the model calls and tool calls of every run, in this order. */
+  middleware?: Middleware[]
 }
 
 /** Types an app module: the arguments of each tool follow from its input. Returns the module unchanged. */

@@ -52,6 +52,24 @@ test('a TypeScript module becomes tools that can be called, and functions, agent
   assert.deepEqual(app.flows, [{ name: 'month_end', root: { type: 'sequential', steps: [step] } }])
 })
 
+test('middleware is kept as the module made it', async () => {
+  const app = await loadApp(fileURLToPath(new URL('../../test/fixtures/middleware-app.ts', import.meta.url)))
+  assert.deepEqual(
+    app.middleware.map((each) => Object.keys(each)),
+    [
+      ['beforeModel', 'afterModel'],
+      ['beforeTool', 'afterTool'],
+    ],
+  )
+  const counting = await load(
+    `class Counter { count = 0; beforeModel() { this.count += 1; return this.count } }
+     export default { middleware: [new Counter(), { live: true, afterModel() {} }] }`,
+  )
+  const [counter] = counting.middleware
+  assert.equal(counter?.beforeModel?.({} as never), 1) // it looks at nothing
+  assert.equal(counting.middleware[1]?.live, true)
+})
+
 test('a module that never finishes loading is refused in time, by name', async () => {
   const path = join(folder, 'never.mjs')
   await writeFile(path, 'await new Promise(() => {})\nexport default {}')
@@ -64,6 +82,7 @@ test('a module that never finishes loading is refused in time, by name', async (
 test('JavaScript does as well, in either module system, and everything may be left out', async () => {
   const nothing = await load('export default {}')
   assert.deepEqual([nothing.functions.size, nothing.tools, nothing.agents, nothing.flows], [0, [], [], []])
+  assert.deepEqual(nothing.middleware, [])
   const common =
     'module.exports = { tools: { a: { description: "A.", input: { type: "object" }, execute() { return 1 } } } }'
   assert.equal((await load(common, 'cjs')).tools[0]?.name, 'a')
@@ -115,6 +134,15 @@ const wrong: [string, RegExp][] = [
   ['export default { agents: [{ role: "x" }] }', /agents\.0\.name: is required/],
   ['export default { flows: { a: [] } }', /flows\.a: expected record/],
   ['export default { flows: [{ root: {} }] }', /flows\.0\.name: is required/],
+  ['export default { middleware: {} }', /middleware: expected array/],
+  ['export default { middleware: [null] }', /middleware\.0: must be an object of hooks/],
+  [
+    'export default { middleware: [{}] }',
+    /middleware\.0: must have one of beforeModel, afterModel, beforeTool, afterTool/,
+  ],
+  ['export default { middleware: [{ beforeModel: 1 }] }', /middleware\.0\.beforeModel: must be a function/],
+  ['export default { middleware: [{ beforModel() {} }] }', /middleware\.0: Unrecognized key: "beforModel"/],
+  ['export default { middleware: [{ afterModel() {}, live: 1 }] }', /middleware\.0\.live: must be true or false/],
   ['export default {', /cannot be loaded: /],
   ['throw new Error("no database")', /cannot be loaded: no database/],
 ]

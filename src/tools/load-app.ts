@@ -5,6 +5,7 @@ import { z } from 'zod'
 import { type AgentInput, agentInput } from '../kernel/agent.ts'
 import type { AppFlowDefinition, AppFunction } from '../kernel/app.ts'
 import { jsonObject, nameField } from '../kernel/fields.ts'
+import type { Middleware } from '../kernel/middleware.ts'
 import type { CallTool, JsonSchema } from '../kernel/tool.ts'
 import { offerImports } from './app-imports.ts'
 import { type Arguments, jsonSchemaArguments, zodArguments } from './arguments.ts'
@@ -14,6 +15,8 @@ export interface LoadedApp {
   tools: readonly CallTool[]
   agents: readonly AgentInput[]
   flows: readonly AppFlowDefinition[]
+  /** The module's own objects: a hook may be a method. */
+  middleware: readonly Middleware[]
 }
 
 /** A module may wait for something while it loads, but not for ever. */
@@ -28,15 +31,16 @@ export async function loadApp(path: string, withinMs = LOADED_WITHIN_MS): Promis
     throw refuse(`cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, error)
   })
   if (module.default === undefined)
-    throw refuse('has no default export. Export default {functions?, tools?, agents?, flows?}.')
+    throw refuse('has no default export. Export default {functions?, tools?, agents?, flows?, middleware?}.')
   const parsed = appShape.safeParse(module.default)
   if (!parsed.success) throw refuse(`is not valid: ${describe(parsed.error)}.`)
-  const { functions = {}, tools = {}, agents = [], flows = {} } = parsed.data
+  const { functions = {}, tools = {}, agents = [], flows = {}, middleware = [] } = parsed.data
   return {
     functions: new Map(Object.entries(functions)),
     tools: Object.entries(tools).map(([name, tool]) => toCallTool(name, tool, refuse)),
     agents: Array.isArray(agents) ? agents : Object.entries(agents).map(([name, agent]) => ({ ...agent, name })),
     flows: Array.isArray(flows) ? flows : Object.entries(flows).map(([name, flow]) => ({ name, root: rootOf(flow) })),
+    middleware,
   }
 }
 
@@ -61,6 +65,23 @@ const appTool = z.strictObject({
   execute: functionField,
 })
 
+const HOOKS = ['beforeModel', 'afterModel', 'beforeTool', 'afterTool'] as const
+const hookFields: ReadonlySet<string> = new Set([...HOOKS, 'live'])
+
+/** The objects are kept as they are, so that the methods of a class find their own object. */
+const middlewareField = z.custom<Middleware>().superRefine((value: unknown, refined) => {
+  const say = (path: string[], message: string): void => refined.addIssue({ code: 'custom', path, message })
+  if (value === null || typeof value !== 'object') return say([], 'must be an object of hooks')
+  const fields = value as Record<string, unknown> // any object
+  const unknown = isPlain(value) ? Object.keys(value).find((name) => !hookFields.has(name)) : undefined
+  if (unknown !== undefined) say([], `Unrecognized key: "${unknown}"`)
+  for (const name of HOOKS) {
+    if (fields[name] !== undefined && typeof fields[name] !== 'function') say([name], 'must be a function')
+  }
+  if (fields.live !== undefined && typeof fields.live !== 'boolean') say(['live'], 'must be true or false')
+  if (HOOKS.every((name) => fields[name] === undefined)) say([], `must have one of ${HOOKS.join(', ')}`)
+})
+
 const appShape = z.strictObject({
   functions: z.record(functionName, functionField).optional(),
   tools: z.record(toolName, appTool).optional(),
@@ -68,7 +89,14 @@ const appShape = z.strictObject({
   flows: z
     .union([z.array(z.strictObject({ name: nameField, root: jsonObject })), z.record(nameField, jsonObject)])
     .optional(),
+  middleware: z.array(middlewareField).max(100).optional(),
 })
+
+/** An instance of a class may have fields of its own. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
 
 /** A module that names its default twice (compiled from TypeScript to CommonJS) has the inner one. */
 async function importModule(file: string): Promise<{ default?: unknown }> {
