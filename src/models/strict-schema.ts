@@ -1,3 +1,4 @@
+import { isRecord } from '../kernel/is-record.ts'
 import type { JsonSchema } from '../kernel/tool.ts'
 
 /** True if OpenAI's strict mode takes the schema: every object closed, every property required. Strict mode answers 400
@@ -21,8 +22,4 @@ function isStrict(node: unknown): boolean {
     isStrict(items) &&
     isStrict(anyOf)
   )
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,8 @@
 // The arguments of a tool: the JSON schema for the model, and the check of its arguments. The check is zod's for both
 // kinds of schema; its JSON schema reader knows all but conditions, `not`, dependencies and unevaluated properties.
+
 import { z } from 'zod'
+import { isRecord } from '../kernel/is-record.ts'
 import type { JsonSchema, ParsedArguments, ToolFace } from '../kernel/tool.ts'
 import { costOf } from './schema-cost.ts'
 
@@ -84,8 +86,6 @@ function withRequired(schema: JsonSchema): JsonSchema {
   const required = schema.required.filter((name) => typeof name === 'string')
   return { ...schema, properties: { ...Object.fromEntries(required.map((name) => [name, {}])), ...described } }
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> => value !== null && typeof value === 'object'
 
 /** Models are asked for an object; a schema that does not say so would let anything through. */
 function asObjectSchema(schema: JsonSchema): JsonSchema {

@@ -2,7 +2,7 @@
 // the run itself (run-tools.ts). A called tool may throw, hang or answer with a gigabyte: `executeTool` answers each of
 // these as data. The registry finds tools by the names that agents list; mcp.ts brings those of MCP servers.
 import type { CallTool, ToolContext } from '../kernel/tool.ts'
-import { cutText, type JsonResult, toJsonResult } from './json-result.ts'
+import { cutToBytes, type JsonResult, toJsonResult } from './json-result.ts'
 
 export interface ToolOutcome {
   /** JSON; with `isError` it is `{error: sentence}`. */
@@ -94,7 +94,7 @@ function stopped(tool: CallTool, cause: StopCause, limits: ToolLimits): ToolOutc
 }
 
 function failed(message: string, limits: ToolLimits): ToolOutcome {
-  const cut = cutText(message, limits.outputLimitBytes)
+  const cut = cutToBytes(message, limits.outputLimitBytes)
   return {
     result: { error: cut.text },
     isError: true,
@@ -103,13 +103,13 @@ function failed(message: string, limits: ToolLimits): ToolOutcome {
   }
 }
 
-/** People throw anything; a model needs a sentence. */
-function messageOf(thrown: unknown): string {
+/** People throw anything; a model needs a sentence. `before` begins it where the value is no text. */
+export function messageOf(thrown: unknown, before = 'The tool failed with '): string {
   try {
     if (thrown instanceof Error) return thrown.message || thrown.name
     if (typeof thrown === 'string' && thrown !== '') return thrown
-    return `The tool failed with ${JSON.stringify(thrown) ?? String(thrown)}.`
+    return `${before}${JSON.stringify(thrown) ?? String(thrown)}.`
   } catch {
-    return 'The tool failed with a value that cannot be shown.'
+    return `${before}a value that cannot be shown.`
   }
 }

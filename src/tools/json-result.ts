@@ -23,7 +23,7 @@ export function toJsonResult(value: unknown, limitBytes: number): JsonResult {
 }
 
 /** The first `limitBytes` of a text, never half a character, with a marker that says how much is missing. */
-export function cutText(text: string, limitBytes: number, what = ''): { text: string; rawBytes?: number } {
+export function cutToBytes(text: string, limitBytes: number, what = ''): { text: string; rawBytes?: number } {
   if (text.length * 3 <= limitBytes) return { text }
   const rawBytes = Buffer.byteLength(text)
   if (rawBytes <= limitBytes) return { text }
@@ -36,13 +36,13 @@ export function cutText(text: string, limitBytes: number, what = ''): { text: st
 }
 
 function cutString(text: string, limitBytes: number): JsonResult {
-  const cut = cutText(text, limitBytes)
+  const cut = cutToBytes(text, limitBytes)
   return { ok: true, value: cut.text, ...(cut.rawBytes === undefined ? {} : { rawBytes: cut.rawBytes }) }
 }
 
 function cutJson(value: unknown, limitBytes: number, walk: Walk): JsonResult {
   if (walk.upperBytes <= limitBytes) return { ok: true, value }
-  const cut = cutText(JSON.stringify(value), limitBytes, 'as JSON ')
+  const cut = cutToBytes(JSON.stringify(value), limitBytes, 'as JSON ')
   return cut.rawBytes === undefined ? { ok: true, value } : { ok: true, value: cut.text, rawBytes: cut.rawBytes }
 }
 

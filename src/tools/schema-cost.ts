@@ -1,5 +1,6 @@
 // The work of checking a strange JSON schema, found without doing it: references are followed once each and multiplied,
 // so a schema that grows with the power of its depth is recognised in the time it takes to read it.
+import { isRecord } from '../kernel/is-record.ts'
 import type { JsonSchema } from '../kernel/tool.ts'
 
 export interface SchemaCost {
@@ -79,6 +80,3 @@ function targetOf(ref: string, root: JsonSchema): unknown {
 }
 
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
