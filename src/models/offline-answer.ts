@@ -9,6 +9,8 @@ import { canonicalJson } from '../kernel/canonical-json.ts'
 import { argumentsFor, hasObjectAt, LONGEST_MESSAGE, type Message, parsed, readMessage } from './offline-arguments.ts'
 import { offlineDecision } from './offline-decisions.ts'
 import { type Assignment, offlineProse, offlineSummary, type ToolResult } from './offline-prose.ts'
+import { writeAsNode } from './offline-supervisor.ts'
+import { readSystemMessage, type SystemMessage } from './offline-system-message.ts'
 import { ordersIn, readTaskMessage } from './offline-tasks.ts'
 import { type SchemaNode, schemaInstance } from './schema-instance.ts'
 
@@ -18,6 +20,10 @@ export interface OfflineAnswer {
 }
 
 interface Conversation extends Assignment {
+  /** The newest user message as it is. */
+  message: string
+  /** The same, taken apart, if it is a prompt of a supervisor system. */
+  system: SystemMessage | null
   /** The words that tell what to do, and may name tools. */
   orders: string
   results: ToolResult[]
@@ -26,6 +32,8 @@ interface Conversation extends Assignment {
   /** The number of tool calls in the whole conversation. */
   callCount: number
   hasSpoken: boolean
+  /** The last words of the model. */
+  said: string
 }
 
 export function offlineAnswer(options: LanguageModelV4CallOptions): OfflineAnswer {
@@ -42,11 +50,14 @@ export function offlineAnswer(options: LanguageModelV4CallOptions): OfflineAnswe
     }
   }
   if (format?.type === 'json') {
-    const decision = offlineDecision(format.name, conversation.task)
+    const asked = conversation.system ? conversation.message : conversation.task
+    const decision = offlineDecision(format.name, asked, conversation.said)
     // A JSON Schema is a plain object here; a boolean schema asks for nothing.
     const value = decision ?? schemaInstance((format.schema ?? { type: 'object' }) as SchemaNode)
     return { text: JSON.stringify(value), call: null }
   }
+  const written = conversation.system && writeAsNode(conversation.system)
+  if (written) return { text: written, call: null }
   const text = options.toolChoice?.type === 'none' ? offlineSummary(conversation) : offlineProse(conversation)
   return { text, call: null }
 }
@@ -96,6 +107,8 @@ function aboutObject(tool: LanguageModelV4FunctionTool, objectId: string | null,
 
 function readConversation(prompt: LanguageModelV4Prompt): Conversation {
   const read: Conversation = {
+    message: '',
+    system: null,
     task: '',
     instructions: '',
     orders: '',
@@ -104,6 +117,7 @@ function readConversation(prompt: LanguageModelV4Prompt): Conversation {
     made: new Map(),
     callCount: 0,
     hasSpoken: false,
+    said: '',
   }
   const keys = new Map<string, string>()
   for (const message of prompt) {
@@ -113,15 +127,23 @@ function readConversation(prompt: LanguageModelV4Prompt): Conversation {
     }
     if (message.role === 'user') {
       const said = message.content.map((part) => (part.type === 'text' ? part.text : '')).join(' ')
-      read.objectId = objectOfEvent(said)
-      read.task = read.objectId === null ? said : read.instructions
-      read.orders = read.objectId === null ? ordersOf(said, read.instructions) : read.instructions
+      read.message = said
+      read.system = readSystemMessage(said)
+      // A specialist is told its part of the task; the plan and the summaries beside it ask for nothing.
+      const told = read.system?.task ?? said
+      read.earlier = read.system?.history.map(({ agent_name: name }) => name)
+      read.objectId = objectOfEvent(told)
+      read.task = read.objectId === null ? told : read.instructions
+      read.orders = read.objectId === null ? ordersOf(told, read.instructions) : read.instructions
       read.results = []
       read.made = new Map()
       continue
     }
     for (const part of message.content) {
-      if (part.type === 'text' && part.text.trim() !== '') read.hasSpoken = true
+      if (part.type === 'text' && part.text.trim() !== '') {
+        read.hasSpoken = true
+        read.said = part.text
+      }
       if (part.type === 'tool-call') {
         read.callCount += 1
         const key = keyOf(part.toolName, part.input)

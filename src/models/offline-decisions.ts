@@ -7,26 +7,31 @@
 //   queen_plan           is the same for a goal; a plain goal becomes two subtasks that do not wait for each other.
 //   queen_adjust         waits.
 //   queen_review         accepts the results and puts them together.
+//   supervisor_decision, agent_summary   are in offline-supervisor.ts.
 import type { Decided, DecisionName, DelegationDecision, PlannedTask, Subtask } from '../kernel/decision.ts'
 import { createPhraseFinder, wordsOf } from '../kernel/phrases.ts'
 import { CLOSING, withoutClosing } from './offline-prose.ts'
 import { type Step, stepsIn } from './offline-steps.ts'
+import { decideAsSupervisor, summariseWork } from './offline-supervisor.ts'
 import { capitalised, cut, firstSentence, listed, lowered, shortened } from './offline-words.ts'
 
-type Ruled = Exclude<DecisionName, 'flow_recommendation'>
+/** The offline model is not asked for the others (bin/ask-model.ts). */
+type Ruled = Exclude<DecisionName, 'flow_recommendation' | 'genui_layout'>
 type DecisionOf<Name extends DecisionName> = Extract<Decided<Name>, { ok: true }>['decision']
 
-const rules: { readonly [Name in Ruled]: (prompt: string) => DecisionOf<Name> } = {
+const rules: { readonly [Name in Ruled]: (prompt: string, said: string) => DecisionOf<Name> } = {
   delegation_decision: decideDelegation,
   task_plan: planTask,
   queen_plan: planGoal,
   queen_adjust: () => ({ action: 'wait' }),
   queen_review: reviewResults,
+  supervisor_decision: decideAsSupervisor,
+  agent_summary: (_, said) => summariseWork(said),
 }
 
-/** Null where the name is not one of a decision that has a rule. */
-export function offlineDecision(name: string | undefined, prompt: string): DecisionOf<Ruled> | null {
-  return name !== undefined && isRuled(name) ? rules[name](prompt) : null
+/** `said`: the model's last words before the question. Null where the name is not one of a decision that has a rule. */
+export function offlineDecision(name: string | undefined, prompt: string, said = ''): DecisionOf<Ruled> | null {
+  return name !== undefined && isRuled(name) ? rules[name](prompt, said) : null
 }
 
 const isRuled = (name: string): name is Ruled => Object.hasOwn(rules, name)

@@ -3,6 +3,7 @@
 // another, so the model adds no word of its own for which it would call a tool ("ask", "spawn").
 import { parsed } from './offline-arguments.ts'
 import { instructionIn, isVerb } from './offline-steps.ts'
+import { GIVEN } from './offline-system-message.ts'
 import { readTaskMessage, type TaskMessage } from './offline-tasks.ts'
 import { firstSentence, listed, lowered, shortened, topicsOf } from './offline-words.ts'
 
@@ -21,6 +22,8 @@ export interface Assignment {
   objectId: string | null
   /** The tool results after the message. */
   results: readonly ToolResult[]
+  /** Set for a specialist of a supervisor system: those who did a part of the task before. */
+  earlier?: readonly string[] | undefined
 }
 
 export const CLOSING = '(Written by the offline model.)'
@@ -55,9 +58,10 @@ interface Told {
   ending?: string
 }
 
-function toldOf({ task, instructions, objectId, results }: Assignment): Told {
+function toldOf({ task, instructions, objectId, results, earlier }: Assignment): Told {
   const text = withoutClosing(task.slice(0, LONGEST_READ)).trim()
   if (objectId !== null) return toldOfEvent(objectId, text)
+  if (earlier) return toldOfPart(text, earlier)
   if (text === '') return { opening: 'There was no message to work on.', work: 'Nothing was done.' }
   const message = readTaskMessage(text)
   if (message) return toldOfTask(message, results)
@@ -83,6 +87,18 @@ function toldOfEvent(objectId: string, instructions: string): Told {
   return {
     opening: `The object ${shortened(objectId, LONGEST_MATERIAL)} has changed, and I followed my instructions for it.`,
     work: instructions === '' ? 'They call for nothing.' : `They are ${quoted(instructions, LONGEST_REQUEST)}.`,
+  }
+}
+
+/** A specialist's part of a task. */
+function toldOfPart(text: string, earlier: readonly string[]): Told {
+  const [part, whole] = dividedAt(text, `\n\n${GIVEN}`)
+  const wanted = firstSentence(part, LONGEST_REQUEST)
+  const names = listed([...new Set(earlier)], MOST_NAMED)
+  return {
+    opening: isVerb(wanted) ? `I was asked to ${lowered(wanted)}.` : `My part of the task was this: ${wanted}.`,
+    work: `It is about ${topicsTold(withoutVerb(whole || part))}, and the words of the task are all there was to go by.`,
+    ...(names === '' ? {} : { ending: `I built on what ${names} had done.` }),
   }
 }
 
@@ -132,13 +148,19 @@ function toldOfStuck({ agent, task, error }: NonNullable<TaskMessage['stuck']>, 
   }
 }
 
+const withoutVerb = (text: string): string => (isVerb(text) ? text.replace(/^\s*\S+/, '') : text)
+
 const topicsTold = (text: string): string => listed(topicsOf(text, MOST_TOPICS), MOST_TOPICS) || 'a few words'
 
 /** Functions of flows set the material of a request apart. */
 function dividedAtInput(text: string): [request: string, material: string] {
-  const at = text.indexOf('\n<input>\n')
-  if (at === -1) return [text, '']
-  return [text.slice(0, at).trim(), text.slice(at + '\n<input>\n'.length).replace('\n</input>', '')]
+  const [request, material] = dividedAt(text, '\n<input>\n')
+  return [request, material.replace('\n</input>', '')]
+}
+
+function dividedAt(text: string, words: string): [before: string, after: string] {
+  const at = text.indexOf(words)
+  return at === -1 ? [text, ''] : [text.slice(0, at).trim(), text.slice(at + words.length)]
 }
 
 const MOST_RESULTS = 10
