@@ -39,7 +39,9 @@ const GOODBYE_MS = 500
 /** Resolves when the first connection listens. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   let isStopped = false
-  let connection: Connection | null = await connect()
+  // Its end is heard while the first connection is being opened, too.
+  let connection: Connection | null = null
+  connection = await connect()
   return {
     query: async (sql, values) => {
       const asked = connection

@@ -1,8 +1,11 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type pg from 'pg'
 import { isRetryable } from './failures.ts'
 import type { Client, Db, Pool } from './pool.ts'
 
-const ATTEMPTS = 4
+const ATTEMPTS = 5
+/** Transactions that met each other would meet again if both began at once. */
+const LONGEST_PAUSE_MS = 50
 
 /**
  * Runs `work` in one transaction on one connection. Serialisation failures and deadlocks are retried a bounded number
@@ -17,6 +20,7 @@ export async function inTransaction<Result>(pool: Pool, work: (tx: Client) => Pr
       return result
     } catch (error) {
       if (attempt === ATTEMPTS || !isRetryable(error)) throw error
+      await wait(Math.random() * LONGEST_PAUSE_MS * attempt)
     }
   }
 }

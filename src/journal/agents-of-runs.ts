@@ -1,8 +1,8 @@
 import type { Db } from '../db/pool.ts'
 
-/** The ids of the runs' agents, in the same order. */
+/** The ids of the runs' agents, in the same order. Parts of a supervisor system have none. */
 export async function agentsOfRuns(db: Db, runIds: readonly string[]): Promise<string[]> {
-  const { rows } = await db.query<{ id: string; agent_id: string }>(
+  const { rows } = await db.query<{ id: string; agent_id: string | null }>(
     'select id, agent_id from agent_runs where id = any($1)',
     [runIds],
   )

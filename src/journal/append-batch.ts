@@ -41,7 +41,7 @@ export interface Written {
 }
 
 /**
- * One statement for many runs. Agents are charged here too, in the order of their ids, so that every paid call is
+ * One statement for many runs. Agents are charged here too, and projects for runs without an agent, in the order of their ids, so that every paid call is
  * counted. Tried and rejected: one insert per run (50 in flight: a fifth of the throughput); `insert … on conflict
  * (id)`
  * for retries (a second unique index on the hottest table; retries look their ids up); the events' data as an array of
@@ -98,16 +98,21 @@ const appendSql = (isShared: boolean): PreparedSql => ({
       from entries e
       where r.id = e.run_id and r.id = any($1::uuid[]) and (e.fence is null or e.fence = r.fence)
         and not (e.is_forwarded and r.completed_at is not null)
-      returning r.id, r.agent_id, r.last_seq - e.events as before_first, e.entry,
+      returning r.id, r.agent_id, r.project_id, r.last_seq - e.events as before_first, e.entry,
         e.input_tokens + e.output_tokens as tokens, e.settled
     ), charged as (
       insert into agent_tokens as t (agent_id, used, reserved, last_active_at, last_worked_at, month, month_used)
-      select agent_id, sum(tokens), -sum(settled), muster.now(), muster.now(), ${THIS_MONTH}, sum(tokens) from changed where tokens <> 0 or settled <> 0
-      group by agent_id order by agent_id
+      select agent_id, sum(tokens), -sum(settled), muster.now(), muster.now(), ${THIS_MONTH}, sum(tokens) from changed
+      where agent_id is not null and (tokens <> 0 or settled <> 0) group by agent_id order by agent_id
       on conflict (agent_id) do update set used = t.used + excluded.used, reserved = t.reserved + excluded.reserved,
         last_active_at = excluded.last_active_at, last_worked_at = excluded.last_worked_at,
         month = excluded.month,
         month_used = excluded.month_used + case when t.month = excluded.month then t.month_used else 0 end
+    ), charged_project as (
+      insert into project_tokens as t (project_id, month, used)
+      select project_id, ${THIS_MONTH}, sum(tokens) from changed where agent_id is null and tokens <> 0
+      group by project_id order by project_id
+      on conflict (project_id, month) do update set used = t.used + excluded.used
     ), written as (${isShared ? INSERT_SHARED : INSERT_OWN})
     select id as run_id, before_first + 1 as first_seq, muster.now() as at from changed
     ${isShared ? 'union all select run_id, null, null from lost' : ''}`,

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
 import { insertProject, insertRuns } from '../../test/kit/runs.ts'
 import type { Db } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
 import { type Appended, createJournal } from './append.ts'
@@ -382,4 +383,29 @@ test('an agent is charged by the statement that records the call, and its reserv
   const { rows } = await pool.query('select used, reserved from agent_tokens where agent_id = $1', [agentId])
   assert.deepEqual(rows, [{ used: 45, reserved: 0 }])
   assert.equal((await rowOf(ids[0] ?? '')).reserved, 0)
+})
+
+test('events of a transaction are published when it is committed, and never where it is rolled back', async () => {
+  const [top = '', child = ''] = await runs(2)
+  const heard: StoredEvent[] = []
+  const watched = createJournal({ db: pool, log: silentLog, onWritten: (events) => heard.push(...events) })
+  const entry = { runId: child, fence: null, events: [note('said')], ancestors: [top] }
+  await assert.rejects(
+    inTransaction(pool, async (tx) => {
+      await watched.appendIn(tx, entry)
+      throw new Error('not after all')
+    }),
+  )
+  assert.deepEqual(heard, [])
+  await inTransaction(pool, async (tx) => {
+    await watched.appendIn(tx, entry)
+    assert.deepEqual(heard, [], 'it is not committed yet')
+  })
+  assert.deepEqual(
+    heard.map(({ runId, seq, data }) => ({ runId, seq, data: JSON.parse(data) })),
+    [
+      { runId: child, seq: 1, data: { text: 'said' } },
+      { runId: top, seq: 1, data: { run_id: child, text: 'said' } },
+    ],
+  )
 })

@@ -16,7 +16,10 @@ export interface Journal<Change = RunChange> {
   append(entry: Append<Change>): Promise<Appended>
   /** Appends like `append`, and further events may join until the append is under way. */
   appendOpen(entry: Append<Change>): OpenAppend
-  /** The last statement of a transaction that also writes other tables. Nothing is published before the commit. */
+  /**
+   * The last statement of a transaction of `inTransaction` that also writes other tables. The events are published after
+   * its commit.
+   */
   appendIn(tx: Db, entry: Append<Change>): Promise<Appended>
   /**
    * Runs `work` and appends the events it returns, in one transaction that is rolled back if the run is lost. Must not

@@ -9,12 +9,14 @@ import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
 import { createJournal } from './append.ts'
 import { claimCappedRuns, claimRuns, claimSuspectRun, countReady, promoteDueRuns, releaseSuspectRun } from './claim.ts'
+import type { StoredEvent } from './entries.ts'
 import { insertRun } from './insert-run.ts'
 import { releaseOwn, releaseOwnerless, takeOver } from './take-over.ts'
 
 const { pool, clock } = await createTestDatabase()
 const projectId = await insertProject(pool)
-const journal = createJournal({ db: pool, log: silentLog })
+const published: StoredEvent[] = []
+const journal = createJournal({ db: pool, log: silentLog, onWritten: (events) => void published.push(...events) })
 
 async function addRun(fields: { priority?: number; ancestors?: string[]; projectId?: string } = {}): Promise<string> {
   const id = newId()
@@ -80,7 +82,7 @@ test('a claim raises the fence, says run.started once, and what is not due yet i
     [[1, 'run.started', 'x']],
   )
   assert.deepEqual(await claim(owner), [])
-  assert.equal(await releaseOwn(pool, owner, []), 1)
+  assert.equal(await releaseOwn({ pool, journal }, owner, []), 1)
   const [again] = await claim(owner)
   assert.equal(again?.fence, 3)
   assert.equal(again?.is_new, false)
@@ -97,8 +99,8 @@ test('of several who find a process dead one takes over; the crash is counted on
   const dead = await insertWorker(pool)
   const id = await addRun()
   const [run] = await claim(dead)
-  const taken = await Promise.all([1, 2, 3, 4].map(() => takeOver(pool, dead, forget(dead))))
-  assert.deepEqual(taken.map(({ count }) => count).toSorted(), [0, 0, 0, 1])
+  const taken = await Promise.all([1, 2, 3, 4].map(() => takeOver({ pool, journal }, dead, forget(dead))))
+  assert.deepEqual(taken.toSorted(), [0, 0, 0, 1])
   assert.equal((await rowOf(id)).crashes, 1)
   const late = await journal.append({ runId: id, fence: run?.fence ?? 0, events: [{ kind: 'test.late', data: {} }] })
   assert.equal(late.status, 'lost')
@@ -124,9 +126,11 @@ test('after two crashes a run is a suspect, after five it fails and its parent h
       events: [{ kind: 'test.begun', data: {} }],
       ancestors: [parent],
     })
-    // The process that takes over is told, for its log, which run was given up.
-    const { failed } = await takeOver(pool, owner, forget(owner))
-    assert.deepEqual(failed, crash === 5 ? [id] : [])
+    published.splice(0)
+    assert.equal(await takeOver({ pool, journal }, owner, forget(owner)), 1)
+    // The process that takes over publishes what it wrote, so its log and its traces tell the end.
+    const told = published.filter(({ runId }) => runId === id).map(({ kind }) => kind)
+    assert.deepEqual(told, crash === 5 ? ['run.recovered', 'run.failed'] : ['run.recovered'])
   }
   const row = await rowOf(id)
   assert.equal(row.status, 'failed')
@@ -144,7 +148,7 @@ test('runs whose owner is registered nowhere are free again, and no crash is cou
   const id = await addRun()
   await claim(owner)
   await pool.query('delete from workers where id = $1', [owner])
-  assert.equal(await releaseOwnerless(pool), 1)
+  assert.equal(await releaseOwnerless({ pool, journal }), 1)
   const row = await rowOf(id)
   assert.equal(row.owner, null)
   assert.equal(row.crashes, 0)
@@ -159,7 +163,7 @@ test('what a dead owner had reserved goes back to its agent', async () => {
   const { agent_id } = await rowOf(id)
   await pool.query('update agent_runs set reserved = 70 where id = $1', [id])
   await pool.query('insert into agent_tokens (agent_id, reserved) values ($1, 100)', [agent_id])
-  await takeOver(pool, owner, forget(owner))
+  await takeOver({ pool, journal }, owner, forget(owner))
   const { rows } = await pool.query('select reserved from agent_tokens where agent_id = $1', [agent_id])
   assert.equal(rows[0].reserved, 30)
   await clear()
@@ -199,7 +203,7 @@ test('one suspect is under way in the whole instance, and a death is charged to 
     (await claim(one)).map((run) => run.id),
     [bystander],
   )
-  await takeOver(pool, one, forget(one))
+  await takeOver({ pool, journal }, one, forget(one))
   assert.equal((await rowOf(suspect)).crashes, 3)
   assert.equal((await rowOf(bystander)).crashes, 0)
   assert.equal((await claimSuspectRun(pool, two, NO_PROJECT))?.id, next, 'the next one has its turn')
@@ -237,7 +241,7 @@ test('a suspect that hangs loses its turn after a while, and the next is one of 
   assert.equal(await releaseSuspectRun(pool, owner), true)
   assert.equal((await claimSuspectRun(pool, owner, projectId))?.id, foreign)
   // A death is charged to the one whose turn it is.
-  await takeOver(pool, owner, forget(owner))
+  await takeOver({ pool, journal }, owner, forget(owner))
   assert.equal((await rowOf(foreign)).crashes, 3)
   assert.equal((await rowOf(hanging)).crashes, 2)
   await clear()

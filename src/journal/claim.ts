@@ -2,6 +2,7 @@ import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import { createClaims, promoteDueRows } from '../db/queue-claims.ts'
 import { type QueueTable, SUSPECT_AFTER } from '../db/queue-table.ts'
 import { inTransaction } from '../db/transaction.ts'
+import type { SystemPart } from '../kernel/supervisor.ts'
 
 /** A person's answer, given at the resume, about a call whose outcome was unknown. */
 export interface Settlement {
@@ -14,9 +15,11 @@ export interface Settlement {
 export interface ClaimedRun {
   id: string
   project_id: string
-  agent_id: string
+  /** Null for a part of a supervisor system. */
+  agent_id: string | null
+  part: SystemPart | null
   fence: number
-  trigger: { type: string; settled?: Settlement }
+  trigger: { type: string; settled?: Settlement; eval_id?: string }
   input: unknown
   step_count: number
   max_steps: number | null
@@ -81,12 +84,12 @@ const claimed = (pick: string, columns: string, from: string): string => `
     ), noted as (
       insert into run_events (run_id, seq, id, kind, data)
       select id, last_seq, gen_random_uuid(), case when is_new then 'run.started' else 'run.continued' end,
-        case when is_new then jsonb_strip_nulls(jsonb_build_object(
-          'agent_id', agent_id, 'resumed_from', resumed_from, 'forked_from', forked_from)) || jsonb_build_object('input', input)
+        case when is_new then jsonb_strip_nulls(jsonb_build_object('resumed_from', resumed_from, 'forked_from', forked_from))
+          || jsonb_build_object('agent_id', agent_id, 'input', input)
         else '{}' end
       from claimed where ancestors = '{}' and (is_new or was_paused)
     )
-    select c.id, c.project_id, agent_id, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
+    select c.id, c.project_id, agent_id, part, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
       forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, answer, task_id, crashes, reserved,
       signals, summary, waited_for as waits_for, cancel_requested_at, stop_requested_at, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,

@@ -2,7 +2,7 @@
 // Runs and flows have journals of their own, so each gives the statements for its batches.
 import { explainFailure } from '../db/failures.ts'
 import type { Db, Pool } from '../db/pool.ts'
-import { inTransaction } from '../db/transaction.ts'
+import { afterCommit, inTransaction } from '../db/transaction.ts'
 import type { Appended, Journal, JournalOptions } from './append.ts'
 import type { Entry, Written } from './append-batch.ts'
 import { type Append, addEvents, type NewEvent, type Prepared, prepare, storedEvents } from './entries.ts'
@@ -61,7 +61,11 @@ export function createGroupCommit<Change>(
       return { appended, taken, join }
     },
     appendIn: async (tx, append) => {
-      const written = await appendBatch(tx, entriesOf([prepare(append)]))
+      const entries = entriesOf([prepare(append)])
+      const written = await appendBatch(tx, entries)
+      afterCommit(tx, () => {
+        for (const entry of entries) publish(entry, written.get(entry.runId))
+      })
       return answerFor(append.runId, written)
     },
     appendAfter: async (pool, work) => {

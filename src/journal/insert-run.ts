@@ -1,9 +1,12 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
+import type { SystemPart } from '../kernel/supervisor.ts'
 
 export interface NewRun {
   id: string
   projectId: string
-  agentId: string
+  agentId: string | null
+  /** The part of a supervisor system that a run without an agent plays. */
+  part?: SystemPart | null
   trigger: Readonly<Record<string, unknown>> & { type: string }
   input: unknown
   maxSteps: number | null
@@ -30,8 +33,8 @@ const INSERT: PreparedSql = {
   text: `
     insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, parent_run_id, resumed_from,
       forked_from, ancestors, depth, rights, base_run_id, base_seq, step_count, priority, chain_depth, entry_id,
-      task_id, is_task_open)
-    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $18, $12, $13, $14, $15, $16, $17, $19, $20, $20::uuid is not null)
+      task_id, is_task_open, part)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $18, $12, $13, $14, $15, $16, $17, $19, $20, $20::uuid is not null, $21)
     on conflict (id) do nothing`,
 }
 
@@ -58,6 +61,7 @@ export async function insertRun(db: Db, run: NewRun): Promise<boolean> {
     run.depth ?? run.ancestors?.length ?? 0,
     run.entryId ?? null,
     run.taskId ?? null,
+    run.part ? JSON.stringify(run.part) : null,
   ])
   return rowCount === 1
 }

@@ -3,12 +3,15 @@
 // one call at most, together with those of agents.
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
+import type { CallVerdict } from '../kernel/guards.ts'
 import { newId } from '../kernel/id.ts'
 import { guardMonth, noteTokensOfMonth, readLimit } from './month.ts'
 
 export interface ProjectCalls {
   /** Null: there is no room for this call now. */
   admit(projectId: string, bound: number): Promise<AdmittedCall | null>
+  /** As `admit`, for a caller that can wait: the verdict says until when. */
+  ask(projectId: string, bound: number): Promise<AdmittedCall | CallVerdict>
 }
 
 export interface AdmittedCall {
@@ -24,21 +27,26 @@ export function createProjectCalls({ pool, ownerId }: { pool: Pool; ownerId: () 
 
   return {
     admit: async (projectId, bound) => {
-      const id = newId()
-      underWay.add(id)
-      let isAdmitted = false
-      try {
-        isAdmitted = (await readLimit(pool, projectId)) === null || (await reserve(id, projectId, bound))
-      } finally {
-        if (!isAdmitted) underWay.delete(id)
-      }
-      return isAdmitted
-        ? { settle: (tokens, also) => settle(id, projectId, tokens, also), end: () => void underWay.delete(id) }
-        : null
+      const asked = await ask(projectId, bound)
+      return 'verdict' in asked ? null : asked
     },
+    ask,
   }
 
-  async function reserve(id: string, projectId: string, bound: number): Promise<boolean> {
+  async function ask(projectId: string, bound: number): Promise<AdmittedCall | CallVerdict> {
+    const id = newId()
+    underWay.add(id)
+    let verdict: CallVerdict = { verdict: 'wait', reason: 'budget' }
+    try {
+      verdict = (await readLimit(pool, projectId)) === null ? { verdict: 'go' } : await reserve(id, projectId, bound)
+    } finally {
+      if (verdict.verdict !== 'go') underWay.delete(id)
+    }
+    if (verdict.verdict !== 'go') return verdict
+    return { settle: (tokens, also) => settle(id, projectId, tokens, also), end: () => void underWay.delete(id) }
+  }
+
+  async function reserve(id: string, projectId: string, bound: number): Promise<CallVerdict> {
     return inTransaction(pool, async (tx) => {
       // Rows that were left behind: those of dead processes, and of calls of this one that could not be settled.
       await tx.query(
@@ -46,15 +54,15 @@ export function createProjectCalls({ pool, ownerId }: { pool: Pool; ownerId: () 
            or not exists (select from workers w where w.id = c.worker_id))`,
         [projectId, ownerId(), [...underWay]],
       )
-      const { verdict } = await guardMonth(tx, projectId, bound)
-      if (verdict !== 'go') return false
+      const verdict = await guardMonth(tx, projectId, bound)
+      if (verdict.verdict !== 'go') return verdict
       await tx.query('insert into project_calls (id, project_id, worker_id, bound) values ($1, $2, $3, $4)', [
         id,
         projectId,
         ownerId(),
         bound,
       ])
-      return true
+      return verdict
     })
   }
 

@@ -1,56 +1,55 @@
 import type { Db, Pool } from '../db/pool.ts'
 import { type Charge, chargeFor, MOST_CRASHES } from '../db/queue-table.ts'
 import { inTransaction } from '../db/transaction.ts'
-import { appendBatch } from './append-batch.ts'
-import { type Append, entriesOf, prepare } from './entries.ts'
+import type { Journal } from './append.ts'
+import type { Append } from './entries.ts'
 import { type FreedRun, findOwned, freeRuns, lockRuns, type Which } from './free-runs.ts'
+
+interface TakeOver {
+  pool: Pool
+  journal: Pick<Journal, 'appendIn'>
+}
 
 const NO_CHARGE: Charge = { to: 'none' }
 
 /**
  * Frees the runs of a process that died. `forget` removes the process in the same transaction and returns whether it
  * was still there, so that only one of several observers counts the crash. `also` frees the process's other work.
+ * Answers the number of freed runs.
  */
 export async function takeOver(
-  pool: Pool,
+  { pool, journal }: TakeOver,
   owner: string,
   forget: (tx: Db) => Promise<boolean>,
   also: (tx: Db, charge: Charge) => Promise<void> = async () => {},
-): Promise<TakenOver> {
+): Promise<number> {
   return inTransaction(pool, async (tx) => {
     const charge = await chargeFor(tx, owner)
-    if (!(await forget(tx))) return { count: 0, failed: [] }
-    const freed = await recover(tx, { of: 'owner', owner }, charge)
+    if (!(await forget(tx))) return 0
+    const freed = await recover(tx, journal, { of: 'owner', owner }, charge)
     await also(tx, charge)
-    const failed = freed.filter(({ crashes }) => crashes >= MOST_CRASHES).map(({ id }) => id)
-    return { count: freed.length, failed }
+    return freed.length
   })
 }
 
-export interface TakenOver {
-  count: number
-  /** The freed runs that were given up, because their owners crashed too often. */
-  failed: string[]
-}
-
 /** Frees runs that this process owns and no longer works on, after an outage that outlasted its lease. */
-export async function releaseOwn(pool: Pool, owner: string, inHand: readonly string[]): Promise<number> {
-  return recoverAny(pool, { of: 'owner_elsewhere', owner, inHand })
+export async function releaseOwn(parts: TakeOver, owner: string, inHand: readonly string[]): Promise<number> {
+  return recoverAny(parts, { of: 'owner_elsewhere', owner, inHand })
 }
 
 /** Frees runs whose owner is registered nowhere: the owner was removed before it had given them back. */
-export async function releaseOwnerless(pool: Pool): Promise<number> {
-  return recoverAny(pool, { of: 'nobody' })
+export async function releaseOwnerless(parts: TakeOver): Promise<number> {
+  return recoverAny(parts, { of: 'nobody' })
 }
 
 /** Mostly there are no such runs, and then no transaction is needed. */
-async function recoverAny(pool: Pool, which: Which): Promise<number> {
+async function recoverAny({ pool, journal }: TakeOver, which: Which): Promise<number> {
   if ((await findOwned(pool, which)).ids.length === 0) return 0
-  return inTransaction(pool, async (tx) => (await recover(tx, which, NO_CHARGE)).length)
+  return inTransaction(pool, async (tx) => (await recover(tx, journal, which, NO_CHARGE)).length)
 }
 
 /** Frees the runs and notes it in their journals: calls that their owner had begun have an unknown outcome. */
-async function recover(tx: Db, which: Which, charge: Charge): Promise<FreedRun[]> {
+async function recover(tx: Db, journal: TakeOver['journal'], which: Which, charge: Charge): Promise<FreedRun[]> {
   const { ids, withAncestors } = await findOwned(tx, which)
   if (ids.length === 0) return []
   await lockRuns(tx, withAncestors)
@@ -60,7 +59,7 @@ async function recover(tx: Db, which: Which, charge: Charge): Promise<FreedRun[]
     // The next owner writes run.started, which must be the run's first event.
     if (run.is_silent && run.crashes < MOST_CRASHES) continue
     // Each run takes a separate statement: an ancestor may be freed too, and a statement changes a row once.
-    await appendBatch(tx, entriesOf([prepare(recoveryOf(run))]))
+    await journal.appendIn(tx, recoveryOf(run))
   }
   return freed
 }

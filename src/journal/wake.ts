@@ -8,6 +8,8 @@ export const STOP_CHANNEL = 'muster_stop'
 export const HALT_CHANNEL = 'muster_halt'
 /** A notice that names a flow run: one of its leaves has ended, or the flow run was cancelled. */
 export const FLOW_CHANNEL = 'muster_flow'
+/** A notice that names a project: an eval of it was made or cancelled. */
+export const EVAL_CHANNEL = 'muster_eval'
 
 /**
  * Called when something has happened that the run may be waiting for. A waiting run is made ready; a run that is about
