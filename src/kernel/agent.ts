@@ -6,7 +6,7 @@ const count = z.int().min(1).max(1_000_000)
 const promptText = z.string().max(200_000)
 
 /** `name`, or `mcp:<server>/<tool>`, or `mcp:<server>/*`. */
-const toolName = z
+export const toolNameField = z
   .string()
   .regex(/^([A-Za-z0-9_-]{1,64}|mcp:[A-Za-z0-9._-]{1,63}\/([A-Za-z0-9_.-]{1,128}|\*))$/, 'must be a tool name')
 
@@ -40,7 +40,10 @@ export const reactionConfig = z.strictObject({
 })
 
 /** A step of a sequential agent: its own prompt and, if given, its own tools. */
-export const agentStep = z.strictObject({ prompt: promptText.min(1), tools: z.array(toolName).max(200).optional() })
+export const agentStep = z.strictObject({
+  prompt: promptText.min(1),
+  tools: z.array(toolNameField).max(200).optional(),
+})
 
 /** Everything a person decides about an agent. */
 export const agentFields = {
@@ -49,7 +52,7 @@ export const agentFields = {
   prompt: promptText.nullable(),
   prompt_id: z.string().min(1).max(200).nullable(),
   model: modelChoice.nullable(),
-  tools: z.array(toolName).max(200),
+  tools: z.array(toolNameField).max(200),
   flow_type: z.enum(['single', 'sequential', 'loop']),
   steps: z.array(agentStep).max(100),
   max_iterations: count.nullable(),

@@ -37,12 +37,12 @@ export class MusterError extends Error {
   constructor(
     code: ErrorCode,
     message: string,
-    options: { details?: ErrorDetails; retryAfterS?: number; cause?: unknown } = {},
+    options: { details?: ErrorDetails; retryAfterS?: number; cause?: unknown; status?: number } = {},
   ) {
     super(message, options.cause === undefined ? {} : { cause: options.cause })
     this.name = 'MusterError'
     this.code = code
-    this.status = errorStatus[code]
+    this.status = options.status ?? errorStatus[code]
     this.details = options.details ?? null
     this.retryAfterS = options.retryAfterS ?? null
   }
@@ -64,6 +64,18 @@ export const notFound = (what: string): MusterError =>
 
 export const runNotFound = (): MusterError =>
   new MusterError('RUN_NOT_FOUND', 'There is no such run here, or these credentials cannot see it.')
+
+/** During a run the request was sound, so its status is another. */
+export const promptMissing = (
+  promptId: string,
+  variantId: string,
+  { isDuringRun = false }: { isDuringRun?: boolean } = {},
+): MusterError =>
+  new MusterError(
+    'PROMPT_MISSING',
+    `The project has no prompt "${promptId}" in the variant "${variantId}". Save it in the prompt library, or roll it back there.`,
+    { details: { prompt_id: promptId, variant_id: variantId }, ...(isDuringRun ? { status: 422 } : {}) },
+  )
 
 export const conflict = (message: string, details?: ErrorDetails): MusterError =>
   new MusterError('CONFLICT', message, details ? { details } : {})

@@ -13,6 +13,7 @@ export const pauseReasons = [
   'human',
   'halted',
   'stopped',
+  'unavailable',
 ] as const
 export type PauseReason = (typeof pauseReasons)[number]
 
@@ -41,7 +42,7 @@ export const usageSchema = z.strictObject({
 export const runSchema = z.strictObject({
   id: idField,
   project_id: idField,
-  agent_id: idField,
+  agent_id: idField.nullable().describe('Null for runs of a supervisor system.'),
   status: z.enum(runStatuses),
   trigger: z.looseObject({ type: z.enum(triggerTypes) }),
   input: z.unknown(),
@@ -120,6 +121,12 @@ export const stepSchema = z.discriminatedUnion('kind', [
     text: z.string(),
     tool_calls: z.array(z.strictObject({ id: z.string(), name: z.string(), args: z.unknown() })),
     finish_reason: z.string(),
+    request_changes: z
+      .unknown()
+      .optional()
+      .describe(
+        'The parts of the request that middleware changed, as the model saw them; absent where it changed none.',
+      ),
     usage: stepUsage,
     started_at: instantField,
     duration: z.int(),

@@ -72,6 +72,8 @@ export interface WriteCall {
   projectId: string
   runId: string
   agentId: string
+  /** False for a part of a supervisor system, which only its run's rights bind. */
+  hasAgent: boolean
   /** The most that the run could do when it was started; its present rights are read at the time of the call. */
   bounds: Partial<Rights>
   /** The runs above this one, from the top. */

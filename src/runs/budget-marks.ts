@@ -6,9 +6,13 @@ import { systemActor } from '../kernel/principal.ts'
 import type { RunDeps } from './session.ts'
 
 /** 90 %, 95 % and all of an agent's allocation are recorded when they are crossed, each once. */
-export async function noteMarks({ pool, onMarks }: Pick<RunDeps, 'pool' | 'onMarks'>, run: ClaimedRun): Promise<void> {
+export async function noteMarks(
+  { pool, onMarks }: Pick<RunDeps, 'pool' | 'onMarks'>,
+  run: ClaimedRun,
+  agentId: string,
+): Promise<void> {
   await inTransaction(pool, async (tx) => {
-    const marks = await crossMarks(tx, run.agent_id)
+    const marks = await crossMarks(tx, agentId)
     if (marks.length === 0) return
     for (const { mark, used, allocation } of marks) {
       await recordAudit(tx, {
@@ -16,10 +20,10 @@ export async function noteMarks({ pool, onMarks }: Pick<RunDeps, 'pool' | 'onMar
         actor: systemActor,
         projectId: run.project_id,
         targetType: 'agent',
-        targetId: run.agent_id,
+        targetId: agentId,
         details: { mark, used, allocation, run_id: run.id },
       })
     }
-    await onMarks?.(tx, run.agent_id, marks)
+    await onMarks?.(tx, agentId, marks)
   })
 }

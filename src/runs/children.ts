@@ -9,9 +9,11 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tools.ts'
 import { cancelRuns } from './cancel.ts'
 import { continued } from './continue-child.ts'
+import { evalOf } from './eval-calls.ts'
 import { type ChildOutcome, readOutcomes } from './run-outcomes.ts'
 import type { PendingCall } from './run-state.ts'
 import { append, remainingMs, type Session } from './session.ts'
+import { type OwnResult, showResults } from './show-results.ts'
 import { toEvent } from './tool-result.ts'
 
 /** Starts the sub-runs that are not there yet and takes the results of those that have ended. Answers how many are open. */
@@ -19,19 +21,21 @@ export async function settleChildren(session: Session, calls: readonly PendingCa
   const { deps } = session
   const idOf = new Map(calls.map((call) => [call, idFrom(call.key)]))
   const known = await readOutcomes(deps.pool, [...idOf.values()])
-  const events: RunEvent[] = []
+  const results: OwnResult[] = []
   const open: { call: PendingCall; id: string }[] = []
   for (const [call, id] of idOf) {
     const child = known.get(id)
-    if (child?.hasEnded) events.push(toEvent(call, resultOf(child), false, child.createdAt.getTime()))
-    else if (child) open.push({ call, id })
+    if (child?.hasEnded) {
+      results.push({ call, result: resultOf(child), isError: false, startedAt: child.createdAt.getTime() })
+    } else if (child) open.push({ call, id })
     else {
       const refusal = await spawn(session, call, id)
-      if (refusal) events.push(toEvent(call, { error: refusal.message }, true, Date.now(), refusal.blocked))
+      if (refusal) results.push({ call, result: { error: refusal.message }, isError: true, blocked: refusal.blocked })
       else open.push({ call, id })
     }
   }
   if (open.length > 0) deps.onReady()
+  const events = await showResults(session, results)
   const leftMs = remainingMs(session)
   if (leftMs !== null && leftMs <= 0) {
     events.push(...(await stopLate(session, open)))
@@ -58,7 +62,7 @@ async function spawn(session: Session, call: PendingCall, id: string): Promise<R
     id,
     projectId: run.project_id,
     agentId: child.id,
-    trigger: { type: 'spawn', parent_run_id: run.id, call_id: call.id },
+    trigger: { type: 'spawn', parent_run_id: run.id, call_id: call.id, ...evalOf(run) },
     input: args.input,
     maxSteps: args.max_steps ?? child.max_steps ?? settings.subagent_max_steps,
     timeoutMs: args.timeout ?? child.default_timeout,

@@ -1,9 +1,11 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider'
 import { costOf } from '../kernel/cost.ts'
+import type { ModelRequest } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
-import { stopped } from './end.ts'
+import { brokenOff, type End, stopped } from './end.ts'
 import { userMessage } from './messages.ts'
+import { afterModel, type Prepared } from './middleware.ts'
 import { append, remainingMs, type Session, spend, withChange } from './session.ts'
 
 const INSTRUCTION =
@@ -15,50 +17,63 @@ const KEEP_SHARE = 0.2
 const SUMMARY_TOKENS = 2_048
 
 /**
- * The older part of the history becomes a summary, which the model writes; the original stays in the journal. If
- * nothing can be summarised, or the summary does not come, the run pauses: a provider's refusal would lose the work.
+ * The request that makes the older part of the history a summary, and the number of messages that stay. Null if nothing
+ * can be summarised.
  */
-export async function compactHistory(session: Session): Promise<'again' | 'left'> {
-  const { state, model, stage, control, settings } = session
+export function planCompaction({
+  state,
+  model,
+  stage,
+  prompt,
+}: Session): { request: ModelRequest; keep: number } | null {
   const keep = newestThatFit(state.messages, model.contextTokens * KEEP_SHARE)
   const older = state.messages.slice(1, state.messages.length - keep)
-  if (older.length < 2) return pauseForContext(session)
+  if (older.length < 2) return null
   const fits = trimToFit(older, model.contextTokens * 0.9 - SUMMARY_TOKENS)
-  const call = control.signalFor(remainingMs(session, settings.grace_period))
-  const outcome = await model.call(
-    {
-      prompt: [
-        { role: 'system', content: session.prompt || 'You are a careful writer.' },
-        ...fits,
-        userMessage(INSTRUCTION),
-      ],
+  return {
+    keep,
+    request: {
+      prompt: [{ role: 'system', content: prompt || 'You are a careful writer.' }, ...fits, userMessage(INSTRUCTION)],
       tools: stage.faces,
       toolChoice: 'none',
       maxOutputTokens: SUMMARY_TOKENS,
     },
-    { signal: call.signal, onText: () => {} },
-  )
+  }
+}
+
+/**
+ * The model writes the summary; the original stays in the journal. If the summary does not come, the run pauses: a
+ * provider's refusal would lose the work.
+ */
+export async function compactHistory(session: Session, keep: number, { request }: Prepared): Promise<'again' | 'left'> {
+  const { state, model, control, settings } = session
+  const step = state.steps + 1
+  const call = control.signalFor(remainingMs(session, settings.grace_period))
+  const said = await model.call(request, { signal: call.signal, onText: () => {} })
+  const passed = said.kind === 'answered' ? await afterModel(session, said, { step, signal: call.signal }) : null
   call.end()
-  const { inputTokens, outputTokens, isEstimated } = outcome.usage
+  const { inputTokens, outputTokens, isEstimated } = said.usage
   const cost = costOf(model.price, inputTokens, outputTokens)
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, estimated: isEstimated, cost_usd: cost }
-  if (outcome.kind === 'aborted') {
-    const { steps } = state
-    const lost = { step: steps + 1, reason: 'handed_back', usage } as const
+  if (said.kind === 'aborted' || passed?.kind === 'aborted') {
+    const lost = { step, reason: 'handed_back', usage } as const
     await append(session, [{ kind: 'step.restarted', data: lost }], spend(session, usage))
     return 'again'
   }
-  if (outcome.kind === 'failed' || outcome.text.trim() === '') return pauseForContext(session, usage)
-  const compacted = { step: state.steps, summary: outcome.text, keep, usage }
+  if (passed?.kind === 'failed') return leaveWith(session, brokenOff(session, passed.message), usage)
+  if (!passed || passed.value.text.trim() === '') return pauseForContext(session, usage)
+  const compacted = { step: state.steps, summary: passed.value.text, keep, usage }
   await append(session, [{ kind: 'context.compacted', data: compacted }], spend(session, usage))
   return 'again'
 }
 
 const NOTHING: StepUsage = { input_tokens: 0, output_tokens: 0, estimated: false, cost_usd: null }
 
-async function pauseForContext(session: Session, usage: StepUsage = NOTHING): Promise<'left'> {
-  const end = stopped('context', session.state.text || null)
-  await append(session, [end.event], withChange(spend(session, usage), end.set))
+export const pauseForContext = (session: Session, usage = NOTHING): Promise<'left'> =>
+  leaveWith(session, stopped('context', session.state.text || null), usage)
+
+async function leaveWith(session: Session, { event, set }: End, usage: StepUsage): Promise<'left'> {
+  await append(session, [event], withChange(spend(session, usage), set))
   return 'left'
 }
 

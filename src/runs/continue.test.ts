@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
+import { buryWorker } from '../../test/kit/runs.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { setHalted } from '../identity/projects.ts'
-import { takeOver } from '../journal/take-over.ts'
 import { wakeHalted, wakeWaiting } from '../journal/wake.ts'
 import { systemActor } from '../kernel/principal.ts'
-import { forgetWorker } from '../queue/workers.ts'
 import { cancelRuns } from './cancel.ts'
 import { forkRun } from './fork.ts'
 import { resumeRun } from './resume.ts'
@@ -224,7 +223,7 @@ test('the off switch pauses runs at their next guard; released, they go on under
 async function declareDead(): Promise<void> {
   const workers = () => pool.query<{ id: string }>('select id from workers')
   while ((await workers()).rowCount === 0) await new Promise(setImmediate)
-  for (const { id } of (await workers()).rows) await takeOver(pool, id, (tx) => forgetWorker(tx, id))
+  for (const { id } of (await workers()).rows) await buryWorker(pool, id)
 }
 
 test('a call whose owner died: keyed tools are called again under the same key, unsafe ones never', async () => {

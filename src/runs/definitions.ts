@@ -3,6 +3,7 @@ import type { Db } from '../db/pool.ts'
 import { loadSettings } from '../identity/settings.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import { putNewest } from '../kernel/put-newest.ts'
+import { agentOfPart } from './part-agent.ts'
 import type { Definition } from './session.ts'
 
 const MOST_KEPT = 5_000
@@ -23,11 +24,11 @@ export function createDefinitions(
   const settings = createStore((ids) => loadSettings(db, ids))
   return async (runs) => {
     const [agentOf, settingsOf] = await Promise.all([
-      agents(runs.map((run) => [run.agent_id, run.agent_changed])),
+      agents(runs.flatMap((run) => (run.agent_id === null ? [] : [[run.agent_id, run.agent_changed]]))),
       settings(runs.map((run) => [run.project_id, run.project_changed])),
     ])
     return (run) => {
-      const agent = agentOf(run.agent_id)
+      const agent = run.part ? agentOfPart(run.part, run.project_id) : agentOf(run.agent_id ?? '')
       const ofProject = settingsOf(run.project_id)
       return agent && ofProject ? { agent, settings: ofProject } : null
     }

@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
+import { buryWorker } from '../../test/kit/runs.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
-import { takeOver } from '../journal/take-over.ts'
-import { forgetWorker } from '../queue/workers.ts'
 import { loadState } from './load-state.ts'
 
 const made: { tool: string; host: unknown; attempt: number }[] = []
@@ -55,7 +54,7 @@ const script = (answers: readonly ScriptedAnswer[] | Script) => {
 async function declareDead(): Promise<void> {
   const workers = () => pool.query<{ id: string }>('select id from workers')
   while ((await workers()).rowCount === 0) await new Promise(setImmediate)
-  for (const { id } of (await workers()).rows) await takeOver(pool, id, (tx) => forgetWorker(tx, id))
+  for (const { id } of (await workers()).rows) await buryWorker(pool, id)
 }
 
 test('the effect of a call follows its arguments and the project, and is decided when the call is announced', async () => {

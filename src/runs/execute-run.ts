@@ -7,16 +7,20 @@ import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
+import { isSupervisor } from '../kernel/supervisor.ts'
+import { announceCalls } from './announce-calls.ts'
 import { cancelled, type End, failed, stopped } from './end.ts'
 import { loadState } from './load-state.ts'
 import { leave, takeStep } from './model-step.ts'
-import { prepareQuestion } from './opening.ts'
+import { openingQuestion } from './opening.ts'
 import { notBegun, park, parkHalted } from './park.ts'
+import { readPrompt, roleText } from './read-prompt.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
 import { append, type Definition, type RunDeps, RunLost, type Session } from './session.ts'
 import { settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
+import { summaryQuestion } from './summary.ts'
 import { toEvent } from './tool-result.ts'
 import { leaveUndecided } from './undecided.ts'
 
@@ -35,7 +39,7 @@ export async function executeRun(
     const claimedAtMs = performance.now()
     const state = await stateOf(deps, run)
     const session = await openSession(deps, run, definition, control, state, claimedAtMs)
-    if (session) await loop(session)
+    if (session) await work(session)
     return true
   } catch (error) {
     if (error instanceof RunLost) {
@@ -51,21 +55,42 @@ export async function executeRun(
   }
 }
 
-async function loop(session: Session): Promise<void> {
-  const { control, state, deps, run } = session
+async function work(session: Session): Promise<void> {
+  const { deps, run } = session
   await announce(session)
+  if (!isSupervisor(run.part)) return loop(session)
+  if (!deps.supervise) throw new Error('there is no supervisor system in this process')
+  await deps.supervise(session)
+}
+
+/** Heeds what was asked of the run meanwhile. go: nothing · left: the run is no longer this process's. */
+export async function heedSwitches(session: Session): Promise<'go' | 'left'> {
+  const { control, state, deps, run } = session
   for (;;) {
     if (control.interruption() === 'lapse') throw new RunLost('lapsed')
-    if (control.interruption() === 'cancel') return void (await leave(session, cancelled(state.text || null)))
-    if (control.isAskedToStop()) return pauseStopped(session)
-    if (control.interruption() === 'hand_back' || control.isAskedToYield()) return handBack(session)
-    if (deps.isHalted(run.project_id)) {
-      if (await parkHalted(session)) return
+    if (control.interruption() === 'cancel') return leave(session, cancelled(state.text || null)).then(() => 'left')
+    if (control.isAskedToStop()) return pauseStopped(session).then(() => 'left')
+    if (control.interruption() === 'hand_back' || control.isAskedToYield()) return handBack(session).then(() => 'left')
+    if (!deps.isHalted(run.project_id)) return 'go'
+    if (await parkHalted(session)) return 'left'
+  }
+}
+
+async function loop(session: Session): Promise<void> {
+  const { state, deps } = session
+  for (;;) {
+    if ((await heedSwitches(session)) === 'left') return
+    if (state.asked.size > 0) {
+      await announceCalls(session)
       continue
     }
     if (state.pending.size === 0) {
       if (state.stage !== session.stage.index && !(await enterStage(session))) return
-      await prepareQuestion(session)
+      if (session.prompt === '') {
+        if ((await readPrompt(session)) === 'left') return
+        continue
+      }
+      session.question = (await openingQuestion(session)) ?? summaryQuestion(session)
       if ((await takeStep(session)) === 'left') return
       continue
     }
@@ -95,7 +120,7 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
   if (run.forked_from === null) return state
   for (const call of state.pending.values()) {
     if (call.key.startsWith(run.id)) continue
-    Object.assign(call, { key: `${run.id}:${call.key}`, attempt: 1, isUnknown: false })
+    Object.assign(call, { key: `${run.id}:${call.key}`, attempt: 1, isUnknown: false, written: null })
   }
   return state
 }
@@ -145,30 +170,25 @@ async function openSession(
     return close(failed('AGENT_DISABLED', `The agent ${agent.name} was disabled before this run began.`, null))
   const rights = rightsWithin(run.rights, agent)
   const choice = agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
-  const [model, prompt, stage] = await Promise.all([
+  const [model, stage] = await Promise.all([
     deps.resolveModel(choice),
-    agent.prompt_id === null ? agent.prompt : deps.resolvePrompt(run.project_id, agent.prompt_id),
     run.answer
       ? { tools: noTools }
       : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
   ])
   if (!model) return close(failed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
-  if (agent.prompt_id !== null && prompt === null) {
-    return close(failed('PROMPT_MISSING', `There is no prompt called "${agent.prompt_id}".`, null))
-  }
   if ('missing' in stage) return close(missingTools(stage.missing))
   const parts = { run, agent, settings, rights, state, control, deps, model: model satisfies Model }
   return {
     ...parts,
     stage: stage.tools,
-    prompt: prompt || roleText(agent.role),
+    prompt: agent.prompt_id === null ? agent.prompt || roleText(agent.role) : '',
     claimedAtMs,
     reserved: run.reserved,
+    call: null,
     question: null,
   }
 }
-
-const roleText = (role: string): string => (role ? `You are ${role}.` : 'You are a capable, careful agent.')
 
 const missingTools = (names: readonly string[]): End =>
   failed('TOOL_ERROR', `The agent names tools that do not exist (any more): ${names.join(', ')}.`, null)

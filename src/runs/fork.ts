@@ -6,11 +6,12 @@ import { newId } from '../kernel/id.ts'
 import type { ForkInput, Run } from '../kernel/run.ts'
 import { loadState } from './load-state.ts'
 import { getRun } from './read-runs.ts'
+import { requireAgent } from './resume.ts'
 import { requireEnabled } from './start.ts'
 
 interface Source {
   id: string
-  agent_id: string
+  agent_id: string | null
   step_count: number
   max_steps: number | null
   timeout: number | null
@@ -28,7 +29,8 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
   if (fork.after_step > source.step_count) {
     throw invalidRequest(`after_step is ${fork.after_step}, but the run has ${source.step_count} steps.`)
   }
-  const agent = await getAgent(db, projectId, fork.agent_id ?? source.agent_id)
+  const ownAgent = requireAgent(source)
+  const agent = await getAgent(db, projectId, fork.agent_id ?? ownAgent)
   requireEnabled(agent)
   const base = await findPoint(db, projectId, source, fork.after_step)
   const id = newId()

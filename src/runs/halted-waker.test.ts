@@ -4,6 +4,7 @@ import { createTestApp } from '../../test/kit/app.ts'
 import { insertProject, insertRuns } from '../../test/kit/runs.ts'
 import type { Db } from '../db/pool.ts'
 import { setHalted } from '../identity/projects.ts'
+import { createJournal } from '../journal/append.ts'
 import { type Log, silentLog } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { createHaltedWaker } from './halted-waker.ts'
@@ -97,7 +98,10 @@ test('a batch that fails is logged, and sweeps wake every run, a full batch each
   waker.wake(projectId)
   await waker.stop()
   assert.deepEqual(warnings, ['halted runs will be woken by a sweep'])
-  const recovery = createRecovery(pool, silentLog, 60_000)
+  const recovery = createRecovery(
+    { pool, journal: createJournal({ db: pool, log: silentLog }), log: silentLog },
+    60_000,
+  )
   const left: number[] = []
   for (let sweep = 0; sweep < 3; sweep++) {
     await recovery.sweep(crypto.randomUUID())

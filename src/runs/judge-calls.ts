@@ -1,4 +1,5 @@
 import { countCalls, type DoomLoopCount } from '../kernel/doom-loop.ts'
+import { isRecord } from '../kernel/is-record.ts'
 import type { RequestedCall } from '../kernel/model-call.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent, StepCall } from '../kernel/run-event.ts'
@@ -6,6 +7,8 @@ import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { completed, type End, failed } from './end.ts'
 import type { Session } from './session.ts'
+
+export type Announced = Extract<RunEvent, { kind: 'tool.started' }>
 
 export interface JudgedCalls {
   calls: StepCall[]
@@ -25,19 +28,24 @@ type Refusal = { message: string; blocked: BlockedReason | null }
 export function judgeCalls(
   session: Session,
   requested: readonly RequestedCall[],
-  { step, text, refuseAll }: { step: number; text: string; refuseAll: Refusal | null },
+  {
+    step,
+    text,
+    refuseAll,
+    tools,
+  }: { step: number; text: string; refuseAll: Refusal | null; tools: ReadonlyMap<string, Tool> },
 ): JudgedCalls {
-  const { state, settings, stage } = session
+  const { state, settings } = session
   const { calls, problems } = uniqueCalls(requested, step)
-  const counted = calls.map(({ name, args }) => ({ name, args, isPoller: isPoller(stage.byName.get(name)) }))
+  const counted = calls.map(({ name, args }) => ({ name, args, isPoller: isPoller(tools.get(name)) }))
   const limits = { warn: settings.doom_loop_warn, stop: settings.doom_loop_stop }
   const { after, verdicts } = countCalls(state.doomLoop, counted, limits)
   const isStopped = verdicts.includes('stop') && !refuseAll
   const events: RunEvent[] = []
   let exit: { result: unknown } | null = null
   calls.forEach((call, index) => {
-    const tool = stage.byName.get(call.name)
-    const parsed = parseCall(tool, call, problems[index] ?? null, [...stage.byName.keys()])
+    const tool = tools.get(call.name)
+    const parsed = parseCall(tool, call, problems[index] ?? null, [...tools.keys()])
     const refusal = refuseAll ?? doomLoopRefusal(verdicts[index], call.name) ?? parsed.refusal
     if (!refusal && !exit && tool?.kind === 'finish_loop' && !isStopped) exit = { result: resultOf(parsed.args) }
     const ends = exit !== null && tool?.kind === 'finish_loop'
@@ -66,7 +74,7 @@ function uniqueCalls(
   const calls = requested.map(({ id, name, input, metadata }, index) => {
     const unique = id === '' || seen.has(id) ? `${id || 'call'}_${step}_${index + 1}` : id
     seen.add(unique)
-    const { args, problem } = parseJson(input)
+    const { args, problem } = parseArguments(input)
     problems.push(problem)
     return { id: unique, name, args, ...(metadata ? { metadata } : {}) }
   })
@@ -77,13 +85,12 @@ function uniqueCalls(
  * Arguments from a model pass the same checks as a request's body. Text that is no such object is answered as it is, to
  * be shown and never executed.
  */
-function parseJson(input: string): { args: unknown; problem: string | null } {
+export function parseArguments(input: string): { args: Record<string, unknown> | string; problem: string | null } {
   if (input.trim() === '') return { args: {}, problem: null }
   if (input.length > MOST_CHARACTERS) return { args: input, problem: 'The arguments are longer than 1 MiB.' }
   try {
     const args = parseStrictJson(input, 'The text of the arguments')
-    const isObject = args !== null && typeof args === 'object' && !Array.isArray(args)
-    return isObject ? { args, problem: null } : { args: input, problem: NO_OBJECT }
+    return isRecord(args) ? { args, problem: null } : { args: input, problem: NO_OBJECT }
   } catch (error) {
     return {
       args: input,
@@ -127,14 +134,14 @@ function doomLoopEnd(text: string, calls: readonly StepCall[], verdicts: readonl
   return failed('DOOM_LOOP', message, text || null)
 }
 
-function announcement(
-  { run, settings }: Session,
+export function announcement(
+  { run, settings }: Pick<Session, 'run' | 'settings'>,
   { id, name }: StepCall,
   args: unknown,
   step: number,
   index: number,
   tool: Tool,
-): RunEvent {
+): Announced {
   const effect = tool.kind === 'call' ? (tool.effectOf?.(args, settings) ?? tool.effect) : 'run'
   const key = `${run.id}:${step}:${index + 1}`
   return { kind: 'tool.started', data: { step, call_id: id, name, args, key, effect } }

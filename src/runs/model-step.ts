@@ -1,25 +1,34 @@
 // One step: the guards are asked, the model is called once, and its answer is committed together with the announcement
 // of the tool calls that follow from it.
-import type { Pool } from '../db/pool.ts'
-import { inTransaction } from '../db/transaction.ts'
-import { guardMonth } from '../journal/month.ts'
-import { type Reservation, reserveTokens, wakeBudgetWaiters } from '../journal/reserve.ts'
 import { costOf } from '../kernel/cost.ts'
 import { fault } from '../kernel/fault.ts'
-import { type CallVerdict, guardBudget, guardModelCall, judgeEnding } from '../kernel/guards.ts'
-import type { ModelOutcome } from '../kernel/model-call.ts'
+import { type CallVerdict, guardModelCall, judgeEnding } from '../kernel/guards.ts'
+import type { ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
-import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
-import { noteMarks } from './budget-marks.ts'
-import { compactHistory } from './compact.ts'
-import { cancelled, type End, failed, stopped, waiting } from './end.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { isSpecialist } from '../kernel/supervisor.ts'
+import { estimateInputTokens } from '../models/estimate-tokens.ts'
+import { admitCall, settleCall } from './admit-call.ts'
+import { compactHistory, pauseForContext, planCompaction } from './compact.ts'
+import { brokenOff, cancelled, type End, failed, stopped, waiting } from './end.ts'
 import { judgeCalls } from './judge-calls.ts'
-import { commitDecision } from './opening.ts'
+import { afterModel, beforeModel, hasHook, holdsText, type Passed, type Prepared } from './middleware.ts'
 import { parkForMonth } from './park.ts'
 import { nextRequest, promptTokens } from './prompt.ts'
+import type { Answered } from './response-view.ts'
 import { afterFailure } from './retry-step.ts'
-import { append, elapsedMs, remainingMs, type Session, spend, withChange } from './session.ts'
-import { commitWithCalls } from './settle-calls.ts'
+import {
+  append,
+  elapsedMs,
+  type Question,
+  remainingMs,
+  type Session,
+  type StageTools,
+  type StepPurpose,
+  spend,
+  withChange,
+} from './session.ts'
+import { changesNothing, commitWithCalls } from './settle-calls.ts'
 import { nextStage } from './stages.ts'
 
 /** again: the loop goes on · left: the run has ended, parked or was handed back, and is no longer this process's. */
@@ -28,28 +37,29 @@ export type Progress = 'again' | 'left'
 type WindDown = 'step_limit' | 'timeout' | null
 
 export async function takeStep(session: Session): Promise<Progress> {
-  const verdict = await askGuards(session)
+  const verdict = askGuards(session)
   switch (verdict.verdict) {
     case 'go':
       return callModel(session, null)
     case 'wind_down':
       session.question = null
       return callModel(session, verdict.reason)
-    case 'compact':
-      return compactHistory(session)
-    case 'wait':
-      // The loop parks a run of a halted project before anything else.
-      return verdict.reason === 'halted' ? 'again' : waitForBudget(session)
-    case 'next_month':
-      return (await parkForMonth(session, verdict.inMs)) ? 'left' : 'again'
-    case 'stop':
-      return leave(session, endOf(session, verdict))
+    case 'compact': {
+      const compaction = planCompaction(session)
+      if (!compaction) return pauseForContext(session)
+      const tokens = estimateInputTokens(compaction.request)
+      return prepare(session, compaction.request, { tokens, graceMs: session.settings.grace_period }, (prepared) =>
+        compactHistory(session, compaction.keep, prepared),
+      )
+    }
+    default:
+      return heed(session, verdict)
   }
 }
 
-async function askGuards(session: Session): Promise<CallVerdict> {
-  const { state, run, settings, deps, control, agent } = session
-  const verdict = guardModelCall({
+function askGuards(session: Session): CallVerdict {
+  const { state, run, settings, deps, control } = session
+  return guardModelCall({
     isCancelled: control.interruption() === 'cancel',
     isHalted: deps.isHalted(run.project_id),
     elapsedMs: elapsedMs(session),
@@ -62,75 +72,122 @@ async function askGuards(session: Session): Promise<CallVerdict> {
     contextTokens: session.model.contextTokens,
     isCompacted: state.isCompacted,
   })
-  const makesCall = verdict.verdict === 'go' || verdict.verdict === 'wind_down' || verdict.verdict === 'compact'
-  if (!makesCall || (agent.token_allocation === null && !isMonthLimited(session))) return verdict
-  const budget = await reserve(session)
-  return budget.verdict === 'go' ? verdict : budget
 }
 
-/** A limit holds for runs under way, too, as soon as this process has heard of it. */
-const isMonthLimited = ({ settings, deps, run }: Session): boolean =>
-  settings.monthly_token_limit !== null || deps.isMonthLimited(run.project_id)
-
-/** Counted before the call: all runs of an agent together overshoot its allocation by one call at most. */
-async function reserve(session: Session): Promise<CallVerdict> {
-  const { run, deps, state, agent } = session
-  const bound = promptTokens(session) + (agent.model?.max_output_tokens ?? 4_096)
-  const wanted = { agentId: run.agent_id, bound, runId: run.id, fence: run.fence }
-  const facts = isMonthLimited(session)
-    ? await reserveWithin(deps.pool, run.project_id, wanted)
-    : await reserveTokens(deps.pool, wanted)
-  if (facts && 'verdict' in facts) return facts
-  if (facts?.isAdmitted) {
-    session.reserved = bound
-    return { verdict: 'go' }
+/** Acts on a verdict by which no call is made. */
+async function heed(
+  session: Session,
+  verdict: Extract<CallVerdict, { verdict: 'wait' | 'next_month' | 'stop' }>,
+): Promise<Progress> {
+  switch (verdict.verdict) {
+    case 'wait':
+      // The loop parks a run of a halted project before anything else.
+      return verdict.reason === 'halted' ? 'again' : waitForBudget(session)
+    case 'next_month':
+      return (await parkForMonth(session, verdict.inMs)) ? 'left' : 'again'
+    case 'stop':
+      return leave(session, endOf(session, verdict))
   }
-  if (!facts) return { verdict: 'stop', status: 'paused', reason: 'budget' }
-  const { allocation, used, reserved } = facts
-  // The run of a task waits for tokens, even before its first call.
-  const isFirstCall = state.ownSteps === 0 && run.task_id === null
-  return guardBudget({ allocation, used, reserved, bound, isFirstCall })
 }
 
-/** As `reserveTokens`, within the tokens of the project's month: all its calls together overshoot by one at most. */
-async function reserveWithin(
-  pool: Pool,
-  projectId: string,
-  wanted: Parameters<typeof reserveTokens>[1],
-): Promise<Reservation | CallVerdict | null> {
-  return inTransaction(pool, async (tx) => {
-    const verdict = await guardMonth(tx, projectId, wanted.bound)
-    return verdict.verdict === 'go' ? reserveTokens(tx, wanted) : verdict
-  })
+function callModel(session: Session, windDown: WindDown): Promise<Progress> {
+  const graceMs = windDown ? session.settings.grace_period : 0
+  const given = { tokens: promptTokens(session), graceMs }
+  return prepare(session, nextRequest(session, windDown), given, (prepared) => makeCall(session, prepared, windDown))
 }
 
-async function callModel(session: Session, windDown: WindDown): Promise<Progress> {
+/** Shows the request to the middleware, then asks for the tokens that it takes as it is now, then makes the call. */
+async function prepare(
+  session: Session,
+  request: ModelRequest,
+  { tokens, graceMs }: { tokens: number; graceMs: number },
+  makeCall: (prepared: Prepared) => Promise<Progress>,
+): Promise<Progress> {
+  try {
+    let prepared: Prepared = { request, tokens }
+    if (hasHook(session, 'beforeModel')) {
+      const passed = await askMiddleware(session, prepared, graceMs)
+      if (passed.kind === 'failed') return leave(session, brokenOff(session, passed.message))
+      // The switches, or the guards, say what follows.
+      if (passed.kind === 'aborted') return 'again'
+      prepared = passed.value
+    }
+    const admitted = await admitCall(session, prepared.tokens)
+    switch (admitted.verdict) {
+      case 'wait':
+      case 'next_month':
+      case 'stop':
+        return await heed(session, admitted)
+    }
+    const progress = await makeCall(prepared)
+    await settleCall(session)
+    return progress
+  } finally {
+    session.call?.end()
+    session.call = null
+  }
+}
+
+async function askMiddleware(
+  session: Session,
+  { request, tokens }: Prepared,
+  graceMs: number,
+): Promise<Passed<Prepared>> {
+  const { control, state, deps, run } = session
+  const { signal, end } = control.signalFor(remainingMs(session, graceMs), 'model')
+  const passed = await beforeModel(session, request, { step: state.steps + 1, tokens, signal })
+  end()
+  const isStopped = control.interruption() !== null || control.isAskedToYield() || deps.isHalted(run.project_id)
+  return passed.kind === 'passed' && isStopped ? { kind: 'aborted' } : passed
+}
+
+async function makeCall(session: Session, prepared: Prepared, windDown: WindDown): Promise<Progress> {
   const { state, control, settings, run, deps } = session
   await noteLostCall(session)
   const step = state.steps + 1
   const startedAt = Date.now()
   const began = performance.now()
   const call = control.signalFor(remainingMs(session, windDown ? settings.grace_period : 0), 'model')
+  const isHeld = holdsText(session)
   let offset = 0
-  const outcome = await session.model.call(nextRequest(session, windDown), {
+  const said = await session.model.call(prepared.request, {
     signal: call.signal,
     onText: (text) => {
       void fault('llm.mid_stream')
+      if (isHeld) return
       deps.onText(run.id, step, offset, text)
       offset += text.length
     },
   })
+  const took = { startedAt, duration: Math.round(performance.now() - began) }
+  const passed = await heard(session, said, { step, signal: call.signal })
   call.end()
   await fault('llm.after_reply_before_commit')
-  const took = { startedAt, duration: Math.round(performance.now() - began) }
-  const usage = priced(session, outcome)
-  const progress = await react(session, { outcome, usage, step, windDown, took, cause: call.cause() })
-  await settleBudget(session)
-  return progress
+  const usage = priced(session, said)
+  if (passed.kind === 'failed') return leave(session, brokenOff(session, passed.message), [], spend(session, usage))
+  return react(session, { outcome: passed.value, prepared, usage, step, windDown, took, cause: call.cause() })
 }
+
+/** Middleware does not see an answer that was cut off. If it holds text back, such an answer has no text. */
+async function heard(
+  session: Session,
+  said: ModelOutcome,
+  given: { step: number; signal: AbortSignal },
+): Promise<Exclude<Passed<ModelOutcome>, { kind: 'aborted' }>> {
+  if (!hasHook(session, 'afterModel')) return { kind: 'passed', value: said }
+  if (said.kind !== 'answered' || CUT_OFF.has(said.finishReason)) {
+    return { kind: 'passed', value: holdsText(session) ? { ...said, text: '' } : said }
+  }
+  const passed = await afterModel(session, said, given)
+  if (passed.kind !== 'aborted') return passed
+  return { kind: 'passed', value: { kind: 'aborted', text: '', usage: said.usage } }
+}
+
+const CUT_OFF: ReadonlySet<string> = new Set(['interrupted', 'error'])
 
 interface Reply {
   outcome: ModelOutcome
+  prepared: Prepared
   usage: StepUsage
   step: number
   windDown: WindDown
@@ -153,8 +210,9 @@ async function react(session: Session, reply: Reply): Promise<Progress> {
   }
   if (outcome.kind === 'failed') return afterFailure(session, { ...reply, outcome, usage })
   const ending = judgeEnding(outcome.finishReason, outcome.calls.length, outcome.text)
+  // Asked for a decision, silence is an answer that does not fit.
   const isSilent = outcome.finishReason === 'stop' && outcome.text === ''
-  if (session.question && isSilent) return decide(session, session.question, { ...reply, outcome })
+  if (session.question?.name && isSilent) return decide(session, session.question, { ...reply, outcome })
   if (ending.ending === 'retry') {
     const { text } = outcome
     const isRetryable = state.attempts < ending.retries
@@ -171,12 +229,14 @@ async function commitStep(
     ending: Exclude<ReturnType<typeof judgeEnding>, { ending: 'retry' }>
   },
 ): Promise<Progress> {
-  const { outcome, ending, step, usage, windDown, took } = reply
-  const { state, question } = session
+  const { outcome, prepared, ending, step, usage, windDown, took } = reply
+  const { state, question, run, settings } = session
   if (question) return decide(session, question, reply)
   const text = outcome.text || state.text
-  const refuseAll = refusalOf(windDown, ending.ending)
-  const judged = judgeCalls(session, outcome.calls, { step, text, refuseAll })
+  const isTooDeep = isSpecialist(run.part) && outcome.calls.length > 0 && state.toolRounds >= settings.recursion_limit
+  const refuseAll = isTooDeep ? TOO_DEEP : refusalOf(windDown, ending.ending)
+  const tools = offeredTools(session, prepared.request)
+  const judged = judgeCalls(session, outcome.calls, { step, text, refuseAll, tools })
   const stepDone: RunEvent = {
     kind: 'step.completed',
     data: {
@@ -190,44 +250,73 @@ async function commitStep(
       ...(outcome.reasoning.length > 0 ? { reasoning: outcome.reasoning } : {}),
       ...(judged.calls.length > 0 ? { loop: judged.doomLoop } : {}),
       ...(windDown ? { wind_down: windDown } : {}),
+      ...changesIn(prepared),
     },
   }
   const change = { ...spend(session, usage), steps: 1 }
-  const events = [stepDone, ...judged.events]
+  // Calls that middleware may answer itself are announced after it was asked.
+  const isHeld = hasHook(session, 'beforeTool')
+  const judgedNow = isHeld ? judged.events.filter(({ kind }) => kind !== 'tool.started') : judged.events
+  const events = [stepDone, ...judgedNow]
+  if (isTooDeep) return leave(session, failed('RECURSION_LIMIT', tooDeep(settings), text || null), events, change)
   if (windDown) return leave(session, stopped(windDown, text), events, change)
   if (ending.ending === 'fail')
     return leave(session, failed('MODEL_ERROR', ending.message, text || null), events, change)
   if (judged.end) return leave(session, judged.end, events, change)
+  if (ending.ending === 'complete' && isSpecialist(run.part)) {
+    // The summary follows.
+    await append(session, [stepDone], change)
+    return 'again'
+  }
   if (ending.ending === 'complete') {
     const next = nextStage(session, outcome.text)
     if (next.end) return leave(session, next.end, [stepDone], change)
     await append(session, [stepDone, next.event], change)
     return 'again'
   }
-  if (changesNothing(judged.events)) await commitWithCalls(session, events, change)
+  if (!isHeld && changesNothing(judged.events)) await commitWithCalls(session, events, change)
   else await append(session, events, change)
   await fault('step.after_commit')
   return 'again'
 }
 
-/** The answer to a question before the work. A reply that was cut off or that called tools is no answer. */
-function decide(
+/**
+ * The answer to a question. A reply that was cut off or that called tools is no answer; a text that came to the limit of
+ * its length is one, as far as it goes.
+ */
+async function decide(
   session: Session,
-  question: NonNullable<Session['question']>,
-  { outcome, step, usage, took }: Pick<Reply, 'step' | 'usage' | 'took'> & { outcome: Answered },
+  question: Question,
+  { outcome, prepared, step, usage, took }: Pick<Reply, 'prepared' | 'step' | 'usage' | 'took'> & { outcome: Answered },
 ): Promise<Progress> {
   const { text, calls, finishReason } = outcome
-  const isWhole = judgeEnding(finishReason, calls.length, text).ending === 'complete'
+  const isAnswer =
+    judgeEnding(finishReason, calls.length, text).ending === 'complete' ||
+    (question.name === null && finishReason === 'length' && calls.length === 0)
   const timing = { started_at: new Date(took.startedAt).toISOString(), duration: took.duration }
-  const said = { step, text, tool_calls: [], finish_reason: finishReason, usage, ...timing }
-  const stepDone = (decision: OpeningStep): RunEvent => ({ kind: 'step.completed', data: { ...said, decision } })
-  return commitDecision(session, question, isWhole ? text : '', stepDone, { ...spend(session, usage), steps: 1 })
+  const said = { step, text, tool_calls: [], finish_reason: finishReason, usage, ...timing, ...changesIn(prepared) }
+  const stepDone = (purpose: StepPurpose): RunEvent => ({ kind: 'step.completed', data: { ...said, ...purpose } })
+  const progress = await question.commit(isAnswer ? text : '', stepDone, { ...spend(session, usage), steps: 1 })
+  session.question = null
+  return progress
 }
 
-type Answered = Extract<ModelOutcome, { kind: 'answered' }>
+const changesIn = ({ changes }: Prepared) => (changes === undefined ? {} : { request_changes: changes })
 
-const changesNothing = (events: readonly RunEvent[]): boolean =>
-  events.every((event) => event.kind !== 'tool.started' || event.data.effect === 'readonly')
+/** A tool that middleware took out of the request is as unknown as any other name. */
+function offeredTools({ stage }: Session, { tools }: ModelRequest): StageTools['byName'] {
+  if (tools === stage.faces) return stage.byName
+  const names = new Set(tools.map(({ name }) => name))
+  return new Map([...stage.byName].filter(([name]) => names.has(name)))
+}
+
+const TOO_DEEP = {
+  message: 'This call was not made: it is one round of calls too many.',
+  blocked: 'recursion_limit',
+} as const
+
+const tooDeep = ({ recursion_limit: limit }: Session['settings']): string =>
+  `RECURSION_LIMIT_EXCEEDED: the agent called tools in more than ${limit} steps in a row.`
 
 /** After its limit, and after an ending that is none, a run makes no call any more. */
 function refusalOf(windDown: WindDown, ending: string): { message: string; blocked: WindDown } | null {
@@ -254,13 +343,6 @@ async function waitForBudget(session: Session): Promise<Progress> {
   })
   session.deps.onReady(1_000)
   return 'left'
-}
-
-async function settleBudget(session: Session): Promise<void> {
-  const { agent, deps, run } = session
-  if (agent.token_allocation === null && !isMonthLimited(session)) return
-  if (agent.token_allocation !== null) await noteMarks(deps, run)
-  if ((await wakeBudgetWaiters(deps.pool, run.agent_id)) > 0) deps.onReady()
 }
 
 /** Its owner died with a call under way, perhaps: the tokens were spent, and the text that was shown is void. */

@@ -1,41 +1,40 @@
 // The run of a task begins with decisions: whether somebody else does the task, and whether it is split. Each is a step
 // like any other, with its guards, its tokens and its place in the journal. The decision takes effect in the transaction
 // that journals it, so a crash leaves both or neither.
-import type { RunChange } from '../journal/run-change.ts'
-import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
+import type { OpeningStep } from '../kernel/run-event.ts'
 import { completed } from './end.ts'
 import { userMessage } from './messages.ts'
-import { apply, entryOf, type Session, withChange } from './session.ts'
+import { apply, entryOf, type OpeningQuestion, type Question, type Session, withChange } from './session.ts'
 
-/** Sets the question that comes before the next step of the work, if there is one. */
-export async function prepareQuestion(session: Session): Promise<void> {
-  session.question = await nextQuestion(session)
-}
-
-async function nextQuestion({ run, agent, state, deps, prompt }: Session): Promise<Session['question']> {
+/** The question that comes before the work, if there is one. */
+export async function openingQuestion(session: Session): Promise<Question | null> {
+  const { run, agent, state, deps, prompt } = session
   if (run.task_id === null || !deps.opening || state.hasWorked || state.opening?.next === 'work') return null
   const question = await deps.opening.ask(run, agent, state.opening)
   if (!question) return null
   const text = state.opening?.next === 'again' ? `${question.text}\n\n${misfit(state.opening.note)}` : question.text
-  return { ...question, prompt: [{ role: 'system', content: prompt }, userMessage(text)] }
+  return {
+    name: question.name,
+    prompt: [{ role: 'system', content: prompt }, userMessage(text)],
+    commit: (...answered) => commitDecision(session, question, ...answered),
+  }
 }
 
-const misfit = (problem: string): string => `Your last answer could not be used: ${problem} Answer again.`
+/** The words with which an answer that did not fit is asked for once more. */
+export const misfit = (problem: string): string => `Your last answer could not be used: ${problem} Answer again.`
 
-export async function commitDecision(
+async function commitDecision(
   session: Session,
-  question: NonNullable<Session['question']>,
-  answer: string,
-  stepDone: (decision: OpeningStep) => RunEvent,
-  change: RunChange,
+  question: OpeningQuestion,
+  ...[answer, stepDone, change]: Parameters<Question['commit']>
 ): Promise<'again' | 'left'> {
   const { run, deps, state } = session
   const { opening } = deps
   if (!opening) throw new Error('a question was asked that nobody reads')
   const write = (step: OpeningStep) => {
-    if (step.next !== 'done') return { events: [stepDone(step)], change }
+    if (step.next !== 'done') return { events: [stepDone({ decision: step })], change }
     const end = completed(step.note)
-    return { events: [stepDone(step), end.event], change: withChange(change, end.set) }
+    return { events: [stepDone({ decision: step }), end.event], change: withChange(change, end.set) }
   }
   const { step, appended } = await opening.decide({
     run,
@@ -48,7 +47,6 @@ export async function commitDecision(
     },
   })
   apply(session, write(step).events, appended)
-  session.question = null
   if (step.next !== 'done') return 'again'
   deps.onTasks?.(run.project_id)
   return 'left'

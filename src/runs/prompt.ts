@@ -1,7 +1,7 @@
 import { decisionOf } from '../kernel/decision.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
-import type { Session } from './session.ts'
+import type { Question, Session } from './session.ts'
 
 const WIND_DOWN = {
   step_limit:
@@ -30,7 +30,7 @@ export function nextRequest(session: Session, windDown: 'step_limit' | 'timeout'
 }
 
 /** A decision is asked for apart from the history of the work, and without tools. */
-function questionRequest(session: Session, { name, prompt }: NonNullable<Session['question']>): ModelRequest {
+function questionRequest(session: Session, { name, prompt }: Question): ModelRequest {
   const { temperature } = session.agent.model ?? {}
   return {
     prompt,
@@ -38,7 +38,7 @@ function questionRequest(session: Session, { name, prompt }: NonNullable<Session
     toolChoice: 'auto',
     maxOutputTokens: roomForAnswer(session),
     ...(temperature === undefined ? {} : { temperature }),
-    answerSchema: decisionOf(name),
+    ...(name === null ? {} : { answerSchema: decisionOf(name) }),
   }
 }
 

@@ -95,6 +95,27 @@ test('a run whose call has an unknown outcome stays until somebody has decided',
   assert.deepEqual((await left(ids)).toSorted(), [parent, below].toSorted())
 })
 
+test('a specialist whose call has an unknown outcome stays until the question about it is answered', async () => {
+  const { project, ids } = await forgetful(2)
+  const [supervisor = '', specialist = ''] = ids
+  await set(specialist, { parent_run_id: supervisor })
+  for (const id of ids) {
+    await set(id, { agent_id: null, part: '{}' })
+    await end(id)
+  }
+  await set(specialist, { status: 'paused', pause_reason: 'outcome_unknown' })
+  const task = newId()
+  await pool.query(
+    `insert into tasks (id, project_id, kind, title, created_by, run_id) values ($1, $2, 'escalation', 'x', '{}', $3)`,
+    [task, project, specialist],
+  )
+  await clock.advance(11 * DAY_MS)
+  assert.equal(await pruneRuns(pool), 0)
+  await pool.query(`update tasks set status = 'completed', completed_at = muster.now() where id = $1`, [task])
+  assert.equal(await pruneRuns(pool), 2)
+  assert.deepEqual(await left(ids), [])
+})
+
 test('a run stays while people have to decide about what it suggested', async () => {
   const { project, ids } = await forgetful(1)
   const [run = ''] = ids

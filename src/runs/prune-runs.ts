@@ -42,12 +42,13 @@ export const treesOf = (seed: string): string => `
 
 /**
  * SQL: the roots of trees that stay, because a run in them is under way, too young, or undecided: it paused because the
- * outcome of a call is unknown and nobody resumed it, or people are asked about something it did. `$2`: days.
+ * outcome of a call is unknown and nobody resumed it, or people are asked about something it did. A specialist's run is
+ * never resumed: it is decided when the question about it is answered. `$2`: days.
  */
 export const KEPT = `
   kept as (
     select distinct t.root from tree t cross join lateral (
-      select r.id, r.completed_at, r.status = 'paused' and r.pause_reason = 'outcome_unknown' as is_unknown
+      select r.id, r.completed_at, r.status = 'paused' and r.pause_reason = 'outcome_unknown' and r.part is null as is_unknown
       from agent_runs r where r.id = t.id limit 1) r
     where r.completed_at is null or r.completed_at >= muster.now() - $2 * interval '1 day'
       or (r.is_unknown and not exists (select from agent_runs n where n.base_run_id = r.id and n.resumed_from = r.id))

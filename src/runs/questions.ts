@@ -1,24 +1,24 @@
 import { idFrom } from '../kernel/id.ts'
-import type { RunEvent } from '../kernel/run-event.ts'
 import { askHumanArguments } from '../tools/run-tools.ts'
 import type { PendingCall } from './run-state.ts'
 import { append, type Session } from './session.ts'
-import { toEvent } from './tool-result.ts'
+import { type OwnResult, showResults } from './show-results.ts'
 
 /** Asks the open questions and takes the answers that are there. Answers the number of questions without an answer. */
 export async function settleQuestions(session: Session, calls: readonly PendingCall[]): Promise<number> {
-  const { deps, run } = session
+  const { deps, run, agent } = session
   const taskOf = new Map(calls.map((call) => [call, idFrom(call.key)]))
   for (const [call, taskId] of taskOf) {
     const { question } = askHumanArguments.parse(call.args)
-    await deps.askHuman.ask({ taskId, projectId: run.project_id, runId: run.id, agentId: run.agent_id, question })
+    await deps.askHuman.ask({ taskId, projectId: run.project_id, runId: run.id, agentId: agent.id, question })
   }
   const answers = await deps.askHuman.answers([...taskOf.values()])
-  const events: RunEvent[] = []
+  const results: OwnResult[] = []
   for (const [call, taskId] of taskOf) {
-    const answer = answers.get(taskId)
-    if (answer) events.push(toEvent(call, answer.answer, answer.isRefused))
+    const given = answers.get(taskId)
+    if (given) results.push({ call, result: given.answer, isError: given.isRefused })
   }
+  const events = await showResults(session, results)
   if (events.length > 0) await append(session, events)
-  return calls.length - events.length
+  return calls.length - results.length
 }

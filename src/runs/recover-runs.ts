@@ -1,4 +1,5 @@
 import type { Pool } from '../db/pool.ts'
+import type { Journal } from '../journal/append.ts'
 import { promoteDueRuns } from '../journal/claim.ts'
 import { releaseOwnerless } from '../journal/take-over.ts'
 import { wakeOverlooked, wakeWaiting } from '../journal/wake.ts'
@@ -20,7 +21,10 @@ export interface Recovery {
   isWorking(): boolean
 }
 
-export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Recovery {
+export function createRecovery(
+  { pool, journal, log }: { pool: Pool; journal: Journal; log: Log },
+  unwellAfterMs: number,
+): Recovery {
   const health = createHealth({ log, ifItFails: 'runs cannot be recovered', unwellAfterMs })
   /** The first sweep looks for overlooked runs. */
   let sweepsUntilOverlooked = 0
@@ -45,7 +49,7 @@ export function createRecovery(pool: Pool, log: Log, unwellAfterMs: number): Rec
   async function recover(seen: RunsSeen): Promise<number> {
     const parts: (() => Promise<number>)[] = []
     if (seen.has_due) parts.push(() => promoteDueRuns(pool))
-    if (seen.has_orphans) parts.push(() => releaseOwnerless(pool))
+    if (seen.has_orphans) parts.push(() => releaseOwnerless({ pool, journal }))
     // After a failure this look stays due: the sweeps in between would make it seem that all is well.
     if (--sweepsUntilOverlooked < 0) parts.push(wakeAllOverlooked)
     let count = 0

@@ -10,7 +10,8 @@ import { getRun } from './read-runs.ts'
 import { requireEnabled } from './start.ts'
 
 export interface PausedRow {
-  agent_id: string
+  /** Null for a part of a supervisor system. */
+  agent_id: string | null
   status: RunStatus
   pause_reason: PauseReason | null
   completed_at: Date | null
@@ -35,7 +36,7 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
   const paused = await lockPaused(db, projectId, runId)
   requireOutcome(paused.pause_reason, input)
   await requireNotOfTask(db, paused, runId)
-  const agent = await getAgent(db, projectId, paused.agent_id)
+  const agent = await getAgent(db, projectId, requireAgent(paused))
   requireEnabled(agent)
   const id = newId()
   const settled = await settlement(db, runId, input)
@@ -60,6 +61,16 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
   })
   if (settled) await closeOutcomeTask(db, runId, settled.outcome)
   return getRun(db, projectId, id)
+}
+
+/** The supervisor decides what follows on a specialist's run; its own run is continued under its own id. */
+export function requireAgent({ agent_id: agentId }: Pick<PausedRow, 'agent_id'>): string {
+  if (agentId === null) {
+    throw conflict(
+      'This run belongs to a supervisor. One that was escalated or unavailable is continued with POST /v1/agent/run and options.run_id; any other has ended.',
+    )
+  }
+  return agentId
 }
 
 /** An attempt goes on with its task, and only so. The word of a person about a call is for the attempt that made it. */
@@ -105,6 +116,7 @@ export async function lockPaused(db: Db, projectId: string, runId: string): Prom
   const row = rows[0]
   if (!row) throw runNotFound()
   if (row.status !== 'paused') throw conflict(`Only a paused run can be resumed; this one is ${row.status}.`)
+  requireAgent(row)
   if (row.completed_at === null) throw conflict(waitSentence(row.pause_reason))
   await requireNotResumed(db, runId)
   return row

@@ -1,8 +1,9 @@
+import type { RunChange } from '../journal/run-change.ts'
 import type { ModelOutcome } from '../kernel/model-call.ts'
-import { retryWaitMs, triedOften } from '../kernel/retry.ts'
+import { type FailedTry, retryWaitMs, triedOften } from '../kernel/retry.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import { type End, failed, stopped } from './end.ts'
+import { type End, failed, stopped, unavailable } from './end.ts'
 import { append, remainingMs, type Session, spend, withChange } from './session.ts'
 
 /** A longer wait holds no slot. */
@@ -38,6 +39,16 @@ export async function afterFailure(session: Session, failure: FailedCall): Promi
       ...(outcome.text ? { text: outcome.text } : {}),
     },
   }
+  return waitAndRetry(session, restarted, change, waitMs)
+}
+
+/** Commits that something is tried again, and waits for so long: in its slot where the wait is short. */
+export async function waitAndRetry(
+  session: Session,
+  restarted: RunEvent,
+  change: RunChange,
+  waitMs: number,
+): Promise<'again' | 'left'> {
   if (waitMs > PARK_ABOVE_MS) {
     const parked: RunEvent = { kind: 'run.parked', data: { waits_for: 'backoff' } }
     await append(session, [restarted, parked], {
@@ -52,17 +63,21 @@ export async function afterFailure(session: Session, failure: FailedCall): Promi
 }
 
 /** Null: the call is not made again, or not before the run's time is up. */
-function waitBefore(session: Session, failure: FailedCall['outcome']): number | null {
+export function waitBefore(session: Session, failure: FailedTry): number | null {
   const { state, deps, settings } = session
   const waitMs = retryWaitMs(failure, { ...state, firstBackoffMs: deps.firstBackoffMs })
   const leftMs = remainingMs(session, settings.grace_period)
   return waitMs !== null && leftMs !== null && waitMs >= leftMs ? null : waitMs
 }
 
-function giveUp({ state }: Session, { outcome, windDown }: FailedCall): End {
+function giveUp(session: Session, { outcome, windDown }: FailedCall): End {
+  const { state, run } = session
   const text = outcome.text || state.text || null
   // The limit was reached before the provider failed: the run pauses, with the text so far.
   if (windDown) return stopped(windDown, text)
+  if (run.part !== null && outcome.isRetryable) {
+    return unavailable(session, `${outcome.message}${triedOften(state.attempts)}`)
+  }
   return failed('MODEL_ERROR', `${outcome.message}${triedOften(state.attempts)}`, text)
 }
 

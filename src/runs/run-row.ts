@@ -8,7 +8,7 @@ export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, su
 export interface RunRow {
   id: string
   project_id: string
-  agent_id: string
+  agent_id: string | null
   status: RunStatus
   trigger: { type: TriggerType }
   input: unknown

@@ -2,9 +2,11 @@
 // with the same function, so that a recovered run has the same state.
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
+import type { BlockedReason } from '../kernel/run.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import type { ToolEffect } from '../kernel/tool.ts'
 import { assistantMessage, resultPart, userMessage } from './messages.ts'
+import { taskTexts } from './prompt-parts.ts'
 
 /** A call that was announced and has no result yet. */
 export interface PendingCall {
@@ -19,7 +21,21 @@ export interface PendingCall {
   isUnknown: boolean
   /** This owner has made the call, or is making it. */
   hasBegun: boolean
+  /** The result of a write that was made and that middleware has not seen yet. */
+  written: { result: unknown; isError: boolean; blocked: BlockedReason | null; startedAt: number } | null
 }
+
+/** A call that the last step asked for, and about which nothing is decided yet. */
+export interface AskedCall {
+  id: string
+  name: string
+  args: unknown
+  step: number
+  /** Its place among the calls of the step. */
+  index: number
+}
+
+export type ReadPrompt = Extract<RunEvent, { kind: 'prompt.read' }>['data']
 
 export interface RunState {
   /** The first one is the system message, which each call sets anew. */
@@ -30,6 +46,8 @@ export interface RunState {
   /** The step of a sequential agent, or the iteration of a loop. */
   stage: number
   pending: Map<string, PendingCall>
+  /** Calls that are neither announced nor answered: middleware has not seen them yet. */
+  asked: Map<string, AskedCall>
   doomLoop: DoomLoopCount
   /** The newest text that a step produced, finished or not. */
   text: string
@@ -48,10 +66,28 @@ export interface RunState {
   hasStarted: boolean
   /** The input of the run, while it is not yet shown to the model. */
   heldInput: string | null
+  /** The input with which the history began: of this run, or of the first that it continues. */
+  task: string
+  /** The number of messages that show the task; they come first. */
+  taskMessages: number
+  /** Nothing was done about the task so far, so that the prompt of a library may still say how it is shown. */
+  isUntouched: boolean
+  /** The prompt that this run has read from the library. */
+  prompt: ReadPrompt | null
   /** The last decision before the work, and how often in a row its answer did not fit. */
   opening: (OpeningStep & { misfits: number }) | null
   /** True if a step of the work itself was completed. */
   hasWorked: boolean
+  /** True if the last step of the work called no tools: a specialist gives its summary next. */
+  isWorkDone: boolean
+  /** The problems of the summaries that did not fit. */
+  summaryProblems: string[]
+  /** The steps in a row, up to the last, that called tools. */
+  toolRounds: number
+  /** The answers that the nodes of a supervisor's graph were given, by their questions. */
+  nodeAnswers: Map<string, string>
+  /** People's answers to the escalations of a supervisor's run, and what they said to let it go on; oldest first. */
+  personAnswers: PersonAnswer[]
 }
 
 export function newState(): RunState {
@@ -61,6 +97,7 @@ export function newState(): RunState {
     ownSteps: 0,
     stage: 0,
     pending: new Map(),
+    asked: new Map(),
     doomLoop: noCallsYet,
     text: '',
     woundDown: null,
@@ -74,8 +111,17 @@ export function newState(): RunState {
     pausedAt: null,
     hasStarted: false,
     heldInput: null,
+    task: '',
+    taskMessages: 1,
+    isUntouched: false,
+    prompt: null,
     opening: null,
     hasWorked: false,
+    isWorkDone: false,
+    summaryProblems: [],
+    toolRounds: 0,
+    nodeAnswers: new Map(),
+    personAnswers: [],
   }
 }
 
@@ -85,6 +131,9 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'run.started':
       beginRun(state, event.data.input)
       return
+    case 'prompt.read':
+      showTask(state, event.data)
+      return
     case 'step.completed':
       completeStep(state, event.data)
       return
@@ -92,12 +141,17 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       restartStep(state, event.data)
       return
     case 'tool.started':
+      state.asked.delete(event.data.call_id)
       state.pending.set(event.data.call_id, pendingCall(event.data))
       return
+    case 'tool.written':
+      noteWritten(state, event.data)
+      return
     case 'tool.completed':
+      state.asked.delete(event.data.call_id)
       state.pending.delete(event.data.call_id)
       addResult(state, resultPart(event.data))
-      if (state.heldInput !== null && state.pending.size === 0) giveInput(state)
+      if (state.heldInput !== null && !hasOpenCalls(state)) giveInput(state)
       return
     case 'stage.completed':
       state.stage = event.data.stage + 1
@@ -108,7 +162,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'run.recovered':
       doubtCalls(state, [])
-      state.mayHaveLostCall = state.hasStarted && state.pending.size === 0
+      state.mayHaveLostCall = state.hasStarted && !hasOpenCalls(state)
       return
     case 'run.parked':
       if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
@@ -121,6 +175,14 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       if (state.pausedAt !== null) state.pausedMs += at - state.pausedAt
       state.pausedAt = null
       return
+    case 'supervisor.answered':
+      state.personAnswers.push(personAnswer(state, event.data))
+      // A run that people continue, because its model may be back, tries it as often as at first.
+      state.attempts = 0
+      state.waitedMs = 0
+      return
+    case 'node.entered':
+    case 'supervisor.updated':
     case 'run.completed':
     case 'run.failed':
     case 'run.cancelled':
@@ -135,7 +197,17 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
 
 export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data']): PendingCall {
   const { call_id: id, step, name, args, key, effect } = announced
-  return { id, name, args, key, effect, step, attempt: 1, isUnknown: false, hasBegun: false }
+  return { id, name, args, key, effect, step, attempt: 1, isUnknown: false, hasBegun: false, written: null }
+}
+
+/** The last step has calls without a result. */
+const hasOpenCalls = ({ pending, asked }: RunState): boolean => pending.size + asked.size > 0
+
+function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.written' }>['data']): void {
+  const call = state.pending.get(data.call_id)
+  if (!call) return
+  const { result, is_error: isError, blocked, started_at: at } = data
+  call.written = { result, isError, blocked, startedAt: Date.parse(at) }
 }
 
 /** A run that continues another has that one's state; its own limits count from here. */
@@ -151,7 +223,12 @@ function beginRun(state: RunState, input: unknown): void {
   // A run that continues another may have no new input; a run of its own with this input was given null.
   const isSilent = input === null && state.messages.length > 1
   state.heldInput = isSilent ? null : typeof input === 'string' ? input : JSON.stringify(input)
-  if (state.pending.size === 0) giveInput(state)
+  state.prompt = null
+  if (state.messages.length === 1) {
+    state.task = state.heldInput ?? ''
+    state.isUntouched = true
+  }
+  if (!hasOpenCalls(state)) giveInput(state)
 }
 
 /** The input of a run comes after the results of the calls it inherited. */
@@ -159,6 +236,20 @@ function giveInput(state: RunState): void {
   if (state.heldInput !== null) state.messages.push(userMessage(state.heldInput))
   else if (state.messages.at(-1)?.role === 'assistant') state.messages.push(userMessage('Go on where you stopped.'))
   state.heldInput = null
+}
+
+/**
+ * The messages of the prompt take the place of the bare task. A history that has gone on from there keeps the form it
+ * has: only the system part of the prompt holds for it.
+ */
+function showTask(state: RunState, prompt: ReadPrompt): void {
+  state.prompt = prompt
+  state.attempts = 0
+  state.waitedMs = 0
+  if (!state.isUntouched) return
+  const shown = taskTexts(prompt, state.task).map((text) => userMessage(text))
+  state.messages.splice(1, state.taskMessages, ...shown)
+  state.taskMessages = shown.length
 }
 
 function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.completed' }>['data']): void {
@@ -173,7 +264,21 @@ function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.com
     state.opening = { ...data.decision, misfits }
     return
   }
+  if (data.node) {
+    state.nodeAnswers.set(data.node.key, data.text)
+    return
+  }
+  if (data.summary) {
+    if ('problem' in data.summary) state.summaryProblems.push(data.summary.problem)
+    return
+  }
   state.hasWorked = true
+  state.isUntouched = false
+  data.tool_calls.forEach(({ id, name, args }, index) => {
+    state.asked.set(id, { id, name, args, step: data.step, index })
+  })
+  state.isWorkDone = data.tool_calls.length === 0
+  state.toolRounds = data.tool_calls.length === 0 ? 0 : state.toolRounds + 1
   if (data.text !== '') state.text = data.text
   if (data.loop) state.doomLoop = data.loop
   if (data.wind_down) state.woundDown = data.wind_down
@@ -214,6 +319,7 @@ function beginStage(state: RunState, { output, stage, next }: StageEnd): void {
     return
   }
   state.messages = [{ role: 'system', content: '' }, userMessage(output)]
+  state.taskMessages = 1
   resetCount(state)
 }
 
@@ -221,12 +327,13 @@ type StageEnd = Extract<RunEvent, { kind: 'stage.completed' }>['data']
 
 /** The task stays, the older messages become a summary, the newest stay as they were. */
 function compact(state: RunState, { summary, keep }: { summary: string; keep: number }): void {
-  const task = state.messages[1]
+  const task = state.messages.slice(1, 1 + state.taskMessages)
   const newest = keep > 0 ? state.messages.slice(-keep) : []
   const note = `What happened so far, in short:\n${summary}`
-  const isTask = task?.role === 'user'
-  const begin = userMessage(...(isTask ? textsOf(task) : []), note)
+  const begin = userMessage(...task.flatMap(textsOf), note)
   state.messages = [{ role: 'system', content: '' }, begin, ...newest]
+  state.taskMessages = 1
+  state.isUntouched = false
   state.isCompacted = true
   resetCount(state)
 }
@@ -240,6 +347,20 @@ function resetCount(state: RunState): void {
   state.countedTokens = 0
   state.uncountedFrom = 0
 }
+
+export interface PersonAnswer {
+  answer: string
+  /** Null where nobody was asked. */
+  taskId: string | null
+  /** The number of summaries from which rounds are counted. */
+  summaries: number
+}
+
+/** A run that only goes on has no new rounds. */
+const personAnswer = (
+  { personAnswers }: RunState,
+  { answer, task_id: taskId, summaries }: Extract<RunEvent, { kind: 'supervisor.answered' }>['data'],
+): PersonAnswer => ({ answer, taskId, summaries: summaries ?? personAnswers.at(-1)?.summaries ?? 0 })
 
 /** The outcomes of calls that the former owner had begun are unknown. */
 function doubtCalls(state: RunState, notBegun: readonly string[]): void {

@@ -4,17 +4,20 @@ import type { Db, Pool } from '../db/pool.ts'
 import type { Appended, Journal, OpenAppend } from '../journal/append.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import type { Append } from '../journal/entries.ts'
+import type { AdmittedCall, ProjectCalls } from '../journal/project-calls.ts'
 import type { CrossedMark } from '../journal/reserve.ts'
 import type { RunChange } from '../journal/run-change.ts'
 import type { Agent, ModelChoice } from '../kernel/agent.ts'
 import type { DecisionName } from '../kernel/decision.ts'
 import type { Log } from '../kernel/log.ts'
+import type { Middleware } from '../kernel/middleware.ts'
 import type { Model } from '../kernel/model-call.ts'
 import type { Settings } from '../kernel/project.ts'
 import type { Rights } from '../kernel/rights.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import type { Tool, WriteCall, WriteResult } from '../kernel/tool.ts'
+import type { LibraryPrompt } from '../prompts/library.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, type RunState } from './run-state.ts'
 
@@ -27,8 +30,13 @@ export interface RunDeps {
   resolveModel: (choice: ModelChoice) => Promise<Model | null>
   /** The tools by these names, and the names that nothing answers to. */
   resolveTools: (projectId: string, names: readonly string[]) => Promise<{ tools: Tool[]; missing: string[] }>
-  /** The text behind a prompt_id; null where there is none. */
-  resolvePrompt: (projectId: string, promptId: string) => Promise<string | null>
+  /** The prompt behind a prompt_id. Throws PROMPT_MISSING, or UNAVAILABLE where the library is elsewhere and away. */
+  resolvePrompt: (
+    projectId: string,
+    promptId: string,
+    /** The variant of this process where absent. */
+    variantId?: string,
+  ) => Promise<LibraryPrompt & { variantId: string }>
   isHalted: (projectId: string) => boolean
   /** Tells whether the project limits its month, as far as this process has heard. */
   isMonthLimited: (projectId: string) => boolean
@@ -53,6 +61,12 @@ export interface RunDeps {
   onMarks?: (tx: Db, agentId: string, marks: readonly CrossedMark[]) => Promise<void>
   /** The decisions with which the run of a task begins; absent where tasks are not worked on. */
   opening?: Opening
+  /** Model calls that no agent makes, within the month of their project. */
+  calls: ProjectCalls
+  /** The middleware of the app module, in its order. */
+  middleware?: readonly Middleware[]
+  /** Executes the run of a supervisor; absent where there is no supervisor system. Resolves when the run is left. */
+  supervise?: (session: Session) => Promise<void>
 }
 
 /** A decision that the run of a task asks for before its work. */
@@ -103,15 +117,32 @@ export interface Session {
   deps: RunDeps
   model: Model
   stage: StageTools
+  /** The system part of the prompt; empty while the library was not asked for it. */
   prompt: string
   /** The rights of this run: its agent's rights within those of the run that started it. */
   rights: Rights
   claimedAtMs: number
   /** The tokens that are reserved of the agent's allocation for the call under way. */
   reserved: number
+  /** The call under way of a run without an agent, as its project's month has admitted it. */
+  call: AdmittedCall | null
   /** The question that is asked in place of the next step of the work. */
-  question: (OpeningQuestion & { prompt: LanguageModelV4Message[] }) | null
+  question: Question | null
 }
+
+/** A question that a step asks apart from the history of the work, and without tools. */
+export interface Question {
+  /** The decision that is asked for; null where the answer is a text. */
+  name: DecisionName | null
+  prompt: LanguageModelV4Message[]
+  /**
+   * Commits the answer with the step that brought it. `stepDone` makes the step's event, with what it was for. An answer
+   * that was cut off, or that calls tools, is empty.
+   */
+  commit(answer: string, stepDone: (purpose: StepPurpose) => RunEvent, change: RunChange): Promise<'again' | 'left'>
+}
+
+export type StepPurpose = Pick<Extract<RunEvent, { kind: 'step.completed' }>['data'], 'decision' | 'node' | 'summary'>
 
 /** The tools of the current stage of the pipeline. */
 export interface StageTools {

@@ -5,16 +5,17 @@ import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { CallTool } from '../kernel/tool.ts'
 import { executeTool } from '../tools/execute-tool.ts'
+import { atOnce } from './at-once.ts'
 import { settleChildren } from './children.ts'
+import { heldInEval } from './eval-calls.ts'
+import { afterTool, hookError } from './middleware.ts'
 import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
 import { type PendingCall, pendingCall } from './run-state.ts'
 import { append, openAppend, remainingMs, type Session } from './session.ts'
 import { settleWrites } from './settle-writes.ts'
-import { toEvent } from './tool-result.ts'
-
-const MOST_AT_ONCE = 16
+import { timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
 
 /** again: every call that can be settled now is · park: the calls that are left wait for others. */
 export type Settled = { next: 'again' } | { next: 'outcome_unknown'; call: PendingCall } | { next: 'park'; for: Waits }
@@ -25,6 +26,8 @@ export interface Waits {
 
 export async function settleCalls(session: Session): Promise<Settled> {
   const { state, stage, control, run, deps } = session
+  const held = heldInEval(session)
+  if (held.length > 0) await append(session, held)
   const pending = [...state.pending.values()]
   const unknown = pending.find((call) => call.effect === 'unsafe' && call.isUnknown)
   const callable = pending.filter((call) => call.effect !== 'run' && !(call.effect === 'unsafe' && call.isUnknown))
@@ -37,8 +40,8 @@ export async function settleCalls(session: Session): Promise<Settled> {
   const ofRun = pending.filter((one) => one.effect === 'run')
   const spawns = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'spawn_agent')
   const questions = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'ask_human')
-  const writes = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'write')
-  const nobodys = ofRun.filter((one) => !stage.byName.has(one.name))
+  const writes = ofRun.filter((one) => one.written || stage.byName.get(one.name)?.kind === 'write')
+  const nobodys = ofRun.filter((one) => !one.written && !stage.byName.has(one.name))
   if (nobodys.length > 0) await append(session, nobodys.map(toolGone))
   if (writes.length > 0) await settleWrites(session, writes)
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
@@ -76,15 +79,15 @@ async function callAll(
   signal: CallSignal,
   onResult: (events: readonly RunEvent[]) => void,
 ): Promise<void> {
-  const queue = [...calls]
-  const worker = async (): Promise<void> => {
-    for (let call = queue.shift(); call; call = queue.shift()) {
-      const events = await makeCall(session, call, signal)
-      if (events.length > 0) onResult(events)
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(MOST_AT_ONCE, queue.length) }, worker))
+  await atOnce(calls, async (call) => {
+    const events = await makeCall(session, call, signal)
+    if (events.length > 0) onResult(events)
+  })
 }
+
+/** Calls that change nothing need no announcement before they are made. */
+export const changesNothing = (events: readonly RunEvent[]): boolean =>
+  events.every((event) => event.kind !== 'tool.started' || event.data.effect === 'readonly')
 
 /**
  * Commits a step whose calls change nothing. They need no announcement before they are made, so they are made while the
@@ -125,21 +128,35 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
   const progress = createProgress((value) => append(session, [said({ value })]))
   const outcome = await execute(session, tool, call, signal, progress)
   const last = await progress.end()
-  await fault('tool.after_effect_before_commit')
+  const before = last ? [said(last)] : []
   if (outcome.cause === 'aborted') {
     if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
     // The effect of the call is unknown: another attempt has the same key, and people judge an unsafe call.
     if (signal.cause() !== 'cancel') return []
+    return [...before, toEvent(call, outcome.result, outcome.isError, startedAt)]
   }
-  const event = toEvent(call, outcome.result, outcome.isError, startedAt)
+  const passed = await afterTool(session, call, outcome, signal.signal)
+  await fault('tool.after_effect_before_commit')
   if (outcome.rawBytes !== undefined && outcome.rawBytes > settings.tool_output_limit) {
     deps.log.info({ run_id: run.id, tool: call.name, bytes: outcome.rawBytes }, 'a tool result was cut')
   }
-  return last ? [said(last), event] : [event]
+  switch (passed.kind) {
+    case 'aborted':
+      return [...before, ...unseen(call, signal, startedAt)]
+    case 'failed':
+      return [...before, toEvent(call, hookError(passed.message), true, startedAt)]
+    case 'passed':
+      return [...before, toEvent(call, passed.value.result, passed.value.isError, startedAt)]
+  }
 }
 
-const toolGone = (call: PendingCall): RunEvent =>
-  toEvent(call, { error: `There is no tool called "${call.name}" any more.` }, true)
+/** The middleware has not seen the result. A call that may be made again is; of any other it is known that it was made. */
+function unseen(call: PendingCall, signal: CallSignal, startedAt: number): RunEvent[] {
+  const cause = signal.cause()
+  if (cause === 'deadline') return [withheld(call, startedAt, 'timeout')]
+  const isKept = cause === 'cancel' || (cause === 'hand_back' && call.effect === 'unsafe')
+  return isKept ? [withheld(call, startedAt)] : []
+}
 
 function execute(session: Session, tool: CallTool, call: PendingCall, signal: CallSignal, { emit }: Progress) {
   const { run, settings, deps } = session
@@ -159,9 +176,4 @@ function execute(session: Session, tool: CallTool, call: PendingCall, signal: Ca
     // People who cancel get a clean end where the tool allows one; a deadline waits for nobody.
     drainMs: () => (signal.cause() === 'cancel' ? settings.cancel_drain : 0),
   })
-}
-
-function timedOut(call: PendingCall, startedAt: number | null): RunEvent {
-  const error = 'The time of the run was up before this call answered.'
-  return toEvent(call, { error }, true, startedAt ?? Date.now(), 'timeout')
 }

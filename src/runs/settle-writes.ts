@@ -1,8 +1,11 @@
 import { explainFailure } from '../db/failures.ts'
 import { fault } from '../kernel/fault.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
 import type { WriteResult } from '../kernel/tool.ts'
+import { hasHook } from './middleware.ts'
 import type { PendingCall } from './run-state.ts'
 import { append, appendWritten, type Session } from './session.ts'
+import { type OwnResult, showResults } from './show-results.ts'
 import { toEvent } from './tool-result.ts'
 
 /**
@@ -14,12 +17,20 @@ export async function settleWrites(session: Session, calls: readonly PendingCall
   for (const call of calls) {
     if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return
     await fault('tool.before')
-    await write(session, call)
+    if (!call.written) await write(session, call)
+    // The write is committed with its result, before the middleware may take its time with that.
+    if (call.written) await settle(session, { call, ...call.written })
   }
 }
 
+async function settle(session: Session, result: OwnResult): Promise<void> {
+  const events = await showResults(session, [result])
+  if (events.length > 0) await append(session, events)
+}
+
 async function write(session: Session, call: PendingCall): Promise<void> {
-  const { run, deps } = session
+  const { run, deps, agent } = session
+  const isShown = hasHook(session, 'afterTool')
   const startedAt = Date.now()
   let hasStarted = false
   let hasTasks = false
@@ -33,7 +44,8 @@ async function write(session: Session, call: PendingCall): Promise<void> {
         key: call.key,
         projectId: run.project_id,
         runId: run.id,
-        agentId: run.agent_id,
+        agentId: agent.id,
+        hasAgent: run.agent_id !== null,
         bounds: run.rights,
         ancestors: run.ancestors,
         depth: run.chain_depth,
@@ -43,16 +55,22 @@ async function write(session: Session, call: PendingCall): Promise<void> {
       isBlocked = written.blocked === 'capability'
       refused = written.refused
       await fault('tool.after_effect_before_commit')
-      return { events: [toEvent(call, written.result, written.isError, startedAt, written.blocked)] }
+      const event = toEvent(call, written.result, written.isError, startedAt, written.blocked)
+      return { events: [isShown ? writtenEvent(event) : event] }
     })
   } catch (error) {
     // The model mends a text that no column takes (NUL, half a surrogate pair); everything else is ours.
     if (explainFailure(error)?.code !== 'INVALID_REQUEST') throw error
     const message = 'A value in the arguments cannot be stored: leave out NUL and broken characters.'
-    await append(session, [toEvent(call, { error: message }, true, startedAt)])
+    await settle(session, { call, result: { error: message }, isError: true, startedAt })
   }
-  if (isBlocked) deps.log.warn({ run_id: run.id, agent_id: run.agent_id, tool: call.name }, 'a capability was refused')
+  if (isBlocked) deps.log.warn({ run_id: run.id, agent_id: agent.id, tool: call.name }, 'a capability was refused')
   if (hasStarted) deps.onReady()
   if (hasTasks) deps.onTasks?.(run.project_id)
   if (refused) deps.onRefused?.(run, refused)
+}
+
+function writtenEvent({ data }: Extract<RunEvent, { kind: 'tool.completed' }>): RunEvent {
+  const { step, call_id, result, is_error, blocked, started_at } = data
+  return { kind: 'tool.written', data: { step, call_id, result, is_error, blocked, started_at } }
 }

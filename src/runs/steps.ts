@@ -59,9 +59,10 @@ const isOwnStep = ({ kind, data }: FoundStep): boolean =>
 function toStep({ seq, at, kind, data, args }: FoundStep): Step {
   const event = { kind, data } as unknown as RunEvent // written by us
   if (event.kind === 'step.completed') {
-    const { step, text, tool_calls, finish_reason, usage, started_at, duration } = event.data
+    const { step, text, tool_calls, finish_reason, usage, started_at, duration, request_changes: changes } = event.data
     const calls = tool_calls.map((call) => ({ id: call.id, name: call.name, args: call.args }))
-    return { step, seq, kind: 'model', text, tool_calls: calls, finish_reason, usage, started_at, duration }
+    const changed = changes === undefined ? {} : { request_changes: changes }
+    return { step, seq, kind: 'model', text, tool_calls: calls, finish_reason, ...changed, usage, started_at, duration }
   }
   if (event.kind === 'tool.completed') {
     const { step, call_id, name, result, is_error, blocked, started_at, duration } = event.data

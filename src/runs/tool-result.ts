@@ -1,14 +1,18 @@
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { PendingCall } from './run-state.ts'
 
+type Completed = Extract<RunEvent, { kind: 'tool.completed' }>
+/** A call, as far as its result names it. */
+type Settled = Pick<PendingCall, 'id' | 'name' | 'step'>
+
 /** The event that settles a call. */
 export function toEvent(
-  call: PendingCall,
+  call: Settled,
   result: unknown,
   isError: boolean,
   startedAt = Date.now(),
-  blocked: Extract<RunEvent, { kind: 'tool.completed' }>['data']['blocked'] = null,
-): Extract<RunEvent, { kind: 'tool.completed' }> {
+  blocked: Completed['data']['blocked'] = null,
+): Completed {
   return {
     kind: 'tool.completed',
     data: {
@@ -22,4 +26,18 @@ export function toEvent(
       duration: Math.max(0, Date.now() - startedAt),
     },
   }
+}
+
+export const toolGone = (call: Settled): Completed =>
+  toEvent(call, { error: `There is no tool called "${call.name}" any more.` }, true)
+
+export function timedOut(call: Settled, startedAt: number | null): Completed {
+  const error = 'The time of the run was up before this call answered.'
+  return toEvent(call, { error }, true, startedAt ?? Date.now(), 'timeout')
+}
+
+/** The call has answered, and the run stops before the middleware has seen the answer: nobody shall see it. */
+export function withheld(call: Settled, startedAt: number, blocked: Completed['data']['blocked'] = null): Completed {
+  const error = 'This call was made. Its result was not kept: the run was stopped before the middleware had seen it.'
+  return toEvent(call, { error }, true, startedAt, blocked)
 }

@@ -10,13 +10,14 @@ import { appendWritten, type Session } from './session.ts'
 
 /** The outcome of the call is unknown: the run pauses, and in the same commit people are asked. */
 export async function leaveUndecided(session: Session, call: PendingCall): Promise<void> {
-  const { run, state } = session
+  const { run, state, agent } = session
   const end = stopped('outcome_unknown', state.text || null, { undecided: call })
   await appendWritten(session, async (tx) => {
     await askAboutOutcome(tx, {
       projectId: run.project_id,
       runId: run.id,
-      agentId: run.agent_id,
+      agentId: agent.id,
+      isOfSupervisor: run.agent_id === null,
       callId: call.id,
       name: call.name,
       args: call.args,
@@ -27,16 +28,22 @@ export async function leaveUndecided(session: Session, call: PendingCall): Promi
 }
 
 /**
- * A person's word lets the run go on, in a new run. Null: the run was removed or its agent deleted, so nothing can go
- * on; the word stands all the same.
+ * A person's word lets the run go on, in a new run. Null: nothing can go on, because the run was removed, its agent was
+ * deleted, or it was a specialist's, whose supervisor has gone on without it; the word stands all the same.
  */
 export async function decideOutcome(tx: Db, projectId: string, runId: string, outcome: Outcome): Promise<Run | null> {
+  if (await isOfSupervisor(tx, runId)) return null
   try {
     return await resumeRun(tx, projectId, runId, { outcome })
   } catch (error) {
     if (error instanceof MusterError && error.status === 404) return null
     throw error
   }
+}
+
+async function isOfSupervisor(tx: Db, runId: string): Promise<boolean> {
+  const { rows } = await tx.query<{ agent_id: string | null }>('select agent_id from agent_runs where id = $1', [runId])
+  return rows[0]?.agent_id === null
 }
 
 /** Locks the run before its task, as a resume does, so that two who decide at once do not wait for each other. */

@@ -6,9 +6,11 @@ import type { Charge, Dealt, FairAsk } from '../db/queue-table.ts'
 import { type ClaimedRun, claimSuspectRun, promoteDueRuns, releaseSuspectRun } from '../journal/claim.ts'
 import type { Hub } from '../journal/hub.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
+import { createProjectCalls, type ProjectCalls } from '../journal/project-calls.ts'
 import { releaseOwn, takeOver } from '../journal/take-over.ts'
 import {
   CANCEL_CHANNEL,
+  EVAL_CHANNEL,
   FLOW_CHANNEL,
   HALT_CHANNEL,
   READY_CHANNEL,
@@ -17,6 +19,7 @@ import {
 } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Log } from '../kernel/log.ts'
+import { PROMPT_CHANNEL } from '../prompts/write-prompt.ts'
 import { createClaimLoop } from '../queue/claim-loop.ts'
 import { UNWELL_AFTER_MS } from '../queue/health.ts'
 import { type Presence, type PresenceOptions, startPresence } from '../queue/presence.ts'
@@ -43,7 +46,7 @@ export interface WorkerOptions {
   isAlone: boolean
   /** Recovery that has not succeeded for so long makes this process unready. */
   unwellAfterMs?: number
-  deps: Omit<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady'>
+  deps: Omit<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls'>
 }
 
 export interface RunWorker {
@@ -54,6 +57,8 @@ export interface RunWorker {
   isHalted(projectId: string): boolean
   /** The name under which this process owns its runs. */
   ownerId(): string
+  /** Model calls that no agent makes; the process has one such account. */
+  calls: ProjectCalls
   /** Other processes live over the same database, as far as this one has seen. */
   hasOthers(): boolean
   /** Other workers in this process that share its name hear of its notifications, its lapse, and deaths. */
@@ -76,14 +81,18 @@ export interface RunWorker {
 
 export interface Companion {
   onNotification(channel: string, payload: string): void
+  /** A new connection listens: notifications may have been lost before it. */
+  onListening?(): void
   /** The rows that this process owns may be another's by now. */
-  onLapse(): void
+  onLapse?(): void
   /** Another process has died: its work is freed in this transaction. */
-  onDeath(tx: Db, workerId: string, charge: Charge): Promise<void>
+  onDeath?(tx: Db, workerId: string, charge: Charge): Promise<void>
   /** Agents of the project were given tasks. */
   onTasks?(projectId: string): void
   /** The run of a task has ended, or waits: its agent may take up another. */
   onAttempt?(agentId: string, projectId: string): void
+  /** The run of a case of an eval has ended, or waits. */
+  onEvalRun?(projectId: string): void
 }
 
 const SWEEP_EVERY_MS = 1_000
@@ -96,9 +105,10 @@ interface Claimed extends ClaimedRun {
 
 export async function startRunWorker(options: WorkerOptions): Promise<RunWorker> {
   const { pool, hub, log, unwellAfterMs = UNWELL_AFTER_MS } = options
+  const { journal } = options.deps
   const controls = new Map<string, RunControl>()
   const define = createDefinitions(pool)
-  const recovery = createRecovery(pool, log, unwellAfterMs)
+  const recovery = createRecovery({ pool, journal, log }, unwellAfterMs)
   const slots = createSlots(options.slots)
   const capped = createCappedClaims({ pool, slots })
   const ancestorsOf = new Map<string, readonly string[]>()
@@ -113,8 +123,10 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   let endPause = (): void => {}
 
   const isHalted = (projectId: string): boolean => switches.halted.has(projectId)
+  const calls = createProjectCalls({ pool, ownerId: () => presence.ownerId() })
   const deps: RunDeps = {
     ...options.deps,
+    calls,
     isHalted,
     isMonthLimited: (projectId) => switches.limited.has(projectId),
     refreshHalted: refreshSwitches,
@@ -137,7 +149,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     work,
     freeStrays: async (owner, inHand) => {
       const count = await releaseOwn(
-        pool,
+        { pool, journal },
         owner,
         inHand.map((run) => run.id),
       )
@@ -155,14 +167,20 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     leaseMs: options.leaseMs,
     isAlone: options.isAlone,
     unwellAfterMs,
-    channels: [READY_CHANNEL, CANCEL_CHANNEL, STOP_CHANNEL, HALT_CHANNEL, FLOW_CHANNEL, TASK_CHANNEL],
+    channels: [
+      ...[READY_CHANNEL, CANCEL_CHANNEL, STOP_CHANNEL, HALT_CHANNEL],
+      ...[FLOW_CHANNEL, TASK_CHANNEL, PROMPT_CHANNEL, EVAL_CHANNEL],
+    ],
     log,
     onNotification,
-    onListening: poke,
+    onListening: () => {
+      for (const companion of companions) companion.onListening?.()
+      poke()
+    },
     onDeath: takeOverFrom,
     onLapse: () => {
       for (const control of controls.values()) control.interrupt('lapse')
-      for (const companion of companions) companion.onLapse()
+      for (const companion of companions) companion.onLapse?.()
     },
     onReturn: async () => {},
   }
@@ -178,6 +196,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     texts,
     isHalted,
     ownerId: () => presence.ownerId(),
+    calls,
     hasOthers: () => presence.hasOthers(),
     join: (companion) => void companions.push(companion),
     hearDeleted: (listener) => void hearDeleted.push(listener),
@@ -255,11 +274,10 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   }
 
   async function takeOverFrom(workerId: string, forget: (tx: Db) => Promise<boolean>): Promise<void> {
-    const { count, failed } = await takeOver(pool, workerId, forget, async (tx, charge) => {
-      for (const companion of companions) await companion.onDeath(tx, workerId, charge)
+    const count = await takeOver({ pool, journal }, workerId, forget, async (tx, charge) => {
+      for (const companion of companions) await companion.onDeath?.(tx, workerId, charge)
     })
     if (count > 0) log.warn({ worker: workerId, runs: count }, 'runs of a dead process were taken over')
-    for (const id of failed) log.warn({ run_id: id, error_code: 'CRASH_LOOP' }, 'a run failed')
     poke()
   }
 
@@ -286,12 +304,18 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     try {
       return await executeRun(deps, run, run.definition, control)
     } finally {
-      controls.delete(run.id)
-      projectOf.delete(run.id)
+      // A run that was lost may have been claimed here again meanwhile.
+      if (controls.get(run.id) === control) {
+        controls.delete(run.id)
+        projectOf.delete(run.id)
+        ancestorsOf.delete(run.id)
+        texts.drop(run.id)
+      }
       capped.onEnd(run.project_id)
-      ancestorsOf.delete(run.id)
-      texts.drop(run.id)
-      if (run.task_id !== null) for (const companion of companions) companion.onAttempt?.(run.agent_id, run.project_id)
+      if (run.task_id !== null && run.agent_id !== null)
+        for (const companion of companions) companion.onAttempt?.(run.agent_id, run.project_id)
+      if (run.trigger.eval_id !== undefined && run.parent_run_id === null)
+        for (const companion of companions) companion.onEvalRun?.(run.project_id)
     }
   }
 

@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
-import { insertProject } from '../../test/kit/runs.ts'
+import { insertProject, insertRuns } from '../../test/kit/runs.ts'
 import { newId } from '../kernel/id.ts'
 import { createAskHuman } from './ask-human.ts'
 import { getTask } from './tasks.ts'
 
 const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
+const [runId = ''] = await insertRuns(pool, projectId, 1)
 const people = createAskHuman({ pool })
 const asked = (question: string, taskId = newId()) => ({
   taskId,
   projectId,
-  runId: newId(),
+  runId,
   agentId: newId(),
   question,
 })

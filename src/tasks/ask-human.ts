@@ -21,12 +21,15 @@ const DECLINED: HumanAnswer = { answer: { error: 'The people in charge declined 
 /** Runs ask people by an escalation task; its result is the answer. */
 export function createAskHuman({ pool }: { pool: Db }) {
   return {
+    /** Nothing is asked for a run that is cancelled: its cancel, which locks the run, has closed its questions. */
     async ask({ taskId, projectId, runId, agentId, question }: Question): Promise<void> {
       const text = cleanText(question)
       const creator: Creator = { type: 'agent', id: agentId }
       await pool.query(
         `insert into tasks (id, project_id, kind, title, description, priority, created_by, run_id)
-         values ($1, $2, 'escalation', $3, $4, 'high', $5, $6) on conflict (id) do nothing`,
+         select $1::uuid, $2::uuid, 'escalation', $3::text, $4::text, 'high', $5::jsonb, id from agent_runs
+         where id = $6 and cancel_requested_at is null and completed_at is null for share
+         on conflict (id) do nothing`,
         [taskId, projectId, titleOf(text), text, JSON.stringify(creator), runId],
       )
     },

@@ -1,6 +1,7 @@
 import { agentRights } from '../agents/agent-rights.ts'
 import type { Db } from '../db/pool.ts'
 import { agentsOfRuns } from '../journal/agents-of-runs.ts'
+import { agentDefaults } from '../kernel/agent.ts'
 import { type Rights, rightsWithin } from '../kernel/rights.ts'
 
 /**
@@ -10,11 +11,11 @@ import { type Rights, rightsWithin } from '../kernel/rights.ts'
  */
 export async function liveRights(
   tx: Db,
-  run: { runId: string; agentId: string; ancestors: readonly string[]; bounds: Partial<Rights> },
+  run: { runId: string; agentId: string; hasAgent: boolean; ancestors: readonly string[]; bounds: Partial<Rights> },
 ): Promise<Rights | null> {
   const above = run.ancestors.length === 0 ? [] : await agentsOfRuns(tx, run.ancestors)
   const rights = await agentRights(tx, [...above, run.agentId])
-  const own = rights.get(run.agentId)
+  const own = run.hasAgent ? rights.get(run.agentId) : agentDefaults
   if (!own) return null
   let bounds: Partial<Rights> = run.bounds
   for (const agentId of above) {

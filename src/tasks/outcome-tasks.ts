@@ -10,6 +10,8 @@ export interface UndecidedCall {
   projectId: string
   runId: string
   agentId: string
+  /** The run is a specialist's: its supervisor goes on without it. */
+  isOfSupervisor: boolean
   callId: string
   name: string
   args: unknown
@@ -78,13 +80,15 @@ const isOutcome = (result: unknown): result is Outcome => result === 'done' || r
 
 const taskIdOf = (runId: string, callId: string): string => idFrom(`${runId}:outcome:${callId}`)
 
-function descriptionOf({ name, args, runId }: UndecidedCall): string {
+function descriptionOf({ name, args, runId, isOfSupervisor }: UndecidedCall): string {
   const text = JSON.stringify(args, null, 2) ?? ''
   const shown = text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}\n[cut]`
   return [
     `The process that called ${name} stopped before the call had answered. The call may have taken effect or not, and it`,
-    `is not repeated. Check it where it would show, then complete this task with the result "done" or "not_done"; the run`,
-    `${runId} goes on with your word.`,
+    'is not repeated. Check it where it would show, then complete this task with the result "done" or "not_done".',
+    isOfSupervisor
+      ? `The run ${runId} was a specialist's; its supervisor was told that the outcome is unknown, and has gone on.`
+      : `The run ${runId} goes on with your word.`,
     '',
     'It was called with:',
     shown,

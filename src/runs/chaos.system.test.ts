@@ -4,12 +4,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
+import { buryWorker } from '../../test/kit/runs.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
 import { inTransaction } from '../db/transaction.ts'
-import { takeOver } from '../journal/take-over.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import type { Run } from '../kernel/run.ts'
-import { forgetWorker } from '../queue/workers.ts'
 import { resumeRun } from './resume.ts'
 
 type ToolName = 'look' | 'pay' | 'send' | 'spawn_agent'
@@ -84,7 +83,7 @@ function assertHistory(plan: Plan, request: ModelRequest | undefined): void {
 
 async function declareSomebodyDead(): Promise<void> {
   const { rows } = await pool.query<{ id: string }>('select id from workers order by random() limit 1')
-  for (const { id } of rows) await takeOver(pool, id, (tx) => forgetWorker(tx, id))
+  for (const { id } of rows) await buryWorker(pool, id)
   // Innocent runs must not be given up because this test is crueller than any machine.
   await inTransaction(pool, (tx) =>
     tx.query('update agent_runs set crashes = 0 where crashes > 0 and completed_at is null'),

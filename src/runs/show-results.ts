@@ -1,0 +1,39 @@
+import type { BlockedReason } from '../kernel/run.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { atOnce } from './at-once.ts'
+import { afterTool, hasHook, hookError } from './middleware.ts'
+import type { PendingCall } from './run-state.ts'
+import { remainingMs, type Session } from './session.ts'
+import { toEvent, withheld } from './tool-result.ts'
+
+/** The result of a call that the run itself carries out. It is kept elsewhere, and can be read again. */
+export interface OwnResult {
+  call: PendingCall
+  result: unknown
+  isError: boolean
+  startedAt?: number
+  blocked?: BlockedReason | null
+}
+
+/**
+ * The events that settle the calls, after the middleware has seen their results. Where the run is about to stop the calls
+ * stay open, and whoever goes on shows the results again.
+ */
+export async function showResults(session: Session, results: readonly OwnResult[]): Promise<RunEvent[]> {
+  if (results.length === 0) return []
+  if (!hasHook(session, 'afterTool')) return results.map((each) => settled(each, each.result, each.isError))
+  const signal = session.control.signalFor(remainingMs(session), 'model')
+  const events: RunEvent[][] = []
+  await atOnce(results, async (each, index) => {
+    const { call, result, isError, startedAt = Date.now() } = each
+    const passed = await afterTool(session, call, { result, isError }, signal.signal)
+    if (passed.kind === 'passed') events[index] = [settled(each, passed.value.result, passed.value.isError)]
+    else if (passed.kind === 'failed') events[index] = [settled(each, hookError(passed.message), true)]
+    else if (signal.cause() === 'deadline') events[index] = [withheld(call, startedAt, 'timeout')]
+  })
+  signal.end()
+  return events.flat()
+}
+
+const settled = ({ call, startedAt, blocked }: OwnResult, result: unknown, isError: boolean): RunEvent =>
+  toEvent(call, result, isError, startedAt, blocked)
