@@ -2,7 +2,10 @@
 // asked once more and told the problem; then the decision has failed. Nothing is guessed.
 import { z } from 'zod'
 import { type Pattern, patternSchemas } from './flow.ts'
+import { layoutSchema } from './genui.ts'
 import { putNewest } from './put-newest.ts'
+import { MAX_DEPTH } from './strict-json.ts'
+import { agentResults, toDoStatuses } from './supervisor.ts'
 
 const text = z.string().max(200_000)
 const subtask = z.strictObject({
@@ -55,6 +58,31 @@ export const taskPlan = z.strictObject({
   subtasks: z.array(plannedTask).max(100).describe('Empty if the task is best done in one piece.'),
 })
 
+const plannedToDo = z.strictObject({
+  id: z.string().min(1).max(200),
+  description: text,
+  status: z.enum(toDoStatuses),
+  owner_agent: z.string().max(200).nullish(),
+  parent_id: z.string().max(200).nullish(),
+  metadata: z.record(z.string(), z.unknown()).nullish(),
+})
+export const supervisorDecision = z.strictObject({
+  plan: z.array(plannedToDo).max(1_000).describe('All todos, also those that are done.'),
+  action: z.enum(['delegate', 'finish', 'escalate']),
+  agent: z.string().max(200).nullish().describe('With delegate: the specialist that does the next piece of work.'),
+  instructions: text.nullish().describe('With delegate: what exactly is to be done.'),
+  notes: text.nullish().describe('Why, in one or two sentences.'),
+})
+export type SupervisorDecision = z.infer<typeof supervisorDecision>
+
+export const agentSummaryDecision = z.strictObject({
+  result: z.enum(agentResults),
+  short_summary: text,
+  key_decisions: z.array(text).max(1_000),
+  next_instructions_for_supervisor: text,
+})
+export type AgentSummaryDecision = z.infer<typeof agentSummaryDecision>
+
 export const decisions = {
   queen_plan: queenPlan,
   queen_adjust: queenAdjust,
@@ -62,6 +90,9 @@ export const decisions = {
   flow_recommendation: flowRecommendation,
   delegation_decision: delegationDecision,
   task_plan: taskPlan,
+  supervisor_decision: supervisorDecision,
+  agent_summary: agentSummaryDecision,
+  genui_layout: layoutSchema,
 } as const
 export type DecisionName = keyof typeof decisions
 
@@ -93,6 +124,8 @@ export function readDecision<Name extends DecisionName>(name: Name, answer: unkn
 function decisionIn<Name extends DecisionName>(name: Name, answer: unknown): Decided<Name> {
   const value = typeof answer === 'string' ? jsonIn(answer) : answer
   if (value === undefined) return { ok: false, problem: 'The answer is no JSON.' }
+  const problem = jsonProblem(value)
+  if (problem !== null) return { ok: false, problem: `The answer ${problem}` }
   const parsed = decisions[name].safeParse(value)
   if (parsed.success) return { ok: true, decision: parsed.data as z.infer<(typeof decisions)[Name]> } // by its own schema
   const [issue] = parsed.error.issues
@@ -108,6 +141,19 @@ function jsonIn(text: string): unknown {
     }
   }
   return undefined
+}
+
+/** The reason why a parsed value cannot be stored, or null. */
+function jsonProblem(answer: unknown): string | null {
+  const waiting = [{ value: answer, depth: 0 }]
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const { value, depth } = next
+    if (depth > MAX_DEPTH) return `is nested deeper than ${MAX_DEPTH} levels.`
+    if (typeof value === 'number' && !Number.isFinite(value)) return 'holds a number that is too large.'
+    if (typeof value !== 'object' || value === null) continue
+    for (const below of Object.values(value)) waiting.push({ value: below, depth: depth + 1 })
+  }
+  return null
 }
 
 /** A part of a plan, as far as its order matters. */

@@ -1,0 +1,123 @@
+// The work of a specialist as the supervisor sees it: one summary, and the state of the agent, both read from the run
+// that did the work. A specialist has no way to the supervisor's state.
+
+import type { Db } from '../db/pool.ts'
+import { replayEvents } from '../journal/read.ts'
+import { cutText } from '../kernel/cut-text.ts'
+import type { AgentSummaryDecision } from '../kernel/decision.ts'
+import type { PauseReason, RunStatus } from '../kernel/run.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
+import { type AgentState, type AgentSummary, agentState, agentSummary } from '../kernel/supervisor.ts'
+
+export interface SpecialistRun {
+  id: string
+  status: RunStatus
+  pause_reason: PauseReason | null
+  summary: string | null
+  error_code: string | null
+  error_message: string | null
+  has_ended: boolean
+}
+
+export async function readSpecialistRun(db: Db, runId: string): Promise<SpecialistRun | null> {
+  const { rows } = await db.query<SpecialistRun>(
+    `select id, status, pause_reason, summary, error_code, error_message, completed_at is not null as has_ended
+     from agent_runs where id = $1`,
+    [runId],
+  )
+  return rows[0] ?? null
+}
+
+export interface SpecialistWork {
+  summary: AgentSummary
+  agent: AgentState
+}
+
+/** The longest text of a summary that the supervisor is shown, and of a message that its state keeps. */
+const LONGEST_TEXT = 20_000
+/** The most characters that the state of the agent keeps of a run: the newest. */
+const MOST_KEPT = 200_000
+
+/** What the run of a specialist came to. A run that gave no summary has failed, and its end says why. */
+export async function readWork(db: Db, run: SpecialistRun, agentName: string): Promise<SpecialistWork> {
+  const agent: AgentState = { messages: [], tool_events: [], recursion_depth: 0, scratchpad: {} }
+  let given: AgentSummaryDecision | null = null
+  let undecided: string | null = null
+  for await (const { kind, data } of replayEvents(db, run.id)) {
+    const event = { kind, data } as unknown as RunEvent // written by us; unknown kinds are passed over
+    if (event.kind === 'run.started') agent.messages.push({ role: 'user', content: cut(asText(event.data.input)) })
+    if (event.kind === 'tool.completed') {
+      const { name, args, result, is_error } = event.data
+      agent.tool_events.push({ name, ...(args === undefined ? {} : { args }), result: cut(asText(result)), is_error })
+    }
+    if (event.kind === 'run.paused') undecided = event.data.call?.name ?? null
+    if (event.kind !== 'step.completed') continue
+    const { summary, text, tool_calls: calls } = event.data
+    if (summary && 'fits' in summary) given = summary.fits
+    if (summary) continue
+    agent.messages.push({ role: 'assistant', content: cut(text), tool_calls: calls.map(({ name }) => name) })
+    agent.recursion_depth = calls.length > 0 ? agent.recursion_depth + 1 : agent.recursion_depth
+  }
+  const summary = given ? { ...given } : undecided === null ? failedSummary(run) : undecidedSummary(undecided)
+  return {
+    summary: agentSummary.parse({
+      agent_name: agentName,
+      step_id: run.id,
+      result: summary.result,
+      short_summary: cut(summary.short_summary),
+      key_decisions: cutList(summary.key_decisions),
+      next_instructions_for_supervisor: cut(summary.next_instructions_for_supervisor),
+    }),
+    agent: agentState.parse({ ...agent, messages: newest(agent.messages), tool_events: newest(agent.tool_events) }),
+  }
+}
+
+function failedSummary({
+  status,
+  pause_reason: reason,
+  summary,
+  error_message: error,
+}: Omit<SpecialistRun, 'id' | 'has_ended' | 'error_code'>): AgentSummaryDecision {
+  const why = error ?? (reason === null ? `The run is ${status}.` : `The run stopped: ${reason}.`)
+  return {
+    result: 'FAILED',
+    short_summary: summary === null || summary === '' ? why : `${why}\n\nIts last words: ${summary}`,
+    key_decisions: [],
+    next_instructions_for_supervisor: 'Try another way, or escalate.',
+  }
+}
+
+/** Whoever delegates the same again would have the call made twice. */
+const undecidedSummary = (name: string): AgentSummaryDecision => ({
+  result: 'FAILED',
+  short_summary: `The call of ${name} may have taken effect or not: its process stopped before the call had answered.`,
+  key_decisions: [],
+  next_instructions_for_supervisor:
+    'People are asked whether the call took effect. Do not have the call made again; go on without it, or escalate.',
+})
+
+const asText = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+
+const cut = (text: string): string => cutText(text, LONGEST_TEXT, ' [cut]')
+
+/** As many as there is room for, from the first on. */
+function cutList(texts: readonly string[]): string[] {
+  let room = LONGEST_TEXT
+  const kept = texts.map(cut).filter((text) => {
+    room -= text.length
+    return room >= 0
+  })
+  const left = texts.length - kept.length
+  return left === 0 ? kept : [...kept, `[${left} more]`]
+}
+
+function newest(items: readonly unknown[]): unknown[] {
+  let room = MOST_KEPT
+  const kept: unknown[] = []
+  for (const item of items.toReversed()) {
+    room -= JSON.stringify(item).length
+    if (room < 0) break
+    kept.unshift(item)
+  }
+  return kept
+}

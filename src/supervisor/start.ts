@@ -1,0 +1,151 @@
+// A supervisor's run is started by a request, and continued by a person's answer or by whoever says that it may go on.
+import type { Db } from '../db/pool.ts'
+import type { Journal } from '../journal/append.ts'
+import { insertRun } from '../journal/insert-run.ts'
+import { wakeWaiting } from '../journal/wake.ts'
+import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
+import { isId, newId } from '../kernel/id.ts'
+import type { Actor } from '../kernel/principal.ts'
+import type { Run } from '../kernel/run.ts'
+import { isSupervisor, type SupervisorPart, type SystemPart } from '../kernel/supervisor.ts'
+import { getRun } from '../runs/read-runs.ts'
+import { updateTaskIn } from '../tasks/update-task.ts'
+import { type Choice, chooseSystem } from './systems.ts'
+
+export interface SupervisorTask {
+  task: string
+  contextId: string | null
+  metadata: Record<string, unknown>
+  /** Further facts of the trigger. */
+  trigger?: Readonly<Record<string, unknown>>
+}
+
+export type SupervisorStart = SupervisorTask & Choice
+
+export async function startSupervisor(db: Db, projectId: string, start: SupervisorStart): Promise<Run> {
+  const { variant, traffic: _, updated_at: __, ...config } = await chooseSystem(db, projectId, start)
+  return getRun(db, projectId, await startSystem(db, projectId, { variant, config }, start))
+}
+
+/** As `startSupervisor`, on a variant as it was configured at some time. Answers the id of the run. */
+export async function startSystem(
+  db: Db,
+  projectId: string,
+  { variant, config }: Pick<SupervisorPart, 'variant' | 'config'>,
+  start: SupervisorTask,
+): Promise<string> {
+  const part: SupervisorPart = {
+    variant,
+    node: 'supervisor',
+    config,
+    context: { context_id: start.contextId, metadata: start.metadata },
+  }
+  const id = newId()
+  await insertRun(db, {
+    id,
+    projectId,
+    agentId: null,
+    part,
+    trigger: { type: 'supervisor', system_variant: variant, node: 'supervisor', ...start.trigger },
+    input: start.task,
+    maxSteps: null,
+    timeoutMs: null,
+  })
+  return id
+}
+
+/** Completes a question to people, as the inbox does. */
+export type AnswerTask = (tx: Db, projectId: string, taskId: string, answer: string) => Promise<void>
+
+export interface Continuation {
+  journal: Journal
+  answer: AnswerTask
+}
+
+/**
+ * Continues a run that waits for a person, or that was unavailable, with what the person says. Every other run is
+ * refused. `after` is the seq of the last event before.
+ */
+export async function continueSupervisor(
+  tx: Db,
+  { journal, answer }: Continuation,
+  {
+    projectId,
+    runId,
+    said,
+    variant,
+  }: { projectId: string; runId: string; said: string | null; variant?: string | null },
+): Promise<{ run: Run; after: number }> {
+  const { rows } = isId(runId)
+    ? await tx.query<{
+        part: SystemPart | null
+        status: string
+        pause_reason: string | null
+        completed_at: Date | null
+        is_woken: boolean
+        last_seq: number
+      }>(
+        `select part, status, pause_reason, completed_at, ready_at is not null as is_woken, last_seq from agent_runs
+         where id = $1 and project_id = $2 for update`,
+        [runId, projectId],
+      )
+    : { rows: [] }
+  const row = rows[0]
+  if (!row || !isSupervisor(row.part)) throw runNotFound()
+  if (variant && variant !== row.part.variant) throw conflict(`This run keeps its variant, ${row.part.variant}.`)
+  const reason = row.status === 'paused' && row.completed_at === null ? row.pause_reason : null
+  if (reason === 'human') {
+    if (said === null) throw invalidRequest('input: the run waits for an answer, which is input.task.')
+    await answer(tx, projectId, await openQuestion(tx, runId), said)
+  } else if (reason === 'unavailable') {
+    if (row.is_woken) throw conflict('This run goes on already.')
+    const event = { kind: 'supervisor.answered', data: { task_id: null, answer: said ?? '', summaries: null } }
+    const set = { error_code: null, error_message: null }
+    await journal.appendIn(tx, { runId, fence: null, events: [event], change: { set }, ancestors: [] })
+    await wakeWaiting(tx, runId, 'human')
+  } else throw conflict('Only a run that was escalated, or that was unavailable, can be continued.')
+  return { run: await getRun(tx, projectId, runId), after: row.last_seq }
+}
+
+/**
+ * Tells whether the run waits for the answer to its question. The run is locked where it seems so: until the end of the
+ * transaction nobody else answers.
+ */
+export async function isEscalated(tx: Db, projectId: string, runId: string): Promise<boolean> {
+  const waits = `select from agent_runs where id = $1 and project_id = $2 and status = 'paused'
+    and pause_reason = 'human' and completed_at is null and ready_at is null`
+  for (const lock of ['', 'for update']) {
+    const { rowCount } = await tx.query(`${waits} ${lock}`, [runId, projectId])
+    if (rowCount === 0) return false
+  }
+  return true
+}
+
+async function openQuestion(tx: Db, runId: string): Promise<string> {
+  const { rows } = await tx.query<{ id: string }>(
+    `select id from tasks where run_id = $1 and kind = 'escalation' and status in ('pending', 'in-progress')
+     order by created_at desc limit 1`,
+    [runId],
+  )
+  if (!rows[0]) throw conflict('The question of this run was answered already.')
+  return rows[0].id
+}
+
+/** As a person answers in the inbox: the run is woken in the commit that stores the answer. */
+export const answerAs =
+  (actor: Actor): AnswerTask =>
+  async (tx, projectId, taskId, answer) => {
+    await updateTaskIn(
+      tx,
+      projectId,
+      taskId,
+      { status: 'completed', result: answer },
+      {
+        actor,
+        onChanged: async (_, __, task) => {
+          if (task.run_id !== null) await wakeWaiting(tx, task.run_id, 'human')
+        },
+        lockRun: async () => {},
+      },
+    )
+  }
