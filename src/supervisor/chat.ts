@@ -1,0 +1,257 @@
+// Chats of front ends with the supervisor. A message is a task, or the answer to the question of the chat's run where
+// that waits for one. The messages themselves are the front end's: it sends them each time, and only the newest run of a
+// chat is remembered here.
+
+import type { Db } from '../db/pool.ts'
+import type { FollowOptions } from '../journal/follow.ts'
+import type { ChatChunk, ChatMessage, ChatMetadata, ChatRequest } from '../kernel/chat.ts'
+import { isChatId } from '../kernel/chat.ts'
+import { cutText } from '../kernel/cut-text.ts'
+import { invalidRequest } from '../kernel/errors.ts'
+import { idFrom } from '../kernel/id.ts'
+import type { Run } from '../kernel/run.ts'
+import { getRun } from '../runs/read-runs.ts'
+import { readAnswer } from './answer.ts'
+import { type FinalData, followSupervisor } from './follow.ts'
+import { type Continuation, continueSupervisor, isEscalated, startSupervisor } from './start.ts'
+
+export interface Turn {
+  projectId: string
+  request: ChatRequest
+  /** SYSTEM_VARIANT. */
+  ofProcess: string | null
+}
+
+export interface Taken {
+  run: Run
+  /** The answer to the message begins after this event of the run. */
+  after: number
+  /** The message was sent before, and its answer is there or under way. */
+  isRepeated: boolean
+}
+
+/** Takes up the newest message: continues the chat's run where it asked something, else starts one. */
+export async function takeTurn(tx: Db, parts: Continuation, { projectId, request, ofProcess }: Turn): Promise<Taken> {
+  const { id: chatId, trigger } = request
+  const { task, earlier, message, hasId } = readMessages(request.messages)
+  // One message of a chat after the other, the first ones too, which find no row yet.
+  await tx.query(`select pg_advisory_xact_lock(hashtextextended('chat ' || $1::text || ' ' || $2::text, 0))`, [
+    projectId,
+    chatId,
+  ])
+  const { rows } = await tx.query<ChatRow>(
+    'select run_id, message, after_seq from chats where project_id = $1 and chat_id = $2',
+    [projectId, chatId],
+  )
+  const [chat] = rows
+  if (chat && trigger !== 'regenerate-message') {
+    if (chat.message === message && (await isAnswered(tx, projectId, chat))) {
+      return { run: await getRun(tx, projectId, chat.run_id), after: Number(chat.after_seq), isRepeated: true }
+    }
+    if (await isEscalated(tx, projectId, chat.run_id)) {
+      const { run } = await continueSupervisor(tx, parts, { projectId, runId: chat.run_id, said: task })
+      const after = await answerStart(tx, run.id)
+      await note(tx, { projectId, chatId, runId: run.id, message: hasId ? message : null, after })
+      return { run, after, isRepeated: false }
+    }
+  }
+  const run = await startSupervisor(tx, projectId, {
+    task,
+    metadata: { messages: earlier },
+    contextId: chatId,
+    requested: request.system_variant ?? null,
+    ofProcess,
+    trigger: { chat_id: chatId },
+  })
+  await note(tx, { projectId, chatId, runId: run.id, message, after: 0 })
+  return { run, after: 0, isRepeated: false }
+}
+
+interface ChatRow {
+  run_id: string
+  message: string | null
+  after_seq: string
+}
+
+/**
+ * Tells whether a message that is sent again has its answer in this run. A failure is tried anew, and a task that is done
+ * may be given again; an answer to a question never becomes a task.
+ */
+async function isAnswered(db: Db, projectId: string, { run_id: runId, after_seq: after }: ChatRow): Promise<boolean> {
+  const { status } = (await readAnswer(db, projectId, runId)).result
+  return status === 'RUNNING' || status === 'ESCALATE' || (status === 'DONE' && Number(after) > 0)
+}
+
+async function note(
+  tx: Db,
+  chat: { projectId: string; chatId: string; runId: string; message: string | null; after: number },
+): Promise<void> {
+  await tx.query(
+    `insert into chats (project_id, chat_id, run_id, message, after_seq) values ($1, $2, $3, $4, $5)
+     on conflict (project_id, chat_id) do update
+       set run_id = excluded.run_id, message = excluded.message, after_seq = excluded.after_seq, updated_at = muster.now()`,
+    [chat.projectId, chat.chatId, chat.runId, chat.message, chat.after],
+  )
+}
+
+const MOST_MESSAGES = 50
+/** Of all earlier messages together, and of one. */
+const MOST_CHARACTERS = 40_000
+const LONGEST_MESSAGE = 10_000
+
+interface Said {
+  role: ChatMessage['role']
+  content: string
+}
+
+/**
+ * The task, and what was said before it: the newest messages, as many as a prompt has room for. `message` stands for the
+ * newest one, by its id and its words. Where the front end gives no ids, the same words at the same place are the same
+ * task; for answers that would be wrong, because one word may answer two questions.
+ */
+export function readMessages(messages: readonly ChatMessage[]): {
+  task: string
+  earlier: Said[]
+  message: string
+  hasId: boolean
+} {
+  const place = messages.findLastIndex(({ role }) => role === 'user')
+  const newest = messages[place]
+  if (!newest) throw invalidRequest('messages: there is no message of the user.')
+  if (newest.parts.some(({ type }) => type === 'file')) {
+    throw invalidRequest('messages: the newest message holds a file; the supervisor reads text only.')
+  }
+  const task = textOf(newest)
+  if (task.trim() === '') throw invalidRequest('messages: the newest message of the user holds no text.')
+  const earlier: Said[] = []
+  let room = MOST_CHARACTERS
+  for (const message of messages.slice(0, place).toReversed()) {
+    const content = cutText(textOf(message), LONGEST_MESSAGE, ' [cut]')
+    if (content.trim() === '') continue
+    room -= content.length
+    if (room < 0 || earlier.length === MOST_MESSAGES) break
+    earlier.push({ role: message.role, content })
+  }
+  const hasId = typeof newest.id === 'string'
+  return { task, earlier: earlier.reverse(), message: idFrom(`${hasId ? newest.id : place} ${task}`), hasId }
+}
+
+const textOf = ({ parts }: ChatMessage): string =>
+  parts.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : [])).join('\n')
+
+/**
+ * The answer that a reader may pick up, or null: the one that is under way, or the one to a question that was answered
+ * elsewhere, in the inbox, and that the chat has not shown yet.
+ */
+export async function answerUnderWay(db: Db, projectId: string, chatId: string): Promise<ChatAnswer | null> {
+  if (!isChatId(chatId)) return null
+  const { rows } = await db.query<Pick<ChatRow, 'run_id' | 'after_seq'>>(
+    'select run_id, after_seq from chats where project_id = $1 and chat_id = $2',
+    [projectId, chatId],
+  )
+  const [chat] = rows
+  if (!chat) return null
+  const { run_id: runId } = chat
+  // Read before the status: the next question of the run, if it comes meanwhile, is a part of this answer.
+  const after = await answerStart(db, runId)
+  const { result } = await readAnswer(db, projectId, runId)
+  const isOpen =
+    result.status === 'RUNNING' || (after > Number(chat.after_seq) && (await isAnsweredSince(db, runId, after)))
+  return isOpen ? { runId, after } : null
+}
+
+async function isAnsweredSince(db: Db, runId: string, seq: number): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from run_events where run_id = $1 and seq > $2 and kind = 'supervisor.answered' and origin_seq is null
+       and data->>'task_id' is not null limit 1`,
+    [runId, seq],
+  )
+  return (rowCount ?? 0) > 0
+}
+
+export interface ChatAnswer {
+  runId: string
+  /** The seq of the event after which the answer begins. */
+  after: number
+}
+
+/**
+ * The answer as chunks, from its beginning. Its message has the same id for every reader, so that a front end which
+ * picks the answer up again puts it in the place of the part that it has. Ends with `finish`, unless the signal fires.
+ */
+export async function* streamAnswer(
+  source: FollowOptions & { db: Db },
+  { projectId, runId, after }: ChatAnswer & { projectId: string },
+  signal: AbortSignal,
+): AsyncGenerator<ChatChunk> {
+  const answer = createAnswer(runId)
+  yield { type: 'start', messageId: idFrom(`${runId} answer ${after}`), messageMetadata: { run_id: runId } }
+  yield { type: 'start-step' }
+  for await (const { event } of followSupervisor(source, { projectId, runId }, { after, signal })) {
+    switch (event.event_type) {
+      case 'token':
+        yield* answer.say(event.data.text)
+        break
+      case 'status_update':
+        if (event.data.reset === true) yield* answer.takeBack()
+        else yield { type: 'data-status', data: event.data, transient: true }
+        break
+      case 'final':
+        yield* answer.end(event.data)
+    }
+  }
+}
+
+/** The seq after which the answer begins: that of the last pause at which the run had told all it had to say. */
+async function answerStart(db: Db, runId: string): Promise<number> {
+  const { rows } = await db.query<{ seq: number }>(
+    `select seq from run_events where run_id = $1 and kind = 'run.paused' and origin_seq is null
+       and data->>'pause_reason' in ('human', 'unavailable')
+     order by seq desc limit 1`,
+    [runId],
+  )
+  return rows[0]?.seq ?? 0
+}
+
+/** The text of the answer as it stands at the reader. */
+function createAnswer(runId: string) {
+  let part: { id: string; text: string } | null = null
+  let parts = 0
+
+  function* say(text: string): Generator<ChatChunk> {
+    if (!part) {
+      part = { id: `text-${++parts}`, text: '' }
+      yield { type: 'text-start', id: part.id }
+    }
+    part.text += text
+    yield { type: 'text-delta', id: part.id, delta: text }
+  }
+
+  function* takeBack(): Generator<ChatChunk> {
+    if (part) yield { type: 'reset-step' }
+    part = null
+  }
+
+  function* end({ status, output, error }: FinalData): Generator<ChatChunk> {
+    const content = output?.content ?? part?.text ?? ''
+    if (content !== (part?.text ?? '')) {
+      yield* takeBack()
+      yield* say(content)
+    }
+    if (part) yield { type: 'text-end', id: part.id }
+    yield { type: 'finish-step' }
+    const fault = error && { code: error.code, message: error.message }
+    const metadata: ChatMetadata = {
+      run_id: runId,
+      ...(status === 'RUNNING' ? {} : { status }),
+      ...(fault ? { error: fault } : {}),
+    }
+    if (fault) {
+      yield { type: 'message-metadata', messageMetadata: metadata }
+      yield { type: 'error', errorText: fault.message }
+    }
+    yield { type: 'finish', finishReason: fault ? 'error' : 'stop', messageMetadata: metadata }
+  }
+
+  return { say, takeBack, end }
+}
