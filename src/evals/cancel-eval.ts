@@ -1,0 +1,22 @@
+import { changeAudited } from '../audit/record.ts'
+import type { Db } from '../db/pool.ts'
+import { EVAL_CHANNEL, tellProcesses } from '../journal/wake.ts'
+import type { ListedEval } from '../kernel/eval.ts'
+import type { Actor } from '../kernel/principal.ts'
+import { getListed } from './read-evals.ts'
+
+/**
+ * Within a transaction. From its commit on no run is started for the eval; the processes are told, and one of them cancels
+ * the runs under way. An eval that has ended stays as it is.
+ */
+export async function cancelEval(tx: Db, projectId: string, evalId: string, actor: Actor): Promise<ListedEval> {
+  const { id } = await getListed(tx, projectId, evalId)
+  const rows = await changeAudited(tx, {
+    sql: `update evals set status = 'cancelled', completed_at = muster.now()
+          where id = $1 and project_id = $2 and status = 'running' returning id`,
+    values: [id, projectId],
+    note: { action: 'eval.cancel', actor, projectId, targetType: 'eval', targetId: id },
+  })
+  if (rows.length > 0) await tellProcesses(tx, EVAL_CHANNEL, projectId)
+  return getListed(tx, projectId, id)
+}
