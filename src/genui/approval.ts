@@ -1,0 +1,113 @@
+// A task that waits for people: a suggestion with its exact change, or a question.
+import type { Component, Layout, Leaf } from '../kernel/genui.ts'
+import type { Task } from '../kernel/task.ts'
+import { asLabel, asMarkdown, asText, visible } from './plain-text.ts'
+import { showQuestion } from './question.ts'
+import { showChange } from './show-change.ts'
+
+export interface ApprovalFacts {
+  task: Task
+  /** The name of the agent that made the task; null where none did. */
+  author: string | null
+}
+
+/** A suggestion has one change today; more than these are not shown whole. */
+const MOST_CHANGES = 20
+/** The most characters of all changes together. */
+const MOST_CHARACTERS = 150_000
+
+/** True for tasks on which people decide. */
+export const isForApproval = ({ kind }: Pick<Task, 'kind'>): boolean => kind !== 'work'
+
+export function showApproval({ task, author }: ApprovalFacts): Layout {
+  const title = asText(visible(task.title)).trim() || 'Without a title'
+  const by = author === null ? null : `${task.kind === 'suggestion' ? 'Suggested' : 'Asked'} by ${author}.`
+  const components: Component[] = [
+    { type: 'text', id: 'title', value: title, style: 'title' },
+    ...(by === null ? [] : [{ type: 'text', id: 'author', value: asText(by), style: 'note' } as const]),
+    ...(task.kind === 'suggestion' ? showSuggestion(task) : showQuestion(task)),
+    { type: 'group', id: 'more', title: 'More', components: showLinks(task) },
+  ]
+  return { components }
+}
+
+function showSuggestion(task: Task): Component[] {
+  const all = task.changes ?? []
+  const shown = all.slice(0, MOST_CHANGES)
+  const room = Math.floor(MOST_CHARACTERS / Math.max(1, shown.length))
+  const diffs = shown.map((change, index) => showChange(`change_${index + 1}`, change, room))
+  const isWhole = all.length <= MOST_CHANGES && diffs.every((diff) => diff.is_whole)
+  const reasoning = task.reasoning?.trim() ?? ''
+  const why: Component[] =
+    reasoning === ''
+      ? []
+      : [
+          {
+            type: 'group',
+            id: 'why',
+            title: 'Why',
+            components: [{ type: 'markdown', id: 'reasoning', value: asMarkdown(reasoning) }],
+          },
+        ]
+  return [...why, ...diffs, ...showState(task, isWhole), ...showDecision(task, isWhole)]
+}
+
+const isStale = ({ metadata }: Task): boolean => metadata.stale === true
+
+function showState(task: Task, isWhole: boolean): Component[] {
+  const say = (value: string, tone: 'neutral' | 'good' | 'warning' | 'bad'): Component[] => [
+    { type: 'text', id: 'state', value: asText(value), tone },
+  ]
+  if (task.status === 'completed') return say('This was approved, and the change is made.', 'good')
+  if (task.status === 'rejected') return say('This was rejected, and nothing changed.', 'neutral')
+  if (task.status !== 'pending') return say(`This is ${task.status}.`, 'neutral')
+  if (isStale(task)) {
+    const { stale_reason: reason } = task.metadata
+    const why = typeof reason === 'string' ? reason : 'The object has changed since this was suggested.'
+    return say(`${why} It can only be rejected.`, 'warning')
+  }
+  if (!isWhole) return say('The change is too large to be shown whole here. Open the task to approve it.', 'warning')
+  return say('This waits for a decision.', 'neutral')
+}
+
+/** Nobody approves here what is not shown whole. */
+function showDecision(task: Task, isWhole: boolean): Component[] {
+  if (task.status !== 'pending') return []
+  const approve: Leaf = {
+    type: 'button',
+    id: 'approve',
+    label: 'Approve',
+    action: { type: 'approve', task_id: task.id },
+    emphasis: 'primary',
+  }
+  const components: Leaf[] = [
+    ...(isWhole && !isStale(task) ? [approve] : []),
+    { type: 'input', id: 'reason', label: 'Reason for a rejection (optional)', multiline: true },
+    {
+      type: 'button',
+      id: 'reject',
+      label: 'Reject',
+      action: { type: 'reject', task_id: task.id, from: 'reason' },
+      emphasis: 'danger',
+    },
+  ]
+  return [{ type: 'group', id: 'decision', title: 'Decision', components }]
+}
+
+function showLinks(task: Task): Leaf[] {
+  const open = (id: string, label: string, target: 'task' | 'run' | 'object', of: string): Leaf => ({
+    type: 'button',
+    id,
+    label: asLabel(label),
+    action: { type: 'open', target, id: of },
+    emphasis: 'plain',
+  })
+  const objectIds = [...new Set((task.changes ?? []).slice(0, MOST_CHANGES).map((change) => change.object_id))]
+  return [
+    open('open_task', 'Open the task', 'task', task.id),
+    ...(task.run_id === null ? [] : [open('open_run', 'Open the run', 'run', task.run_id)]),
+    ...objectIds.flatMap((id, index) =>
+      id === null ? [] : [open(`open_object_${index + 1}`, 'Open the object', 'object', id)],
+    ),
+  ]
+}
