@@ -1,7 +1,7 @@
 // The one way out. Every request the server makes on behalf of a person, a project or a model goes through `fetch` of
 // this folder; `only-way-out.test.ts` keeps it so. The scheme and the form of each URL, every address a name resolves
-// to (connector.ts), and each redirect are checked. The database and the OpenTelemetry exporter are not covered: their
-// addresses come from the operator's own configuration.
+// to (connector.ts), and each redirect are checked. Traces go this way too. The database does not: its address comes
+// from the operator's own configuration.
 
 import { Agent } from 'undici'
 import { parseAllow } from './allow.ts'

@@ -12,29 +12,46 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api'
-import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { resourceFromAttributes } from '@opentelemetry/resources'
-import { BatchSpanProcessor, type SpanExporter, TracerProvider } from '@opentelemetry/sdk-trace'
+import {
+  BatchSpanProcessor,
+  RandomIdGenerator,
+  type SpanExporter,
+  type SpanProcessor,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace'
 import type { Log } from '../kernel/log.ts'
+import { createOtlpExporter } from './otlp-exporter.ts'
 import type { Redactor } from './redact.ts'
 import { presentAttributes } from './span-attributes.ts'
-import type { Span, SpanAttributes, SpanOptions, Tracing, TracingOptions } from './tracing.ts'
+import type { TracePlace } from './trace-ids.ts'
+import type { PastSpan, Span, SpanAttributes, SpanOptions, TraceTarget, Tracing, TracingOptions } from './tracing.ts'
 
 const stopWithinMs = 5_000
 const longestValue = 2_048
 const kinds = { internal: SpanKind.INTERNAL, server: SpanKind.SERVER, client: SpanKind.CLIENT }
 
-export function createOtlpTracing(options: TracingOptions & { otlpEndpoint: string; redactor: Redactor }): Tracing {
-  const { redactor, log, recordContent = false } = options
-  const exporter = new OTLPTraceExporter({ url: tracesUrl(options.otlpEndpoint), headers: { ...options.headers } })
+/** Spans of runs, and of nothing else, have this attribute. */
+const RUN = 'muster.run_id'
+
+export function createOtlpTracing(options: TracingOptions & { redactor: Redactor }): Tracing {
+  const { redactor, log } = options
+  const isOver = new AbortController()
+  const processorFor = (target: TraceTarget): SpanProcessor => {
+    const exporter = reportOutages(createOtlpExporter(target, options.fetch, isOver.signal), log)
+    const processor = new BatchSpanProcessor({ exporter })
+    return target.runsOnly ? onlyRuns(processor) : processor
+  }
+  const ids = createIds()
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': options.serviceName, 'service.version': options.version }),
-    spanProcessors: [new BatchSpanProcessor({ exporter: reportOutages(exporter, log) })],
+    spanProcessors: options.targets.map(processorFor),
     spanLimits: { attributeValueLengthLimit: longestValue },
+    idGenerator: ids,
   })
   const tracer = provider.getTracer('muster', options.version)
   const current = new AsyncLocalStorage<Context>()
-  const present = (attributes: SpanAttributes) => presentAttributes(attributes, redactor, { recordContent })
+  const present = (attributes: SpanAttributes) => presentAttributes(attributes, redactor)
 
   function start(name: string, attributes: SpanAttributes, { parent, kind = 'internal' }: SpanOptions): OtelSpan {
     const settings = { kind: kinds[kind], attributes: present(attributes) }
@@ -53,6 +70,17 @@ export function createOtlpTracing(options: TracingOptions & { otlpEndpoint: stri
         span.end()
       }
     },
+    record({ name, kind = 'internal', attributes, startedAt, endedAt, parentId, failure, ...place }: PastSpan) {
+      const settings = { kind: kinds[kind], attributes: present(attributes), startTime: startedAt }
+      const parent = parentId === null ? null : { traceId: place.traceId, spanId: parentId, traceFlags: SAMPLED }
+      const context = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
+      const span = ids.next(place, () => tracer.startSpan(redactor.scrub(name), settings, context))
+      if (failure) {
+        span.setAttribute('error.type', redactor.scrub(failure))
+        span.setStatus({ code: SpanStatusCode.ERROR, message: redactor.scrub(failure) })
+      }
+      span.end(endedAt)
+    },
     async stop(timeoutMs = stopWithinMs) {
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<void>((resolve) => {
@@ -61,6 +89,7 @@ export function createOtlpTracing(options: TracingOptions & { otlpEndpoint: stri
       // The exporter has reported a failure already.
       await Promise.race([provider.shutdown().catch(() => {}), late])
       clearTimeout(timer)
+      isOver.abort()
     },
   }
 
@@ -72,18 +101,17 @@ export function createOtlpTracing(options: TracingOptions & { otlpEndpoint: stri
     }
   }
 
-  /** Messages of errors quote requests and answers, so they are content. */
+  /** Messages of errors quote requests and answers, so they are content and left out. */
   function markFailed(span: OtelSpan, error: unknown): void {
-    const type = error instanceof Error ? error.name : typeof error
-    span.setAttribute('error.type', redactor.scrub(type))
-    const message = recordContent && error instanceof Error ? redactor.scrub(error.message) : redactor.scrub(type)
-    span.setStatus({ code: SpanStatusCode.ERROR, message: message.slice(0, longestValue) })
+    const type = redactor.scrub(error instanceof Error ? error.name : typeof error)
+    span.setAttribute('error.type', type)
+    span.setStatus({ code: SpanStatusCode.ERROR, message: type.slice(0, longestValue) })
   }
 }
 
 /** Logs the first failure of an outage and its end. The processor is told of no failure: it would only give up the
  * batches after the failed one when it stops. */
-function reportOutages(exporter: OTLPTraceExporter, log: Log): SpanExporter {
+function reportOutages(exporter: SpanExporter, log: Log): SpanExporter {
   const success = 0
   let isDown = false
   return {
@@ -97,13 +125,39 @@ function reportOutages(exporter: OTLPTraceExporter, log: Log): SpanExporter {
       })
     },
     shutdown: () => exporter.shutdown(),
-    forceFlush: () => exporter.forceFlush(),
+    forceFlush: async () => exporter.forceFlush?.(),
   }
 }
 
-function tracesUrl(endpoint: string): string {
-  const base = endpoint.replace(/\/+$/, '')
-  return base.endsWith('/v1/traces') ? base : `${base}/v1/traces`
+function onlyRuns(processor: SpanProcessor): SpanProcessor {
+  return {
+    onStart: (span, context) => processor.onStart(span, context),
+    onEnd: (span) => {
+      if (RUN in span.attributes) processor.onEnd(span)
+    },
+    forceFlush: () => processor.forceFlush(),
+    shutdown: () => processor.shutdown(),
+  }
+}
+
+const SAMPLED = 1
+
+/** Random ids, but for a span whose place is given while it is made. */
+function createIds() {
+  const random = new RandomIdGenerator()
+  let given: TracePlace | null = null
+  return {
+    generateTraceId: (): string => given?.traceId ?? random.generateTraceId(),
+    generateSpanId: (): string => given?.spanId ?? random.generateSpanId(),
+    next<Made>(place: TracePlace, make: () => Made): Made {
+      given = place
+      try {
+        return make()
+      } finally {
+        given = null
+      }
+    },
+  }
 }
 
 function formatTraceparent({ traceId, spanId, traceFlags }: SpanContext): string {

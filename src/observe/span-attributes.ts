@@ -29,16 +29,12 @@ const contentParts = new Set([
 
 type PlainAttributes = Record<string, string | number | boolean | string[]>
 
-/** The attributes of a span that may be sent: no content unless allowed, no secrets in any case. */
-export function presentAttributes(
-  attributes: SpanAttributes,
-  redactor: Redactor,
-  options: { recordContent: boolean },
-): PlainAttributes {
+/** The attributes of a span that may be sent: no content, and no secrets. */
+export function presentAttributes(attributes: SpanAttributes, redactor: Redactor): PlainAttributes {
   const present: PlainAttributes = {}
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined) continue
-    if (!options.recordContent && isContent(name)) continue
+    if (isContent(name)) continue
     // The value is cleaned within an object, so that a secret field's name counts too.
     const cleaned = redactor.clean({ [name]: value }) as PlainAttributes
     Object.assign(present, cleaned)
@@ -46,6 +42,6 @@ export function presentAttributes(
   return present
 }
 
-export function isContent(name: string): boolean {
+function isContent(name: string): boolean {
   return contentParts.has(name.split('.').at(-1)?.toLowerCase() ?? '')
 }

@@ -6,9 +6,18 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { after, before, beforeEach, test } from 'node:test'
 import { promisify } from 'node:util'
+import { createEgress } from '../egress/egress.ts'
 import { silentLog } from '../kernel/log.ts'
 import { createRedactor } from './redact.ts'
-import { createTracing, noTracing, type Span, type Tracing, type TracingOptions } from './tracing.ts'
+import {
+  createTracing,
+  noTracing,
+  type Span,
+  type TraceTarget,
+  type Tracing,
+  type TracingOptions,
+  tracesUrl,
+} from './tracing.ts'
 
 interface OtlpSpan {
   traceId: string
@@ -29,6 +38,7 @@ interface OtlpBody {
   }[]
 }
 
+const egress = createEgress({ allow: [] })
 let server: Server
 let endpoint = ''
 let posts: { path: string; headers: Record<string, unknown>; body: string }[] = []
@@ -47,13 +57,23 @@ beforeEach(() => {
   posts = []
   answer = { status: 200 }
 })
-after(() => {
+after(async () => {
   server.closeAllConnections()
   server.close()
+  await egress.close()
 })
 
+const target = (more: Partial<TraceTarget> = {}): TraceTarget => ({ url: tracesUrl(endpoint), format: 'json', ...more })
+
 const open = (options: Partial<TracingOptions> = {}): Promise<Tracing> =>
-  createTracing({ otlpEndpoint: endpoint, serviceName: 'muster', version: '1.2.3', log: silentLog, ...options })
+  createTracing({
+    targets: [target()],
+    fetch: egress.fetch('trusted'),
+    serviceName: 'muster',
+    version: '1.2.3',
+    log: silentLog,
+    ...options,
+  })
 
 const received = (): OtlpSpan[] =>
   posts.flatMap((post) =>
@@ -68,7 +88,7 @@ const attribute = (span: OtlpSpan | undefined, key: string): unknown => {
 }
 
 test('spans reach the collector as one valid OTLP post, nested as they were called', async () => {
-  const tracing = await open({ headers: { 'x-team': 'blue' } })
+  const tracing = await open({ targets: [target({ headers: { 'x-team': 'blue' } })] })
   const result = await tracing.span(
     'run',
     { 'run.id': 'r1', steps: 2, cost: 0.5, ok: true, tags: ['a', 'b'], none: null },
@@ -128,6 +148,66 @@ test('a span continues the trace it is given, from another process or an earlier
   assert.deepEqual([second?.traceId, second?.parentSpanId], [first?.traceId, first?.spanId])
   assert.equal(broken?.parentSpanId, undefined)
   assert.equal(own, `00-${first?.traceId}-${first?.spanId}-01`)
+})
+
+const PLACE = { traceId: '0123456789abcdef0123456789abcdef', spanId: 'fedcba9876543210' }
+
+test('what is over is recorded at its place in a trace, with its own times', async () => {
+  const tracing = await open()
+  const startedAt = new Date('2026-01-02T03:04:05.678Z')
+  const endedAt = new Date('2026-01-02T03:04:06.789Z')
+  const past = { startedAt, endedAt, attributes: { 'muster.run_id': 'r', 'gen_ai.prompt': 'CANARY' } }
+  tracing.record({ ...PLACE, ...past, name: 'run', parentId: null })
+  tracing.record({
+    ...PLACE,
+    ...past,
+    spanId: '1111111111111111',
+    name: 'step',
+    parentId: PLACE.spanId,
+    failure: 'BAD',
+  })
+  await tracing.span('another', {}, () => {})
+  await tracing.stop()
+  const [run, step, another] = received()
+  assert.deepEqual([run?.traceId, run?.spanId, run?.parentSpanId], [PLACE.traceId, PLACE.spanId, undefined])
+  assert.deepEqual([step?.traceId, step?.spanId, step?.parentSpanId], [PLACE.traceId, '1111111111111111', PLACE.spanId])
+  for (const span of [run, step]) {
+    assert.equal(span?.startTimeUnixNano, `${startedAt.getTime()}000000`)
+    assert.equal(span?.endTimeUnixNano, `${endedAt.getTime()}000000`)
+  }
+  assert.deepEqual([run?.status.code ?? 0, step?.status.code, attribute(step, 'error.type')], [0, 2, 'BAD'])
+  assert.notEqual(another?.traceId, PLACE.traceId, 'other spans have ids of their own')
+  assert.ok(!posts.some((post) => post.body.includes('CANARY')))
+})
+
+test('several places get the same spans; one that wants runs only gets no requests', async () => {
+  const targets = [
+    target({ url: `${endpoint}/all/v1/traces` }),
+    target({ url: `${endpoint}/runs/v1/traces`, runsOnly: true }),
+  ]
+  const tracing = await open({ targets })
+  await tracing.span('request', {}, () => {})
+  const times = { startedAt: new Date(), endedAt: new Date() }
+  tracing.record({ ...PLACE, ...times, name: 'run', parentId: null, attributes: { 'muster.run_id': 'r' } })
+  await tracing.stop()
+  const namesAt = (path: string): string[] =>
+    posts
+      .filter((post) => post.path === path)
+      .flatMap((post) => (JSON.parse(post.body) as OtlpBody).resourceSpans)
+      .flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans.map(({ name }) => name)))
+  assert.deepEqual([namesAt('/all/v1/traces'), namesAt('/runs/v1/traces')], [['request', 'run'], ['run']])
+})
+
+test('a collector that is busy for a moment is tried again, and nothing is lost or logged', async () => {
+  const warnings: string[] = []
+  answer = { status: 503 }
+  const tracing = await open({ log: { ...silentLog, warn: (_: object, message: string) => warnings.push(message) } })
+  for (let index = 0; index < 512; index += 1) await tracing.span('x', {}, () => {})
+  while (posts.length === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  answer = { status: 200 }
+  await tracing.stop()
+  assert.equal(posts.length, 2)
+  assert.deepEqual(warnings, [])
 })
 
 test('a failure passes through unchanged and marks its span, without quoting it', async () => {
@@ -195,15 +275,15 @@ test('prompts and tool content are not recorded, figures are', async () => {
   for (const key of Object.keys(figures)) assert.notEqual(attribute(received()[0], key), undefined, key)
 })
 
-test('control: content is recorded where that is allowed', async () => {
-  const sent = await traceEverywhere(await open({ recordContent: true }), content)
-  assert.equal(sent.match(/CANARY/g)?.length, Object.keys(content).length * 2)
+test('control: an attribute that is no content is recorded', async () => {
+  const sent = await traceEverywhere(await open(), { 'muster.note': 'CANARY' })
+  assert.equal(sent.match(/CANARY/g)?.length, 2)
 })
 
-test('secrets are masked even where content is allowed: by shape, by name and when registered', async () => {
+test('secrets are masked: by shape, by name and when registered', async () => {
   const redactor = createRedactor()
   redactor.registerSecret('known CANARY value')
-  const tracing = await open({ recordContent: true, redactor })
+  const tracing = await open({ redactor })
   await tracing.span('a known CANARY value as name', {}, (span) => span.event('known CANARY value'))
   await assert.rejects(tracing.span('x', {}, () => Promise.reject(new Error('known CANARY value'))))
   await tracing.span(
@@ -213,7 +293,7 @@ test('secrets are masked even where content is allowed: by shape, by name and wh
       'http.request.header.authorization': ['CANARY'],
       note: 'Bearer CANARY',
       api_key: 'CANARY',
-      'gen_ai.prompt': 'the known CANARY value',
+      'muster.note': 'the known CANARY value',
     },
     () => {},
   )
@@ -253,8 +333,8 @@ test('when the collector is back, that is logged too, and later spans arrive', a
 
 test('a collector that never answers, or is not there, does not hold up the stop', async () => {
   answer = 'never'
-  for (const otlpEndpoint of [endpoint, 'http://127.0.0.1:1']) {
-    const tracing = await open({ otlpEndpoint })
+  for (const url of [tracesUrl(endpoint), 'http://127.0.0.1:1/v1/traces']) {
+    const tracing = await open({ targets: [target({ url })] })
     await tracing.span('x', {}, () => {})
     const startedAt = performance.now()
     await tracing.stop(100)
@@ -263,7 +343,8 @@ test('a collector that never answers, or is not there, does not hold up the stop
 })
 
 test('without an endpoint the work runs all the same', async () => {
-  for (const otlpEndpoint of [null, '']) assert.equal(await open({ otlpEndpoint }), noTracing)
+  assert.equal(await open({ targets: [] }), noTracing)
+  noTracing.record({ ...PLACE, name: 'x', parentId: null, startedAt: new Date(), endedAt: new Date(), attributes: {} })
   assert.equal(await noTracing.span('x', {}, (span) => span.traceparent), null)
   await assert.rejects(
     noTracing.span('x', {}, () => {
@@ -282,7 +363,8 @@ test('without an endpoint nothing of OpenTelemetry is loaded; with one it is', a
     registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context) } })
     const { createTracing } = await import('${new URL('./tracing.ts', import.meta.url)}')
     const log = { debug() {}, info() {}, warn() {}, error() {} }
-    const tracing = await createTracing({ otlpEndpoint: process.argv[1], serviceName: 'x', version: '1', log })
+    const targets = process.argv[1] ? [{ url: process.argv[1], format: 'json' }] : []
+    const tracing = await createTracing({ targets, fetch: async () => new Response(), serviceName: 'x', version: '1', log })
     await tracing.span('x', {}, () => {})
     await tracing.stop(10)
     process.stdout.write(JSON.stringify(loaded))
