@@ -15,7 +15,8 @@ import type { SessionCookie } from './session-cookie.ts'
 
 /**
  * A `public` route needs no credentials, an `authenticated` one any that are valid. A `person` has signed in. The route of
- * an `instance` is the instance admin's. A role is the least that a caller must have in the project that `:id` names.
+ * an `instance` is the instance admin's. A role is the least that a caller must have in the project: the one that `:id`
+ * names, and below /v1 the key's own or the one that the header x-project-id names.
  */
 export type Access = 'public' | 'authenticated' | 'person' | 'instance' | Role
 
@@ -29,7 +30,9 @@ declare module 'fastify' {
   }
   interface FastifyRequest {
     principal: Principal | null
-    /** The principal's role in the project that the path names; null on other routes. */
+    /** The project of the request, on routes that need a role in one. */
+    projectId: string | null
+    /** The principal's role in that project; null on other routes. */
     projectRole: Role | null
   }
 }
@@ -46,6 +49,7 @@ export interface AuthOptions {
 
 export function requireAccess(app: FastifyInstance, options: AuthOptions): void {
   app.decorateRequest('principal', null)
+  app.decorateRequest('projectId', null)
   app.decorateRequest('projectRole', null)
   requireEveryRouteToSay(app)
   app.addHook('onRequest', async (request: FastifyRequest) => {
@@ -99,6 +103,12 @@ export function actorOf(request: FastifyRequest): Actor {
 /** The actor of a request to a public route: a caller without credentials is the system. */
 export function callerOf(request: FastifyRequest): Actor {
   return request.principal ? actorOf(request) : { ...systemActor, requestId: request.id, address: request.ip }
+}
+
+/** The project of a request below /v1 that needs a role in one. */
+export function projectOf(request: FastifyRequest): string {
+  if (request.projectId === null) throw new Error('a route without a role in a project asked for one')
+  return request.projectId
 }
 
 export function principalOf(request: FastifyRequest): Principal {
@@ -160,15 +170,32 @@ async function admit(request: FastifyRequest, access: Exclude<Access, 'public'>,
     if (!isInstanceAdmin(principal)) throw forbidden('Only the instance admin may do this.')
     return
   }
-  const role = await roleInProject(request, principal, db)
+  const projectId = projectIdOf(request, principal)
+  const role = await roleInProject(projectId, principal, db)
+  request.projectId = projectId
   request.projectRole = role
   if (!isAtLeast(role, access))
     throw forbidden(`This needs the role ${access} in the project; these credentials have ${role}.`)
 }
 
-/** An unknown project, a malformed id and somebody else's project are all answered 404. */
-async function roleInProject(request: FastifyRequest, principal: Principal, db: Db): Promise<Role> {
+/**
+ * A key that names another project than its own is refused like any stranger, rather than shown its own project instead.
+ */
+function projectIdOf(request: FastifyRequest, principal: Principal): string {
   const { id = '' } = request.params as { id?: string } // every project route has :id; Fastify types params as unknown
+  if (!request.routeOptions.url?.startsWith('/v1/')) return id
+  const named = request.headers['x-project-id']
+  if (named === undefined) {
+    if (principal.type === 'key') return principal.projectId
+    throw invalidRequest('Name the project with the header x-project-id.')
+  }
+  const text = String(named).toLowerCase()
+  if (!isId(text)) throw invalidRequest('The header x-project-id must be the id of a project.')
+  return text
+}
+
+/** An unknown project, a malformed id and somebody else's project are all answered 404. */
+async function roleInProject(id: string, principal: Principal, db: Db): Promise<Role> {
   if (!isId(id)) throw notFound('project')
   if (isInstanceAdmin(principal)) {
     if (!(await projectExists(db, id))) throw notFound('project')

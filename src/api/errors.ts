@@ -59,15 +59,37 @@ export function explain(error: unknown): MusterError {
   )
 }
 
+interface Issue {
+  path: PropertyKey[]
+  message: string
+  /** Of a union: the issues with each of its members. */
+  errors?: Issue[][]
+}
+
+/** The issue with the one member of a union that the value comes closest to; the union's own where several are as close. */
+function closest({ path, message, errors = [] }: Issue): Issue {
+  const fewest = Math.min(...errors.map((issues) => issues.length))
+  const [nearest, other] = errors.filter((issues) => issues.length === fewest)
+  const first = nearest?.[0]
+  if (!first || other) return { path, message }
+  const below = closest(first)
+  return { path: [...path, ...below.path], message: below.message }
+}
+
 function explainValidation(error: {
-  validation: { instancePath: string; message?: string | undefined }[]
+  validation: { instancePath: string; message?: string | undefined; params?: Readonly<Record<string, unknown>> }[]
   validationContext?: string | undefined
 }): MusterError {
   const part = error.validationContext ?? 'request'
-  const issues = error.validation.slice(0, 20).map((issue) => ({
-    path: issue.instancePath.replaceAll('/', '.').replace(/^\./, ''),
-    message: issue.message ?? 'is not valid',
-  }))
+  const issues = error.validation.slice(0, 20).map(({ instancePath, message = 'is not valid', params }) => {
+    const errors = params?.errors as Issue[][] | undefined // zod's, of a union
+    const { path, message: said } = closest({
+      path: instancePath.split('/').filter((part) => part !== ''),
+      message,
+      ...(errors ? { errors } : {}),
+    })
+    return { path: path.map(String).join('.'), message: said }
+  })
   const first = issues[0]
   const where = first?.path ? `${part}.${first.path}` : part
   return invalidRequest(`${where}: ${first?.message ?? 'is not valid'}`, { issues })

@@ -9,7 +9,7 @@ import { errorSchema } from './errors.ts'
 import type { TrackRequest } from './long-requests.ts'
 import type { OpenStreams } from './open-streams.ts'
 import type { RunServices } from './run-services.ts'
-import { type EventStream, openEventStream } from './sse.ts'
+import { type EventStream, openEventStream, type StreamFormat } from './sse.ts'
 import type { StillAdmitted } from './still-admitted.ts'
 
 export interface EventRoutes {
@@ -53,10 +53,13 @@ export async function streamEvents(
   { log, track, stillAdmitted, streams, services }: EventRoutes,
   { request, reply, run }: { request: FastifyRequest; reply: FastifyReply; run: { id: string; project_id: string } },
   show: (stream: EventStream, signal: AbortSignal) => Promise<void>,
+  format?: StreamFormat,
 ): Promise<FastifyReply> {
+  // The reader has left meanwhile, and no event of its connection would end the timers.
+  if (reply.raw.destroyed) return reply.hijack()
   streams.open(principalOf(request), reply)
   const signal = track(reply)
-  const stream = openEventStream(reply, { signal, heartbeatMs: services.heartbeatMs })
+  const stream = openEventStream(reply, { signal, heartbeatMs: services.heartbeatMs, format })
   const recheck = setInterval(async () => {
     const isAdmitted = await stillAdmitted(request, run.project_id).catch(() => true)
     if (!isAdmitted) stream.cut()

@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
+import { smallEval } from '../../test/kit/eval-roles.ts'
 import { startMcpHttp } from '../../test/kit/mcp-http.ts'
 import type { GraphObject } from '../kernel/object.ts'
 import type { Task } from '../kernel/task.ts'
+import { startSupervisor } from '../supervisor/start.ts'
 
 const http = await startMcpHttp()
 const kit = await createTestApp()
@@ -55,4 +57,28 @@ test('an Idempotency-Key holds for a project however its id is written', async (
   const first = await kit.call<Task>(`POST ${base}/tasks`, request)
   const second = await kit.call<Task>(`POST ${shouted}/tasks`, request)
   assert.deepEqual([second.status, second.body.id], [201, first.body.id])
+})
+
+test('below /v1 and for evals an id in capitals is the same id', async () => {
+  const start = { task: 'x', metadata: {}, contextId: null, requested: 'blue', ofProcess: null }
+  const run = await startSupervisor(kit.pool, project.id, start)
+  const headers = { 'x-project-id': project.id.toUpperCase() }
+  const read = await kit.call<{ metadata: { run_id: string } }>(`GET /v1/agent/runs/${run.id.toUpperCase()}`, {
+    headers,
+  })
+  assert.deepEqual([read.status, read.body.metadata.run_id], [200, run.id], read.text)
+  const body = { input: { task: 'x' }, options: { run_id: run.id.toUpperCase() } }
+  // It is found, and is not escalated.
+  assert.equal((await kit.call('POST /v1/agent/run', { headers, body })).status, 409)
+  const made = await kit.call<{ id: string }>(`POST ${shouted}/evals`, { body: smallEval })
+  assert.equal(made.status, 201, made.text)
+  const evalId = made.body.id.toUpperCase()
+  const shown = await kit.call<{ id: string }>(`GET ${shouted}/evals/${evalId}`)
+  assert.deepEqual([shown.status, shown.body.id], [200, made.body.id])
+  const context = { scenario: 'eval_comparison', eval_id: evalId }
+  const layout = await kit.call('POST /v1/genui/layout', { headers, body: { context } })
+  assert.equal(layout.status, 200, layout.text)
+  assert.ok(layout.text.includes(made.body.id) && !layout.text.includes(evalId), layout.text)
+  const cancelled = await kit.call<{ id: string }>(`POST ${base}/evals/${evalId}/cancel`)
+  assert.deepEqual([cancelled.status, cancelled.body.id], [200, made.body.id])
 })

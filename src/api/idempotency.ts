@@ -100,7 +100,7 @@ function claimOf(request: FastifyRequest): Claim | null {
   const { id, ...below } = request.params as Record<string, string> // Fastify types params as unknown
   // Below the project the ids are part of the route: the same key for another agent is another request.
   const path = (request.routeOptions.url ?? '').replaceAll(/:(\w+)/g, (name, param) => below[param] ?? name)
-  return { scope: id ?? 'instance', route: `${request.method} ${path}`, key }
+  return { scope: request.projectId ?? id ?? 'instance', route: `${request.method} ${path}`, key }
 }
 
 async function createOnce<Answer>(

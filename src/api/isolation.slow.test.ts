@@ -3,12 +3,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { insertAlert } from '../../test/kit/alerts.ts'
 import { createTestApp } from '../../test/kit/app.ts'
+import { smallEval } from '../../test/kit/eval-roles.ts'
 import { createGraph } from '../../test/kit/graph.ts'
 import { createHook } from '../../test/kit/hooks.ts'
 import { signInByLink } from '../../test/kit/people.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
 import type { Hook } from '../kernel/hook.ts'
 import { newId } from '../kernel/id.ts'
+import { startSupervisor } from '../supervisor/start.ts'
 
 const kit = await createTestApp({ functions: { f: () => 1 } })
 const mine = await kit.createProject('mine')
@@ -45,8 +47,24 @@ const theirFlow = await createIn(theirs.id, 'flows', { name: 'their flow', root:
 const theirFlowRun = await createIn(theirs.id, 'flow-runs', { flow_id: theirFlow })
 const theirAlert = await insertAlert(kit.pool, theirs.id, theirFlowRun)
 
+const theirEval = await createIn(theirs.id, 'evals', smallEval)
+
+const start = { task: 'x', metadata: {}, contextId: null, requested: 'blue', ofProcess: null }
+const { id: theirSupervisorRun } = await startSupervisor(kit.pool, theirs.id, start)
+/** Below /v1 a person names the project. */
+const inMine = { 'x-project-id': mine.id }
+const part = { prompt_id: 'x', model: null }
+const system = {
+  ...{ supervisor: part, finalizer: part, escalation: part, traffic: 0 },
+  specialists: [{ name: 'a', ...part, tools: [] }],
+}
+
+const theirPrompt = 'prompts/their_prompt/variants/blue'
+const messages = [{ role: 'system', content: 'their secret' }]
+await kit.call(`PUT /api/projects/${theirs.id}/${theirPrompt}`, { body: { messages } })
+
 /** Each route with one id left open: the test fills in another project's id, an unknown one, and a malformed one. */
-const doors: { route: (id: string) => string; theirs: string; body?: unknown }[] = [
+const doors: { route: (id: string) => string; theirs: string; body?: unknown; headers?: Record<string, string> }[] = [
   { route: (id) => `GET /api/projects/${id}`, theirs: theirs.id },
   { route: (id) => `PATCH /api/projects/${id}`, theirs: theirs.id, body: { name: 'stolen' } },
   { route: (id) => `DELETE /api/projects/${id}`, theirs: theirs.id },
@@ -79,6 +97,11 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     'alerts',
     'org',
     'org/health',
+    'prompts',
+    'evals',
+    'systems',
+    'systems/blue',
+    ...['', '/versions', '/diff'].map((part) => `prompts/their_prompt/variants/blue${part}`),
   ].map((list) => ({
     route: (id: string) => `GET /api/projects/${id}/${list}`,
     theirs: theirs.id,
@@ -146,6 +169,9 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     route: (id) => `POST /api/projects/${mine.id}/agents/${myGraph.reactorId}/processing-log/${id}/retry`,
     theirs: theirGraph.entryId,
   },
+  { route: (id) => `PUT /api/projects/${id}/${theirPrompt}`, theirs: theirs.id, body: { messages } },
+  { route: (id) => `DELETE /api/projects/${id}/${theirPrompt}`, theirs: theirs.id },
+  { route: (id) => `POST /api/projects/${id}/${theirPrompt}/rollback`, theirs: theirs.id, body: { version: 1 } },
   { route: (id) => `POST /api/projects/${id}/flows`, theirs: theirs.id, body: { name: 'x', root: flowRoot } },
   { route: (id) => `POST /api/projects/${id}/flows/validate`, theirs: theirs.id, body: { root: flowRoot } },
   { route: (id) => `POST /api/projects/${id}/flow-runs`, theirs: theirs.id, body: { root: flowRoot } },
@@ -164,6 +190,15 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown }[]
     body: { topology: 'mesh' },
   },
   { route: (id) => `POST /api/projects/${mine.id}/alerts/${id}/ack`, theirs: theirAlert },
+  { route: (id) => `POST /api/projects/${id}/evals`, theirs: theirs.id, body: smallEval },
+  { route: (id) => `GET /api/projects/${mine.id}/evals/${id}`, theirs: theirEval },
+  { route: (id) => `POST /api/projects/${mine.id}/evals/${id}/cancel`, theirs: theirEval },
+  { route: (id) => `PUT /api/projects/${id}/systems/blue`, theirs: theirs.id, body: system },
+  ...['', '/events'].map((suffix) => ({
+    route: (id: string) => `GET /v1/agent/runs/${id}${suffix}`,
+    theirs: theirSupervisorRun,
+    headers: inMine,
+  })),
   { route: (name) => `GET /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
   { route: (name) => `DELETE /api/projects/${mine.id}/mcp-servers/${name}`, theirs: 'their-server' },
 ]
@@ -233,6 +268,30 @@ const inner: {
     status: 200,
   },
   {
+    name: 'the task of a layout',
+    request: (id) => ['POST /v1/genui/layout', { context: { scenario: 'approval', task_id: id } }],
+    theirs: theirGraph.suggestionId,
+    status: 404,
+  },
+  {
+    name: 'the run of a layout',
+    request: (id) => ['POST /v1/genui/layout', { context: { scenario: 'run_summary', run_id: id } }],
+    theirs: theirRun,
+    status: 404,
+  },
+  {
+    name: 'the run of the supervisor to continue',
+    request: (id) => ['POST /v1/agent/run', { input: { task: 'x' }, options: { run_id: id } }],
+    theirs: theirSupervisorRun,
+    status: 404,
+  },
+  {
+    name: 'the eval of a layout',
+    request: (id) => ['POST /v1/genui/layout', { context: { scenario: 'eval_comparison', eval_id: id } }],
+    theirs: theirEval,
+    status: 404,
+  },
+  {
     name: 'runs by agent',
     request: (id) => [`GET /api/projects/${mine.id}/runs?agent_id=${id}`],
     theirs: theirAgent.id,
@@ -243,6 +302,12 @@ const inner: {
     request: (id) => [`GET /api/projects/${mine.id}/runs?parent_run_id=${id}`],
     theirs: theirRun,
     status: 200,
+  },
+  {
+    name: 'the run that a case is taken from',
+    request: (id) => [`POST /api/projects/${mine.id}/evals`, { ...smallEval, cases: [{ run_id: id }] }],
+    theirs: theirRun,
+    status: 400,
   },
   {
     name: 'tasks by assignee',
@@ -265,6 +330,48 @@ for (const { name, request, theirs: theirId, status } of inner) {
     assert.equal(malformed.status, 400)
   })
 }
+
+test('their project in x-project-id is answered like an unknown one', async () => {
+  const body = { prompt_id: 'their_prompt', variant_id: 'blue' }
+  for (const credentials of [{ token: myKey }, { cookie: me.cookie }]) {
+    const ask = (id: string) =>
+      kit.call('POST /v1/prompts/get', { ...credentials, body, headers: { 'x-project-id': id } })
+    const [known, unknown, malformed] = [await ask(theirs.id), await ask(newId()), await ask('no-id')]
+    assert.equal(known.status, 404)
+    assert.equal(unknown.text, known.text)
+    assert.deepEqual(comparable(unknown.headers), comparable(known.headers))
+    assert.equal(malformed.status, 400)
+  }
+})
+
+test('a prompt of theirs is missing among mine, exactly like one that nobody has', async () => {
+  const ask = async (name: string) => {
+    const path = `GET /api/projects/${mine.id}/prompts/${name}/variants/blue`
+    const body = { prompt_id: name, variant_id: 'blue' }
+    const answers = [
+      await kit.call(path, { token: myKey }),
+      await kit.call('POST /v1/prompts/get', { token: myKey, body }),
+    ]
+    return answers.map(({ status, text }) => [status, text.replaceAll(name, '')])
+  }
+  const theirAnswers = await ask('their_prompt')
+  assert.deepEqual(theirAnswers, await ask('unknown_prompt'))
+  assert.deepEqual(
+    theirAnswers.map(([status]) => status),
+    [404, 404],
+  )
+})
+
+test('an answer that is under way in a chat of theirs is nothing to pick up, exactly like a chat that nobody has', async () => {
+  const { id: projectId } = await kit.createProject('of others')
+  const { id: runId } = await startSupervisor(kit.pool, projectId, { ...start, contextId: 'their-chat' })
+  const chat = [projectId, 'their-chat', runId]
+  await kit.pool.query('insert into chats (project_id, chat_id, run_id) values ($1, $2, $3)', chat)
+  const ask = (id: string) => kit.call(`GET /v1/agent/chat/${id}/stream`, { token: myKey })
+  const [known, unknown] = [await ask('their-chat'), await ask('nobodys-chat')]
+  assert.deepEqual([known.status, unknown.status], [204, 204])
+  assert.deepEqual(comparable(unknown.headers), comparable(known.headers))
+})
 
 test('their suggestion is not among those I approve together', async () => {
   const ask = async (id: string) =>
@@ -294,7 +401,8 @@ test('their agent is none that a flow of mine can name, neither by name nor by i
 for (const door of doors) {
   for (const [who, credentials] of Object.entries({ key: { token: myKey }, person: { cookie: me.cookie } })) {
     test(`${door.route(':id')} tells a ${who} of another project nothing`, async () => {
-      const options = { ...credentials, ...(door.body === undefined ? {} : { body: door.body }) }
+      const { body, headers } = door
+      const options = { ...credentials, ...(body === undefined ? {} : { body }), ...(headers ? { headers } : {}) }
       const [theirAnswer, ...others] = await Promise.all(
         [door.theirs, newId(), 'no-id', '%00', `${door.theirs}x`].map((id) => kit.call(door.route(id), options)),
       )
@@ -314,7 +422,7 @@ test('nothing of theirs was changed by all that', async () => {
   assert.equal(project.body.halted_at, null)
   const members = await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/members`)
   assert.equal(members.body.items.length, 1)
-  const counts = { agents: 2, runs: 1, tasks: 2, objects: 2, 'mcp-servers': 1, flows: 1, 'flow-runs': 1 }
+  const counts = { agents: 2, runs: 2, tasks: 2, objects: 2, 'mcp-servers': 1, flows: 1, 'flow-runs': 1, evals: 1 }
   for (const [list, count] of Object.entries(counts)) {
     const { items } = (await kit.call<{ items: unknown[] }>(`GET /api/projects/${theirs.id}/${list}`)).body
     assert.equal(items.length, count, list)
@@ -325,6 +433,15 @@ test('nothing of theirs was changed by all that', async () => {
     [[theirHook.id, null]],
   )
   assert.equal((await kit.call(`GET /api/projects/${theirs.id}/runs/${theirRun}`)).body.status, 'running')
+  const ofSupervisor = await kit.call(`GET /api/projects/${theirs.id}/runs/${theirSupervisorRun}`)
+  assert.equal(ofSupervisor.body.status, 'queued')
+  const { items: systems } = (
+    await kit.call<{ items: { updated_at: null }[] }>(`GET /api/projects/${theirs.id}/systems`)
+  ).body
+  assert.deepEqual(
+    systems.map(({ updated_at: at }) => at),
+    [null, null],
+  )
   assert.equal((await kit.call(`GET /api/projects/${theirs.id}/tasks/${theirTask}`)).body.status, 'pending')
   const flowRun = (await kit.call(`GET /api/projects/${theirs.id}/flow-runs/${theirFlowRun}`)).body
   assert.deepEqual([flowRun.status, flowRun.workers], ['queued', 50])
@@ -332,7 +449,7 @@ test('nothing of theirs was changed by all that', async () => {
   assert.deepEqual(
     audit.body.items.map((entry) => entry.action),
     [
-      ...['flow.start', 'flow.create'],
+      ...['prompt.save', 'eval.create', 'flow.start', 'flow.create'],
       ...['relationship.create', 'object.create', 'object.create', 'agent.create', 'task.create'],
       ...['hook.create', 'agent.create', 'member.invite', 'key.create', 'project.create'],
     ],

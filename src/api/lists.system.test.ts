@@ -4,6 +4,7 @@ import { createTestDatabase } from '../../test/kit/database.ts'
 import { fillLargeTables, LARGE_TABLES } from '../../test/kit/large-tables.ts'
 import { readPlans, recordStatements } from '../../test/kit/query-plans.ts'
 import { listAudit } from '../audit/list.ts'
+import { listEvals } from '../evals/read-evals.ts'
 import { listAlerts } from '../flows/alerts.ts'
 import { listFlowRuns } from '../flows/flow-runs.ts'
 import { countReady } from '../journal/claim.ts'
@@ -12,7 +13,10 @@ import { newId } from '../kernel/id.ts'
 import { processingStatuses } from '../kernel/object.ts'
 import { runStatuses } from '../kernel/run.ts'
 import { taskKinds, taskStatuses } from '../kernel/task.ts'
+import { listPrompts, listVersions } from '../prompts/prompts.ts'
+import { loadShippedPrompts } from '../prompts/shipped-prompts.ts'
 import { listRuns } from '../runs/read-runs.ts'
+import { chooseSystem } from '../supervisor/systems.ts'
 import { listTasks } from '../tasks/tasks.ts'
 import { listEntries } from '../triggers/processing-log.ts'
 
@@ -142,6 +146,18 @@ test('flow runs, alerts, the processing log and the audit are listed by index', 
     ofProject: () => listAudit(pool, { projectId: project, limit: LIMIT }),
     ofInstance: () => listAudit(pool, { projectId: null, limit: LIMIT }),
     ofNobody: () => listAudit(pool, { projectId: newId(), limit: LIMIT }),
+  })
+})
+
+test('evals, prompts and their versions are listed by index', async () => {
+  const shipped = await loadShippedPrompts()
+  await requireCheap({
+    evals: () => listEvals(pool, project, page),
+    evalsOfNobody: () => listEvals(pool, newId(), page),
+    prompts: () => listPrompts(pool, shipped, project, page),
+    promptsOfNobody: () => listPrompts(pool, shipped, newId(), page),
+    versions: () => listVersions(pool, shipped, { projectId: project, promptId: 'prompt-0', variantId: 'blue' }, page),
+    variantOfContext: () => chooseSystem(pool, project, { contextId: 'chat-27', requested: null, ofProcess: null }),
   })
 })
 

@@ -21,6 +21,8 @@ export function trackLongRequests(app: FastifyInstance, places: ProjectPlaces): 
   })
   return (reply, timeoutMs) => {
     places.leave(reply.request)
+    // The client has left already, and its connection tells nothing any more.
+    if (reply.raw.destroyed) return AbortSignal.abort()
     const controller = new AbortController()
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = timeoutMs === undefined ? null : setTimeout(() => controller.abort(), timeoutMs)

@@ -3,7 +3,10 @@ import { MusterError } from '../kernel/errors.ts'
 import { isInstanceAdmin, type Principal } from '../kernel/principal.ts'
 
 export interface OpenStreams {
-  /** Counts one stream until its connection closes. Throws RATE_LIMITED when there are too many. */
+  /**
+   * Counts one stream until its connection closes, once per reply. Throws RATE_LIMITED when there are too many; a route
+   * that changes something calls it before the change.
+   */
   open(principal: Principal, reply: FastifyReply): void
 }
 
@@ -15,9 +18,10 @@ const RETRY_AFTER_S = 5
 /** A stream holds a connection and a watcher of the hub, so no key or person may take them all. */
 export function createOpenStreams(most = STREAMS_PER_KEY): OpenStreams {
   const counts = new Map<string, number>()
+  const counted = new WeakSet<object>()
   return {
     open: (principal, { raw }) => {
-      if (isInstanceAdmin(principal) || raw.destroyed) return
+      if (isInstanceAdmin(principal) || raw.destroyed || counted.has(raw)) return
       const name = `${principal.type} ${principal.id}`
       const before = counts.get(name) ?? 0
       if (before >= most) {
@@ -25,6 +29,7 @@ export function createOpenStreams(most = STREAMS_PER_KEY): OpenStreams {
         throw new MusterError('RATE_LIMITED', message, { retryAfterS: RETRY_AFTER_S })
       }
       counts.set(name, before + 1)
+      counted.add(raw)
       raw.once('close', () => {
         const left = (counts.get(name) ?? 1) - 1
         if (left === 0) counts.delete(name)

@@ -30,7 +30,7 @@ export async function serveOpenApi(app: App, version: string): Promise<void> {
       const shown = jsonSchemaTransform({ ...input, schema: withoutEmpty(input.schema) } as never) // typed for a bare schema; ours are zod schemas
       const security = credentialsFor(input.route.config?.access ?? 'public')
       const operationId = nameOperation(input.route.method, input.url)
-      return { ...shown, schema: { ...shown.schema, operationId, security, ...idempotencyHeader(input.schema) } }
+      return { ...shown, schema: { ...shown.schema, operationId, security, ...headersOf(input) } }
     },
     transformObject: jsonSchemaTransformObject,
   })
@@ -71,12 +71,20 @@ function withoutEmpty(schema: FastifySchema | undefined): FastifySchema {
   }
 }
 
-/** The header that every route takes that creates something. */
-function idempotencyHeader(schema: { response?: unknown } | undefined): object {
+/** The headers that many routes take: those that create something, and those below /v1 that work in a project. */
+function headersOf({ schema, url }: { schema?: { response?: unknown } | undefined; url: string }): object {
   const creates = typeof schema?.response === 'object' && schema.response !== null && '201' in schema.response
-  if (!creates) return {}
   const key = { type: 'string', maxLength: 255, description: 'The same key and body give the same answer for 24 h.' }
-  return { headers: { type: 'object', properties: { 'idempotency-key': key } } }
+  const project = {
+    type: 'string',
+    format: 'uuid',
+    description: 'The project; with a key, the key’s own where absent.',
+  }
+  const properties = {
+    ...(creates ? { 'idempotency-key': key } : {}),
+    ...(url.startsWith('/v1/') ? { 'x-project-id': project } : {}),
+  }
+  return Object.keys(properties).length > 0 ? { headers: { type: 'object', properties } } : {}
 }
 
 /** Any one of these credentials opens the route; an empty list needs none. */

@@ -7,8 +7,8 @@ import { isInstanceAdmin } from '../kernel/principal.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The answer may be megabytes, or the search for its rows long: the route's requests share HEAVY_PLACES. */
-    isHeavy?: boolean
+    /** The answer may be megabytes, or the search for its rows long: such requests share HEAVY_PLACES. */
+    isHeavy?: boolean | ((request: FastifyRequest) => boolean)
   }
   interface FastifyRequest {
     /** The queue in which this request holds a place; null where it holds none. */
@@ -116,15 +116,16 @@ export function requirePlaces(app: FastifyInstance, places: ProjectPlaces): void
   app.decorateRequest('placeIn', null)
   app.addHook('onRoute', (route) => {
     // Fastify makes the HEAD route of a GET route from the handler that is wrapped already.
-    if (!route.url.startsWith('/api/projects/:id') || route.method === 'HEAD') return
+    if (!/^\/(api\/projects\/:id|v1\/)/.test(route.url) || route.method === 'HEAD') return
     const { handler } = route
     route.handler = async function (request, reply) {
-      const { principal, projectRole, params } = request
-      if (projectRole === null || principal === null || isInstanceAdmin(principal)) {
+      const { principal, projectId } = request
+      if (projectId === null || principal === null || isInstanceAdmin(principal)) {
         return handler.call(this, request, reply)
       }
-      const { id } = params as { id: string } // every route with a role in a project has it
-      const taken = places.take(request, reply, id, route.config?.isHeavy)
+      const { isHeavy } = route.config ?? {}
+      const needsHeavy = typeof isHeavy === 'function' ? isHeavy(request) : isHeavy
+      const taken = places.take(request, reply, projectId, needsHeavy)
       if (taken !== true && !(await taken)) return reply.hijack()
       try {
         return await handler.call(this, request, reply)

@@ -7,7 +7,7 @@ import { emptyBody, emptyQuery } from './shapes.ts'
 /** Must be called before the routes are added. A declared body or query stays as it is: those objects are strict. */
 export function refuseUndeclared(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
-    if (!route.url.startsWith('/api/')) return
+    if (!/^\/(api|v1)\//.test(route.url)) return
     const takesBody = [route.method].flat().some((method) => method !== 'GET' && method !== 'HEAD')
     route.schema = { querystring: emptyQuery, ...(takesBody ? { body: emptyBody } : {}), ...route.schema }
   })

@@ -3,59 +3,25 @@
 import assert from 'node:assert/strict'
 import { insertAlert } from '../../test/kit/alerts.ts'
 import { createTestApp } from '../../test/kit/app.ts'
-import { createGraph, type TestGraph } from '../../test/kit/graph.ts'
+import { evalRoles, smallEval } from '../../test/kit/eval-roles.ts'
+import { genuiRoles } from '../../test/kit/genui-roles.ts'
+import { createGraph } from '../../test/kit/graph.ts'
 import { createHook } from '../../test/kit/hooks.ts'
 import { signInByLink } from '../../test/kit/people.ts'
+import { promptRoles } from '../../test/kit/prompt-roles.ts'
+import { forAdmins, forMembers, type Ground, project, type Row, readable } from '../../test/kit/role-table.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
+import { supervisorRoles } from '../../test/kit/supervisor-roles.ts'
 import { inTier, inTest as test } from '../../test/kit/tiers.ts'
 import { newId } from '../kernel/id.ts'
 import type { Role } from '../kernel/role.ts'
+import { failed } from '../runs/end.ts'
+import { startSupervisor } from '../supervisor/start.ts'
 
 const identities = ['nobody', 'viewer', 'member', 'admin', 'other_admin', 'person', 'instance'] as const
 type Identity = (typeof identities)[number]
 
-/**
- * The rows that make a call valid: made afresh after every change, so that one identity's success is no other's 404.
- */
-interface Ground {
-  projectId: string
-  keyId: string
-  memberId: string
-  providerName: string
-  invitation: string
-  userId: string
-  reset: string
-  sessionId: string
-  agentId: string
-  hookId: string
-  /** A run that has ended with a pause, so that it can be resumed; its journal is whole. */
-  runId: string
-  taskId: string
-  mcpServer: string
-  flowId: string
-  /** A queued flow run: no worker runs flows here, so the run is not over before it is cancelled. */
-  flowRunId: string
-  endedFlowRunId: string
-  alertId: string
-  graph: TestGraph
-}
-
-interface Row {
-  route: string
-  path?: (ground: Ground) => string
-  body?: (ground: Ground) => unknown
-  headers?: Record<string, string>
-  /** Expected statuses: nobody, viewer, member, admin of the project, admin of another, a signed-in stranger, instance. */
-  expect: readonly [number, number, number, number, number, number, number]
-}
-
-const project = (suffix: string) => (ground: Ground) => `/api/projects/${ground.projectId}${suffix}`
 const unique = (): string => newId().slice(-12)
-
-const readable = [401, 200, 200, 200, 404, 404, 200] as const
-/** What only admins may do, with the answer 200. */
-const forAdmins = [401, 403, 403, 200, 404, 404, 200] as const
-const forMembers = (status: number) => [401, 403, status, status, 404, 404, status] as const
 
 const flowRoot = { type: 'task', function: 'f' }
 
@@ -448,6 +414,10 @@ const matrix: Row[] = [
       `/api/projects/${projectId}/agents/${graph.reactorId}/processing-log/${graph.entryId}/retry`,
     expect: forMembers(200),
   },
+  ...promptRoles,
+  ...genuiRoles,
+  ...evalRoles,
+  ...supervisorRoles,
   { route: 'GET /api/projects/:id/tools', path: project('/tools'), expect: readable },
   { route: 'GET /api/projects/:id/schedule', path: project('/schedule'), expect: readable },
   {
@@ -507,7 +477,7 @@ for (const [place, row] of matrix.entries()) {
       const answer = await kit.call(`${method} ${row.path?.(ground) ?? pattern}`, {
         ...credentials,
         ...(body === undefined ? {} : { body }),
-        ...(row.headers ? { headers: row.headers } : {}),
+        ...(row.headers ? { headers: typeof row.headers === 'function' ? row.headers(ground) : row.headers } : {}),
       })
       answered.push(answer.status)
       if (method !== 'GET' && answer.status < 400) ground = await prepare()
@@ -541,7 +511,7 @@ async function prepare(): Promise<Ground> {
 
 async function prepareRuns(
   projectId: string,
-): Promise<Pick<Ground, 'agentId' | 'hookId' | 'runId' | 'taskId' | 'mcpServer' | 'graph'>> {
+): Promise<Pick<Ground, 'agentId' | 'hookId' | 'runId' | 'supervisorRunId' | 'taskId' | 'mcpServer' | 'graph'>> {
   const { id: hookId, agentId } = await createHook(kit, projectId)
   const [runId = ''] = await insertRuns(kit.pool, projectId, 1)
   await kit.pool.query('update agent_runs set agent_id = $2 where id = $1', [runId, agentId])
@@ -558,12 +528,22 @@ async function prepareRuns(
     [newId(), projectId],
   )
   const graph = await createGraph(kit, projectId)
-  return { agentId, hookId, runId, taskId: task.body.id, mcpServer: 'registered', graph }
+  const supervisorRunId = await prepareSupervisor(projectId)
+  return { agentId, hookId, runId, supervisorRunId, taskId: task.body.id, mcpServer: 'registered', graph }
+}
+
+/** The stream of a run that has ended closes by itself. */
+async function prepareSupervisor(projectId: string): Promise<string> {
+  const start = { task: 'x', metadata: {}, contextId: null, requested: 'blue', ofProcess: null }
+  const { id } = await startSupervisor(kit.pool, projectId, start)
+  const { event, set } = failed('MODEL_ERROR', 'No.', null)
+  await kit.services.journal.append({ runId: id, fence: 0, events: [event], change: { set } })
+  return id
 }
 
 async function prepareFlows(
   projectId: string,
-): Promise<Pick<Ground, 'flowId' | 'flowRunId' | 'endedFlowRunId' | 'alertId'>> {
+): Promise<Pick<Ground, 'flowId' | 'flowRunId' | 'endedFlowRunId' | 'alertId' | 'evalId'>> {
   const made = async (what: string, body: object): Promise<string> =>
     (await kit.call<{ id: string }>(`POST /api/projects/${projectId}/${what}`, { body })).body.id
   const flowId = await made('flows', { name: 'a flow', root: flowRoot })
@@ -574,7 +554,8 @@ async function prepareFlows(
     [endedFlowRunId],
   )
   const flowRunId = await made('flow-runs', { flow_id: flowId })
-  return { flowId, flowRunId, endedFlowRunId, alertId: await insertAlert(kit.pool, projectId, flowRunId) }
+  const alertId = await insertAlert(kit.pool, projectId, flowRunId)
+  return { flowId, flowRunId, endedFlowRunId, alertId, evalId: await made('evals', smallEval) }
 }
 
 async function credentialsOf(identity: Identity, projectId: string): Promise<object> {

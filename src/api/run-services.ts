@@ -5,6 +5,8 @@ import type { Journal } from '../journal/append.ts'
 import type { Hub, LiveText } from '../journal/hub.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
+import type { CachedLibrary } from '../prompts/library.ts'
+import type { ShippedPrompts } from '../prompts/shipped-prompts.ts'
 import type { RunStarter } from '../runs/start-together.ts'
 import type { RunWorker } from '../runs/worker.ts'
 import type { Mcp } from '../tools/mcp.ts'
@@ -36,6 +38,15 @@ export interface OrgServices {
   sweep: () => void
 }
 
+/** The services that the routes of prompts need. */
+export interface PromptServices {
+  shipped: ShippedPrompts
+  /** Called after the commit of a change: this process reads the prompt anew. */
+  forget: CachedLibrary['forget']
+  /** SYSTEM_VARIANT. */
+  systemVariant: string | null
+}
+
 /** The services that the routes of agents, tasks and runs need from their process; wired in bin/. */
 export interface RunServices {
   journal: Journal
@@ -53,7 +64,8 @@ export interface RunServices {
   onProvider?: (name: string) => void
   mcp: Mcp
   /** The tools that agents may name. */
-  tools: Pick<ToolRegistry, 'list'>
+  tools: Pick<ToolRegistry, 'list' | 'check'>
+  prompts: PromptServices
   flows: FlowServices
   org: OrgServices
   /** Called when runs became ready in the database, so that a worker takes them. */

@@ -9,7 +9,7 @@ export const pathId = z.string().meta({ format: 'uuid' })
 export const projectParams = z.strictObject({ id: pathId })
 
 /** Reads plain digits only: 0x10, 1e2 and " 5" are refused. */
-function wholeNumber(text: unknown): unknown {
+export function wholeNumber(text: unknown): unknown {
   return typeof text === 'string' && /^\d{1,9}$/.test(text) ? Number(text) : text
 }
 

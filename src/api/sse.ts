@@ -1,5 +1,6 @@
-// Server-sent events over one answer. Events are not piled up for a slow reader. A reader that takes nothing while more
-// and more comes is disconnected; it may come back with its Last-Event-ID.
+// Server-sent events over one answer, or the same as lines of JSON (NDJSON), or as the AI SDK's UI message stream. Events
+// are not piled up for a slow reader. A reader that takes nothing while more and more comes is disconnected; it may come
+// back with its Last-Event-ID.
 import type { FastifyReply } from 'fastify'
 
 export interface ServerSentEvent {
@@ -20,6 +21,14 @@ export interface EventStream {
   cut(): void
 }
 
+/** ui: server-sent events that have data only, and whose last data is `[DONE]`. */
+export type StreamFormat = 'sse' | 'ndjson' | 'ui'
+export const CONTENT_TYPES = {
+  sse: 'text/event-stream',
+  ndjson: 'application/x-ndjson',
+  ui: 'text/event-stream',
+} as const
+
 const HEARTBEAT_MS = 15_000
 /** A reader for whom more characters than this are waiting has stopped reading. */
 export const MOST_WAITING = 1_048_576
@@ -27,18 +36,23 @@ export const MOST_WAITING = 1_048_576
 /** `signal` fires when the reader is gone or shall go. */
 export function openEventStream(
   reply: FastifyReply,
-  { signal, heartbeatMs = HEARTBEAT_MS }: { signal: AbortSignal; heartbeatMs?: number | undefined },
+  {
+    signal,
+    heartbeatMs = HEARTBEAT_MS,
+    format = 'sse',
+  }: { signal: AbortSignal; heartbeatMs?: number | undefined; format?: StreamFormat | undefined },
 ): EventStream {
   const { raw } = reply
   let isBlocked = false
   let missed = 0
   const heartbeat = setInterval(() => {
-    if (!isBlocked) raw.write(': keep-alive\n\n')
+    // A reader of lines of JSON would take it for an event.
+    if (!isBlocked && format !== 'ndjson') raw.write(': keep-alive\n\n')
   }, heartbeatMs)
   raw.once('close', () => clearInterval(heartbeat))
   reply.hijack()
   reply.headers({
-    'content-type': 'text/event-stream; charset=utf-8',
+    'content-type': `${CONTENT_TYPES[format]}; charset=utf-8`,
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
   })
@@ -47,7 +61,7 @@ export function openEventStream(
 
   return {
     async send(event) {
-      if (signal.aborted || raw.write(format(event))) return
+      if (signal.aborted || raw.write(WRITTEN[format](event))) return
       isBlocked = true
       missed = 0
       await drained()
@@ -61,8 +75,8 @@ export function openEventStream(
     end() {
       clearInterval(heartbeat)
       // A reader that has stopped reading would keep the connection open for as long as it likes.
-      if (raw.writableNeedDrain) raw.destroy()
-      else raw.end()
+      if (raw.destroyed || raw.writableNeedDrain) raw.destroy()
+      else raw.end(format === 'ui' ? 'data: [DONE]\n\n' : '')
     },
     cut: () => raw.destroy(),
   }
@@ -81,8 +95,14 @@ export function openEventStream(
   }
 }
 
+const WRITTEN: Readonly<Record<StreamFormat, (event: ServerSentEvent) => string>> = {
+  sse: asEvent,
+  ndjson: ({ data }) => `${JSON.stringify(data)}\n`,
+  ui: ({ data }) => `data: ${JSON.stringify(data)}\n\n`,
+}
+
 /** JSON has no line breaks of its own, so the data is one line. */
-function format({ id, event, data }: ServerSentEvent): string {
+function asEvent({ id, event, data }: ServerSentEvent): string {
   const name = id === undefined ? '' : `id: ${id}\n`
   return `${name}event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 }

@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
 import { atEnd } from '../../test/kit/at-end.ts'
+import { createEgress } from '../egress/egress.ts'
 import { silentLog } from '../kernel/log.ts'
 import { createTracing } from '../observe/tracing.ts'
 
@@ -18,8 +19,11 @@ test('each request is a span under the trace it came with, without what was in i
   atEnd(async () => collector.close())
   const address = collector.address()
   assert.ok(address && typeof address === 'object')
+  const egress = createEgress({ allow: [] })
+  atEnd(() => egress.close())
   const tracing = await createTracing({
-    otlpEndpoint: `http://127.0.0.1:${address.port}`,
+    targets: [{ url: `http://127.0.0.1:${address.port}/v1/traces`, format: 'json' }],
+    fetch: egress.fetch('trusted'),
     serviceName: 'muster',
     version: '0',
     log: silentLog,

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
+import { smallEval } from '../../test/kit/eval-roles.ts'
 import { createGraph } from '../../test/kit/graph.ts'
 import { createHook, signDelivery } from '../../test/kit/hooks.ts'
 import { signInByLink } from '../../test/kit/people.ts'
@@ -49,12 +50,29 @@ const bodies: Readonly<Record<string, object>> = {
   [`POST ${project}/relationships`]: { type: 'likes', from_id: newId(), to_id: newId() },
   [`POST ${project}/mcp-servers`]: { name: 'new', url: 'http://127.0.0.1:1/mcp' },
   [`POST ${project}/mcp-servers/:name/approve`]: {},
+  [`PUT ${project}/prompts/:prompt_id/variants/:variant_id`]: { messages: [{ role: 'system', content: 'x' }] },
+  [`POST ${project}/prompts/:prompt_id/variants/:variant_id/rollback`]: { version: 1 },
+  'POST /v1/prompts/get': { prompt_id: 'supervisor_planner', variant_id: 'blue' },
+  [`PUT ${project}/systems/:variant`]: {
+    supervisor: { prompt_id: 'p', model: null },
+    specialists: [{ name: 'a', prompt_id: 'p', model: null, tools: [] }],
+    finalizer: { prompt_id: 'p', model: null },
+    escalation: { prompt_id: 'p', model: null },
+    traffic: 0,
+  },
+  [`POST ${project}/evals`]: smallEval,
+  'POST /v1/genui/layout': { context: { scenario: 'generic' } },
+  'POST /v1/agent/run': { input: { task: 'x' } },
+  'POST /v1/agent/chat': { id: 'x', messages: [] },
 }
+
+/** useChat sends what its front end adds, and more with each version: its route passes over what it does not know. */
+const TAKES_MORE: ReadonlySet<string> = new Set(['POST /v1/agent/chat'])
 
 const served: string[] = []
 const kit = await createTestApp({ signInLimit: 0, functions: { f: () => 1 }, onRoute: (route) => served.push(route) })
 // HEAD routes are made from GET routes and answer without a message.
-const routes = served.filter((route) => /^(?!HEAD)\w+ \/api\//.test(route))
+const routes = served.filter((route) => /^(?!HEAD)\w+ \/(api|v1)\//.test(route))
 const writes = routes.filter((route) => !route.startsWith('GET '))
 const bodiless = writes.filter((route) => bodies[route] === undefined)
 const { id: projectId } = await kit.createProject()
@@ -69,6 +87,7 @@ const call = (route: string, query: string, body: unknown) =>
   kit.call<Failure>(`${route.replace(':id', projectId).replaceAll(/:\w+/g, newId())}${query}`, {
     cookie,
     body,
+    headers: { 'x-project-id': projectId },
   })
 
 const assertRefused = (answer: Awaited<ReturnType<typeof call>>, route: string, message: RegExp): void => {
@@ -86,7 +105,7 @@ test('every route refuses a query parameter that it does not know, and names it'
 })
 
 test('every route that writes refuses a property that it does not know, and names it', async () => {
-  for (const route of writes) {
+  for (const route of writes.filter((each) => !TAKES_MORE.has(each))) {
     const answer = await call(route, '', { ...bodies[route], not_a_property: 1 })
     assertRefused(answer, route, /^body: .*"not_a_property"/)
   }

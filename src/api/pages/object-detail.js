@@ -61,7 +61,7 @@ function history(path, names) {
           'span',
           {},
           `${OPS[version.op]} by `,
-          names.author({ type: version.actor_type, id: version.actor_id }),
+          names.author({ type: version.actor_type, id: version.actor_id }, version.run_id),
           version.approved_by ? [', approved by ', names.person(version.approved_by)] : null,
         ),
         el('span', { class: 'dim' }, showInstant(version.at)),

@@ -27,7 +27,7 @@ export function questionCard({ task, path, names, isMember }) {
         'p',
         { class: 'dim' },
         isQuestion ? 'asked by ' : 'wanted by ',
-        names.author(now.created_by),
+        names.author(now.created_by, now.run_id),
         ' · ',
         showInstant(now.created_at),
       ),

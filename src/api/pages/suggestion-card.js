@@ -39,7 +39,14 @@ export function suggestionCard({ task, project, path, names, isMember, onChange 
         isOpen ? null : statusBadge(now.status, now.status === 'completed' ? 'approved' : now.status),
         isStale ? statusBadge('stale') : null,
       ),
-      el('p', { class: 'dim' }, 'suggested by ', names.author(now.created_by), ' · ', showInstant(now.created_at)),
+      el(
+        'p',
+        { class: 'dim' },
+        'suggested by ',
+        names.author(now.created_by, now.run_id),
+        ' · ',
+        showInstant(now.created_at),
+      ),
       ...(isOpen
         ? [el('p', { class: 'prose' }, visible(now.reasoning ?? '')), ...(now.changes ?? []).map(changeView)]
         : []),

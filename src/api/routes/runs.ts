@@ -65,7 +65,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.post(
     '/api/projects/:id/agents/:agentId/trigger',
     {
-      config: { access: 'member' },
+      config: { access: 'member', showsRuns: true },
       schema: {
         tags,
         summary: 'Start a run of the agent and wait for it',
@@ -96,7 +96,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.get(
     '/api/projects/:id/runs',
     {
-      config: { access: 'viewer', isHeavy: true },
+      config: { access: 'viewer', isHeavy: true, showsRuns: true },
       schema: {
         tags,
         summary: 'List the runs, newest first',
@@ -114,7 +114,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.get(
     '/api/projects/:id/runs/:runId',
     {
-      config: { access: 'viewer' },
+      config: { access: 'viewer', showsRuns: true },
       schema: { tags, summary: 'Read a run', params: runParams, response: answers(200, runSchema) },
     },
     (request) => getRun(pool, request.params.id, request.params.runId),
@@ -141,7 +141,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.post(
     '/api/projects/:id/runs/:runId/cancel',
     {
-      config: { access: 'member' },
+      config: { access: 'member', showsRuns: true },
       schema: {
         tags,
         summary: 'Cancel a run and its sub-runs; one that has ended stays as it is',
@@ -165,7 +165,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.post(
     '/api/projects/:id/runs/:runId/resume',
     {
-      config: { access: 'member' },
+      config: { access: 'member', showsRuns: true },
       schema: {
         tags,
         summary: 'Go on where a paused run stopped, in a new run, and wait for it',
@@ -185,7 +185,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   app.post(
     '/api/projects/:id/runs/:runId/fork',
     {
-      config: { access: 'member' },
+      config: { access: 'member', showsRuns: true },
       schema: {
         tags,
         summary: "Start a new run from a point of this run's journal, and wait for it",

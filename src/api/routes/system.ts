@@ -15,6 +15,7 @@ export interface Readiness {
 }
 
 const checks = z.strictObject({ database: z.boolean(), migrations: z.boolean(), worker: z.boolean() })
+export const readinessSchema = z.strictObject({ status: z.literal('ready'), checks })
 
 export function addSystemRoutes(
   app: App,
@@ -40,7 +41,7 @@ export function addSystemRoutes(
       schema: {
         tags,
         summary: 'Database, migrations and worker are ready',
-        response: answers(200, z.strictObject({ status: z.literal('ready'), checks })),
+        response: answers(200, readinessSchema),
       },
     },
     async () => {

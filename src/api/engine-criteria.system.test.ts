@@ -1,5 +1,5 @@
 // The acceptance criteria of the engine's spec, each in its own words. That a graceful shutdown orphans no task is shown with
-// real processes, in test/system/organisation-restart.test.ts.
+// real processes, in test/system/organisation-restart.system.test.ts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'

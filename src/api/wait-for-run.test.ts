@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestApp } from '../../test/kit/app.ts'
+import type { RunChange } from '../journal/run-change.ts'
+import type { Run } from '../kernel/run.ts'
+import { completed, waiting } from '../runs/end.ts'
+import { waitForRun } from './wait-for-run.ts'
+
+// Without a worker: the test itself says what happens to the run.
+const kit = await createTestApp()
+const project = await kit.createProject()
+const agent = await kit.createAgent(project.id)
+
+async function pausedRun() {
+  const headers = { prefer: 'respond-async' }
+  const path = `/api/projects/${project.id}/agents/${agent.id}/trigger`
+  const { body: run } = await kit.call<Run>(`POST ${path}`, { headers, body: { input: 'x' } })
+  const tell = async ({ event, set }: { event: { kind: string; data: object }; set: RunChange['set'] }) => {
+    const events = [{ kind: event.kind, data: { ...event.data } }]
+    const told = await kit.services.journal.append({ runId: run.id, fence: null, events, change: set ? { set } : {} })
+    assert.ok(told.status === 'written')
+    return told.firstSeq
+  }
+  const seq = await tell(waiting('human', [], 0))
+  const { body } = await kit.call<Run>(`GET /api/projects/${project.id}/runs/${run.id}`)
+  assert.equal(body.status, 'paused')
+  return { run: body, seq, tell }
+}
+
+test('a run that is paused is the answer', async () => {
+  const { run } = await pausedRun()
+  const { signal } = new AbortController()
+  assert.equal((await waitForRun({ db: kit.pool, ...kit.services }, run, signal)).status, 'paused')
+})
+
+test('a run that goes on is waited for, though nobody has taken it up yet and its row still says paused', async () => {
+  const { run, seq, tell } = await pausedRun()
+  const { signal } = new AbortController()
+  const waited = waitForRun({ db: kit.pool, ...kit.services }, run, signal, seq)
+  // Whatever is read at once is read before this.
+  await kit.call(`GET /api/projects/${project.id}/runs/${run.id}`)
+  await tell(completed('Done.'))
+  assert.equal((await waited).status, 'completed')
+})
