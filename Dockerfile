@@ -23,6 +23,7 @@ RUN install --directory --owner=node --group=node --mode=0700 /data
 COPY --from=packages /app/node_modules ./node_modules
 COPY package.json ./
 COPY migrations ./migrations
+COPY prompts ./prompts
 COPY src ./src
 USER node
 VOLUME /data

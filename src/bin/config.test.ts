@@ -50,6 +50,21 @@ const wrong: [variable: string, value: string][] = [
   ['MUSTER_POOL', '1'],
   ['MUSTER_POOL', 'many'],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318'],
+  ['SYSTEM_VARIANT', 'not a name'],
+  ['MUSTER_PROMPTS_URL', 'prompts:8080'],
+  ['MUSTER_PROMPTS_KEY', 'two words'],
+  ['MUSTER_SERVE', 'everything'],
+  ['MUSTER_AGENT_URL', 'agent-service:8080'],
+  ['MUSTER_AGENT_URL', 'http://u:p@agent:8080'],
+  ['MUSTER_AGENT_URL', 'http://agent:8080/?x=1'],
+  ['MUSTER_TRACE_URL', 'http://jaeger/trace/'],
+  ['MUSTER_TRACE_URL', '{trace_id}'],
+  ['LANGSMITH_API_KEY', 'two words'],
+  ['LANGSMITH_ENDPOINT', 'smith'],
+  ['LANGSMITH_PROJECT', 'a\nb'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'no equals sign'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'a=%zz'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'a=%0d%0ab'],
 ]
 
 for (const [variable, value] of wrong) {
@@ -61,9 +76,81 @@ for (const [variable, value] of wrong) {
   })
 }
 
+test('the variant and the prompt library are unset unless they are named, and empty is unset', () => {
+  const empty = { SYSTEM_VARIANT: '', MUSTER_PROMPTS_URL: '', MUSTER_PROMPTS_KEY: '' }
+  for (const { systemVariant, prompts } of [readConfig({}), readConfig(empty)]) {
+    assert.deepEqual([systemVariant, prompts], [null, null])
+  }
+  assert.equal(readConfig({ SYSTEM_VARIANT: 'green' }).systemVariant, 'green')
+  const url = 'http://prompts:8080'
+  assert.deepEqual(readConfig({ MUSTER_PROMPTS_URL: url }).prompts, { url: new URL(url), key: null })
+  assert.equal(readConfig({ MUSTER_PROMPTS_URL: url, MUSTER_PROMPTS_KEY: 'k' }).prompts?.key, 'k')
+})
+
 test('a role of its own needs an external database', () => {
   assert.throws(() => readConfig({ MUSTER_ROLE: 'worker' }), /MUSTER_ROLE=worker needs DATABASE_URL/)
   assert.equal(readConfig({ MUSTER_ROLE: 'worker', DATABASE_URL: 'postgres://h/d' }).role, 'worker')
+})
+
+const database = { DATABASE_URL: 'postgres://h/d' }
+const agent = { MUSTER_AGENT_URL: 'http://agent:8080' }
+
+test('a process is every service unless it is told which one', () => {
+  for (const empty of [{}, { MUSTER_SERVE: '' }]) assert.equal(readConfig(empty).serve, 'all')
+  assert.equal(readConfig({ MUSTER_SERVE: 'agent' }).serve, 'agent')
+  const ui = readConfig({ MUSTER_SERVE: 'ui', ...agent })
+  assert.deepEqual([ui.serve, ui.agentUrl?.href, ui.databaseUrl], ['ui', 'http://agent:8080/', null])
+})
+
+test('the prompt library and genUI have a database of others, and no workers', () => {
+  for (const serve of ['prompts', 'genui'] as const) {
+    assert.throws(() => readConfig({ MUSTER_SERVE: serve }), {
+      constructor: ConfigError,
+      message: `MUSTER_SERVE=${serve} needs DATABASE_URL: the embedded database serves one process.`,
+    })
+    const config = readConfig({ MUSTER_SERVE: serve, ...database })
+    assert.deepEqual([config.serve, config.role], [serve, 'api'])
+  }
+})
+
+const contradictions: [env: Record<string, string>, says: string][] = [
+  [{ MUSTER_SERVE: 'ui' }, 'MUSTER_SERVE=ui needs MUSTER_AGENT_URL: the agent-service to which it forwards.'],
+  [agent, 'MUSTER_AGENT_URL is for MUSTER_SERVE=ui, which forwards to it.'],
+  [{ MUSTER_SERVE: 'agent', ...agent }, 'MUSTER_AGENT_URL is for MUSTER_SERVE=ui, which forwards to it.'],
+  [
+    { MUSTER_SERVE: 'prompts', MUSTER_ROLE: 'worker', ...database },
+    'MUSTER_SERVE=prompts and MUSTER_ROLE=worker exclude each other: a worker serves nothing.',
+  ],
+  [
+    { MUSTER_SERVE: 'prompts', MUSTER_PROMPTS_URL: 'http://p', ...database },
+    'MUSTER_SERVE=prompts is the prompt library itself: leave MUSTER_PROMPTS_URL unset.',
+  ],
+  ...['http://127.0.0.1:8080', 'http://localhost:8080', 'http://[::1]:8080/base'].map(
+    (url): [Record<string, string>, string] => [
+      { MUSTER_SERVE: 'ui', HOST: '0.0.0.0', MUSTER_AGENT_URL: url },
+      'MUSTER_AGENT_URL is the address of this process itself: name the agent-service.',
+    ],
+  ),
+]
+
+for (const [env, says] of contradictions) {
+  test(`${JSON.stringify(env)} is refused with one sentence`, () => {
+    assert.throws(() => readConfig(env), { constructor: ConfigError, message: says })
+  })
+}
+
+test('traces go nowhere unless a place is named, and empty names none', () => {
+  const empty = { LANGSMITH_API_KEY: '', LANGSMITH_ENDPOINT: '', LANGSMITH_PROJECT: '', MUSTER_TRACE_URL: '' }
+  for (const config of [readConfig({}), readConfig(empty)]) {
+    assert.deepEqual(
+      [config.otlpEndpoint, config.otlpHeaders, config.langsmith, config.traceUrl],
+      [null, {}, null, null],
+    )
+  }
+  const { langsmith } = readConfig({ LANGSMITH_API_KEY: 'k' })
+  assert.deepEqual(langsmith, { url: new URL('https://api.smith.langchain.com'), key: 'k', project: 'default' })
+  const headers = readConfig({ OTEL_EXPORTER_OTLP_HEADERS: 'X-Key=a%20b, other=c=d' }).otlpHeaders
+  assert.deepEqual(headers, { 'x-key': 'a b', other: 'c=d' })
 })
 
 test('a wildcard address is where it listens, not where people go', () => {

@@ -1,10 +1,21 @@
 // The only reader of the environment. It reads once, validates, and names the variable when it fails. Flags mirror the
 // variables and win over them.
 import { resolve } from 'node:path'
-import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
-import { parseAllow } from '../egress/allow.ts'
-import { type FaultPlan, faultPoints } from '../kernel/fault.ts'
+import { type Service, services } from '../api/served-groups.ts'
+import type { FaultPlan } from '../kernel/fault.ts'
+import { isPromptName } from '../kernel/prompt.ts'
+import {
+  faults,
+  headerList,
+  httpUrl,
+  isAllowList,
+  isProxy,
+  list,
+  onOff,
+  plainUrl,
+  wholeNumber,
+} from './config-values.ts'
 
 export interface Config {
   port: number
@@ -14,11 +25,21 @@ export interface Config {
   adminToken: string | null
   secretKey: string | null
   role: 'all' | 'api' | 'worker'
+  /** The service of compose.yaml that this process is; all of them where it is the only one. */
+  serve: Service
+  /** The agent-service to which the pages' requests are forwarded. */
+  agentUrl: URL | null
   publicUrl: URL
   trustProxy: string[]
   rateLimit: number
   egressAllow: string[]
   otlpEndpoint: string | null
+  /** Headers of the requests to it, by which it knows us. */
+  otlpHeaders: Record<string, string>
+  /** LangSmith, as a second place where traces are sent. */
+  langsmith: { url: URL; key: string; project: string } | null
+  /** The address at which people see a trace, with {trace_id} and {span_id} in it. */
+  traceUrl: string | null
   demo: boolean
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   providers: ProviderVariables
@@ -31,6 +52,10 @@ export interface Config {
   leaseMs: number
   /** The time calls under way may go on after a signal to stop. */
   drainMs: number
+  /** The variant of whoever names none, where it is set. */
+  systemVariant: string | null
+  /** A prompt library in another process, instead of this one's own. */
+  prompts: { url: URL; key: string | null } | null
   /** An app module. */
   app: string | null
   /** PATH of the commands that MCP servers are started with. */
@@ -69,7 +94,27 @@ export const settings: readonly Setting[] = [
     flag: 'role <role>',
     description: 'all, api or worker; the last two need DATABASE_URL (all)',
   },
+  {
+    variable: 'MUSTER_SERVE',
+    flag: 'serve <service>',
+    description: 'one service alone: agent, prompts, genui or ui (all of them)',
+  },
+  {
+    variable: 'MUSTER_AGENT_URL',
+    flag: 'agent-url <url>',
+    description: 'the agent-service to which MUSTER_SERVE=ui forwards',
+  },
   { variable: 'MUSTER_APP', flag: 'app <path>', description: 'an app module with tools, functions, agents and flows' },
+  {
+    variable: 'SYSTEM_VARIANT',
+    flag: 'system-variant <name>',
+    description: 'the variant of prompts and systems where none is named (blue)',
+  },
+  {
+    variable: 'MUSTER_PROMPTS_URL',
+    flag: 'prompts-url <url>',
+    description: 'a prompt library elsewhere, asked with MUSTER_PROMPTS_KEY (our own)',
+  },
   { variable: 'MUSTER_CONCURRENCY', flag: 'concurrency <number>', description: 'runs under way at once (50)' },
   { variable: 'MUSTER_POOL', flag: 'pool <number>', description: 'database connections of this process (20)' },
   { variable: 'MUSTER_LEASE', flag: 'lease <ms>', description: 'how long runs are owned without renewing (10000)' },
@@ -102,6 +147,11 @@ export const settings: readonly Setting[] = [
     flag: 'otlp-endpoint <url>',
     description: 'where traces are sent (nowhere)',
   },
+  {
+    variable: 'MUSTER_TRACE_URL',
+    flag: 'trace-url <url>',
+    description: 'where people see a trace: an address with {trace_id} in it',
+  },
 ]
 
 /** A mistake in the configuration; the message names the variable. */
@@ -129,6 +179,7 @@ export function readConfig(environment: Environment): Config {
       `MUSTER_ROLE=${value.MUSTER_ROLE} needs DATABASE_URL: the embedded database serves one process.`,
     )
   }
+  requireService(value)
   return {
     port: value.PORT,
     host: value.HOST,
@@ -136,12 +187,25 @@ export function readConfig(environment: Environment): Config {
     databaseUrl: value.DATABASE_URL ?? null,
     adminToken: value.MUSTER_ADMIN_TOKEN ?? null,
     secretKey: value.MUSTER_SECRET_KEY ?? null,
-    role: value.MUSTER_ROLE,
+    // A service without runs has no workers either.
+    role: hasRuns(value.MUSTER_SERVE) ? value.MUSTER_ROLE : 'api',
+    serve: value.MUSTER_SERVE,
+    agentUrl: value.MUSTER_AGENT_URL === undefined ? null : new URL(value.MUSTER_AGENT_URL),
     publicUrl: new URL(value.MUSTER_PUBLIC_URL ?? `http://${urlHost(value.HOST)}:${value.PORT}`),
     trustProxy: value.MUSTER_TRUST_PROXY,
     rateLimit: value.MUSTER_RATE_LIMIT,
     egressAllow: value.MUSTER_EGRESS_ALLOW,
     otlpEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
+    otlpHeaders: value.OTEL_EXPORTER_OTLP_HEADERS,
+    langsmith:
+      value.LANGSMITH_API_KEY === undefined
+        ? null
+        : {
+            url: new URL(value.LANGSMITH_ENDPOINT),
+            key: value.LANGSMITH_API_KEY,
+            project: value.LANGSMITH_PROJECT,
+          },
+    traceUrl: value.MUSTER_TRACE_URL ?? null,
     demo: value.MUSTER_DEMO === 'on',
     logLevel: value.MUSTER_LOG_LEVEL,
     providers: {
@@ -157,35 +221,49 @@ export function readConfig(environment: Environment): Config {
     pool: value.MUSTER_POOL,
     leaseMs: value.MUSTER_LEASE,
     drainMs: value.MUSTER_DRAIN,
+    systemVariant: value.SYSTEM_VARIANT ?? null,
+    prompts:
+      value.MUSTER_PROMPTS_URL === undefined
+        ? null
+        : { url: new URL(value.MUSTER_PROMPTS_URL), key: value.MUSTER_PROMPTS_KEY ?? null },
     app: value.MUSTER_APP ? resolve(value.MUSTER_APP) : null,
     commandPath: value.PATH,
     mcpSameUser: value.MUSTER_MCP_SAME_USER === 'on',
   }
 }
 
-const wholeNumber = (minimum: number, maximum: number) =>
-  z
-    .string()
-    .regex(/^\d{1,9}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.int().min(minimum, `must be at least ${minimum}`).max(maximum, `must be at most ${maximum}`))
+const hasRuns = (serve: Service): boolean => serve === 'all' || serve === 'agent'
 
-const list = z.string().transform((text) => text.split(/[\s,]+/).filter((entry) => entry !== 'off' && entry !== ''))
-const httpUrl = z.string().refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http(s) URL')
-const onOff = z.enum(['on', 'off'], 'must be on or off')
-
-/** `point=kill`, or `point=stop@3` for the third passing; commas separate several. */
-const faults = z.string().transform((text, context): FaultPlan => {
-  const plan: Record<string, { action: 'kill' | 'stop'; at: number }> = {}
-  for (const entry of text.split(',')) {
-    const [, point = '', action, at = '1'] = /^([\w.]+)=(kill|stop)(?:@(\d{1,6}))?$/.exec(entry) ?? []
-    if (!faultPoints.some((known) => known === point)) {
-      context.addIssue({ code: 'custom', message: `names no fault: ${entry}` })
-    }
-    plan[point] = { action: action === 'stop' ? 'stop' : 'kill', at: Number(at) }
+/** Refuses settings that contradict the service. */
+function requireService({ MUSTER_SERVE: serve, ...value }: z.infer<typeof variables>): void {
+  if (value.MUSTER_ROLE === 'worker' && serve !== 'all') {
+    throw new ConfigError(`MUSTER_SERVE=${serve} and MUSTER_ROLE=worker exclude each other: a worker serves nothing.`)
   }
-  return plan
-})
+  if ((serve === 'prompts' || serve === 'genui') && value.DATABASE_URL === undefined) {
+    throw new ConfigError(`MUSTER_SERVE=${serve} needs DATABASE_URL: the embedded database serves one process.`)
+  }
+  if (serve === 'prompts' && value.MUSTER_PROMPTS_URL !== undefined) {
+    throw new ConfigError('MUSTER_SERVE=prompts is the prompt library itself: leave MUSTER_PROMPTS_URL unset.')
+  }
+  if (serve !== 'ui') {
+    if (value.MUSTER_AGENT_URL === undefined) return
+    throw new ConfigError('MUSTER_AGENT_URL is for MUSTER_SERVE=ui, which forwards to it.')
+  }
+  if (value.MUSTER_AGENT_URL === undefined) {
+    throw new ConfigError('MUSTER_SERVE=ui needs MUSTER_AGENT_URL: the agent-service to which it forwards.')
+  }
+  if (isOwnAddress(new URL(value.MUSTER_AGENT_URL), value)) {
+    throw new ConfigError('MUSTER_AGENT_URL is the address of this process itself: name the agent-service.')
+  }
+}
+
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
+
+function isOwnAddress({ hostname, port, protocol }: URL, { HOST, PORT }: { HOST: string; PORT: number }): boolean {
+  const own = urlHost(HOST)
+  const isHere = hostname === own || (LOOPBACK.includes(hostname) && LOOPBACK.includes(own))
+  return isHere && Number(port || (protocol === 'https:' ? 443 : 80)) === PORT
+}
 
 const variables = z.object({
   PORT: wholeNumber(1, 65_535).default(8080),
@@ -201,6 +279,8 @@ const variables = z.object({
   MUSTER_ADMIN_TOKEN: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
   MUSTER_SECRET_KEY: z.string().optional(),
   MUSTER_ROLE: z.enum(['all', 'api', 'worker'], 'must be all, api or worker').default('all'),
+  MUSTER_SERVE: z.enum(services, `must be ${services.slice(1).join(', ')} or unset`).default('all'),
+  MUSTER_AGENT_URL: plainUrl.optional(),
   MUSTER_PUBLIC_URL: httpUrl.optional(),
   MUSTER_TRUST_PROXY: list.refine((entries) => entries.every(isProxy), 'must be addresses or CIDR ranges').default([]),
   MUSTER_RATE_LIMIT: wholeNumber(0, 1_000_000).default(300),
@@ -215,10 +295,22 @@ const variables = z.object({
   MUSTER_POOL: wholeNumber(2, 10_000).default(20),
   MUSTER_LEASE: wholeNumber(500, 3_600_000).default(10_000),
   MUSTER_DRAIN: wholeNumber(0, 3_600_000).default(25_000),
+  SYSTEM_VARIANT: z.string().refine(isPromptName, 'must be the name of a variant, like blue').optional(),
+  MUSTER_PROMPTS_URL: httpUrl.optional(),
+  MUSTER_PROMPTS_KEY: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
   MUSTER_APP: z.string().optional(),
   MUSTER_MCP_SAME_USER: onOff.default('off'),
   PATH: z.string().default('/usr/local/bin:/usr/bin:/bin'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl.optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: headerList.default({}),
+  LANGSMITH_API_KEY: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
+  LANGSMITH_ENDPOINT: plainUrl.default('https://api.smith.langchain.com'),
+  LANGSMITH_PROJECT: z
+    .string()
+    .max(200, 'must have at most 200 characters')
+    .regex(/^[\x20-\x7e]+$/, 'must be plain letters')
+    .default('default'),
+  MUSTER_TRACE_URL: httpUrl.refine((text) => text.includes('{trace_id}'), 'must hold {trace_id}').optional(),
   OPENAI_API_KEY: z.string().optional(),
   ANTHROPIC_API_KEY: z.string().optional(),
   GOOGLE_GENERATIVE_AI_API_KEY: z.string().optional(),
@@ -227,17 +319,12 @@ const variables = z.object({
 })
 
 /**
- * Takes the same values as Fastify, whose own complaint would come after the start of the database and without a name.
+ * LangChain's libraries would send traces of their own, with everything that is said in them, past our own way out. The
+ * variables that tell them to are taken away before they are loaded.
  */
-const isProxy = (entry: string): boolean =>
-  ['loopback', 'linklocal', 'uniquelocal'].includes(entry) || ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry)
-
-function isAllowList(entries: string[]): boolean {
-  try {
-    parseAllow(entries)
-    return true
-  } catch {
-    return false
+export function silenceLibraries(environment: Record<string, string | undefined>): void {
+  for (const maker of ['LANGSMITH', 'LANGCHAIN']) {
+    for (const name of ['TRACING', 'TRACING_V2']) delete environment[`${maker}_${name}`]
   }
 }
 

@@ -14,7 +14,7 @@ import { type Config, urlHost } from './config.ts'
 import { migrationsFolder } from './database.ts'
 import { clusterVersion } from './doctor-machine.ts'
 import { type Finding, look, mend, well } from './finding.ts'
-import { findAddresses } from './running-address.ts'
+import { configuredAddresses, findAddresses } from './running-address.ts'
 import { readRunningPid } from './running-pid.ts'
 import { secretKeyFile } from './secrets.ts'
 
@@ -93,6 +93,29 @@ export async function checkPort(config: Config): Promise<Finding[]> {
   if (pid !== null) return [look(`A server (pid ${pid}) runs on this data folder but does not answer on port ${port}.`)]
   if (!answers) return [well(`Port ${config.port} is free`)]
   return [mend(`Port ${config.port} is used by another program: choose another with PORT.`)]
+}
+
+/** The pages' service leaves no trace by which it could be told from another program. */
+export async function checkPagesPort(config: Config): Promise<Finding[]> {
+  if (!(await isPortTaken(configuredAddresses(config).listen))) return [well(`Port ${config.port} is free`)]
+  return [look(`Port ${config.port} is in use, by this service if it runs; else choose another with PORT.`)]
+}
+
+/** The agent-service that the pages' requests are forwarded to. */
+export async function checkAgent({ agentUrl }: Config): Promise<Finding[]> {
+  if (agentUrl === null) return []
+  const egress = createEgress({ allow: [] })
+  try {
+    const address = `${agentUrl.href.replace(/\/+$/, '')}/readyz`
+    const answer = await egress.fetch('trusted')(address, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) })
+    await answer.body?.cancel()
+    if (answer.ok) return [well(`The agent-service at ${agentUrl.origin} is ready`)]
+    return [look(`The agent-service at ${agentUrl.origin} is not ready (${answer.status}).`)]
+  } catch {
+    return [mend(`The agent-service at ${agentUrl.origin} does not answer: start it, or set MUSTER_AGENT_URL.`)]
+  } finally {
+    await egress.close()
+  }
 }
 
 /** A program that accepts the connection but does not speak HTTP has taken the port all the same. */

@@ -8,7 +8,14 @@ import {
   checkRelocation,
   checkSecretFiles,
 } from './doctor-machine.ts'
-import { checkAddress, checkDatabase, checkPort, checkSecretStrength } from './doctor-service.ts'
+import {
+  checkAddress,
+  checkAgent,
+  checkDatabase,
+  checkPagesPort,
+  checkPort,
+  checkSecretStrength,
+} from './doctor-service.ts'
 import type { Finding } from './finding.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -27,6 +34,9 @@ const checks: readonly Check[] = [
   checkAddress,
 ]
 
+/** The service `ui` has no database, no secrets and no data folder. */
+const checksOfPages: readonly Check[] = [checkNode, checkAgent, checkPagesPort, checkAddress]
+
 const marks = {
   well: { sign: '✓', style: 'green' },
   look: { sign: '!', style: 'yellow' },
@@ -35,7 +45,7 @@ const marks = {
 
 export async function doctorCommand(config: Config, terminal: Terminal): Promise<void> {
   const found: Finding[] = []
-  for (const check of checks) {
+  for (const check of config.serve === 'ui' ? checksOfPages : checks) {
     const findings = await check(config).catch(unexpected)
     for (const { tone, text } of findings) {
       terminal.print(`${terminal.paint(marks[tone].style, marks[tone].sign)} ${text}`)

@@ -5,6 +5,7 @@ import { pruneLiveText } from '../journal/live-text.ts'
 import { wakeFunded } from '../journal/month.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../queue/repeat.ts'
+import { endUnavailable } from '../supervisor/end-unavailable.ts'
 import { abandonStuck } from '../triggers/abandon-stuck.ts'
 import { removeProjects } from './remove-projects.ts'
 import { removeLapsed } from './retention.ts'
@@ -22,7 +23,7 @@ export interface Housekeeping {
 }
 
 /**
- * Removes lapsed rows every ten minutes; seals audit entries and gives up stuck entries every second. Removes, within
+ * Removes lapsed rows every ten minutes, and ends supervisor's runs that nobody continued; seals audit entries and gives up stuck entries every second. Removes, within
  * seconds, the texts that a killed process left (one for each step under way) and begins to remove the rows of deleted
  * projects. Wakes runs that were forgotten when the limit of their month was raised. Several processes may do this at
  * once.
@@ -58,6 +59,15 @@ export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal:
       },
       everyMs: LOOK_FOR_FUNDED_EVERY_MS,
       ifItFails: 'runs that wait for tokens of the month will be looked for later',
+      log,
+    }),
+    repeat({
+      work: async () => {
+        const count = await endUnavailable({ pool, journal }, stopping.signal)
+        if (count > 0) log.info({ runs: count }, 'runs failed that were unavailable and that nobody continued')
+      },
+      everyMs: PRUNE_EVERY_MS,
+      ifItFails: 'runs that were unavailable for too long will be ended later',
       log,
     }),
     repeat({

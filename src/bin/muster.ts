@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { enableCompileCache, flushCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
-import { type Config, ConfigError, readConfig, settings } from './config.ts'
+import { type Config, ConfigError, readConfig, settings, silenceLibraries } from './config.ts'
 import { createTerminal } from './terminal.ts'
 import { version } from './version.ts'
 
@@ -24,7 +24,9 @@ command('start', 'start the server (this is what npm start does)').action(
     // Before the server has set its own handlers there is nothing to take down.
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0))
     keepCompiled(config)
-    await (await import('./start.ts')).start(config, terminal)
+    silenceLibraries(process.env)
+    if (config.serve === 'ui') await (await import('./start-ui.ts')).startUi(config, terminal)
+    else await (await import('./start.ts')).start(config, terminal)
     // A server that is killed could not write the cache at its end.
     flushCompileCache()
   }),

@@ -40,7 +40,6 @@ export function startOrg(parts: {
       if (payload === '') org.sweep()
       else org.changed(payload)
     },
-    onLapse: () => {},
     onDeath: async () => void setTimeout(org.search, AFTER_A_DEATH_MS).unref(),
     onTasks: org.arrived,
     onAttempt: org.freed,

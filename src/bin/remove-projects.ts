@@ -3,10 +3,18 @@
 // on.
 import { inBatches } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
+import { CHECKPOINT_TABLES, removeCheckpointsOf } from '../supervisor/checkpoints/remove-checkpoints.ts'
 
 const ROWS_AT_ONCE = 500
-/** The events of a run are deleted with it, so a batch is bounded by its events, too. */
+/** The events of a run, the versions of a prompt and the results of an eval are deleted with it: they bound a batch, too. */
 const EVENTS_AT_ONCE = 20_000
+/** The column that says how many rows are deleted with one. */
+const COUNTED_BY: Partial<Record<ProjectTable, string>> = {
+  agent_runs: 'last_seq',
+  flow_runs: 'last_seq',
+  prompt_variants: 'version',
+  evals: 'total',
+}
 /** The project's row stays this long, because it tells other processes of the deletion: each looks once a second. */
 const TOLD_FOR_MS = 10_000
 
@@ -21,19 +29,21 @@ export const PROJECT_TABLES = [
   'objects',
   'tasks',
   'agent_messages',
+  'evals',
   'agent_runs',
   'flow_alerts',
   'flow_runs',
   'flows',
   'hooks',
   'agents',
+  'prompt_variants',
   'mcp_servers',
   'api_keys',
   'members',
 ] as const
 
-/** Few rows a project, or rows that a foreign key deletes with their agent: they need no batches of their own. */
-export const SMALL_TABLES = ['task_queues', 'project_tokens', 'project_calls'] as const
+/** Few rows a project, or rows that go with their agent or their run: they need no batches of their own. */
+export const SMALL_TABLES = ['task_queues', 'project_tokens', 'project_calls', 'systems', 'chats'] as const
 
 type ProjectTable = (typeof PROJECT_TABLES)[number]
 
@@ -54,6 +64,7 @@ export async function removeProjects(
     const isOurs = await inBatches(pool, batches, async (tx) => (await removeDeliveries(tx, id, atOnce)) > 0)
     // Another process removes rows now.
     if (!isOurs) return gone
+    await inBatches(pool, batches, async (tx) => (await removeCheckpointsOf(tx, id, atOnce)) > 0)
     for (const table of PROJECT_TABLES) {
       await inBatches(pool, batches, async (tx) => (await removeRows(tx, table, id, atOnce)) > 0)
     }
@@ -70,13 +81,12 @@ export async function removeProjects(
 async function removeRows(tx: Db, table: ProjectTable, projectId: string, atOnce: number): Promise<number> {
   // If one project has most of a table, a sequential scan would pass over the deleted rows again in every batch.
   await tx.query('set local enable_seqscan = off')
-  const hasJournal = table === 'agent_runs' || table === 'flow_runs'
   const { rowCount } = await tx.query(
     `with taken as (
-       select id, ${hasJournal ? 'last_seq' : '0 as last_seq'} from ${table}
+       select id, ${COUNTED_BY[table] ?? '0'} as below from ${table}
        where project_id = $1 limit $2 for update skip locked
      ), few as (
-       select id from (select id, sum(last_seq) over (order by id) - last_seq as before from taken) t where before < $3
+       select id from (select id, sum(below) over (order by id) - below as before from taken) t where before < $3
      )
      delete from ${table} where id in (select id from few)`,
     [projectId, atOnce, EVENTS_AT_ONCE],
@@ -96,7 +106,7 @@ async function removeDeliveries(tx: Db, projectId: string, atOnce: number): Prom
 
 /** Rows that a request wrote during the deletion are deleted in the next round, or by the foreign keys. */
 async function removeEmpty(tx: Db, projectId: string): Promise<number> {
-  const left = PROJECT_TABLES.map((table) => `select from ${table} where project_id = $1`)
+  const left = [...CHECKPOINT_TABLES, ...PROJECT_TABLES].map((table) => `select from ${table} where project_id = $1`)
   const { rowCount } = await tx.query(
     `delete from projects where id = $1 and deleted_at < muster.now() - $2 * interval '1 ms'
        and ${left.map((rows) => `not exists (${rows})`).join(' and ')}`,

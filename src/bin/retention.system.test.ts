@@ -56,9 +56,17 @@ test('a project that keeps little is caught up with in one round, and nothing ha
     'processing_log',
     'flow_handouts',
     'agent_messages',
+    'chats',
+    'supervisor_checkpoints',
+    'supervisor_channels',
+    'supervisor_writes',
+    'evals',
   ]) {
     assert.equal(await count(table, `project_id = '${project}'`), 0, table)
     assert.ok((await count(table)) > 0, `${table} of others`)
+  }
+  for (const table of ['eval_cases', 'eval_results']) {
+    assert.equal(await count(table, 'not exists (select from evals e where e.id = eval_id)'), 0, table)
   }
   assert.equal(await count('idempotency_keys'), 0)
   assert.equal(await count('run_removals'), 0)

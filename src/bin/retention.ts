@@ -2,10 +2,12 @@
 // One process at a time removes them in small batches, until no lapsed row is left.
 import { pruneIdempotencyKeys } from '../api/idempotency.ts'
 import type { Pool } from '../db/pool.ts'
+import { pruneEvals } from '../evals/prune-evals.ts'
 import { pruneFlowRuns } from '../flows/prune-flow-runs.ts'
 import { pruneIdentity } from '../identity/prune.ts'
 import { pruneMessages } from '../org/prune-messages.ts'
 import { pruneRuns, readRetentions } from '../runs/prune-runs.ts'
+import { pruneCheckpoints } from '../supervisor/checkpoints/remove-checkpoints.ts'
 import { pruneTasks } from '../tasks/prune-tasks.ts'
 import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
 import { pruneEntries } from '../triggers/prune-entries.ts'
@@ -18,10 +20,12 @@ export async function removeLapsed(pool: Pool, signal?: AbortSignal): Promise<vo
   const retentions = await readRetentions(pool)
   for (const retention of retentions) await pruneFlowRuns(pool, retention, signal)
   await pruneRuns(pool, signal)
-  // Tasks and entries stay as long as their runs, so they are removed after the runs.
+  // Checkpoints, tasks and entries stay as long as their runs, so they are removed after the runs.
   for (const retention of retentions) {
+    await pruneCheckpoints(pool, retention, signal)
     await pruneTasks(pool, retention, signal)
     await pruneEntries(pool, retention, signal)
     await pruneMessages(pool, retention, signal)
+    await pruneEvals(pool, retention, signal)
   }
 }

@@ -10,7 +10,6 @@ import type { Decide } from '../flows/recommend-with-model.ts'
 import { createJournal } from '../journal/append.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import { createHub } from '../journal/hub.ts'
-import { createProjectCalls } from '../journal/project-calls.ts'
 import { HALT_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { watchOthers } from '../journal/watch-others.ts'
 import type { Log } from '../kernel/log.ts'
@@ -18,16 +17,20 @@ import { createLanguageModels } from '../models/language-models.ts'
 import { createGraphReaders } from '../objects/object-tools.ts'
 import { createObjectWriter } from '../objects/write-objects.ts'
 import type { Metrics } from '../observe/metrics.ts'
+import type { Tracing } from '../observe/tracing.ts'
 import { agentChanged } from '../org/agent-changed.ts'
 import { marksCrossed } from '../org/budget.ts'
 import { createOpening } from '../org/opening.ts'
 import { logRefusal } from '../org/refusals.ts'
 import { seniorTools } from '../org/senior-tools.ts'
 import { createWrite } from '../org/write.ts'
+import type { PromptLibrary } from '../prompts/library.ts'
 import { createHaltedWaker } from '../runs/halted-waker.ts'
 import { createRunStarter } from '../runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
+import { createCheckpoints } from '../supervisor/checkpoints/checkpoints.ts'
+import { createSupervise } from '../supervisor/supervise.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
 import { writeTools } from '../tasks/write-tools.ts'
 import { createConfinedPrograms } from '../tools/confine-programs.ts'
@@ -42,7 +45,9 @@ import { createAsk, createDecide, type ModelParts } from './ask-model.ts'
 import type { Config } from './config.ts'
 import { logEvents } from './log-events.ts'
 import { measureOrg } from './org-metrics.ts'
+import { openPrompts } from './prompt-services.ts'
 import { measureRuns } from './run-metrics.ts'
+import { traceRuns } from './trace-runs.ts'
 
 export interface StartedRuns {
   /** The services without those of flows and of the organisation, whose layers are above this one. */
@@ -54,6 +59,8 @@ export interface StartedRuns {
   /** Asks a project's default model. */
   ask: Ask
   decide: Decide
+  /** The prompt library, for whatever runs here beside agents. */
+  prompts: PromptLibrary
   stop(): Promise<void>
 }
 
@@ -72,6 +79,7 @@ export async function startRuns(parts: {
   cipher: Cipher
   egress: Egress
   metrics: Metrics
+  tracing: Tracing
   log: Log
 }): Promise<StartedRuns> {
   const { config, pool, cipher, egress, log } = parts
@@ -81,11 +89,13 @@ export async function startRuns(parts: {
   const org = measureOrg(parts.metrics, pool)
   const orgLog = org.counting(log)
   const tell = logEvents(log)
+  const traces = traceRuns({ tracing: parts.tracing, db: pool, log })
   const onWritten = (events: readonly StoredEvent[]): void => {
     hub.publish(events)
     measure(events)
     org.onEvents(events)
     tell(events)
+    traces.onEvents(events)
   }
   const journal = createJournal({ db: pool, log, onWritten })
   const models = createLanguageModels({ db: pool, cipher, fetch: egress.fetch('trusted') })
@@ -105,6 +115,7 @@ export async function startRuns(parts: {
     createHttpFetchTool(egress),
   ]
   const registry = createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp })
+  const prompts = await openPrompts({ config, pool, egress })
   const worker = await startRunWorker({
     url: parts.databaseUrl,
     pool,
@@ -121,15 +132,18 @@ export async function startRuns(parts: {
       log,
       resolveModel: (choice) => models.resolve(choice),
       resolveTools: (projectId, names) => registry.resolve(projectId, names),
-      resolvePrompt: async () => null,
+      resolvePrompt: prompts.resolve,
       askHuman: createAskHuman({ pool }),
       write: createWrite({ writer, log: orgLog }),
       opening: createOpening({ pool, journal, log: orgLog }),
       seniorTools: seniorTools.map((tool) => tool.name),
       onMarks: (tx, agentId, marks) => marksCrossed(tx, orgLog, agentId, marks),
       onRefused: (run, refused) => void logRefusal(pool, orgLog, run, refused),
+      supervise: createSupervise({ checkpoints: createCheckpoints({ pool, log }) }),
+      ...(app && app.middleware.length > 0 ? { middleware: app.middleware } : {}),
     },
   })
+  worker.join(prompts.companion)
   worker.hearDeleted((projectIds) => {
     mcp
       .leave(projectIds)
@@ -148,6 +162,7 @@ export async function startRuns(parts: {
     starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
     mcp,
     tools: registry,
+    prompts: prompts.services,
     onReady: () => worker.onReady(),
     hearDeleted: worker.hearDeleted,
     onHalt: async (projectId, isHalted) => {
@@ -159,7 +174,7 @@ export async function startRuns(parts: {
     pool,
     resolveModel: (choice) => models.resolve(choice),
     isHalted: (projectId) => worker.isHalted(projectId),
-    calls: createProjectCalls({ pool, ownerId: () => worker.ownerId() }),
+    calls: worker.calls,
   }
   return {
     services,
@@ -168,12 +183,14 @@ export async function startRuns(parts: {
     orgLog,
     ask: createAsk(asking),
     decide: createDecide(asking),
+    prompts: prompts.library,
     stop: async () => {
       await haltedWaker.stop()
       await worker.stop()
       await others.stop()
       await mcp.stop()
       await journal.drain()
+      await traces.drain()
     },
   }
 }

@@ -13,26 +13,30 @@ import { createSignInLink } from '../identity/sign-in-links.ts'
 import { ensureInstanceAdmin } from '../identity/users.ts'
 import { setFaultPlan } from '../kernel/fault.ts'
 import { createObjectWriter } from '../objects/write-objects.ts'
-import { createLogger, type Logger } from '../observe/logger.ts'
+import type { Logger } from '../observe/logger.ts'
 import { createMetrics } from '../observe/metrics.ts'
-import { createTracing } from '../observe/tracing.ts'
 import { type Cipher, createCipher } from '../secrets/cipher.ts'
 import { reactions } from '../triggers/reactions.ts'
 import { startScheduler } from '../triggers/scheduler.ts'
 import { createAppAgents } from './app-agents.ts'
 import { createAppFlows } from './app-flows.ts'
-import { type Config, ConfigError } from './config.ts'
+import { banner } from './banner.ts'
+import type { Config } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
 import { createDemo } from './demo.ts'
 import { offerOllama, offerProviders } from './environment-providers.ts'
+import { startEvals } from './eval-services.ts'
 import { startFlows } from './flow-services.ts'
 import { startHousekeeping } from './housekeeping.ts'
+import { listen } from './listen.ts'
 import { startOrg } from './org-services.ts'
+import { createProcessLog } from './process-log.ts'
 import { startRuns } from './run-services.ts'
-import { forgetAddresses, noteAddresses } from './running-address.ts'
+import { configuredAddresses, forgetAddresses, noteAddresses } from './running-address.ts'
 import { readInstanceSecrets } from './secrets.ts'
 import { createShutdown } from './shutdown.ts'
 import type { Terminal } from './terminal.ts'
+import { openTracing, traceUrls } from './tracing.ts'
 import { version } from './version.ts'
 
 const SHORT_SECRET = 16
@@ -40,17 +44,21 @@ const DATABASE_ANSWERS_WITHIN_MS = 1_000
 
 export async function start(config: Config, terminal: Terminal): Promise<void> {
   setFaultPlan(config.faultPlan)
-  const log = createLogger({
-    level: config.logLevel,
-    pretty: process.stderr.isTTY === true,
-    destination: belowProgress(terminal),
-  })
+  const log = createProcessLog(config, terminal)
   const shutdown = createShutdown(log, config.drainMs)
   try {
     const { database, pool } = await startParts(config, log, terminal, shutdown)
     const newLink = () => newSignInLink(pool, config.publicUrl)
-    const link = config.role === 'worker' ? null : await patiently(newLink)
-    terminal.print(banner({ config, terminal, link, database, seconds: performance.now() / 1_000 }))
+    const hasPeople = config.role !== 'worker' && (config.serve === 'all' || config.serve === 'agent')
+    const link = hasPeople ? await patiently(newLink) : null
+    const near = relative(process.cwd(), config.dataDir)
+    const dataDir = near.startsWith('..') ? config.dataDir : near
+    const rows: [string, string][] = [['Data', `${dataDir} (${database.description})`]]
+    const base = config.serve === 'all' ? config.publicUrl : configuredAddresses(config).listen
+    if (config.role !== 'worker') rows.unshift(['API', new URL('/docs', base).href])
+    if (link) rows.unshift(['Sign in', `${terminal.paint('cyan', link)}  (works once, for an hour)`])
+    const hint = 'The admin token for scripts: npm run muster -- keys admin'
+    terminal.print(banner({ config, terminal, rows, hint }))
   } catch (error) {
     terminal.clearProgress()
     await shutdown.now()
@@ -69,6 +77,7 @@ async function startParts(
   shutdown.last('data folder', () => claim.release())
   const secrets = await readInstanceSecrets(config, log)
   for (const secret of [secrets.adminToken, secrets.secretKey]) log.registerSecret(secret)
+  if (config.prompts?.key) log.registerSecret(config.prompts.key)
   warnOfShortSecrets(config, log)
 
   const database = await openDatabase(config, log, progress, (stop) => shutdown.last('database', stop))
@@ -79,13 +88,13 @@ async function startParts(
 
   const cipher = createCipher(secrets.secretKey)
   const instanceId = await patiently(() => prepareInstance(config, pool, cipher, log))
-  const tracing = await createTracing({ otlpEndpoint: config.otlpEndpoint, serviceName: 'muster', version, log })
-  shutdown.last('traces', () => tracing.stop())
   const egress = createEgress({ allow: config.egressAllow })
   shutdown.last('egress', () => egress.close())
+  const tracing = await openTracing(config, egress, log)
+  shutdown.last('traces', () => tracing.stop())
   const metrics = createMetrics({ log })
   metrics.watchPool(pool)
-  const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, log })
+  const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, tracing, log })
   shutdown.last('runs', () => runs.stop(), runs.worker.hurry)
   const { role, concurrency, drainMs } = config
   const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ...(runs.app?.functions ?? [])])
@@ -104,6 +113,8 @@ async function startParts(
   shutdown.last('flows', () => flows.stop(), flows.hurry)
   const org = startOrg({ role, pool, worker, log: runs.orgLog })
   shutdown.last('organisation', () => org.stop())
+  const evals = startEvals({ role, pool, journal: services.journal, worker, log })
+  shutdown.last('evals', () => evals.stop())
   await patiently(() => createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log))
   await patiently(() => createAppFlows(pool, runs.app?.flows ?? [], functions, log))
 
@@ -113,17 +124,19 @@ async function startParts(
     log,
     metrics,
     tracer: tracing,
+    traceUrlOf: traceUrls(config, egress, log),
     adminToken: secrets.adminToken,
     instanceId,
     publicUrl: config.publicUrl,
     trustProxy: config.trustProxy,
     rateLimit: config.rateLimit,
     role: config.role,
+    serve: config.serve === 'ui' ? 'all' : config.serve,
     version,
     runs: { ...services, flows: flows.services, org: org.services },
     readiness: async () => {
       const isUp = !shutdown.isUnderWay() && database.isUp() && (await answers(pool))
-      const isRecovering = runs.worker.isRecovering() && flows.isRecovering() && org.isWorking()
+      const isRecovering = runs.worker.isRecovering() && flows.isRecovering() && org.isWorking() && evals.isWorking()
       return { database: isUp, migrations: true, worker: !shutdown.isUnderWay() && isRecovering }
     },
   })
@@ -142,7 +155,7 @@ async function startParts(
     runs.worker.yield()
     flows.yield()
   })
-  if (config.providers.findOllama) void offerOllama(pool, cipher, egress, log)
+  if (config.providers.findOllama && config.serve !== 'prompts') void offerOllama(pool, cipher, egress, log)
   return { database, pool }
 }
 
@@ -157,14 +170,6 @@ function warnOfShortSecrets(config: Config, log: Logger): void {
     }
   }
 }
-
-/** Without this a log line would be written behind the progress sentence. */
-const belowProgress = (terminal: Terminal): { write(line: string): unknown } => ({
-  write: (line) => {
-    terminal.clearProgress()
-    return process.stderr.write(line)
-  },
-})
 
 /** Returns the instance's id. */
 async function prepareInstance(config: Config, pool: Pool, cipher: Cipher, log: Logger): Promise<string> {
@@ -185,21 +190,6 @@ async function newSignInLink(pool: Pool, publicUrl: URL): Promise<string> {
   return new URL(`/sign-in/${await createSignInLink(pool, admin.id)}`, publicUrl).href
 }
 
-async function listen(app: Awaited<ReturnType<typeof createServer>>, config: Config): Promise<void> {
-  try {
-    await app.listen({ port: config.port, host: config.host })
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null
-    if (code === 'EADDRINUSE')
-      throw new ConfigError(`PORT ${config.port} is in use. Choose another: PORT=8081 npm start`)
-    if (code === 'EACCES')
-      throw new ConfigError(`PORT ${config.port} may not be opened by this user. Choose one above 1023.`)
-    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
-      throw new ConfigError(`HOST ${config.host} is no address of this machine.`)
-    throw error
-  }
-}
-
 async function answers(pool: Pool): Promise<boolean> {
   const timeout = AbortSignal.timeout(DATABASE_ANSWERS_WITHIN_MS)
   const late = new Promise<boolean>((resolve) =>
@@ -210,29 +200,4 @@ async function answers(pool: Pool): Promise<boolean> {
     () => false,
   )
   return Promise.race([asked, late])
-}
-
-function banner(facts: {
-  config: Config
-  terminal: Terminal
-  link: string | null
-  database: Database
-  seconds: number
-}): string {
-  const { config, terminal, link, database, seconds } = facts
-  const row = (name: string, text: string): string => `  ${terminal.paint('dim', name.padEnd(9))}${text}`
-  const near = relative(process.cwd(), config.dataDir)
-  const dataDir = near.startsWith('..') ? config.dataDir : near
-  return [
-    '',
-    `  ${terminal.paint('bold', `Muster ${version}`)} is running ${terminal.paint('dim', `(ready in ${seconds.toFixed(1)} s)`)}`,
-    '',
-    row('Address', config.publicUrl.origin),
-    ...(link ? [row('Sign in', `${terminal.paint('cyan', link)}  (works once, for an hour)`)] : []),
-    ...(link ? [row('API', new URL('/docs', config.publicUrl).href)] : []),
-    row('Data', `${dataDir} (${database.description})`),
-    '',
-    `  ${terminal.paint('dim', 'Stop with Ctrl-C. The admin token for scripts: npm run muster -- keys admin')}`,
-    '',
-  ].join('\n')
 }

@@ -8,10 +8,12 @@ import { inTransaction } from '../db/transaction.ts'
 import { deleteProject } from '../identity/projects.ts'
 import { newId } from '../kernel/id.ts'
 import { systemActor } from '../kernel/principal.ts'
+import { CHECKPOINT_TABLES } from '../supervisor/checkpoints/remove-checkpoints.ts'
 import { PROJECT_TABLES, removeProjects, SMALL_TABLES } from './remove-projects.ts'
 
 const { pool } = await createTestDatabase()
-const FILLED = ['objects', 'relationships', 'tasks', 'agent_messages', 'agent_runs', 'hooks', 'agents', 'members']
+const OF_GRAPH = ['objects', 'relationships', 'tasks', 'agent_messages', 'agent_runs', 'hooks', 'agents']
+const FILLED = [...CHECKPOINT_TABLES, ...OF_GRAPH, 'prompt_variants', 'evals', 'members']
 
 /** Objects with a version and an edge each, as many nested tasks, and some rows of every other table. */
 async function fill(project: string, count: number): Promise<void> {
@@ -39,6 +41,21 @@ async function fill(project: string, count: number): Promise<void> {
      select run, seq, gen_random_uuid(), 'x', '{}' from unnest($1::uuid[]) run, generate_series(1, 10) seq`,
     [runs],
   )
+  await pool.query(
+    `insert into chats (project_id, chat_id, run_id) select $1, 'chat ' || run, run from unnest($2::uuid[]) run`,
+    [project, runs],
+  )
+  const keys = `project_id, thread_id, checkpoint_ns`
+  for (const [table, columns, values] of [
+    ['supervisor_checkpoints', 'checkpoint_id, checkpoint, metadata', `n, '{}', '{}'`],
+    ['supervisor_channels', 'channel, version, value', `'a', n, '1'`],
+    ['supervisor_writes', 'checkpoint_id, task_id, place, channel, value', `n, 'x', 0, 'a', '1'`],
+  ]) {
+    await pool.query(
+      `insert into ${table} (${keys}, ${columns}) select $1, 'x', '', ${values} from generate_series(1, 20) n`,
+      [project],
+    )
+  }
   const agent = newId()
   await pool.query(`insert into agents (id, project_id, name, capabilities) values ($1, $2, 'one', '{}')`, [
     agent,
@@ -66,6 +83,27 @@ async function fill(project: string, count: number): Promise<void> {
     `insert into hook_deliveries (hook_id, webhook_id, run_id) select $1, n::text, $2 from generate_series(1, 20) n`,
     [hook, runs[0]],
   )
+  await pool.query(
+    `with made as (
+       insert into prompt_variants (id, project_id, prompt_id, variant_id, version, is_deleted)
+       select gen_random_uuid(), $1, 'prompt_' || n, 'blue', 10, false from generate_series(1, 5) n returning id
+     )
+     insert into prompt_versions (variant, version, messages, actor_type)
+     select id, version, '[]', 'user' from made, generate_series(1, 10) version`,
+    [project],
+  )
+  await pool.query(
+    `with made as (
+       insert into evals (id, project_id, name, variants, systems, total)
+       select gen_random_uuid(), $1, 'x', '{blue,green}', '[]', 20 from generate_series(1, 5) returning id
+     ), cases as (
+       insert into eval_cases (eval_id, place, task, metadata, expect)
+       select id, place, 'x', '{}', '{}' from made, generate_series(0, 9) place
+     )
+     insert into eval_results (eval_id, place, variant)
+     select id, place, variant from made, generate_series(0, 9) place, generate_series(0, 1) variant`,
+    [project],
+  )
   await pool.query(`insert into members (id, project_id, email, role) values ($1, $2, 'a@example.com', 'viewer')`, [
     newId(),
     project,
@@ -74,7 +112,7 @@ async function fill(project: string, count: number): Promise<void> {
 
 async function countRows(project: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  for (const table of PROJECT_TABLES) {
+  for (const table of [...CHECKPOINT_TABLES, ...PROJECT_TABLES]) {
     const { rowCount } = await pool.query(`select from ${table} where project_id = $1`, [project])
     if (rowCount) counts[table] = rowCount
   }
@@ -92,7 +130,10 @@ test('every table whose rows belong to a project is known', async () => {
   const { rows } = await pool.query<{ name: string }>(
     `select conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'projects'::regclass`,
   )
-  assert.deepEqual(rows.map(({ name }) => name).sort(), [...PROJECT_TABLES, ...SMALL_TABLES].sort())
+  assert.deepEqual(
+    rows.map(({ name }) => name).sort(),
+    [...CHECKPOINT_TABLES, ...PROJECT_TABLES, ...SMALL_TABLES].sort(),
+  )
 })
 
 test('a deleted project loses its rows in batches, and its neighbour none', async () => {
@@ -128,6 +169,9 @@ test('a deleted project loses its rows in batches, and its neighbour none', asyn
     ['task_queues', 1],
     ['project_tokens', 1],
     ['project_calls', 1],
+    ['eval_cases', 50],
+    ['eval_results', 100],
+    ['chats', 20],
   ] as const) {
     const { rowCount } = await pool.query(`select from ${table}`)
     assert.equal(rowCount, left, table)

@@ -28,6 +28,7 @@ const parts = (): ModelParts => ({
       looks.atMonth++
       return calls.admit(...call)
     },
+    ask: (...call) => calls.ask(...call),
   },
   firstBackoffMs: 1,
 })

@@ -1,0 +1,74 @@
+// The values of settings: how each kind is written, and the sentence for one that is not.
+import ipaddr from 'ipaddr.js'
+import { z } from 'zod'
+import { parseAllow } from '../egress/allow.ts'
+import { type FaultPlan, faultPoints } from '../kernel/fault.ts'
+
+export const wholeNumber = (minimum: number, maximum: number) =>
+  z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be a whole number')
+    .transform(Number)
+    .pipe(z.int().min(minimum, `must be at least ${minimum}`).max(maximum, `must be at most ${maximum}`))
+
+export const list = z
+  .string()
+  .transform((text) => text.split(/[\s,]+/).filter((entry) => entry !== 'off' && entry !== ''))
+export const httpUrl = z
+  .string()
+  .refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http(s) URL')
+/** A user name or a query would be lost where a path is added. */
+export const plainUrl = httpUrl.refine((text) => {
+  const url = URL.parse(text)
+  return !url || `${url.username}${url.password}${url.search}${url.hash}` === ''
+}, 'must be an address without user name, query or fragment')
+export const onOff = z.enum(['on', 'off'], 'must be on or off')
+
+/** `name=value`, commas between several, the values percent-encoded: the form that OpenTelemetry gives this variable. */
+export const headerList = z.string().transform((text, context): Record<string, string> => {
+  const headers: Record<string, string> = {}
+  for (const entry of text.split(',').filter((each) => each.trim() !== '')) {
+    const [, name = '', value = ''] = /^\s*([\w-]+)\s*=\s*([\x21-\x7e]*)\s*$/.exec(entry) ?? []
+    const plain = name === '' ? null : decoded(value)
+    if (plain === null) context.addIssue({ code: 'custom', message: 'must be name=value, with commas between several' })
+    else headers[name.toLowerCase()] = plain
+  }
+  return headers
+})
+
+function decoded(text: string): string | null {
+  try {
+    const plain = decodeURIComponent(text)
+    return /^[\x20-\x7e]*$/.test(plain) ? plain : null
+  } catch {
+    return null
+  }
+}
+
+/** `point=kill`, or `point=stop@3` for the third passing; commas separate several. */
+export const faults = z.string().transform((text, context): FaultPlan => {
+  const plan: Record<string, { action: 'kill' | 'stop'; at: number }> = {}
+  for (const entry of text.split(',')) {
+    const [, point = '', action, at = '1'] = /^([\w.]+)=(kill|stop)(?:@(\d{1,6}))?$/.exec(entry) ?? []
+    if (!faultPoints.some((known) => known === point)) {
+      context.addIssue({ code: 'custom', message: `names no fault: ${entry}` })
+    }
+    plan[point] = { action: action === 'stop' ? 'stop' : 'kill', at: Number(at) }
+  }
+  return plan
+})
+
+/**
+ * Takes the same values as Fastify, whose own complaint would come after the start of the database and without a name.
+ */
+export const isProxy = (entry: string): boolean =>
+  ['loopback', 'linklocal', 'uniquelocal'].includes(entry) || ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry)
+
+export function isAllowList(entries: string[]): boolean {
+  try {
+    parseAllow(entries)
+    return true
+  } catch {
+    return false
+  }
+}
