@@ -9,6 +9,7 @@ import { benchLongRun } from './long-run.ts'
 import { benchOrg } from './org.ts'
 import { benchRuns } from './runs.ts'
 import { benchStall } from './stall.ts'
+import { benchSupervisor } from './supervisor.ts'
 import { benchTriggers } from './triggers.ts'
 
 /** Each bench prints its measurements and answers whether its promise holds. */
@@ -23,6 +24,7 @@ const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   fairness: benchFairness,
   org: benchOrg,
   'idle-agents': benchIdleAgents,
+  supervisor: benchSupervisor,
 }
 
 const [name = ''] = process.argv.slice(2)

@@ -83,7 +83,9 @@ export async function startBenchWorker(
         }
       },
       resolveTools: (project, names) => registry.resolve(project, names),
-      resolvePrompt: async () => null,
+      resolvePrompt: async () => {
+        throw new Error('no agent here names a prompt')
+      },
       write: async () => {
         throw new Error('nothing here writes')
       },

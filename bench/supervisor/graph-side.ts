@@ -1,0 +1,73 @@
+// A graph of five steps over one saver: ours or LangGraph's own for PostgreSQL. Each step waits until the one before it
+// is committed (`durability: 'sync'`).
+import { Annotation, type BaseCheckpointSaver, END, START, StateGraph } from '@langchain/langgraph'
+import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
+import { createPool } from '../../src/db/pool.ts'
+import { newId } from '../../src/kernel/id.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import { createCheckpoints } from '../../src/supervisor/checkpoints/checkpoints.ts'
+import { timeInFlight } from '../kit/rounds.ts'
+import { answerQuestions } from '../kit/side.ts'
+
+export interface GraphQuestion {
+  count: number
+  inFlight: number
+  /** The size of the text that every step carries on. */
+  characters: number
+}
+
+interface Value {
+  step: number
+  text: string
+}
+
+const [which = '', url = '', poolSize = ''] = process.argv.slice(2)
+const pool = createPool({ url, max: Number(poolSize), log: silentLog })
+const graph = buildGraph(which === 'ours' ? await openOurs() : await openPeer())
+let threads = 0
+
+answerQuestions<GraphQuestion>(async ({ count, inFlight, characters }) => {
+  const value: Value = { step: 0, text: 'x'.repeat(characters) }
+  const settings = Array.from({ length: count }, () => ({
+    configurable: { thread_id: `thread ${threads++}` },
+    durability: 'sync' as const,
+  }))
+  const seconds = await timeInFlight(count, inFlight, (index) => graph.invoke({ value }, settings[index]))
+  await timeInFlight(count, Number(poolSize), async (index) => {
+    const kept: unknown[] = []
+    for await (const { values } of graph.getStateHistory(settings[index] ?? {})) kept.push(values.value?.step)
+    // The newest first; the input is a checkpoint of its own, before the first step has it.
+    if (kept.join() !== '5,4,3,2,1,0,') throw new Error(`a thread kept the steps ${kept}`)
+  })
+  return { seconds }
+})
+
+async function openOurs(): Promise<BaseCheckpointSaver> {
+  const projectId = newId()
+  await pool.query('insert into projects (id, name) values ($1, $2)', [projectId, 'bench'])
+  return createCheckpoints({ pool, log: silentLog }).saverFor(projectId)
+}
+
+async function openPeer(): Promise<BaseCheckpointSaver> {
+  const saver = new PostgresSaver(pool)
+  await saver.setup()
+  return saver
+}
+
+function buildGraph(checkpointer: BaseCheckpointSaver) {
+  const State = Annotation.Root({ value: Annotation<Value> })
+  const next = async ({ value }: typeof State.State) => ({ value: { step: value.step + 1, text: value.text } })
+  return new StateGraph(State)
+    .addNode('step_1', next)
+    .addNode('step_2', next)
+    .addNode('step_3', next)
+    .addNode('step_4', next)
+    .addNode('step_5', next)
+    .addEdge(START, 'step_1')
+    .addEdge('step_1', 'step_2')
+    .addEdge('step_2', 'step_3')
+    .addEdge('step_3', 'step_4')
+    .addEdge('step_4', 'step_5')
+    .addEdge('step_5', END)
+    .compile({ checkpointer })
+}
