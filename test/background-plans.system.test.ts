@@ -4,18 +4,23 @@ import { test } from 'node:test'
 import { sealAudit } from '../src/audit/seal.ts'
 import { readConfig } from '../src/bin/config.ts'
 import { offerProviders } from '../src/bin/environment-providers.ts'
+import { startEvals } from '../src/bin/eval-services.ts'
 import { startFlows } from '../src/bin/flow-services.ts'
 import { startHousekeeping } from '../src/bin/housekeeping.ts'
 import { startOrg } from '../src/bin/org-services.ts'
 import { startRuns } from '../src/bin/run-services.ts'
 import { createPool } from '../src/db/pool.ts'
+import { inTransaction } from '../src/db/transaction.ts'
 import { createEgress } from '../src/egress/egress.ts'
+import { createEval } from '../src/evals/create-eval.ts'
 import { createBuiltInFunctions } from '../src/flows/built-in-functions.ts'
 import { newId } from '../src/kernel/id.ts'
 import { silentLog } from '../src/kernel/log.ts'
 import { systemActor } from '../src/kernel/principal.ts'
 import { createMetrics } from '../src/observe/metrics.ts'
+import { noTracing } from '../src/observe/tracing.ts'
 import { createCipher } from '../src/secrets/cipher.ts'
+import { startSupervisor } from '../src/supervisor/start.ts'
 import { startScheduler } from '../src/triggers/scheduler.ts'
 import { createTestDatabase } from './kit/database.ts'
 import { until } from './kit/embedded-kit.ts'
@@ -51,7 +56,7 @@ const count = async (sql: string, values: readonly unknown[] = []): Promise<numb
 test('every service that a process starts is started here', async () => {
   const source = await readFile(new URL('../src/bin/start.ts', import.meta.url), 'utf8')
   const started = [...source.matchAll(/\bstart([A-Z]\w+)\(/g)].map(([, name]) => name)
-  assert.deepEqual(new Set(started), new Set(['Parts', 'Runs', 'Flows', 'Org', 'Scheduler', 'Housekeeping']))
+  assert.deepEqual(new Set(started), new Set(['Parts', 'Runs', 'Flows', 'Org', 'Evals', 'Scheduler', 'Housekeeping']))
 })
 
 test('what runs by itself reads no more than its work, whatever has ended and whatever waits', async () => {
@@ -63,13 +68,16 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
   const cipher = createCipher('test-secret-key')
   await offerProviders(outside, cipher, config.providers)
   await outside.query(`update projects set settings = '{"run_retention_days": 59.99}' where id = $1`, [other])
+  await leaveUnavailable()
   const metrics = createMetrics()
   const egress = createEgress({ allow: [] })
-  const runs = await startRuns({ config, databaseUrl: url, pool, cipher, egress, metrics, log: silentLog })
+  const tracing = noTracing
+  const runs = await startRuns({ config, databaseUrl: url, pool, cipher, egress, metrics, tracing, log: silentLog })
   const { worker, services } = runs
   const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ['f', () => 'done'] as const])
   const flows = startFlows({ role, concurrency, drainMs, pool, worker, runs: services, functions, log: silentLog })
   const org = startOrg({ role, pool, worker, log: silentLog })
+  const evals = startEvals({ role, pool, journal: services.journal, worker, log: silentLog })
   const housekeeping = startHousekeeping({ pool, journal: services.journal, log: silentLog })
   const scheduler = startScheduler({ pool, log: silentLog, onReady: services.onReady })
   /** Resolves when each kind of round has passed so often. */
@@ -115,6 +123,7 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
     await housekeeping.stop()
     await flows.stop()
     await org.stop()
+    await evals.stop()
     await runs.stop()
     stopMeasuring()
     recording.stop()
@@ -122,6 +131,8 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
     await egress.close()
   }
 
+  const sent = recording.statements.map(({ text }) => text)
+  assert.ok(sent.some((text) => text.includes('delete from evals')))
   const most = new Map<string, number>()
   for (const { text, rows } of measured) most.set(text, Math.max(rows, most.get(text) ?? 0))
   const plans = await readPlans(outside, recording.statements, { large: LARGE })
@@ -136,6 +147,18 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
   })
   assert.deepEqual([...new Set(costly)], [])
 })
+
+/** Runs of a project that nobody continued for longer than it keeps runs. */
+async function leaveUnavailable(): Promise<void> {
+  const ago = new Date(Date.now() - 61 * 86_400_000)
+  const fields = { status: 'paused', pause_reason: 'unavailable', waits_for: 'human', created_at: ago, last_seq: 1 }
+  for (const id of await insert('agent_runs', { ...fields, project_id: other, agent_id: agentOfOther })) {
+    await outside.query(
+      `insert into run_events (run_id, seq, id, kind, data, at) values ($1, 1, $2, 'run.paused', '{}', $3)`,
+      [id, newId(), ago],
+    )
+  }
+}
 
 /** Leaves work of every kind that a process takes up by itself. Answers the worker that died. */
 async function leaveWorkBehind(): Promise<string> {
@@ -190,6 +213,10 @@ async function leaveWorkBehind(): Promise<string> {
     `update schedules set next_run_at = muster.now() where agent_id in (
        select s.agent_id from schedules s join projects p on p.id = s.project_id and p.halted_at is null limit 3)`,
   )
+  const compared = { name: 'left behind', variants: ['blue', 'green'], cases: [{ task: 'Work.', expect: {} }] }
+  await inTransaction(outside, (tx) => createEval(tx, third, compared, systemActor))
+  const start = { task: 'Work.', metadata: {}, contextId: 'left behind', requested: null, ofProcess: null }
+  await startSupervisor(outside, third, start)
   return dead
 }
 
@@ -204,6 +231,9 @@ async function isTakenUp(dead: string): Promise<boolean> {
     count('from processing_log where working_since is not null'),
     count('from schedules where next_run_at < muster.now()'),
     count('from suspect_under_way'),
+    count('from evals where is_open'),
+    count(`from agent_runs where pause_reason = 'unavailable' and created_at < muster.now() - interval '60 days'`),
+    count(`from agent_runs where part is not null and completed_at is null`),
   ])
   return open.every((each) => each === 0)
 }

@@ -3,8 +3,10 @@
 // Tried by hand on 15 November 2026 (arm64): the Dockerfile built with buildah 1.28 on a stand-in for the base image
 // (Debian bookworm with the same Node and a user `node`, because no registry of images could be reached), the image
 // run with runc: embedded PostgreSQL on a volume, again on the same volume, an external PostgreSQL 18, the health check,
-// a stop (exit 0). compose.yaml: valid by the schema of the Compose specification (170098b) and resolved by
-// `docker-compose config` 1.29. Not tried: the real base images, Docker's engine, `docker compose up`, x64.
+// a stop (exit 0). compose.yaml: valid by the schema of the Compose specification (170098b), and resolved by
+// `docker-compose config` 1.29 without its line `name`, which that version does not know (16 November 2026). Not tried:
+// the real base images, Docker's engine, `docker compose up` and x64. The tests below read the file, and
+// test/system/services.system.test.ts starts the same services with the same settings as processes.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,6 +15,8 @@ import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
+import { parse } from 'yaml'
+import { readConfig } from '../src/bin/config.ts'
 import { trackedFiles } from './kit/tracked-files.ts'
 
 const manifest = JSON.parse(await readFile('package.json', 'utf8'))
@@ -37,6 +41,9 @@ test('what the image is built from exists, is sent to the builder, and is no mor
   const sent = ignored.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
   assert.deepEqual(new Set(copied), new Set(sent))
   for (const path of copied) assert.ok(existsSync(path), path)
+  // The server reads these when it runs. The npm package names no files, so it leaves none of them out.
+  for (const path of ['migrations', 'prompts', 'src']) assert.ok(copied.includes(path), path)
+  assert.equal(manifest.files, undefined)
 })
 
 test('the image serves on 8080 as an unprivileged user, keeps its data in a volume and holds no secret', () => {
@@ -90,24 +97,113 @@ for (const { answer, healthy } of [
   })
 }
 
-const services = blocksOf(blocksOf(compose).get('services') ?? '')
+interface ComposeService {
+  image: string
+  build?: string
+  container_name?: string
+  init?: boolean
+  restart: string
+  stop_grace_period?: string
+  ports?: string[]
+  environment: Record<string, string | null>
+  volumes?: string[]
+  depends_on?: Record<string, { condition: string }>
+  healthcheck?: { test: string[] }
+}
 
-test('compose.yaml starts Muster after its database, both with their data in named volumes', () => {
-  assert.deepEqual([...services.keys()], ['muster', 'postgres'])
-  const muster = services.get('muster') ?? ''
-  assert.match(muster, /^ {4}build: \.$/m)
-  assert.match(muster, /^ {4}init: true$/m)
-  assert.match(muster, /^ {6}- "127\.0\.0\.1:\$\{MUSTER_PORT:-8080\}:8080"$/m)
-  assert.match(muster, /^ {4}depends_on:\n {6}postgres:\n {8}condition: service_healthy$/m)
-  const postgres = services.get('postgres') ?? ''
-  assert.match(postgres, /^ {4}image: postgres:18$/m)
-  assert.match(postgres, /^ {4}healthcheck:\n {6}test: \["CMD", "pg_isready", /m)
-  const mounted = [...compose.matchAll(/^ {6}- (\w+):(\/\S+)$/gm)].map((match) => [match[1], match[2]])
-  assert.deepEqual(mounted, [
-    ['data', '/data'],
-    ['database', '/var/lib/postgresql'],
-  ])
-  assert.deepEqual([...blocksOf(blocksOf(compose).get('volumes') ?? '').keys()], ['data', 'database'])
+const file: { services: Record<string, ComposeService>; volumes: Record<string, null> } = parse(compose, {
+  merge: true,
+})
+const { postgres, ...ours } = file.services
+const serviceOf = (name: string): ComposeService => ours[name] ?? assert.fail(`there is no service ${name}`)
+
+/** The environment of a container, with the variables of the shell put in as Compose does. */
+function environmentOf(name: string, shell: Record<string, string>): Record<string, string> {
+  const entries = Object.entries(serviceOf(name).environment).flatMap(([key, value]) => {
+    // Without a value the shell's is passed on, where it has one.
+    if (value === null) return shell[key] === undefined ? [] : [[key, shell[key]]]
+    const filled = value.replace(/\$\{(\w+):([-?])([^}]*)\}/g, (_, variable, kind, rest) => {
+      const given = shell[variable] || (kind === '-' ? rest : null)
+      return given ?? assert.fail(`${key} needs ${variable}`)
+    })
+    return [[key, filled]]
+  })
+  return { NODE_ENV: 'production', HOST: '0.0.0.0', PORT: '8080', ...Object.fromEntries(entries) }
+}
+
+const shell = { POSTGRES_PASSWORD: 'p', MUSTER_ADMIN_TOKEN: 'a-token-of-the-shell', MUSTER_SECRET_KEY: 's' }
+const configOf = (name: string, more: Record<string, string> = {}) =>
+  readConfig(environmentOf(name, { ...shell, ...more }))
+
+test('compose.yaml has the services of the specification, by its names, from one image', () => {
+  assert.deepEqual(Object.keys(ours), ['agent-service', 'prompt-library-service', 'genui-service', 'frontend-ui'])
+  for (const service of Object.values(ours)) {
+    const { image, build, init, restart, stop_grace_period } = service
+    assert.deepEqual(
+      { image, build, init, restart, stop_grace_period },
+      { image: 'muster', build: '.', init: true, restart: 'unless-stopped', stop_grace_period: '35s' },
+    )
+    // The image has a health check of its own, which asks /readyz: no service switches it off or replaces it.
+    assert.equal(service.healthcheck, undefined)
+  }
+  const agent = serviceOf('agent-service')
+  assert.equal(agent.container_name, 'agent-service')
+  assert.match(String(agent.ports), /^127\.0\.0\.1:\$\{MUSTER_PORT:-8080\}:8080$/)
+  assert.match(String(serviceOf('frontend-ui').ports), /^127\.0\.0\.1:\$\{MUSTER_UI_PORT:-3000\}:8080$/)
+  for (const inner of ['prompt-library-service', 'genui-service']) assert.equal(serviceOf(inner).ports, undefined)
+})
+
+test('each service is started as what its name says, with settings that a start accepts', () => {
+  const serves = Object.keys(ours).map((name) => configOf(name).serve)
+  assert.deepEqual(serves, ['agent', 'prompts', 'genui', 'ui'])
+  const agent = configOf('agent-service')
+  assert.deepEqual(
+    [agent.role, agent.prompts?.url.href, agent.prompts?.key],
+    ['all', 'http://prompt-library-service:8080/', shell.MUSTER_ADMIN_TOKEN],
+  )
+  for (const name of ['prompt-library-service', 'genui-service']) assert.equal(configOf(name).role, 'api')
+  const ui = configOf('frontend-ui')
+  assert.deepEqual([ui.agentUrl?.href, ui.databaseUrl, ui.adminToken], ['http://agent-service:8080/', null, null])
+  // Sign-in links lead to the pages, and writes from there are allowed.
+  assert.equal(agent.publicUrl.href, ui.publicUrl.href)
+  for (const url of [agent.prompts?.url, ui.agentUrl]) assert.ok(url && file.services[url.hostname], url?.href)
+})
+
+test('services with the database share one instance', () => {
+  const [agent, ...others] = ['agent-service', 'prompt-library-service', 'genui-service'].map((name) => configOf(name))
+  const same = ({ databaseUrl, adminToken, secretKey, demo, publicUrl }: NonNullable<typeof agent>) => ({
+    databaseUrl,
+    adminToken,
+    secretKey,
+    demo,
+    publicUrl: publicUrl.href,
+  })
+  for (const other of others) assert.deepEqual(same(other), same(agent ?? assert.fail()))
+})
+
+test('keys and the variant are passed on where they are set; empty is unset', () => {
+  const given = { OPENAI_API_KEY: 'o', LANGSMITH_API_KEY: 'l', SYSTEM_VARIANT: 'green' }
+  const set = configOf('agent-service', given)
+  assert.deepEqual([set.providers.openaiKey, set.langsmith?.key, set.systemVariant], ['o', 'l', 'green'])
+  const empty = Object.fromEntries(Object.keys(given).map((name) => [name, '']))
+  for (const unset of [configOf('agent-service'), configOf('agent-service', empty)]) {
+    assert.deepEqual([unset.providers.openaiKey, unset.langsmith, unset.systemVariant], [null, null, null])
+  }
+})
+
+test('the database is healthy before anything works on it, and what must last is in named volumes', () => {
+  assert.equal(postgres?.image, 'postgres:18')
+  assert.equal(postgres.restart, 'unless-stopped')
+  assert.deepEqual(postgres.healthcheck?.test.slice(0, 2), ['CMD', 'pg_isready'])
+  for (const name of ['agent-service', 'prompt-library-service', 'genui-service']) {
+    assert.equal(serviceOf(name).depends_on?.postgres?.condition, 'service_healthy')
+  }
+  // A service that is away is waited for by those that ask it, not by their start.
+  assert.equal(serviceOf('agent-service').depends_on?.['prompt-library-service']?.condition, 'service_started')
+  assert.deepEqual(serviceOf('frontend-ui').depends_on, { 'agent-service': { condition: 'service_started' } })
+  assert.deepEqual(serviceOf('agent-service').volumes, ['data:/data'])
+  assert.deepEqual(postgres.volumes, ['database:/var/lib/postgresql'])
+  assert.deepEqual(Object.keys(file.volumes), ['data', 'database'])
 })
 
 test('every secret comes from outside and has no default', () => {
@@ -116,16 +212,19 @@ test('every secret comes from outside and has no default', () => {
   for (const [, name = '', kind] of compose.matchAll(/\$\{(\w+)(:?[-?+])?[^}]*\}/g)) {
     assert.equal(kind, secrets.includes(name) ? ':?' : ':-', name)
   }
-  for (const [, name = '', value = ''] of compose.matchAll(/^ {6}(\w*(?:PASSWORD|TOKEN|KEY)): ?(.*)$/gm)) {
-    assert.match(value, /^(\$\{\w+:\?[^}]+\})?$/, `${name} is ${value}`)
+  for (const { environment } of Object.values(file.services)) {
+    for (const [name, value] of Object.entries(environment)) {
+      if (/(?:PASSWORD|TOKEN|KEY)$/.test(name))
+        assert.match(value ?? '', /^(\$\{\w+:\?[^}]+\})?$/, `${name} is ${value}`)
+    }
   }
 })
 
 test('every variable that compose.yaml gives to Muster is a setting', () => {
-  const environment = blocksOf(services.get('muster') ?? '').get('environment') ?? ''
-  const names = [...blocksOf(environment).keys()]
-  assert.ok(names.includes('DATABASE_URL') && names.includes('MUSTER_DEMO'))
-  for (const name of names) assert.match(config, new RegExp(`^ {2}${name}: `, 'm'), name)
+  for (const [service, { environment }] of Object.entries(ours)) {
+    for (const name of Object.keys(environment))
+      assert.match(config, new RegExp(`^ {2}${name}: `, 'm'), `${service}: ${name}`)
+  }
 })
 
 function readInstructions(text: string): { name: string; text: string }[] {
@@ -136,18 +235,4 @@ function readInstructions(text: string): { name: string; text: string }[] {
   return lines
     .filter((line) => line.trim())
     .map((line) => ({ name: line.split(' ')[0] ?? '', text: line.replace(/^\S+ /, '') }))
-}
-
-/** The keys of a YAML mapping of our plain sort and the text below each: enough to look at one's own file. */
-function blocksOf(text: string): Map<string, string> {
-  const lines = text.split('\n').filter((line) => line.trim() && !line.trim().startsWith('#'))
-  const indent = lines[0]?.search(/\S/) ?? 0
-  const blocks = new Map<string, string>()
-  let key = ''
-  for (const line of lines) {
-    const found = line.search(/\S/) === indent ? /^\s*([\w.-]+):/.exec(line)?.[1] : undefined
-    if (found) key = found
-    blocks.set(key, found ? '' : `${blocks.get(key)}${line}\n`)
-  }
-  return blocks
 }

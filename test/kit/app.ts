@@ -48,17 +48,13 @@ export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs' | 'lo
 
 /** `call('POST /api/projects', {body})` uses the instance admin's token unless told otherwise; null sends none. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const { models, tools, functions, decide, waits, log = silentLog, onEvents, ...overrides } = options
+  const { models, tools, functions, decide, systemVariant, library, firstBackoffMs, waits, onEvents, ...others } =
+    options
+  const { log = silentLog, middleware, ...overrides } = others
   const database = await createTestDatabase()
   const cipher = createCipher('test-secret-key')
   const services = await createTestServices(database, cipher, {
-    models,
-    tools,
-    functions,
-    decide,
-    waits,
-    log,
-    onEvents,
+    ...{ models, tools, functions, middleware, decide, systemVariant, library, firstBackoffMs, waits, log, onEvents },
   })
   const app = await createServer({
     pool: database.pool,
@@ -95,7 +91,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
       },
       ...(options.body === undefined ? {} : { payload: JSON.stringify(options.body) }),
     })
-    const isJson = String(answer.headers['content-type'] ?? '').includes('json')
+    const isJson = String(answer.headers['content-type'] ?? '').startsWith('application/json')
     return {
       status: answer.statusCode,
       headers: answer.headers,

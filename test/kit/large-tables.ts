@@ -21,6 +21,15 @@ export const LARGE_TABLES = [
   'objects',
   'object_versions',
   'agent_messages',
+  'evals',
+  'eval_cases',
+  'eval_results',
+  'chats',
+  'supervisor_checkpoints',
+  'supervisor_channels',
+  'supervisor_writes',
+  'prompt_variants',
+  'prompt_versions',
 ] as const
 
 export interface LargeTables {
@@ -38,7 +47,7 @@ const PROJECTS = 3
 /**
  * Every row is over a month old and everything has ended. Of a hundred runs 95 are completed, three failed, one was
  * cancelled and one paused at its step limit; every tenth is a sub-run, every twentieth a leaf of a flow run, every
- * hundredth goes on from another. There are a tenth as many flow runs, and half as many of everything else.
+ * hundredth goes on from another, every tenth is a supervisor's, with a chat and checkpoints. There are a tenth as many flow runs, and half as many of everything else.
  */
 export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: number } = {}): Promise<LargeTables> {
   const projects = Array.from({ length: PROJECTS }, () => newId())
@@ -88,6 +97,9 @@ const agent = (number: string): string => `($2::uuid[])[1 + (${number}) % cardin
 /** Over eleven days, however many there are. */
 const at = (number: string): string => `now() - interval '60 days' + (${number}) * interval '1 s' * (1e6 / $runs)`
 
+const isSupervisor = (number: string): string => `(${number}) % 10 = 7`
+const THREAD = (number: string): string => `${RUN(number)}::text`
+
 const FILL: readonly string[] = [
   `insert into projects (id, name) select id, 'Large ' || place from unnest($1::uuid[]) with ordinality as p (id, place)
    where cardinality($2::uuid[]) > 0`,
@@ -97,11 +109,12 @@ const FILL: readonly string[] = [
   // of 3.
   `insert into agent_runs (id, project_id, agent_id, status, trigger, input, summary, pause_reason, step_count, created_at,
      started_at, completed_at, duration, parent_run_id, ancestors, depth, base_run_id, base_seq, resumed_from, flow_run_id,
-     last_seq, fence, ready_at, entry_id)
-   select ${RUN('i')}, ${project('i')}, ${agent('i')},
+     last_seq, fence, ready_at, entry_id, part)
+   select ${RUN('i')}, ${project('i')}, case when not ${isSupervisor('i')} then ${agent('i')} end,
      case when i % 100 < 95 then 'completed' when i % 100 < 98 then 'failed' when i % 100 = 98 then 'cancelled'
        else 'paused' end,
-     '{"type":"manual"}', '"hello"', 'done', case when i % 100 = 99 then 'step_limit' end, 1,
+     case when ${isSupervisor('i')} then '{"type":"supervisor","system_variant":"blue","node":"supervisor"}'::jsonb
+       else '{"type":"manual"}' end, '"hello"', 'done', case when i % 100 = 99 then 'step_limit' end, 1,
      ${at('i')}, ${at('i')}, ${at('i')} + interval '1 s', 1000,
      case when i % 10 = 5 and i > 105 then ${RUN('i - 105')} end,
      case when i % 10 = 5 and i > 105 then array[${RUN('i - 105')}] else '{}' end,
@@ -110,12 +123,30 @@ const FILL: readonly string[] = [
      case when i % 100 = 51 and i > 150 then 2 end,
      case when i % 100 = 51 and i > 150 then ${RUN('i - 150')} end,
      case when i % 20 = 2 then ${FLOW_RUN('i / 10')} end,
-     2, 1, null, case when i % 2 = 0 then ${id('e', 'i / 2')} end
+     2, 1, null, case when i % 2 = 0 then ${id('e', 'i / 2')} end,
+     case when ${isSupervisor('i')} then jsonb_build_object('variant', 'blue', 'node', 'supervisor', 'config', '{}'::jsonb,
+       'context', jsonb_build_object('context_id', 'chat-' || i, 'metadata', '{}'::jsonb)) end
    from generate_series(0, $runs - 1) i`,
   `insert into run_events (run_id, seq, id, kind, data, at)
    select ${RUN('i')}, e.seq, gen_random_uuid(), e.kind, e.data::jsonb, ${at('i')}
    from generate_series(0, $runs - 1) i,
      (values (1, 'run.started', '{"input":"hello"}'), (2, 'run.completed', '{"summary":"done"}')) e (seq, kind, data)`,
+  `insert into chats (project_id, chat_id, run_id, updated_at) select ${project('i')}, 'chat-' || i, ${RUN('i')}, ${at('i')}
+   from generate_series(0, $runs - 1) i where ${isSupervisor('i')} and cardinality($2::uuid[]) > 0`,
+  `insert into supervisor_checkpoints (project_id, thread_id, checkpoint_ns, checkpoint_id, checkpoint, metadata, created_at)
+   select ${project('i')}, ${THREAD('i')}, '', n::text, '{}', '{}', ${at('i')}
+   from generate_series(0, $runs - 1) i, generate_series(1, 3) n where ${isSupervisor('i')} and cardinality($2::uuid[]) > 0`,
+  `insert into supervisor_channels (project_id, thread_id, checkpoint_ns, channel, version, value)
+   select ${project('i')}, ${THREAD('i')}, '', 'supervisor', n::text, '{}'
+   from generate_series(0, $runs - 1) i, generate_series(1, 3) n where ${isSupervisor('i')} and cardinality($2::uuid[]) > 0`,
+  `insert into supervisor_writes (project_id, thread_id, checkpoint_ns, checkpoint_id, task_id, place, channel, value)
+   select ${project('i')}, ${THREAD('i')}, '', n::text, 'task', 0, 'supervisor', '{}'
+   from generate_series(0, $runs - 1) i, generate_series(1, 3) n where ${isSupervisor('i')} and cardinality($2::uuid[]) > 0`,
+  `insert into prompt_variants (id, project_id, prompt_id, variant_id, version, is_deleted)
+   select ${id('7', 'i')}, ${project('i')}, 'prompt-' || i, 'blue', 5, false
+   from generate_series(0, $runs / 20 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into prompt_versions (variant, version, messages, actor_type, created_at)
+   select ${id('7', 'i')}, n, '[]', 'user', ${at('i')} from generate_series(0, $runs / 20 - 1) i, generate_series(1, 5) n`,
   `insert into agent_tokens (agent_id, used) select unnest($2::uuid[]), 1000 where cardinality($1::uuid[]) > 0`,
   `insert into flow_runs (id, project_id, root, input, status, progress, timeout, created_at, started_at, completed_at,
      duration, last_seq, fence, ready_at)
@@ -144,6 +175,16 @@ const FILL: readonly string[] = [
    select gen_random_uuid(), ${project('i')}, ${agent('i')}, ${agent('i')},
      case when i % 2 = 0 then 'completion' else 'delegation' end, 'A message', ${id('c', 'i')}, ${at('i')}
    from generate_series(0, $runs / 2 - 1) i`,
+  // A hundred runs make an eval of fifty cases.
+  `insert into evals (id, project_id, name, variants, systems, status, total, done, is_open, created_at, completed_at)
+   select ${id('8', 'i')}, ${project('i')}, 'An eval', '{blue,green}', '[]',
+     case when i % 10 = 9 then 'cancelled' else 'completed' end, 100, 100, false, ${at('i * 100')}, ${at('i * 100')}
+   from generate_series(0, $runs / 100 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into eval_cases (eval_id, place, task, metadata, expect)
+   select ${id('8', 'i / 50')}, i % 50, 'A task', '{}', '{}' from generate_series(0, $runs / 2 - 1) i`,
+  `insert into eval_results (eval_id, place, variant, run_id, ended_at, passed, status, route, output, latency, tokens)
+   select ${id('8', 'i / 100')}, i / 2 % 50, i % 2, ${RUN('i')}, ${at('i')}, true, 'DONE', '[]', 'done', 1000, 100
+   from generate_series(0, $runs - 1) i`,
   `insert into processing_log (id, project_id, agent_id, graph_object_id, object_version, event_type, delivery, depth, status,
      run_id, created_at, started_at, completed_at)
    select ${id('e', 'i')}, ${project('i * 2')}, ${agent('i * 2')}, ${id('9', 'i')}, 1, 'created', gen_random_uuid(), 1,

@@ -245,7 +245,7 @@ async function request<Body>(muster: Muster, route: string, options: Call): Prom
     ...(options.body === undefined ? {} : { body: asText(options.body) }),
   })
   const text = await answer.text()
-  const isJson = answer.headers.get('content-type')?.includes('json')
+  const isJson = answer.headers.get('content-type')?.startsWith('application/json')
   // The caller says what it expects, and asserts it.
   return { status: answer.status, headers: answer.headers, text, body: (isJson ? JSON.parse(text) : null) as Body }
 }

@@ -1,8 +1,11 @@
 // The services of the HTTP edge of runs, of real parts: journal, hub, tools. Given models, a worker executes runs.
 import { createCheckNames } from '../../src/api/check-names.ts'
 import type { RunServices } from '../../src/api/run-services.ts'
+import type { Config } from '../../src/bin/config.ts'
+import { startEvals } from '../../src/bin/eval-services.ts'
 import { startFlows } from '../../src/bin/flow-services.ts'
 import { startOrg } from '../../src/bin/org-services.ts'
+import { openPrompts } from '../../src/bin/prompt-services.ts'
 import { followAgents } from '../../src/bin/run-services.ts'
 import { createEgress } from '../../src/egress/egress.ts'
 import { createBuiltInFunctions } from '../../src/flows/built-in-functions.ts'
@@ -15,6 +18,7 @@ import { HALT_CHANNEL, tellProcesses } from '../../src/journal/wake.ts'
 import { watchOthers } from '../../src/journal/watch-others.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'
 import { type Log, silentLog } from '../../src/kernel/log.ts'
+import type { Middleware } from '../../src/kernel/middleware.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
 import { createGraphReaders } from '../../src/objects/object-tools.ts'
@@ -24,10 +28,13 @@ import { createOpening } from '../../src/org/opening.ts'
 import { logRefusal } from '../../src/org/refusals.ts'
 import { seniorTools } from '../../src/org/senior-tools.ts'
 import { createWrite } from '../../src/org/write.ts'
+import type { PromptLibrary } from '../../src/prompts/library.ts'
 import { createHaltedWaker } from '../../src/runs/halted-waker.ts'
 import { createRunStarter } from '../../src/runs/start-together.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import type { Cipher } from '../../src/secrets/cipher.ts'
+import { createCheckpoints } from '../../src/supervisor/checkpoints/checkpoints.ts'
+import { createSupervise } from '../../src/supervisor/supervise.ts'
 import { createAskHuman } from '../../src/tasks/ask-human.ts'
 import { writeTools } from '../../src/tasks/write-tools.ts'
 import { createConfinedPrograms } from '../../src/tools/confine-programs.ts'
@@ -45,8 +52,14 @@ export interface TestServicesOptions {
   tools?: readonly CallTool[] | undefined
   /** Leaves of flows. Given models, flows are executed; without, they stay queued. */
   functions?: Record<string, AppFunction> | undefined
+  middleware?: readonly Middleware[] | undefined
   /** Asks a project's default model for a decision; without it no model is asked. */
   decide?: Decide | undefined
+  /** SYSTEM_VARIANT. */
+  systemVariant?: string | null | undefined
+  /** MUSTER_PROMPTS_URL and its key. */
+  library?: Config['prompts'] | undefined
+  firstBackoffMs?: number | undefined
   waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
   log?: Log | undefined
   /** Called with the events of runs when they are committed. */
@@ -55,6 +68,8 @@ export interface TestServicesOptions {
 
 export interface TestServices extends RunServices {
   texts: LiveTexts
+  /** The prompt library as runs of this process read it. */
+  library: PromptLibrary
   /** The number of times that something was said to be ready. */
   readyCount(): number
   halts: [projectId: string, isHalted: boolean][]
@@ -63,7 +78,19 @@ export interface TestServices extends RunServices {
 export async function createTestServices(
   { pool, url }: TestDatabase,
   cipher: Cipher,
-  { models, tools = [], functions = {}, decide, waits = {}, log = silentLog, onEvents }: TestServicesOptions,
+  {
+    models,
+    tools = [],
+    functions = {},
+    middleware,
+    decide,
+    systemVariant = null,
+    library = null,
+    firstBackoffMs,
+    waits = {},
+    log = silentLog,
+    onEvents,
+  }: TestServicesOptions,
 ): Promise<TestServices> {
   const hub = createHub()
   const onWritten = (events: readonly StoredEvent[]): void => {
@@ -80,7 +107,9 @@ export async function createTestServices(
     appTools: tools,
     mcp,
   })
+  const prompts = await openPrompts({ config: { systemVariant, prompts: library }, pool, egress })
   const worker = models ? await startWorker(models) : null
+  worker?.join(prompts.companion)
   worker?.hearDeleted((projectIds) => void mcp.leave(projectIds))
   const texts = worker?.texts ?? createLiveTexts({ db: pool, hub, hasOthers: () => false, log })
   const others = watchOthers({ db: pool, hub, log })
@@ -110,6 +139,7 @@ export async function createTestServices(
   const org = worker
     ? startOrg({ role: 'all', pool, worker, log })
     : { services: { isAnnounced: false, arrived: () => {}, poke: () => {}, sweep: () => {} }, stop: async () => {} }
+  const evals = worker ? startEvals({ role: 'all', pool, journal, worker, log }) : null
   let readyCount = 0
   const halts: TestServices['halts'] = []
   const onReady = (): void => {
@@ -121,6 +151,7 @@ export async function createTestServices(
     await haltedWaker.stop()
     await flows.stop()
     await org.stop()
+    await evals?.stop()
     await worker?.stop()
     await others.stop()
     await mcp.stop()
@@ -136,6 +167,7 @@ export async function createTestServices(
     agentRules: { checkNames: createCheckNames(registry), onChanged: followAgents(log) },
     mcp,
     tools: registry,
+    prompts: prompts.services,
     flows: flows.services,
     org: org.services,
     onReady,
@@ -147,6 +179,7 @@ export async function createTestServices(
     },
     ...waits,
     texts,
+    library: prompts.library,
     readyCount: () => readyCount,
     halts,
   }
@@ -168,13 +201,16 @@ export async function createTestServices(
         log,
         resolveModel: async (choice) => known.get(choice.name) ?? null,
         resolveTools: (projectId, names) => registry.resolve(projectId, names),
-        resolvePrompt: async () => null,
+        resolvePrompt: prompts.resolve,
+        ...(firstBackoffMs === undefined ? {} : { firstBackoffMs }),
         askHuman: createAskHuman({ pool }),
         write: createWrite({ writer, log }),
         opening: createOpening({ pool, journal, log }),
         seniorTools: seniorTools.map((tool) => tool.name),
         onMarks: (tx, agentId, marks) => marksCrossed(tx, log, agentId, marks),
         onRefused: (run, refused) => void logRefusal(pool, log, run, refused),
+        supervise: createSupervise({ checkpoints: createCheckpoints({ pool, log }) }),
+        ...(middleware ? { middleware } : {}),
       },
     })
   }

@@ -9,7 +9,9 @@ import { followRun } from '../../src/journal/follow.ts'
 import { createHub, type Hub } from '../../src/journal/hub.ts'
 import { watchOthers } from '../../src/journal/watch-others.ts'
 import { type Agent, agentInput } from '../../src/kernel/agent.ts'
+import { promptMissing } from '../../src/kernel/errors.ts'
 import { type Log, silentLog } from '../../src/kernel/log.ts'
+import type { Middleware } from '../../src/kernel/middleware.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import type { SettingsPatch } from '../../src/kernel/project.ts'
@@ -18,7 +20,7 @@ import type { CallTool, Tool } from '../../src/kernel/tool.ts'
 import { createGraphReaders } from '../../src/objects/object-tools.ts'
 import { createObjectWriter, type ObjectWriter } from '../../src/objects/write-objects.ts'
 import { getRun } from '../../src/runs/read-runs.ts'
-import type { AskHuman } from '../../src/runs/session.ts'
+import type { AskHuman, RunDeps } from '../../src/runs/session.ts'
 import { startRun } from '../../src/runs/start.ts'
 import { listSteps } from '../../src/runs/steps.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
@@ -63,10 +65,15 @@ export interface TestRunsOptions {
   unwellAfterMs?: number
   log?: Log
   askHuman?: AskHuman
+  resolvePrompt?: RunDeps['resolvePrompt']
+  middleware?: readonly Middleware[]
   /** Another process over the same database. */
   database?: TestDatabase & { projectId: string; models: Map<string, Model> }
 }
 
+const noPrompts: RunDeps['resolvePrompt'] = async (_, promptId) => {
+  throw promptMissing(promptId, 'blue', { isDuringRun: true })
+}
 const nobodyAnswers: AskHuman = { ask: async () => {}, answers: async () => new Map() }
 
 export async function createTestRuns(options: TestRunsOptions = {}): Promise<TestRuns> {
@@ -99,10 +106,11 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
       log,
       resolveModel: async (choice) => models.get(choice.name) ?? null,
       resolveTools: (project, names) => registry.resolve(project, names),
-      resolvePrompt: async () => null,
+      resolvePrompt: options.resolvePrompt ?? noPrompts,
       firstBackoffMs: 1,
       askHuman: options.askHuman ?? nobodyAnswers,
       write: createWriteTools({ writer }),
+      ...(options.middleware ? { middleware: options.middleware } : {}),
     },
   })
   const others = watchOthers({ db: pool, hub, log })

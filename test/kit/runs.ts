@@ -1,6 +1,10 @@
 // Rows that tests of runs stand on.
-import type { Db } from '../../src/db/pool.ts'
+import type { Db, Pool } from '../../src/db/pool.ts'
+import { createJournal } from '../../src/journal/append.ts'
+import { takeOver } from '../../src/journal/take-over.ts'
 import { newId } from '../../src/kernel/id.ts'
+import { silentLog } from '../../src/kernel/log.ts'
+import { forgetWorker } from '../../src/queue/workers.ts'
 
 export async function insertProject(db: Db, name = 'A project'): Promise<string> {
   const id = newId()
@@ -27,4 +31,10 @@ export async function insertWorker(db: Db): Promise<string> {
     [id],
   )
   return id
+}
+
+/** Declares a process dead, as another process does. */
+export async function buryWorker(pool: Pool, id: string): Promise<void> {
+  const journal = createJournal({ db: pool, log: silentLog })
+  await takeOver({ pool, journal }, id, (tx) => forgetWorker(tx, id))
 }

@@ -68,6 +68,21 @@ export async function useFlows({ ask, call, word, databaseUrl }: Caller, project
   await ask(`DELETE ${path}/flows/${flow}`)
 }
 
+/** An eval that nobody runs: its project is halted until it is cancelled. */
+export async function useEvals({ ask, call, word }: Caller, project: string): Promise<void> {
+  const path = `/api/projects/${project}`
+  await call(`POST ${path}/halt`)
+  const made = await ask<{ id: string }>(`POST ${path}/evals`, {
+    body: { name: word, variants: ['blue', 'green'], cases: [{ task: word, expect: { contains: word } }] },
+  })
+  await ask(`GET ${path}/evals`)
+  await ask(`GET ${path}/evals/${made.body.id}`)
+  const context = { scenario: 'eval_comparison', eval_id: made.body.id }
+  await ask('POST /v1/genui/layout', { headers: { 'x-project-id': project }, body: { context } })
+  await ask(`POST ${path}/evals/${made.body.id}/cancel`)
+  await call(`POST ${path}/unhalt`)
+}
+
 /** Objects, their edges, and an agent that reacts to them, suggests a change of each and then runs into its limit. */
 export async function useGraph({ ask, call, word }: Caller, path: string, task: string): Promise<void> {
   type Made = { id: string }
@@ -101,4 +116,16 @@ export async function useGraph({ ask, call, word }: Caller, path: string, task: 
   await ask(`DELETE ${path}/relationships/${edge}`)
   await ask(`DELETE ${path}/objects/${object}`)
   await ask(`GET ${path}/schedule`)
+}
+
+/** Layouts of each kind of row there is. */
+export async function useLayouts({ ask, call, word }: Caller, project: string): Promise<void> {
+  const headers = { 'x-project-id': project }
+  const lay = (context: object) => ask('POST /v1/genui/layout', { headers, body: { context } })
+  type Listed = { items: { id: string }[] }
+  const newest = async (list: string): Promise<string> =>
+    (await call<Listed>(`GET /api/projects/${project}/${list}&limit=1`)).body.items[0]?.id ?? assert.fail(list)
+  await lay({ scenario: 'generic', title: word, said: word })
+  await lay({ scenario: 'approval', task_id: await newest('tasks?kind=suggestion') })
+  await lay({ scenario: 'run_summary', run_id: await newest('runs?status=completed') })
 }

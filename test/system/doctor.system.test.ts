@@ -137,6 +137,17 @@ test('a port of another program must be mended, weak settings are pointed at', a
   assert.doesNotMatch(told.text, /It listens on/)
 })
 
+test('the pages’ service is asked for its agent-service, and for no database or folder', async (t) => {
+  const env = { MUSTER_SERVE: 'ui', MUSTER_AGENT_URL: server.url }
+  const well = await consult(t, { env })
+  assert.deepEqual([well.code, well.lines.length], [0, 5], well.text)
+  assert.equal(well.lines[1], `✓ The agent-service at ${server.url} is ready`)
+  const url = `http://127.0.0.1:${await freePort()}`
+  const { code, lines } = await consult(t, { env: { ...env, MUSTER_AGENT_URL: url } })
+  assert.equal(code, 1)
+  assert.equal(lines[1], `✗ The agent-service at ${url} does not answer: start it, or set MUSTER_AGENT_URL.`)
+})
+
 async function fingerprint(folder: string): Promise<string[]> {
   const names = (await readdir(folder, { recursive: true })).sort()
   return Promise.all(names.map(async (name) => `${name} ${(await stat(join(folder, name))).mtimeMs}`))

@@ -256,6 +256,26 @@ describe('the pages in a browser', { concurrency: 2, skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
+  test('the question of a supervisor names the supervisor; answered, its run goes on', async (t) => {
+    const project = await createProject()
+    const settings = { default_model: { provider: 'offline', name: 'offline' } }
+    await api(`PATCH ${pathOf(project)}/settings`, settings)
+    const asked = await muster.call<{ metadata: { run_id: string }; result: { status: string } }>(
+      'POST /v1/agent/run',
+      { headers: { 'x-project-id': project }, body: { input: { task: 'Ask a person whether it is done.' } } },
+    )
+    assert.equal(asked.body.result.status, 'ESCALATE', asked.text)
+    const { page, troubles } = await open(t, adminCookie, `${project}/inbox`)
+    const card = page.getByRole('region', { name: 'Questions' }).getByRole('listitem')
+    await card.getByText('asked by supervisor').waitFor()
+    await card.getByRole('textbox', { name: 'Your answer' }).fill('It is.')
+    await card.getByRole('button', { name: 'Answer' }).click()
+    await card.getByText('answered').waitFor()
+    const path = `${pathOf(project)}/runs/${asked.body.metadata.run_id}`
+    await until(async () => (await api<Run>(`GET ${path}`)).status === 'completed', 'the run is over')
+    assert.deepEqual(troubles, [])
+  })
+
   inSystem('an entry of the processing log that failed is tried again', async (t) => {
     const project = await createProject()
     const reaction_config = { objectTypes: ['Person'] }

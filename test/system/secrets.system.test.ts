@@ -17,7 +17,8 @@ import { leaksOf } from '../kit/leaks.ts'
 import { startMcpHttp } from '../kit/mcp-http.ts'
 import { type Call, type Muster, postmasterPid, runMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
-import { useFlows, useGraph, useOrganisation } from '../kit/use-routes.ts'
+import { useEvals, useFlows, useGraph, useLayouts, useOrganisation } from '../kit/use-routes.ts'
+import { useSupervisor } from '../kit/use-supervisor.ts'
 
 const wholeFile = { after: atEnd }
 /** Without the shape of any known key, so that nothing but care keeps it out. */
@@ -96,6 +97,9 @@ before(async () => {
   await useMcpServers(project)
   await useHooks(project)
   await useFlows(caller(), project)
+  await useLayouts(caller(), project)
+  await useEvals(caller(), project)
+  await useSupervisor(caller(), project)
   await useEverythingElse(project)
   await failOnPurpose()
   await withClient(databaseUrl, async (db) => {
