@@ -166,16 +166,17 @@ test('the prompt library is down: runs pause as unavailable and say why; it is b
   for (;;) if ((await early.next())?.data.active_agent === 'research_agent') break
   await prompts.kill('SIGKILL')
   const [paused, refused, lines] = await Promise.all([trigger(), run('Compare milk with water.'), early.rest()])
-  const message = new RegExp(
-    `^The prompt library at http://127\\.0\\.0\\.1:${ports.prompts} cannot be reached\\. \\(tried 5 times\\)$`,
-  )
+  const message = (and: string) =>
+    new RegExp(
+      `^The prompt library at http://127\\.0\\.0\\.1:${ports.prompts} cannot be reached\\. \\(tried 5 times\\)${and}$`,
+    )
 
   const { status, pause_reason, error_code, error_message } = paused.body
   assert.deepEqual([status, pause_reason, error_code], ['paused', 'unavailable', 'UNAVAILABLE'])
-  assert.match(error_message ?? '', message)
+  assert.match(error_message ?? '', message(''))
   const { error } = refused.body
   assert.deepEqual([refused.status, error?.code], [503, 'UNAVAILABLE'])
-  assert.match(error?.message ?? '', message)
+  assert.match(error?.message ?? '', message(' With options\\.run_id the run goes on\\.'))
   const lateId = String(error?.details.run_id)
   const final = lines.at(-1)
   assert.deepEqual([final?.event_type, final?.data.status, final?.data.error?.code], ['final', 'FAILED', 'UNAVAILABLE'])
