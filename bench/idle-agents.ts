@@ -1,4 +1,4 @@
-// What idle agents cost: ten thousand of them against ten, each with a server of its own that nobody sends a request to.
+// The cost of idle agents: ten thousand of them against ten, each with a server of its own that nobody sends a request to.
 // Five minutes each; afterwards nothing may be left open.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { measureCpu } from './kit/cpu.ts'

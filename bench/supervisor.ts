@@ -1,4 +1,4 @@
-// What checkpoints cost: the same graph over our saver and over LangGraph's own for PostgreSQL, on one embedded server
+// The cost of checkpoints: the same graph over our saver and over LangGraph's own for PostgreSQL, on one embedded server
 // with fsync on, with as many connections each. Rounds of both sides take turns, and the round in the middle counts.
 import { startBenchServer } from './kit/database.ts'
 import { type Side, startSide } from './kit/side.ts'

@@ -3,6 +3,7 @@
 import { Annotation, END, Send, START, StateGraph } from '@langchain/langgraph'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import pg from 'pg'
+import { fiveStepGraph } from '../kit/five-step-graph.ts'
 import { timeInFlight } from '../kit/rounds.ts'
 import { answerQuestions } from '../kit/side.ts'
 import { FIRST, nextValue, STEPS, square, sumOfSquares, type Value } from './leaf-work.ts'
@@ -20,28 +21,14 @@ answerQuestions<GraphQuestion>((question) =>
 
 const newThread = () => ({ configurable: { thread_id: `thread ${threads++}` } })
 
-const SequenceState = Annotation.Root({ value: Annotation<Value> })
-const next = async ({ value }: typeof SequenceState.State) => ({ value: nextValue(value) })
-const sequence = new StateGraph(SequenceState)
-  .addNode('step_1', next)
-  .addNode('step_2', next)
-  .addNode('step_3', next)
-  .addNode('step_4', next)
-  .addNode('step_5', next)
-  .addEdge(START, 'step_1')
-  .addEdge('step_1', 'step_2')
-  .addEdge('step_2', 'step_3')
-  .addEdge('step_3', 'step_4')
-  .addEdge('step_4', 'step_5')
-  .addEdge('step_5', END)
-  .compile({ checkpointer: saver })
+const sequence = fiveStepGraph<Value>(nextValue, saver)
 
 async function playSequences({ count, inFlight }: { count: number; inFlight: number }): Promise<{ seconds: number }> {
   const settings = Array.from({ length: count }, newThread)
   const seconds = await timeInFlight(count, inFlight, (index) => sequence.invoke({ value: FIRST }, settings[index]))
   await timeInFlight(count, Number(poolSize), async (index) => {
     const { values } = await sequence.getState(settings[index] ?? {})
-    const { value } = values as typeof SequenceState.State // a graph keeps what its nodes gave
+    const { value } = values as { value: Value } // a graph keeps what its nodes gave
     if (value.step !== STEPS) throw new Error(`a thread kept ${JSON.stringify(value)}`)
   })
   return { seconds }

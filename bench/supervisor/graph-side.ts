@@ -1,11 +1,12 @@
 // A graph of five steps over one saver: ours or LangGraph's own for PostgreSQL. Each step waits until the one before it
 // is committed (`durability: 'sync'`).
-import { Annotation, type BaseCheckpointSaver, END, START, StateGraph } from '@langchain/langgraph'
+import type { BaseCheckpointSaver } from '@langchain/langgraph'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import { createPool } from '../../src/db/pool.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { createCheckpoints } from '../../src/supervisor/checkpoints/checkpoints.ts'
+import { fiveStepGraph } from '../kit/five-step-graph.ts'
 import { timeInFlight } from '../kit/rounds.ts'
 import { answerQuestions } from '../kit/side.ts'
 
@@ -55,19 +56,5 @@ async function openPeer(): Promise<BaseCheckpointSaver> {
 }
 
 function buildGraph(checkpointer: BaseCheckpointSaver) {
-  const State = Annotation.Root({ value: Annotation<Value> })
-  const next = async ({ value }: typeof State.State) => ({ value: { step: value.step + 1, text: value.text } })
-  return new StateGraph(State)
-    .addNode('step_1', next)
-    .addNode('step_2', next)
-    .addNode('step_3', next)
-    .addNode('step_4', next)
-    .addNode('step_5', next)
-    .addEdge(START, 'step_1')
-    .addEdge('step_1', 'step_2')
-    .addEdge('step_2', 'step_3')
-    .addEdge('step_3', 'step_4')
-    .addEdge('step_4', 'step_5')
-    .addEdge('step_5', END)
-    .compile({ checkpointer })
+  return fiveStepGraph(({ step, text }: Value): Value => ({ step: step + 1, text }), checkpointer)
 }

@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
 
-/** What these agents may do as they stand now; whoever wants to change that waits until the transaction ends. */
+/** The rights of these agents as they stand now. A request that changes them waits until the transaction ends. */
 export async function agentRights(
   tx: Db,
   agentIds: readonly string[],

@@ -148,7 +148,7 @@ export async function deleteAgent(
 ): Promise<void> {
   await inTransaction(pool, async (tx) => {
     await lockHierarchy(tx, projectId)
-    // Whoever gives the agent a task or a subordinate holds its key meanwhile.
+    // A request that gives the agent a task or a subordinate holds its key meanwhile.
     const agent = await lockAgent(tx, projectId, agentId, 'update')
     await tx.query('update agents set deleted_at = muster.now(), enabled = false where id = $1', [agentId])
     await tx.query('update agents set senior_id = $2 where senior_id = $1', [agentId, agent.senior_id])

@@ -89,7 +89,7 @@ describe('a run that was escalated twice, answered twice, and is done', () => {
         'hitl_escalation',
         'finalizer',
       ])
-      // What was told to the requests before is the beginning of it, but for their ends.
+      // It begins with the events that the requests before were told, but for their ends.
       const before = [...told(first.slice(0, -1)), ...told(second.slice(0, -1))]
       assert.deepEqual(told(events).slice(0, before.length), before)
       assert.equal(events.filter(({ data }) => data.status === 'RUNNING' && !('active_agent' in data)).length, 2)

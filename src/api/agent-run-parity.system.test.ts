@@ -15,7 +15,7 @@ interface Case {
   action: 'finish' | 'escalate'
   /** The pieces of the text, of the finalizer or of the question. */
   said: string[]
-  /** What the finalizer said before each cut of the connection. */
+  /** The finalizer's text before each cut of the connection. */
   cut: string[][]
   /** The finalizer fails after its text. */
   fails?: { isRetryable: boolean }
@@ -129,7 +129,7 @@ const parity = (async () => {
   return { kit, cut }
 })()
 
-/** What is the same for two runs of one task. */
+/** The part of an answer that is the same for two runs of one task. */
 const comparable = ({
   status,
   output,

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { mock, test } from 'node:test'
-import { addressOf, isToken, NDJSON, openStream, SSE } from '../../test/kit/agent-stream.ts'
+import { addressOf, isToken, NDJSON, openStream, SSE, send } from '../../test/kit/agent-stream.ts'
 import { ADMIN_TOKEN } from '../../test/kit/app.ts'
 import { createSupervisor } from '../../test/kit/supervisor.ts'
 import { newId } from '../kernel/id.ts'
@@ -109,19 +109,8 @@ async function kindsOf({ kit, voices }: Waiting): Promise<Record<string, Kind>> 
 
 /** Reads until the text has begun. */
 async function openKind(kit: Waiting['kit'], { path, body, accept }: Kind, headers = {}) {
-  const sent = httpRequest(`${await addressOf(kit)}${path}`, {
-    method: body ? 'POST' : 'GET',
-    agent: false,
-    headers: {
-      authorization: `Bearer ${ADMIN_TOKEN}`,
-      ...kit.headers,
-      accept,
-      ...(body ? { 'content-type': 'application/json' } : {}),
-      ...headers,
-    },
-  })
+  const sent = await send(kit, path, { body, accept, headers })
   sent.on('error', () => {})
-  sent.end(body ? JSON.stringify(body) : undefined)
   const [response] = await once(sent, 'response')
   response.setEncoding('utf8').on('error', () => {})
   let text = ''

@@ -14,7 +14,7 @@ const statusMessages = async (seniorId: string, agentId: string): Promise<string
     .reverse()
 const escalationsFor = async (taskId: string): Promise<Task[]> =>
   (await org.list<Task>('/tasks')).filter(({ metadata }) => metadata.blockedTaskId === taskId).reverse()
-/** Whoever is idle is bored at once while this runs. */
+/** An idle agent is bored at once while this runs. */
 async function whileBoring(work: () => Promise<void>): Promise<void> {
   await org.rounds()
   await org.patchSettings({ boredom_threshold: 100 })

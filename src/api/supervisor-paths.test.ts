@@ -14,11 +14,11 @@ async function until<Value>(look: () => Promise<Value | null>): Promise<Value> {
   }
 }
 
-const todo = (status: string) => ({ id: 't1', description: 'Look it up', status, owner_agent: 'research_agent' })
+const toDo = (status: string) => ({ id: 't1', description: 'Look it up', status, owner_agent: 'research_agent' })
 
 test('DONE path: a plan, a specialist, its summary, the final answer', async () => {
   const kit = await createSupervisor({
-    supervisor: [delegate('research_agent', [todo('IN_PROGRESS')], 'Find the capital.'), finish([todo('DONE')])],
+    supervisor: [delegate('research_agent', [toDo('IN_PROGRESS')], 'Find the capital.'), finish([toDo('DONE')])],
     work: { research_agent: 'It is Paris.' },
     summary: { research_agent: summary('COMPLETED', 'The capital is Paris.') },
     finalizer: 'Paris is the capital of France.',
@@ -35,7 +35,7 @@ test('DONE path: a plan, a specialist, its summary, the final answer', async () 
   assert.deepEqual(state, {
     context_id: 'c1',
     status: 'DONE',
-    plan: [todo('DONE')],
+    plan: [toDo('DONE')],
     history: [
       { ...summary('COMPLETED', 'The capital is Paris.'), agent_name: 'research_agent', step_id: told?.step_id },
     ],
@@ -147,7 +147,7 @@ test('a run of nobody, of another project or of an agent cannot be continued: RU
 for (const [what, answers] of [
   ['names an unknown specialist', delegate('coder_agent')],
   ['is no JSON', 'I think research_agent should do it.'],
-  ['takes a step that a todo cannot take', delegate('research_agent', [{ ...todo('DONE') }, { ...todo('DONE') }])],
+  ['has two todos with one id', delegate('research_agent', [{ ...toDo('DONE') }, { ...toDo('DONE') }])],
 ] as const) {
   test(`a decision that ${what}, twice, escalates; it is never a route`, async () => {
     const kit = await createSupervisor({ supervisor: [answers, answers] })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSupervisor, delegate, finish, summary } from '../../test/kit/supervisor.ts'
 
-const todo = (id: string, owner: string, status: string) => ({
+const toDo = (id: string, owner: string, status: string) => ({
   id,
   description: `Part ${id}`,
   status,
@@ -26,7 +26,7 @@ test('Phase 0: skeleton, 1 agent, no streaming, checkpointer', async () => {
 
 test('Phase 1: multi-agent, ToDo planning', async () => {
   const [research, transform] = ['research_agent', 'transform_agent']
-  const plan = (first: string, second: string) => [todo('1', research, first), todo('2', transform, second)]
+  const plan = (first: string, second: string) => [toDo('1', research, first), toDo('2', transform, second)]
   const kit = await createSupervisor({
     supervisor: [
       delegate(research, plan('IN_PROGRESS', 'PENDING')),

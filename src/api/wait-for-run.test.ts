@@ -37,7 +37,7 @@ test('a run that goes on is waited for, though nobody has taken it up yet and it
   const { run, seq, tell } = await pausedRun()
   const { signal } = new AbortController()
   const waited = waitForRun({ db: kit.pool, ...kit.services }, run, signal, seq)
-  // Whatever is read at once is read before this.
+  // The reads that begin at once come before this.
   await kit.call(`GET /api/projects/${project.id}/runs/${run.id}`)
   await tell(completed('Done.'))
   assert.equal((await waited).status, 'completed')

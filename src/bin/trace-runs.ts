@@ -64,7 +64,7 @@ export function traceRuns({ tracing, db, log }: { tracing: Tracing; db: Db; log:
   }
 
   async function tellAll(): Promise<void> {
-    // What is committed in the same moment is told together.
+    // Events that are committed in the same moment are told together.
     await new Promise(setImmediate)
     while (waiting.length > 0) {
       const batch = waiting.slice(0, AT_ONCE)

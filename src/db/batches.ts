@@ -11,7 +11,7 @@ interface Waiting<Request, Outcome> {
 export interface BatchOptions<Request> {
   /** The most requests of a batch. */
   atOnce?: number
-  /** Where requests may be large: a batch is no larger than `most`, unless it holds one request only. */
+  /** For requests that may be large: a batch is no larger than `most`, unless it holds one request only. */
   size?: { of: (request: Request) => number; most: number }
   /**
    * Many writers that go on at once would all work and then all wait for the next commit, one processor idle at a time.

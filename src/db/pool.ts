@@ -26,6 +26,8 @@ export interface PoolOptions {
   max: number
   log: Log
   connectTimeoutMs?: number
+  /** An unused connection is closed after so long. */
+  idleTimeoutMs?: number
   statementTimeoutMs?: number
   /** The name that pg_stat_activity shows. */
   applicationName?: string
@@ -58,6 +60,7 @@ export function createPool({
   max,
   log,
   connectTimeoutMs = 1_000,
+  idleTimeoutMs = 30_000,
   statementTimeoutMs = 15_000,
   applicationName = 'muster',
 }: PoolOptions): Pool {
@@ -71,7 +74,7 @@ export function createPool({
     max,
     application_name: applicationName,
     connectionTimeoutMillis: connectTimeoutMs,
-    idleTimeoutMillis: 30_000,
+    idleTimeoutMillis: idleTimeoutMs,
     query_timeout: statementTimeoutMs + UNANSWERED_AFTER_MS,
     ...KEEP_ALIVE,
     // The pool waits for the promise before it lends the connection.

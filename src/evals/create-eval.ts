@@ -9,7 +9,7 @@ import { conflict, invalidRequest } from '../kernel/errors.ts'
 import type { EvalInput, Expectation, ListedEval } from '../kernel/eval.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
-import { findSystem } from '../supervisor/systems.ts'
+import { asConfigured, findSystem } from '../supervisor/systems.ts'
 import { EVAL_COLUMNS, type EvalRow, type StoredSystem, toListed } from './eval-row.ts'
 import { readRecorded } from './recorded-case.ts'
 
@@ -29,8 +29,7 @@ export async function createEval(tx: Db, projectId: string, input: EvalInput, ac
   for (const name of input.variants) {
     const system = await findSystem(tx, projectId, name)
     if (!system) throw invalidRequest(`variants: there is no system variant called "${name}" in this project.`)
-    const { variant, traffic: _, updated_at: __, ...config } = system
-    systems.push({ variant, config })
+    systems.push(asConfigured(system))
   }
   await requireRoom(tx, projectId)
   const cases = await casesOf(tx, projectId, input)

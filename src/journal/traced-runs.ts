@@ -1,4 +1,4 @@
-// What traces tell of runs beside their events.
+// Facts of runs that traces tell beside their events.
 import { anyOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import type { ModelChoice } from '../kernel/agent.ts'

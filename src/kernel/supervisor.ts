@@ -56,6 +56,14 @@ export interface GraphState {
   agent: AgentState
 }
 
+export const newSupervisorState = (taskId: string, contextId: string | null): SupervisorState => ({
+  task_id: taskId,
+  ...(contextId === null ? {} : { context_id: contextId }),
+  status: 'RUNNING',
+  plan: [],
+  history: [],
+})
+
 export const newAgentState = (): AgentState => ({ messages: [], tool_events: [], recursion_depth: 0, scratchpad: {} })
 
 /** The nodes that every graph has. No specialist may be called like one of them. */

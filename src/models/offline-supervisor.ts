@@ -42,7 +42,7 @@ export function decideAsSupervisor(prompt: string): SupervisorDecision {
 
 const couldNot = ({ agent_name: name }: Summary): string => `${name} could not do its part.`
 
-/** What was in progress is done, or blocked; what was blocked before may be tried again. */
+/** A part that was in progress is done, or blocked; a part that was blocked before may be tried again. */
 function afterSummary(plan: readonly Planned[], { result }: Summary): Planned[] {
   const isDone = result === 'COMPLETED'
   return plan.map((toDo) => {

@@ -1,4 +1,4 @@
-// Who suits a task: by competency, then by load, then by the tokens that are left. A senior may have hundreds of
+// The agent that suits a task: by competency, then by load, then by the tokens that are left. A senior may have hundreds of
 // subordinates with a hundred competencies each, so these are read once, for all tasks and parts that are judged together.
 import { createPhraseFinder } from '../kernel/phrases.ts'
 
@@ -26,7 +26,7 @@ export interface TaskInWords {
 
 export interface Matcher<Kind extends Candidate> {
   /**
-   * What a task needs: the competencies that it names itself, else the competencies of the candidates whose words are
+   * The needs of a task: the competencies that it names itself, else the competencies of the candidates whose words are
    * found in its title and description.
    */
   needsOf(task: TaskInWords): string[]

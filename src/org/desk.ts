@@ -32,7 +32,7 @@ interface SubordinateRow {
 
 /** No more subordinates of a senior are considered than this: their competencies are all read and compared. */
 const MOST_SUBORDINATES = 300
-/** Whoever has more open tasks is as busy as can be. */
+/** An agent that has more open tasks is as busy as can be. */
 const MOST_COUNTED = 100
 
 const READ: PreparedSql = { name: 'desks_read', text: `select ${WORK_COLUMNS} from tasks where id = ${anyOf(1)}` }

@@ -1,4 +1,4 @@
-// What a hostile or careless member of a project may try: nothing is lost, nobody is stranded, and no answer is a 500.
+// A hostile or careless member of a project may try all of this: nothing is lost, nobody is stranded, and no answer is a 500.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'

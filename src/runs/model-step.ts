@@ -303,7 +303,7 @@ async function decide(
 
 const changesIn = ({ changes }: Prepared) => (changes === undefined ? {} : { request_changes: changes })
 
-/** A tool that middleware took out of the request is as unknown as any other name. */
+/** Middleware may take a tool out of the request. The model's calls of that tool are then calls of an unknown name. */
 function offeredTools({ stage }: Session, { tools }: ModelRequest): StageTools['byName'] {
   if (tools === stage.faces) return stage.byName
   const names = new Set(tools.map(({ name }) => name))

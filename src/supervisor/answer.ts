@@ -6,6 +6,7 @@ import type { PauseReason, RunStatus } from '../kernel/run.ts'
 import {
   type AgentRunAnswer,
   isSupervisor,
+  newSupervisorState,
   type RunFault,
   type SupervisorState,
   type SystemPart,
@@ -95,12 +96,6 @@ function faultOf({ id, status, pause_reason: reason, error_code: code, error_mes
 }
 
 function stateOf({ id, state }: Row, contextId: string | null): SupervisorState {
-  if (state !== null) return decodeValue(state) as SupervisorState // written by the graph
-  return {
-    task_id: id,
-    ...(contextId === null ? {} : { context_id: contextId }),
-    status: 'RUNNING',
-    plan: [],
-    history: [],
-  }
+  if (state === null) return newSupervisorState(id, contextId)
+  return decodeValue(state) as SupervisorState // written by the graph
 }

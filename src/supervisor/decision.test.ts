@@ -5,7 +5,7 @@ import { toDoStatuses } from '../kernel/supervisor.ts'
 import { judgeDecision, planProblem } from './decision.ts'
 
 const names = ['research_agent', 'transform_agent']
-const todo = (status: ToDoStatus, more: Partial<ToDo> = {}): ToDo => ({ id: 't', description: 'x', status, ...more })
+const toDo = (status: ToDoStatus, more: Partial<ToDo> = {}): ToDo => ({ id: 't', description: 'x', status, ...more })
 const stateWith = (plan: ToDo[] = []): SupervisorState => ({ status: 'RUNNING', plan, history: [] })
 const judge = (decision: object, plan: ToDo[] = []) => judgeDecision(stateWith(plan), JSON.stringify(decision), names)
 
@@ -14,20 +14,20 @@ for (const from of toDoStatuses) {
   for (const to of toDoStatuses) {
     const fits = from === to || ALLOWED.has(`${from} ${to}`)
     test(`ToDo lifecycle: ${from} → ${to} ${fits ? 'fits' : 'does not fit'}`, () => {
-      assert.equal(planProblem([todo(from)], [todo(to)], names) === null, fits)
+      assert.equal(planProblem([toDo(from)], [toDo(to)], names) === null, fits)
     })
   }
 }
 
 test('ToDo lifecycle: DONE is final, also for a plan that leaves the todo out', () => {
-  const judged = judge({ plan: [], action: 'finish' }, [todo('DONE'), todo('PENDING', { id: 'other' })])
-  assert.deepEqual(judged.ok && judged.state.plan, [todo('DONE')])
+  const judged = judge({ plan: [], action: 'finish' }, [toDo('DONE'), toDo('PENDING', { id: 'other' })])
+  assert.deepEqual(judged.ok && judged.state.plan, [toDo('DONE')])
 })
 
 for (const [what, plan, problem] of [
-  ['two todos with one id', [todo('PENDING'), todo('PENDING')], /Two todos have the id t/],
-  ['an owner that is no specialist', [todo('PENDING', { owner_agent: 'nobody' })], /nobody, which is no specialist/],
-  ['a parent that is no todo', [todo('PENDING', { parent_id: 'gone' })], /below gone, which is no other todo/],
+  ['two todos with one id', [toDo('PENDING'), toDo('PENDING')], /Two todos have the id t/],
+  ['an owner that is no specialist', [toDo('PENDING', { owner_agent: 'nobody' })], /nobody, which is no specialist/],
+  ['a parent that is no todo', [toDo('PENDING', { parent_id: 'gone' })], /below gone, which is no other todo/],
 ] as const) {
   test(`a plan with ${what} does not fit`, () => {
     const judged = judge({ plan, action: 'finish' })
@@ -62,13 +62,13 @@ for (const answer of [
 
 test('a decision to delegate sets the active agent; to finish or escalate, the status', () => {
   const delegated = judge({
-    plan: [todo('IN_PROGRESS')],
+    plan: [toDo('IN_PROGRESS')],
     action: 'delegate',
     agent: 'research_agent',
   })
   assert.deepEqual(delegated, {
     ok: true,
-    state: { status: 'RUNNING', plan: [todo('IN_PROGRESS')], history: [], active_agent: 'research_agent' },
+    state: { status: 'RUNNING', plan: [toDo('IN_PROGRESS')], history: [], active_agent: 'research_agent' },
   })
   for (const [action, status] of [
     ['finish', 'DONE'],
@@ -80,7 +80,7 @@ test('a decision to delegate sets the active agent; to finish or escalate, the s
 })
 
 test('fields that a model fills with null are absent', () => {
-  const plan = [{ ...todo('PENDING'), owner_agent: null, parent_id: null, metadata: null }]
+  const plan = [{ ...toDo('PENDING'), owner_agent: null, parent_id: null, metadata: null }]
   const judged = judge({ plan, action: 'finish', agent: null, instructions: null, notes: null })
-  assert.deepEqual(judged.ok && judged.state.plan, [todo('PENDING')])
+  assert.deepEqual(judged.ok && judged.state.plan, [toDo('PENDING')])
 })

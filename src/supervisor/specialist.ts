@@ -7,7 +7,7 @@ import { cutText } from '../kernel/cut-text.ts'
 import type { AgentSummaryDecision } from '../kernel/decision.ts'
 import type { PauseReason, RunStatus } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import { type AgentState, type AgentSummary, agentState, agentSummary } from '../kernel/supervisor.ts'
+import { type AgentState, type AgentSummary, agentState, agentSummary, newAgentState } from '../kernel/supervisor.ts'
 
 export interface SpecialistRun {
   id: string
@@ -38,9 +38,9 @@ const LONGEST_TEXT = 20_000
 /** The most characters that the state of the agent keeps of a run: the newest. */
 const MOST_KEPT = 200_000
 
-/** What the run of a specialist came to. A run that gave no summary has failed, and its end says why. */
+/** The result of a specialist's run. A run that gave no summary has failed, and its end says why. */
 export async function readWork(db: Db, run: SpecialistRun, agentName: string): Promise<SpecialistWork> {
-  const agent: AgentState = { messages: [], tool_events: [], recursion_depth: 0, scratchpad: {} }
+  const agent = newAgentState()
   let given: AgentSummaryDecision | null = null
   let undecided: string | null = null
   for await (const { kind, data } of replayEvents(db, run.id)) {
@@ -87,7 +87,7 @@ function failedSummary({
   }
 }
 
-/** Whoever delegates the same again would have the call made twice. */
+/** The supervisor must not delegate this again: the call could be made twice. */
 const undecidedSummary = (name: string): AgentSummaryDecision => ({
   result: 'FAILED',
   short_summary: `The call of ${name} may have taken effect or not: its process stopped before the call had answered.`,

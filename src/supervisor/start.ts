@@ -10,7 +10,7 @@ import type { Run } from '../kernel/run.ts'
 import { isSupervisor, type SupervisorPart, type SystemPart } from '../kernel/supervisor.ts'
 import { getRun } from '../runs/read-runs.ts'
 import { updateTaskIn } from '../tasks/update-task.ts'
-import { type Choice, chooseSystem } from './systems.ts'
+import { asConfigured, type Choice, chooseSystem } from './systems.ts'
 
 export interface SupervisorTask {
   task: string
@@ -23,8 +23,8 @@ export interface SupervisorTask {
 export type SupervisorStart = SupervisorTask & Choice
 
 export async function startSupervisor(db: Db, projectId: string, start: SupervisorStart): Promise<Run> {
-  const { variant, traffic: _, updated_at: __, ...config } = await chooseSystem(db, projectId, start)
-  return getRun(db, projectId, await startSystem(db, projectId, { variant, config }, start))
+  const system = asConfigured(await chooseSystem(db, projectId, start))
+  return getRun(db, projectId, await startSystem(db, projectId, system, start))
 }
 
 /** As `startSupervisor`, on a variant as it was configured at some time. Answers the id of the run. */

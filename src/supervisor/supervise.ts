@@ -3,8 +3,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { idFrom } from '../kernel/id.ts'
 import { putNewest } from '../kernel/put-newest.ts'
-import type { SupervisorState } from '../kernel/supervisor.ts'
-import { newAgentState } from '../kernel/supervisor.ts'
+import { type GraphState, newAgentState, newSupervisorState, type SupervisorState } from '../kernel/supervisor.ts'
 import { completed, stopped, waiting } from '../runs/end.ts'
 import { heedSwitches } from '../runs/execute-run.ts'
 import { leave } from '../runs/model-step.ts'
@@ -74,7 +73,7 @@ async function execute(session: Session, graph: Graph): Promise<void> {
   for (;;) {
     if ((await heedSwitches(session)) === 'left') return
     let input: Parameters<Graph['run']>[1] = null
-    if (!read) input = { supervisor: firstState(session), agent: newAgentState() }
+    if (!read) input = firstState(session)
     else if (read.isOver) {
       const { supervisor, agent } = read.state
       if (supervisor.status === 'DONE') return void (await leave(session, completed(finalText(session))))
@@ -98,16 +97,10 @@ async function execute(session: Session, graph: Graph): Promise<void> {
   }
 }
 
-function firstState(session: Session): SupervisorState {
-  const { context_id: contextId } = partOf(session).context
-  return {
-    task_id: session.run.id,
-    ...(contextId === null ? {} : { context_id: contextId }),
-    status: 'RUNNING',
-    plan: [],
-    history: [],
-  }
-}
+const firstState = (session: Session): GraphState => ({
+  supervisor: newSupervisorState(session.run.id, partOf(session).context.context_id),
+  agent: newAgentState(),
+})
 
 const escalationId = ({ run, state }: Session): string => idFrom(`${run.id} escalation ${state.personAnswers.length}`)
 

@@ -11,6 +11,9 @@ export interface System extends SystemConfig {
   updated_at: string | null
 }
 
+/** A variant as it is configured now, for runs that keep it so. */
+export const asConfigured = ({ variant, traffic: _, updated_at: __, ...config }: System) => ({ variant, config })
+
 const shipped = (traffic: number): SystemConfig => ({
   supervisor: { prompt_id: 'supervisor_planner', model: null },
   specialists: [

@@ -2,7 +2,7 @@ import type { Db } from '../db/pool.ts'
 import type { Task } from '../kernel/task.ts'
 import { TASK_COLUMNS, type TaskRow, toTask } from './task-row.ts'
 
-/** What the run waits for people to say, oldest first. */
+/** The questions that the run waits for people to answer, oldest first. */
 export async function openQuestions(
   db: Db,
   { projectId, runId, limit }: { projectId: string; runId: string; limit: number },

@@ -1,7 +1,7 @@
 // Readers of the streams of /v1/agent, in both of their forms.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { request as httpRequest, type IncomingMessage } from 'node:http'
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { ADMIN_TOKEN } from './app.ts'
 import type { createSupervisor } from './supervisor.ts'
@@ -109,12 +109,14 @@ export interface Opened {
   until(isLast: (event: Streamed) => boolean): Promise<Streamed | null>
 }
 
-/** A stream under way over a real connection of its own, event by event. */
-export async function openStream(
-  kit: Kit,
-  path: string,
-  { headers = {}, body, accept = SSE }: { headers?: object; body?: object; accept?: string } = {},
-): Promise<Opened> {
+interface Sent {
+  headers?: object
+  body?: object | undefined
+  accept?: string
+}
+
+/** Over a real connection of its own. */
+export async function send(kit: Kit, path: string, { headers = {}, body, accept = SSE }: Sent): Promise<ClientRequest> {
   const sent = httpRequest(`${await addressOf(kit)}${path}`, {
     method: body ? 'POST' : 'GET',
     agent: false,
@@ -127,8 +129,14 @@ export async function openStream(
     },
   })
   sent.end(body ? JSON.stringify(body) : undefined)
+  return sent
+}
+
+/** A stream under way over a real connection of its own, event by event. */
+export async function openStream(kit: Kit, path: string, { accept = SSE, ...options }: Sent = {}): Promise<Opened> {
+  const sent = await send(kit, path, { accept, ...options })
   const [response] = (await once(sent, 'response')) as [IncomingMessage] // as node:http emits it
-  // Whoever leaves is not interested in the end.
+  // A reader that leaves is not interested in the end.
   sent.on('error', () => {})
   response.setEncoding('utf8')
   const events: Streamed[] = []

@@ -44,14 +44,17 @@ export interface TestApp extends TestDatabase {
   createAgent(projectId: string, input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
 }
 
-export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs' | 'log'>>, TestServicesOptions {}
+export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs' | 'log'>>, TestServicesOptions {
+  /** For a file that makes many apps: the connections of those that have done their part are closed after so long. */
+  idleTimeoutMs?: number
+}
 
 /** `call('POST /api/projects', {body})` uses the instance admin's token unless told otherwise; null sends none. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { models, tools, functions, decide, systemVariant, library, firstBackoffMs, waits, onEvents, ...others } =
     options
-  const { log = silentLog, middleware, ...overrides } = others
-  const database = await createTestDatabase()
+  const { log = silentLog, middleware, idleTimeoutMs, ...overrides } = others
+  const database = await createTestDatabase(idleTimeoutMs === undefined ? {} : { idleTimeoutMs })
   const cipher = createCipher('test-secret-key')
   const services = await createTestServices(database, cipher, {
     ...{ models, tools, functions, middleware, decide, systemVariant, library, firstBackoffMs, waits, log, onEvents },

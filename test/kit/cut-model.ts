@@ -5,9 +5,9 @@ import { callModel } from '../../src/models/call-model.ts'
 import { startBareServer } from './model-server.ts'
 
 export interface CutAnswer {
-  /** What is said before each cut, in the pieces in which it is sent. */
+  /** The text before each cut, in the pieces in which it is sent. */
   cut: readonly (readonly string[])[]
-  /** What is said in the end. */
+  /** The text in the end. */
   whole: readonly string[]
 }
 

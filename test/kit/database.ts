@@ -3,7 +3,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { loadMigrations, migrate } from '../../src/db/migrate.ts'
-import { createPool, type Db, type Pool } from '../../src/db/pool.ts'
+import { createPool, type Db, type Pool, type PoolOptions } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { atEnd } from './at-end.ts'
 import { testServerUrl } from './server.ts'
@@ -22,11 +22,11 @@ export interface TestClock {
 
 export const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url))
 
-export async function createTestDatabase(): Promise<TestDatabase> {
+export async function createTestDatabase(options: Pick<PoolOptions, 'idleTimeoutMs'> = {}): Promise<TestDatabase> {
   const serverUrl = await testServerUrl()
   const template = await ensureTemplate(serverUrl)
   const url = await createDatabase(serverUrl, template)
-  const pool = createPool({ url, max: 20, log: silentLog })
+  const pool = createPool({ url, max: 20, log: silentLog, ...options })
   atEnd(async () => {
     await pool.end()
     await withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`))

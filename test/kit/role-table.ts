@@ -42,6 +42,6 @@ export interface Row {
 export const project = (suffix: string) => (ground: Ground) => `/api/projects/${ground.projectId}${suffix}`
 
 export const readable = [401, 200, 200, 200, 404, 404, 200] as const
-/** What only admins may do, with the answer 200. */
+/** For actions of admins alone, with the answer 200. */
 export const forAdmins = [401, 403, 403, 200, 404, 404, 200] as const
 export const forMembers = (status: number) => [401, 403, status, status, 404, 404, status] as const

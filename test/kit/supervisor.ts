@@ -34,7 +34,7 @@ export async function createSupervisor(replies: Replies = {}, options: TestAppOp
   const requests: { node: string; request: ModelRequest }[] = []
   const counts = new Map<string, number>()
   const models = new Map(options.models)
-  const kit = await createTestApp({ ...options, models })
+  const kit = await createTestApp({ idleTimeoutMs: 500, ...options, models })
   const project = await kit.createProject('Supervised')
   const answerOf = async (node: string, reply: Reply | Reply[] | undefined, request: ModelRequest) => {
     requests.push({ node, request })

@@ -17,7 +17,7 @@ const wholeFile = { after: atEnd }
 const databaseUrl = await createEmptyDatabase()
 const gates = createGates()
 const { hold, release, held } = gates.forTests
-/** What was asked, by task: the name of the node and of the question. */
+/** The questions that the model was asked, by task: the name of the node and of the question. */
 const asked: string[] = []
 
 const requestShape = z.looseObject({

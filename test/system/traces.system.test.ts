@@ -61,7 +61,7 @@ test('with LANGSMITH_API_KEY runs are sent to its OTLP endpoint with its headers
       LANGSMITH_API_KEY: KEY,
       LANGSMITH_ENDPOINT: langsmith.url,
       LANGSMITH_PROJECT: 'my project',
-      // What people set for LangChain's own tracing, which would send everything that is said.
+      // The settings of LangChain's own tracing, which would send everything that is said.
       LANGSMITH_TRACING: 'true',
       LANGCHAIN_TRACING_V2: 'true',
     },
