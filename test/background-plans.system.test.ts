@@ -9,7 +9,6 @@ import { startFlows } from '../src/bin/flow-services.ts'
 import { startHousekeeping } from '../src/bin/housekeeping.ts'
 import { startOrg } from '../src/bin/org-services.ts'
 import { startRuns } from '../src/bin/run-services.ts'
-import { createPool } from '../src/db/pool.ts'
 import { inTransaction } from '../src/db/transaction.ts'
 import { createEgress } from '../src/egress/egress.ts'
 import { createEval } from '../src/evals/create-eval.ts'
@@ -22,7 +21,7 @@ import { noTracing } from '../src/observe/tracing.ts'
 import { createCipher } from '../src/secrets/cipher.ts'
 import { startSupervisor } from '../src/supervisor/start.ts'
 import { startScheduler } from '../src/triggers/scheduler.ts'
-import { createTestDatabase } from './kit/database.ts'
+import { createTestDatabase, createTestPool } from './kit/database.ts'
 import { until } from './kit/embedded-kit.ts'
 import { fillLargeTables, LARGE_TABLES } from './kit/large-tables.ts'
 import { measureStatements, readPlans, recordStatements } from './kit/query-plans.ts'
@@ -62,7 +61,7 @@ test('every service that a process starts is started here', async () => {
 test('what runs by itself reads no more than its work, whatever has ended and whatever waits', async () => {
   const config = readConfig({ DATABASE_URL: url, MUSTER_LEASE: '2000' })
   const { concurrency, drainMs, role } = config
-  const pool = createPool({ url, max: config.pool, log: silentLog })
+  const pool = createTestPool(url, config.pool)
   const { measured, stop: stopMeasuring } = measureStatements(pool, { large: LARGE })
   const recording = recordStatements(pool)
   const cipher = createCipher('test-secret-key')

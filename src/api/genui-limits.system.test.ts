@@ -4,10 +4,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { test } from 'node:test'
+import { createTestPool } from '../../test/kit/database.ts'
 import { until } from '../../test/kit/embedded-kit.ts'
 import { createEvalKit } from '../../test/kit/evals.ts'
-import { createPool } from '../db/pool.ts'
-import { silentLog } from '../kernel/log.ts'
 
 /** The model is asked, and never answers. */
 const asked: AbortSignal[] = []
@@ -26,7 +25,7 @@ let isSlow = false
 const address = await kit.app.listen({ port: 0, host: '127.0.0.1' })
 const { key } = await kit.createKey(kit.project.id, 'member')
 const evaluated = await kit.evaluate([{ task: 'Do it.', expect: {} }])
-const outside = createPool({ url: kit.url, max: 2, log: silentLog })
+const outside = createTestPool(kit.url, 2)
 
 const ask = (scenario: string) =>
   kit.call('POST /v1/genui/layout', { token: key, body: { context: { scenario, eval_id: evaluated.id } } })

@@ -4,9 +4,8 @@ import { once } from 'node:events'
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
+import { createTestPool } from '../../test/kit/database.ts'
 import type { Client } from '../db/pool.ts'
-import { createPool } from '../db/pool.ts'
-import { silentLog } from '../kernel/log.ts'
 import { MOST_WAITING_REQUESTS, placesOf } from './project-places.ts'
 
 const kit = await createTestApp()
@@ -16,7 +15,7 @@ const busy = await kit.createProject('busy')
 const quiet = await kit.createProject('quiet')
 const busyKey = await kit.createKey(busy.id, 'admin')
 const quietKey = await kit.createKey(quiet.id, 'admin')
-const watcher = createPool({ url: kit.url, max: 1, log: silentLog })
+const watcher = createTestPool(kit.url, 1)
 
 interface Sent {
   request: ClientRequest

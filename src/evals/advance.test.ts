@@ -1,7 +1,7 @@
 // The evals of a project on a real database, without a worker: the tests end runs by hand, and look as processes do.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTestDatabase } from '../../test/kit/database.ts'
+import { createTestDatabase, createTestPool } from '../../test/kit/database.ts'
 import { createRandom } from '../../test/kit/random.ts'
 import { recordLog } from '../../test/kit/record-log.ts'
 import { insertProject } from '../../test/kit/runs.ts'
@@ -91,7 +91,7 @@ test('a few runs are started, and the next ones when those have ended: a case on
 })
 
 test('two processes that look at the same time run every case of every variant once, and never too many', async () => {
-  const other = createPool({ url, max: 5, log: silentLog })
+  const other = createTestPool(url, 5)
   try {
     const projectId = await insertProject(pool)
     const random = createRandom(7)

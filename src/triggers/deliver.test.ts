@@ -3,16 +3,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
 import { atEnd } from '../../test/kit/at-end.ts'
+import { createTestPool } from '../../test/kit/database.ts'
 import { until } from '../../test/kit/embedded-kit.ts'
 import { createHook, type MadeHook } from '../../test/kit/hooks.ts'
-import { createPool } from '../db/pool.ts'
-import { silentLog } from '../kernel/log.ts'
 import { createDeliver, type Delivery } from './deliver.ts'
 import { type FoundHook, findHook } from './find-hook.ts'
 
 const kit = await createTestApp()
 const project = await kit.createProject()
-const other = createPool({ url: kit.url, max: 20, log: silentLog })
+const other = createTestPool(kit.url, 20)
 atEnd(() => other.end())
 const [here, there] = [createDeliver(kit.pool), createDeliver(other)]
 

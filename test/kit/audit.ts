@@ -3,11 +3,11 @@
 import { randomUUID } from 'node:crypto'
 import { recordAudit } from '../../src/audit/record.ts'
 import { loadMigrations, migrate } from '../../src/db/migrate.ts'
-import { createPool, type Db, type Pool } from '../../src/db/pool.ts'
+import type { Db, Pool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import { atEnd } from './at-end.ts'
-import { migrationsFolder } from './database.ts'
+import { createTestPool, migrationsFolder } from './database.ts'
 import { startTestServer, withClient } from './test-server.ts'
 
 export interface AuditCluster {
@@ -31,7 +31,7 @@ export async function startAuditCluster(): Promise<AuditCluster> {
       const url = new URL(server.url)
       url.pathname = `/${name}`
       await migrate({ url: url.href, migrations, log: silentLog })
-      const pool = createPool({ url: url.href, max: 5, log: silentLog })
+      const pool = createTestPool(url.href, 5)
       atEnd(() => pool.end())
       return pool
     },

@@ -26,12 +26,17 @@ export async function createTestDatabase(options: Pick<PoolOptions, 'idleTimeout
   const serverUrl = await testServerUrl()
   const template = await ensureTemplate(serverUrl)
   const url = await createDatabase(serverUrl, template)
-  const pool = createPool({ url, max: 20, log: silentLog, ...options })
+  const pool = createTestPool(url, 20, options)
   atEnd(async () => {
     await pool.end()
     await withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`))
   })
   return { url, pool, clock: testClock(pool) }
+}
+
+/** Waits for a connection of a busy machine; the product's own pool gives up after a second and answers 503. */
+export function createTestPool(url: string, max: number, options: Pick<PoolOptions, 'idleTimeoutMs'> = {}): Pool {
+  return createPool({ url, max, log: silentLog, connectTimeoutMs: 20_000, ...options })
 }
 
 /** A database without anything in it, for tests of migrations and whole servers. Dropped when the file ends. */

@@ -3,9 +3,8 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
-import { createPool } from '../../src/db/pool.ts'
-import { silentLog } from '../../src/kernel/log.ts'
 import type { CrashFlow } from './crash-flows.ts'
+import { createTestPool } from './database.ts'
 import { until } from './embedded-kit.ts'
 import { type FlowLedger, startFlowLedger } from './flow-ledger.ts'
 import { type FlowModel, startFlowModel } from './flow-model.ts'
@@ -89,7 +88,7 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
     await made(server, `POST /api/projects/${projectId}/agents`, { name, model: { provider: 'flows', name: 'any' } })
   }
   const url = external?.databaseUrl ?? (await runningUrl(dataDir ?? '')) ?? assert.fail('the database does not answer')
-  const pool = createPool({ url, max: 2, log: silentLog })
+  const pool = createTestPool(url, 2)
   t.after(() => pool.end())
   const query: FlowWorld['query'] = async (sql, values) => (await pool.query(sql, values)).rows
 

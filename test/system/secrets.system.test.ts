@@ -7,10 +7,8 @@ import { createConnection } from 'node:net'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
-import { createPool } from '../../src/db/pool.ts'
-import { silentLog } from '../../src/kernel/log.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { dumpRows } from '../kit/database.ts'
+import { createTestPool, dumpRows } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { signDelivery } from '../kit/hooks.ts'
 import { leaksOf } from '../kit/leaks.ts'
@@ -486,7 +484,7 @@ async function useEverythingElse(project: string): Promise<void> {
 /** The ways of failing that are logged: a database that goes away under a request, and a bug. */
 async function failOnPurpose(): Promise<void> {
   const provider = (secret: SecretName) => ({ body: { name: 'never', kind: 'openai', api_key: secrets[secret] } })
-  const pool = createPool({ url: databaseUrl, max: 2, log: silentLog })
+  const pool = createTestPool(databaseUrl, 2)
   try {
     const client = await pool.connect()
     await client.query('begin')
