@@ -1,6 +1,6 @@
-// One project has 10,000 runs queued that each hang for a minute; another project starts one. The time of that one is
-// held against the same on an instance where nothing else is under way. Flow runs whose functions hang are measured in
-// the same way. Both instances are real servers and take turns; each try is of a project that has run nothing yet.
+// One project has queued 10,000 runs that each hang for a minute; another project starts one run. The time of that run
+// is compared with the time on an idle instance. Flow runs whose functions hang are measured in the same way. Both
+// instances are real servers and take turns; each try uses a project that has run nothing yet.
 
 import { type Kind, tryNewcomers } from './fairness/newcomers.ts'
 import { startBenchServer } from './kit/database.ts'

@@ -1,5 +1,6 @@
-// The cost of making every leaf of a flow durable: against LangGraph with the same flows, and against PostgreSQL
-// itself. All on one embedded server with fsync on. Then the speed of agents as leaves, and of reading a source.
+// Measures the cost of making every leaf of a flow durable, against LangGraph with the same flows and against
+// PostgreSQL itself, all on one embedded server with fsync on. Then it measures agents as leaves, and the reading of a
+// source.
 import { benchAgentLeaves } from './flows/agent-leaves.ts'
 import { benchFanOut } from './flows/fan-out.ts'
 import { benchMapReduce } from './flows/map-reduce.ts'

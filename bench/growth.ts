@@ -1,6 +1,6 @@
-// The cost of an instance after years, against a new one: a database with a million ended runs and all that hangs on
-// them, against an empty one on the same server. Then the cost of a claim while a hundred thousand runs wait, against a
-// hundred. Rounds of the sides take turns, so that other work of the machine slows both alike.
+// The cost of an old instance, against a new one: a database with a million ended runs and all rows that belong to
+// them, against an empty database on the same server. Then the cost of a claim while a hundred thousand runs wait,
+// against a hundred. Rounds of the sides take turns, so that other work of the machine slows both alike.
 // `BENCH_ENDED_RUNS=<number>` makes another number of ended runs, for a quick look; the promise is about a million.
 import { createPool } from '../src/db/pool.ts'
 import { silentLog } from '../src/kernel/log.ts'

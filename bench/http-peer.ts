@@ -1,7 +1,7 @@
-// The peer that the HTTP edge is measured against: Fastify and pg and nothing else. No credentials, no limits, no
-// headers, no metrics; a plain JSON schema on both sides. It writes the row of an API key and its audit row, in two
-// ways: /one-statement, the least that can be done, with a prepared statement, and /transaction, as most people write
-// it.
+// The peer that the HTTP edge is measured against: Fastify and pg and nothing else. It has no credentials, no limits,
+// no headers and no metrics, and a plain JSON schema on both sides. It writes the row of an API key and its audit row,
+// in two ways: /one-statement does the least work, with one prepared statement, and /transaction is the form that most
+// people write.
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import Fastify from 'fastify'
 import pg from 'pg'

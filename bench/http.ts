@@ -1,5 +1,5 @@
-// The share of the throughput of Fastify and pg that is left to a client of our API: an authenticated POST that writes
-// one row and its audit row, against a bare handler that writes the same two rows. The strongest bare handler counts.
+// The throughput of our API as a share of the throughput of Fastify and pg: an authenticated POST that writes one row
+// and its audit row, against a bare handler that writes the same two rows. The fastest bare handler counts.
 import { randomUUID } from 'node:crypto'
 import { startChild } from './kit/child.ts'
 import { startBenchServer, withClient } from './kit/database.ts'
@@ -57,7 +57,7 @@ async function startPeer(databaseUrl: string): Promise<Started> {
   return { ...(await startChild(['bench/http-peer.ts', databaseUrl, String(POOL_SIZE), projectId], {})), databaseUrl }
 }
 
-/** Makes a project and the key of an admin; answers the parts of a request that makes further keys. */
+/** Makes a project and the key of an admin. Returns the parts of a request that makes further keys. */
 async function openProject(address: string): Promise<Omit<Request, 'body'>> {
   const project = await post(`${address}/api/projects`, { name: 'A project' })
   const url = `${address}/api/projects/${project.id}/keys`
@@ -79,7 +79,7 @@ async function measure(side: Side, seconds: number): Promise<Round> {
   return round
 }
 
-/** Every answer stands for two rows; requests cut off at the end of a round may have left more. */
+/** Checks that there are two rows for every answer; requests cut off at the end of a round may have left more rows. */
 async function requireRows(sides: readonly Side[]): Promise<void> {
   for (const databaseUrl of new Set(sides.map((side) => side.databaseUrl))) {
     const answers = sides.reduce((sum, side) => sum + (side.databaseUrl === databaseUrl ? side.answers : 0), 0)

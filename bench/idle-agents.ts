@@ -1,5 +1,5 @@
-// The cost of idle agents: ten thousand of them against ten, each with a server of its own that nobody sends a request to.
-// Five minutes each; afterwards nothing may be left open.
+// The cost of idle agents: a server with ten thousand idle agents against a server with ten. No client sends a request.
+// Each is measured for five minutes; afterwards no transaction may be open.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { measureCpu } from './kit/cpu.ts'
 import { startBenchServer, withClient } from './kit/database.ts'
@@ -10,7 +10,7 @@ import { printVerdicts, type Verdict } from './kit/verdict.ts'
 const FEW = 10
 const MANY = 10_000
 const SECONDS = Number(process.env.BENCH_IDLE_SECONDS ?? 300)
-/** Every agent is looked at once after it was made, statements are prepared and functions compiled within these. */
+/** Within these seconds every new agent is checked once, statements are prepared and functions compiled. */
 const SETTLING_MS = 30_000
 const MOST_CPU = 0.005
 const MOST_MEMORY = 50 * 1024 * 1024
@@ -18,7 +18,7 @@ const MOST_MEMORY = 50 * 1024 * 1024
 interface Idle {
   cpu: number
   memory: number
-  /** Transactions that were open, and connections that ran a statement, when the time was over. */
+  /** The open transactions, and the connections that ran a statement, at the end of the time. */
   leftOpen: number
 }
 
@@ -70,7 +70,7 @@ async function idle(databaseUrl: string, agents: number): Promise<Idle> {
   return { cpu: own + database, memory: await measureMemory(server), leftOpen: await countOpen(databaseUrl) }
 }
 
-/** Nine of ten have a senior; none has anything to do. */
+/** Nine of ten agents have a senior; none has a task. */
 const MAKE_AGENTS = `
   with project as (
     insert into projects (id, name) values (gen_random_uuid(), 'A project') returning id

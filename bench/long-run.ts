@@ -1,5 +1,6 @@
-// One run of 10,000 steps: a step at the end must cost as much as one at the start, in our code and in bytes, however
-// long the history is. The model answers at once and serialises nothing, so all measured time is ours.
+// One run of 10,000 steps: a step at the end must cost as much as a step at the start, in our code and in bytes,
+// however long the history is. The model answers at once and serialises nothing, so all measured time is spent in our
+// code.
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import { startBenchServer } from './kit/database.ts'
 import { atMost, printVerdicts } from './kit/verdict.ts'
@@ -31,7 +32,7 @@ export async function benchLongRun(): Promise<boolean> {
   )
   await worker.stop()
   const bytes = rows.map((row) => row.bytes)
-  // The first block warms up; the last one ends with the run.
+  // The first block warms up; the last block ends with the run.
   const [startCpu, endCpu] = [median(cpuMs.slice(1, 5)), median(cpuMs.slice(-5, -1))]
   const [startBytes, endBytes] = [median(bytes.slice(1, 5)), median(bytes.slice(-5, -1))]
   const verdicts = [
@@ -52,7 +53,9 @@ export async function benchLongRun(): Promise<boolean> {
   return verdicts.every((verdict) => verdict.isKept)
 }
 
-/** By its own count: looking through the prompt would cost more with every step, and be nobody's time but the model's. */
+/**
+ * The model counts its steps itself: reading the prompt would cost more with every step and distort the measurement.
+ */
 function countingModel(onStep: (step: number) => void): LanguageModelV4 {
   let step = 0
   return {

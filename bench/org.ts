@@ -1,5 +1,6 @@
-// The cost of the organisation: from the arrival of a task to the model call beside many idle agents, against a bare row
-// that is announced and claimed; and the model calls of a two-level organisation, against those of plain runs.
+// The cost of the organisation: the time from the arrival of a task to the model call beside many idle agents, against
+// a bare row that is announced and claimed; and the model calls of a two-level organisation, against those of plain
+// runs.
 import { startBenchServer } from './kit/database.ts'
 import { printVerdicts, type Verdict } from './kit/verdict.ts'
 import { benchArrival } from './org/arrival.ts'

@@ -1,5 +1,5 @@
 // `npm run bench -- <name>`: measures one promise of the design against a plain peer in the same run, on this machine,
-// and exits 1 when the promise is not kept. Ratios count; absolute numbers are the machine's.
+// and exits 1 when the promise is not kept. Ratios count; absolute numbers depend on the machine.
 import { benchFairness } from './fairness.ts'
 import { benchFlows } from './flows.ts'
 import { benchGrowth } from './growth.ts'
@@ -12,7 +12,7 @@ import { benchStall } from './stall.ts'
 import { benchSupervisor } from './supervisor.ts'
 import { benchTriggers } from './triggers.ts'
 
-/** Each bench prints its measurements and answers whether its promise holds. */
+/** Each bench prints its measurements and returns true if its promise holds. */
 const benches: Readonly<Record<string, () => Promise<boolean>>> = {
   http: benchHttp,
   runs: benchRuns,

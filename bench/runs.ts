@@ -1,6 +1,6 @@
-// The cost of durability for a run: against others with the same steps, and against PostgreSQL itself. All on one
-// embedded server with fsync on. Rounds of the sides take turns, and of many rounds the best of each side counts, so
-// that other work of the machine does not decide.
+// The cost of durability for a run, against other libraries with the same steps and against PostgreSQL itself, all on
+// one embedded server with fsync on. Rounds of the sides take turns, and the best of many rounds of each side counts,
+// so that other work of the machine does not decide.
 import { startBenchServer } from './kit/database.ts'
 import { printVerdicts, type Verdict } from './kit/verdict.ts'
 import { benchAppends, benchWholeRuns } from './runs/ceiling.ts'

@@ -1,6 +1,5 @@
-// Proves that no body, however it is shaped, stalls the process for others: while a tenant sends the largest body of
-// each kind that the door lets in, a second process asks the same server every 50 ms whether it lives, and another
-// project's agent runs.
+// Proves that no body stalls the process for others: while a tenant sends the largest accepted body of each kind, a
+// second process asks the same server for /healthz every 50 ms, and another project's agent runs.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,13 +12,13 @@ import { type Attack, bodies } from './stall/bodies.ts'
 import { startHostileMcp } from './stall/hostile-mcp.ts'
 
 const ADMIN_TOKEN = 'the-admin-token-of-this-bench'
-/** The door takes a mebibyte; the fields around the text take some of it. */
+/** The server accepts a mebibyte, of which the fields around the text take a part. */
 const LARGE_BYTES = 1_020_000
 const SMALL_BYTES = 1_024
 const ROUNDS = 3
 const LOOK_EVERY_MS = 100
 const REQUIRED_RATIO = 5
-/** The latency that is a ratio of five on an idle machine: below this nobody notices. */
+/** A latency below this is not noticed, even if it is more than the allowed ratio on an idle machine. */
 const UNNOTICED_MS = 250
 
 export async function benchStall(): Promise<boolean> {
@@ -46,7 +45,7 @@ export async function benchStall(): Promise<boolean> {
     return { worstMs, isServed }
   }
   const verdicts: Verdict[] = []
-  // The code is compiled when it runs for the first time.
+  // The first call compiles the code, so it is not measured.
   await worstBeside(() => ({ kind: 'message', text: 'warm up' }))
   for (const { what, of } of bodies(mcp).filter((body) => only === undefined || body.what.includes(only))) {
     const small = await worstBeside(() => of(SMALL_BYTES))
@@ -61,7 +60,7 @@ export async function benchStall(): Promise<boolean> {
     printVerdicts(verdicts.slice(-1))
   }
   await rm(dataDir, { recursive: true, force: true })
-  console.log('\nThe worst answer of /healthz beside the largest body (muster) and beside one of 1 KB (peer):')
+  console.log('\nThe slowest answer of /healthz beside the largest body (muster) and beside a body of 1 KB (peer):')
   printVerdicts(verdicts)
   return verdicts.every((verdict) => verdict.isKept)
 }
@@ -78,9 +77,9 @@ async function besides(
 }
 
 interface Tenant {
-  /** Resolves when all that the attack started has ended, one way or another. */
+  /** Resolves when all runs and requests of the attack have ended. */
   carryOut(attack: Attack): Promise<void>
-  /** Answers whether a run of the tenant's own completes. */
+  /** True if a run of another tenant completes. */
   isServed(): Promise<boolean>
 }
 

@@ -1,5 +1,5 @@
 // The cost of checkpoints: the same graph over our saver and over LangGraph's own for PostgreSQL, on one embedded server
-// with fsync on, with as many connections each. Rounds of both sides take turns, and the round in the middle counts.
+// with fsync on, with the same number of connections. Rounds of both sides take turns, and the median round counts.
 import { startBenchServer } from './kit/database.ts'
 import { type Side, startSide } from './kit/side.ts'
 import { atLeast, printVerdicts, type Verdict } from './kit/verdict.ts'

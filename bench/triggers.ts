@@ -1,4 +1,4 @@
-// The cost of having every change versioned, audited and matched with the agents that react to it.
+// The cost of versioning and auditing every change, and of matching it with the agents that react.
 import { startBenchServer } from './kit/database.ts'
 import { printVerdicts, type Verdict } from './kit/verdict.ts'
 import { benchLatency } from './triggers/latency.ts'

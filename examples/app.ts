@@ -11,15 +11,15 @@ const bookings = new Map<string, string>()
 export default defineApp({
   tools: {
     roll_dice: {
-      description: 'Rolls dice and answers what they show.',
+      description: 'Rolls dice and returns the numbers that they show.',
       input: z.object({ count: z.int().min(1).max(10), sides: z.int().min(2).max(100).default(6) }),
       effect: 'readonly',
       execute: ({ count, sides }) => Array.from({ length: count }, () => 1 + Math.floor(Math.random() * sides)),
     },
     book_table: {
-      description: 'Books a table in the restaurant and answers with the number of the booking.',
+      description: 'Books a table in the restaurant and returns the number of the booking.',
       input: z.object({ name: z.string(), guests: z.int().min(1).max(20) }),
-      // The same key twice is one booking: after a crash the call is made again, and nobody gets two tables.
+      // A key that comes twice gives one booking: after a crash the call is made again, and no guest gets two tables.
       effect: 'keyed',
       execute: ({ name, guests }, { key, log }) => {
         if (!bookings.has(key)) bookings.set(key, `${name}, ${guests} guests`)
@@ -28,17 +28,18 @@ export default defineApp({
       },
     },
   },
-  // For every run, in this order. A hook is given a copy: only what it returns counts.
+  // Middleware runs for every run, in this order. A hook gets a copy of the data; only its return value counts.
   middleware: [
     {
-      // A rule that no prompt can talk the agent out of.
+      // This rule holds whatever a prompt says.
       beforeTool: ({ call }) =>
         call.name === 'book_table' && Number(call.args.guests) > 12
           ? { result: { error: 'Parties of more than 12 are booked by phone.' }, is_error: true }
           : undefined,
     },
     {
-      // A card number that a tool finds reaches no model; one that a model says reaches no journal and no stream.
+      // A card number in a tool's result reaches no model; a card number in a model's answer reaches no journal and no
+      // stream.
       afterTool: ({ result }) =>
         JSON.parse(JSON.stringify(result), (_, value) => (typeof value === 'string' ? withoutCards(value) : value)),
       afterModel: ({ response }) => ({ ...response, text: withoutCards(response.text) }),

@@ -1,4 +1,4 @@
-// The app module of the bench: a tool and a function that hang for a minute, and a function that does not.
+// The app module of the bench: a tool and a function that hang for a minute, and a function that returns at once.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineApp } from '../../src/kernel/app.ts'
 

@@ -48,7 +48,9 @@ const compare = (what: string, busyMs: number, idleMs: number): Verdict => ({
   ...atMost(busyMs / idleMs, REQUIRED),
 })
 
-/** In a new project: from before the request until its answer, which comes with the end of the run. */
+/**
+ * The time of a run in a new project: from before the request until its answer, which comes with the end of the run.
+ */
 async function timeRun(server: Started): Promise<number> {
   const { url, agentId } = await createProject(server)
   const began = performance.now()
@@ -58,7 +60,7 @@ async function timeRun(server: Started): Promise<number> {
   return tookMs
 }
 
-/** In a new project: from its acceptance until its end, by the database's clock. */
+/** The time of a flow run in a new project: from its acceptance until its end, by the database's clock. */
 async function timeFlowRun(server: Started): Promise<number> {
   const { url } = await createProject(server)
   const root = { type: 'task', function: 'answer' }
@@ -87,7 +89,9 @@ async function createProject({ address }: Started): Promise<{ id: string; url: s
   return { id: String(project.id), url, agentId: String(agent.id) }
 }
 
-/** As starts would have left them: by one statement, because ten thousand requests would take longer than they hang. */
+/**
+ * Inserts the rows of started runs by one statement, because ten thousand requests would take longer than a run hangs.
+ */
 async function queueHanging(server: Started, kind: Kind): Promise<void> {
   const { id, agentId } = await createProject(server)
   await withClient(server.databaseUrl, async (client) => {
@@ -108,7 +112,7 @@ async function queueHanging(server: Started, kind: Kind): Promise<void> {
   })
 }
 
-/** Until the project of the hanging ones has got all that it gets. */
+/** Waits until the project of the hanging runs has all the slots that it can get. */
 async function untilHeld(server: Started, kind: Kind): Promise<void> {
   const table = kind === 'run' ? 'agent_runs' : 'flow_runs'
   const deadline = performance.now() + HELD_WITHIN_MS

@@ -1,6 +1,5 @@
-// (c) One flow whose thousand branches are agents with a model that answers at once, fifty of them under way at a time,
-// against as many runs that are no leaves of anything, in the same process. Nothing is promised: the best round of each
-// is shown.
+// (c) One flow whose thousand branches are agents with a model that answers at once, fifty at a time, against as many
+// runs outside of flows, in the same process. No ratio is promised: the best round of each is shown.
 import { startSide } from '../kit/side.ts'
 import type { MusterAnswer, MusterQuestion } from './muster-side.ts'
 
@@ -8,7 +7,7 @@ const BRANCHES = 1_000
 const IN_FLIGHT = 50
 const ROUNDS = 3
 
-/** Answers a line with the measurements. */
+/** Returns a line with the measurements. */
 export async function benchAgentLeaves(database: string): Promise<string> {
   await using muster = startSide('bench/flows/muster-side.ts', [database, String(IN_FLIGHT)], { isProfiled: true })
   const best = { leaves: 0, runs: 0 }

@@ -1,8 +1,8 @@
-// The ceiling of flows: the very rows that they wrote, once more, into tables of the same columns and the same indexes,
-// in the very commits. Fifty flows go in lock step: their rows are one multi-row insert, then the first append of each
-// is one, then the second of each, and no batch can be larger at fifty in flight. All other needs of a flow are left
-// out: the audit entry, the fence, seq and projection taken from the row, and the work itself. Rows are serialised as
-// the clock runs, as any program must that has them as values. One batch at a time, as the ceiling of runs writes them.
+// The ceiling of flows: the same rows are inserted once more, into tables with the same columns and indexes, in the
+// same commits. Fifty flows go in lock step: their rows are one multi-row insert, then the first appends of all flows
+// are one insert, then the second appends, and no batch can be larger with fifty flows. All other work of a flow is
+// left out: the audit entry, the fence, seq and projection taken from the row, and the leaves. Serialising the rows
+// counts, because any program must do it. One batch is written at a time, as in the ceiling of runs.
 import pg from 'pg'
 import { answerQuestions } from '../kit/side.ts'
 
@@ -87,7 +87,7 @@ async function readFlows(flowRunIds: readonly string[]): Promise<Flow[]> {
   return rows.map((row) => ({ row, appends: appendsOf(byFlow.get(row.id) ?? []) }))
 }
 
-/** The appends as they were committed: events that are written together have one instant. */
+/** The appends as they were committed; events that were written together have the same instant. */
 function appendsOf(events: readonly EventRow[]): EventRow[][] {
   const appends: EventRow[][] = []
   for (const event of events) {

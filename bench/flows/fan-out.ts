@@ -1,6 +1,6 @@
-// (b) One flow whose thousand branches are functions, from its start until their results are put together, against
-// LangGraph's Send to a thousand tasks and their join. MUSTER_CONCURRENCY is as many, because LangGraph starts all at
-// once, too. The best round of each counts.
+// (b) One flow whose thousand branches are functions, from its start until their results are joined, against
+// LangGraph's Send to a thousand tasks and their join. MUSTER_CONCURRENCY is a thousand, because LangGraph starts all
+// tasks at once, too. The best round of each counts.
 import { startSide } from '../kit/side.ts'
 import { atMost, type Verdict } from '../kit/verdict.ts'
 import { POOL_SIZE } from '../runs/bench-worker.ts'

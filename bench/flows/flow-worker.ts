@@ -1,9 +1,9 @@
-// A worker of flows as `muster start` wires it (bin/flow-services.ts), over the worker of runs that the benches of runs
-// have. The journal publishes the end of a flow: nothing is asked of the database for it.
+// A worker of flows as `muster start` wires it (bin/flow-services.ts), over the worker of runs of the other benches.
+// The journal publishes the end of a flow, so the database is not polled for it.
 import { startFlows } from '../../src/bin/flow-services.ts'
+import { type BuiltInNode, builtInPatterns } from '../../src/flows/machine/built-in-patterns.ts'
 import type { StoredEvent } from '../../src/journal/entries.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'
-import type { FlowNode } from '../../src/kernel/flow.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import { type BenchWorker, slotsFor, startBenchWorker } from '../runs/bench-worker.ts'
@@ -11,9 +11,9 @@ import { createInstantModel } from '../runs/instant-model.ts'
 
 export interface FlowBenchWorker {
   runs: BenchWorker
-  /** Starts a flow and answers its id. */
-  start(root: FlowNode, options?: { input?: unknown; workers?: number }): Promise<string>
-  /** Until the flow has completed; any other end is an error. */
+  /** Starts a flow and returns its id. */
+  start(root: BuiltInNode, options?: { input?: unknown; workers?: number }): Promise<string>
+  /** Waits until the flow has completed; any other end is an error. */
   finished(flowRunId: string): Promise<void>
 }
 
@@ -34,6 +34,7 @@ export async function startFlowBenchWorker(
   }
   const { services } = startFlows({
     drainMs: 8_000,
+    patterns: builtInPatterns,
     ...{ role: 'all', concurrency: slotsFor(concurrency), pool, log: silentLog, worker: parts.worker },
     runs: { journal: parts.journal, hub: { ...parts.hub, publish } },
     functions: new Map(Object.entries(functions)),
@@ -48,7 +49,7 @@ export async function startFlowBenchWorker(
   }
 }
 
-/** A flow may end before anybody asks for its end. */
+/** A flow may end before the caller waits for its end. */
 function watchEnds(): { note(events: readonly StoredEvent[]): void; of(flowRunId: string): Promise<void> } {
   const ends = new Map<string, PromiseWithResolvers<void>>()
   const endOf = (flowRunId: string): PromiseWithResolvers<void> => {

@@ -1,5 +1,5 @@
-// The same flows as graphs of LangGraph whose checkpoints go to PostgreSQL. Its durability is left at its default, in
-// which a step need not wait until the one before it is written: it promises less here than Muster does.
+// The same flows as graphs of LangGraph whose checkpoints go to PostgreSQL. LangGraph's durability has its default,
+// with which a step need not wait until the step before it is written: it promises less than Muster does.
 import { Annotation, END, Send, START, StateGraph } from '@langchain/langgraph'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import pg from 'pg'
@@ -28,7 +28,7 @@ async function playSequences({ count, inFlight }: { count: number; inFlight: num
   const seconds = await timeInFlight(count, inFlight, (index) => sequence.invoke({ value: FIRST }, settings[index]))
   await timeInFlight(count, Number(poolSize), async (index) => {
     const { values } = await sequence.getState(settings[index] ?? {})
-    const { value } = values as { value: Value } // a graph keeps what its nodes gave
+    const { value } = values as { value: Value } // a graph keeps the values of its nodes
     if (value.step !== STEPS) throw new Error(`a thread kept ${JSON.stringify(value)}`)
   })
   return { seconds }

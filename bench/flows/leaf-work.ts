@@ -1,4 +1,4 @@
-// The same work for every side: a step takes the value of the one before it, and gives a value of some 100 bytes.
+// The same work for every side: a step takes the value of the step before it, and returns a value of some 100 bytes.
 
 export const STEPS = 5
 
@@ -13,7 +13,7 @@ export const FIRST: Value = { step: 0, text: TEXT }
 
 export const nextValue = ({ step }: Value): Value => ({ step: step + 1, text: TEXT })
 
-/** Of the items 0 and up. */
+/** Works for items numbered from 0. */
 export const square = (item: number): number => item * item
 
 export const sumOfSquares = (count: number): number => (count * (count - 1) * (2 * count - 1)) / 6

@@ -1,5 +1,5 @@
-// (d) A map-reduce of a hundred thousand items that a function yields one by one. Nothing is promised: the best round
-// is shown, with the most that the heap held in any.
+// (d) A map-reduce of a hundred thousand items that a function yields one by one. No speed is promised: the best round
+// is shown, with the largest heap of all rounds.
 import { startSide } from '../kit/side.ts'
 import type { MusterAnswer, MusterQuestion } from './muster-side.ts'
 
@@ -7,7 +7,7 @@ const ITEMS = 100_000
 const WORKERS = 50
 const ROUNDS = 3
 
-/** Answers a line with the measurements. */
+/** Returns a line with the measurements. */
 export async function benchMapReduce(database: string): Promise<string> {
   await using muster = startSide('bench/flows/muster-side.ts', [database, String(WORKERS)], { isProfiled: true })
   let best = Number.POSITIVE_INFINITY

@@ -1,6 +1,7 @@
-// Our side: flows from their start to their end by the worker of this process.
+// Our side: the worker of this process executes flows from start to end.
+
+import type { BuiltInNode } from '../../src/flows/machine/built-in-patterns.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'
-import type { FlowNode } from '../../src/kernel/flow.ts'
 import { timeInFlight } from '../kit/rounds.ts'
 import { answerQuestions } from '../kit/side.ts'
 import { startFlowBenchWorker } from './flow-worker.ts'
@@ -8,16 +9,16 @@ import { FIRST, nextValue, STEPS, square, sumOfSquares, type Value } from './lea
 
 export type MusterQuestion =
   | { do: 'sequences'; count: number; inFlight: number }
-  /** One flow of so many branches that are functions, or agents. */
+  /** One flow with this many branches, which are functions or agents. */
   | { do: 'fan_out'; branches: number; leaf: 'function' | 'agent' }
-  /** Runs that are no leaves of anything. */
+  /** Runs outside of flows. */
   | { do: 'plain_runs'; count: number; inFlight: number }
   | { do: 'map_reduce'; items: number; workers: number }
 
 export interface MusterAnswer {
   seconds: number
   flowRunIds: string[]
-  /** The most that the heap held, where it was watched. */
+  /** The largest heap, if it was watched. */
   heapBytes: number
 }
 
@@ -48,7 +49,7 @@ answerQuestions<MusterQuestion>((question) => {
   }
 })
 
-const SEQUENCE: FlowNode = {
+const SEQUENCE: BuiltInNode = {
   type: 'sequential',
   steps: Array.from({ length: STEPS }, () => ({ type: 'task', function: 'next_value' })),
 }
@@ -68,7 +69,7 @@ async function playSequences({ count, inFlight }: Extract<MusterQuestion, { do: 
 }
 
 async function playFanOut(branches: number): Promise<MusterAnswer> {
-  const root: FlowNode = {
+  const root: BuiltInNode = {
     type: 'parallel',
     branches: Array.from({ length: branches }, (_, item) => ({ type: 'task', function: 'square', args: item })),
   }
@@ -79,7 +80,7 @@ async function playFanOut(branches: number): Promise<MusterAnswer> {
 }
 
 async function playAgents(branches: number): Promise<MusterAnswer> {
-  const root: FlowNode = {
+  const root: BuiltInNode = {
     type: 'parallel',
     branches: Array.from({ length: branches }, () => ({ type: 'task', agent: agent.name, input: 'Look it up.' })),
   }
@@ -96,7 +97,7 @@ async function playRuns({ count, inFlight }: Extract<MusterQuestion, { do: 'plai
 
 async function playMapReduce({ items, workers }: Extract<MusterQuestion, { do: 'map_reduce' }>): Promise<MusterAnswer> {
   const source = { function: 'numbers', args: { count: items } }
-  const root: FlowNode = { type: 'map_reduce', items: source, workers, map: 'squares', reduce: 'sum' }
+  const root: BuiltInNode = { type: 'map_reduce', items: source, workers, map: 'squares', reduce: 'sum' }
   let heapBytes = 0
   const watching = setInterval(() => {
     heapBytes = Math.max(heapBytes, process.memoryUsage().heapUsed)
@@ -107,7 +108,7 @@ async function playMapReduce({ items, workers }: Extract<MusterQuestion, { do: '
   return { ...answer, heapBytes }
 }
 
-async function playOne(root: FlowNode, options?: { workers: number }): Promise<MusterAnswer & { output: unknown }> {
+async function playOne(root: BuiltInNode, options?: { workers: number }): Promise<MusterAnswer & { output: unknown }> {
   const began = performance.now()
   const flowRunId = await worker.start(root, options)
   await worker.finished(flowRunId)
@@ -116,7 +117,7 @@ async function playOne(root: FlowNode, options?: { workers: number }): Promise<M
   return { seconds, flowRunIds: [flowRunId], heapBytes: 0, output }
 }
 
-/** As any client would read them. */
+/** Reads the flow runs as a client would. */
 async function readOutputs(flowRunIds: readonly string[]): Promise<unknown[]> {
   const { rows } = await pool.query<{ output: unknown }>(
     `select output from flow_runs where id = any($1::uuid[]) and status = 'completed'`,

@@ -1,4 +1,4 @@
-// (a) Flows of five function leaves one after the other, fifty at once: against LangGraph with a node for each, and
+// (a) Flows of five function leaves in sequence, fifty flows at once: against LangGraph with a node for each leaf, and
 // against the bare inserts of the same rows in as few commits as durability allows. Rounds take turns, and the best of
 // each counts.
 import { startSide } from '../kit/side.ts'

@@ -1,10 +1,11 @@
-// (d) How long the statement takes that claims the next run for a free slot while 100,000 runs wait, against 100. As many
-// wait at every claim: for each run that is claimed and ended, another is queued. Half of them are of one project.
+// (d) The time of the statement that claims the next run for a free slot while 100,000 runs wait, against 100. The
+// number of waiting runs is the same at every claim: for each run that is claimed and ended, another is queued. Half of
+// the runs belong to one project.
 import { createPool, type Pool } from '../../src/db/pool.ts'
-import { NO_PROJECT } from '../../src/db/queue-table.ts'
 import { claimRuns } from '../../src/journal/claim.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
+import { NO_PROJECT } from '../../src/queue/queue-table.ts'
 import { atMostLatency, type Verdict } from '../kit/verdict.ts'
 
 const FEW = 100
@@ -36,7 +37,7 @@ export async function benchClaims(databases: { few: string; many: string }): Pro
 }
 
 interface Queue {
-  /** Claims one run, ends it and queues another; answers how many milliseconds the claim took. */
+  /** Claims one run, ends it and queues another. Returns the milliseconds of the claim. */
   claim(): Promise<number>
   end(): Promise<void>
 }
@@ -75,7 +76,7 @@ async function createQueue(url: string, runs: number): Promise<Queue> {
   }
 }
 
-/** Every second one is of the first project. */
+/** Every second run belongs to the first project. */
 async function enqueue(pool: Pool, projects: readonly string[], count: number): Promise<void> {
   await pool.query(
     `insert into agent_runs (id, project_id, agent_id, trigger, input, ready_at)

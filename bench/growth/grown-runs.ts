@@ -1,5 +1,5 @@
-// (a) Whole runs of five steps, fifty at once, in runs per second. (b) From the start of a run in another process until
-// its owner is in the first model call.
+// (a) Whole runs of five steps, fifty at once, in runs per second. (b) The time from the start of a run in another
+// process until its owner makes the first model call.
 import { startSide } from '../kit/side.ts'
 import { atLeast, atMostLatency, type Verdict } from '../kit/verdict.ts'
 import { measureRuns, type Pairs, SAMPLES, samplePairs, WARM_UP } from '../runs/first-step.ts'

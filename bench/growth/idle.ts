@@ -1,4 +1,4 @@
-// (c) The share of a core that the server and the whole of its PostgreSQL take while nobody sends a request.
+// (c) The share of a core that the server and its whole PostgreSQL take while no client sends a request.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { measureCpu } from '../kit/cpu.ts'
 import { withClient } from '../kit/database.ts'
@@ -8,11 +8,11 @@ import type { Verdict } from '../kit/verdict.ts'
 const SECONDS = 20
 const ROUNDS = 3
 const MOST_SHARE = 0.02
-/** Statements are prepared, plans chosen and functions compiled within these. */
+/** Statements are prepared, plans chosen and functions compiled within these seconds. */
 const SETTLING_MS = 8_000
 const SEALED_WITHIN_MS = 120_000
 
-/** One server at a time, because both have the same PostgreSQL. The round in the middle counts. */
+/** One server runs at a time, because both use the same PostgreSQL. The median round counts. */
 export async function benchIdle(databases: { grown: string; empty: string }): Promise<Verdict[]> {
   const rounds: Record<'grown' | 'empty', Awaited<ReturnType<typeof measureCpu>>[]> = { grown: [], empty: [] }
   for (let round = 0; round < ROUNDS; round++) {
@@ -37,7 +37,7 @@ export async function benchIdle(databases: { grown: string; empty: string }): Pr
   })
 }
 
-/** A server that starts over old rows seals their audit first: that is work, and it ends. */
+/** Waits until a server that starts over old rows has sealed their audit entries. */
 async function settle({ databaseUrl }: Started): Promise<void> {
   const deadline = performance.now() + SEALED_WITHIN_MS
   await withClient(databaseUrl, async (client) => {

@@ -1,4 +1,4 @@
-// One side of a bench as a process of its own, so that neither side pays for the other or for the load.
+// One side of a bench as a separate process, so that neither side pays for the other or for the load.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -11,20 +11,21 @@ export interface Child extends AsyncDisposable {
 }
 
 const READY_WITHIN_MS = 120_000
-/** The most lines that are shown of a side's errors; under load it may write thousands a second. */
+/** The most lines of a side's errors that are shown; under load a side may write thousands a second. */
 const MOST_LINES = 10
 
 /** Starts a Node program that listens on the port named in PORT, and returns once its /readyz answers. */
 export async function startChild(args: readonly string[], environment: Record<string, string>): Promise<Child> {
   const port = await freePort()
-  // The rest of our environment is left out: a provider's key or a log level in it would change the measurement.
+  // Other variables of our environment are left out, because a provider's key or a log level would change the
+  // measurement.
   const env = { PATH: process.env.PATH ?? '', ...environment, PORT: String(port) }
   const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
   let shown = 0
   createInterface(child.stderr).on('line', (line) => {
     if (!line.includes('"level":"info"') && ++shown <= MOST_LINES) console.error(line)
   })
-  // It would outlive a bench that fails or is stopped half-way.
+  // Otherwise the process would outlive a bench that fails or is stopped half-way.
   process.once('exit', () => child.kill('SIGKILL'))
   const address = `http://127.0.0.1:${port}`
   const stop = async (): Promise<void> => {

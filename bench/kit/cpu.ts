@@ -8,12 +8,12 @@ const TICKS_PER_SECOND = 100
 
 interface ProcessTimes {
   parent: number
-  /** Its own ticks, and those of its children that have ended. */
+  /** The ticks of the process, and of its children that have ended. */
   own: number
   ended: number
 }
 
-/** The share of one core that a server and everything of its PostgreSQL took together for so many seconds. */
+/** The share of one core that a server and its whole PostgreSQL took together for this many seconds. */
 export async function measureCpu(
   server: { pid: number; databaseUrl: string },
   seconds: number,
@@ -46,7 +46,7 @@ async function ticksOf(pid: number): Promise<number> {
   return times.own + times.ended
 }
 
-/** A process and its children: those that have ended are counted in it. */
+/** The ticks of a process and its children; children that have ended are counted in the process. */
 async function ticksOfFamily(pid: number): Promise<number> {
   let ticks = await ticksOf(pid)
   for (const child of await childrenOf(pid)) ticks += (await readTimes(child))?.own ?? 0

@@ -9,7 +9,7 @@ import { silentLog } from '../../src/kernel/log.ts'
 import { superuserUrl } from '../../test/kit/superuser.ts'
 
 export interface BenchServer extends AsyncDisposable {
-  /** A new database with all migrations applied; answers its URL. */
+  /** Makes a new database with all migrations applied. Returns its URL. */
   createDatabase(name: string): Promise<string>
 }
 
@@ -21,7 +21,7 @@ export async function startBenchServer(): Promise<BenchServer> {
     await server.stop()
     await rm(dataDir, { recursive: true, force: true })
   }
-  // The server would outlive a bench that somebody stops half-way.
+  // Otherwise the server would outlive a bench that is stopped half-way.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop().then(() => process.exit(130)))
   const migrations = await loadMigrations(new URL('../../migrations', import.meta.url).pathname)
   return {

@@ -1,6 +1,6 @@
 import { Annotation, type BaseCheckpointSaver, END, START, StateGraph } from '@langchain/langgraph'
 
-/** Five nodes of LangGraph in a row, each of which takes the value one step further. */
+/** Five nodes of LangGraph in sequence, each of which advances the value by one step. */
 export function fiveStepGraph<Value>(nextValue: (value: Value) => Value, checkpointer: BaseCheckpointSaver) {
   const State = Annotation.Root({ value: Annotation<Value> })
   const next = async ({ value }: typeof State.State) => ({ value: nextValue(value) })

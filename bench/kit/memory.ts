@@ -1,8 +1,8 @@
-// The memory that processes have for themselves, as Linux counts it: what they share is not counted.
+// The private memory of processes, as Linux counts it, without shared memory.
 import { readFile } from 'node:fs/promises'
 import { familyOf, postmasterOf } from './cpu.ts'
 
-/** The bytes of a server and of everything of its PostgreSQL. */
+/** The bytes of a server and of its whole PostgreSQL. */
 export async function measureMemory(server: { pid: number; databaseUrl: string }): Promise<number> {
   const pids = [server.pid, ...(await familyOf(await postmasterOf(server.databaseUrl)))]
   const sizes = await Promise.all(pids.map(privateBytes))

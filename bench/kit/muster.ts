@@ -9,10 +9,12 @@ export interface Started extends Child {
 }
 
 const ADMIN_TOKEN = 'the-admin-token-of-this-bench'
-/** A database is started again with the key that it was made with. */
+/** The key that the database was made with; a second start needs the same. */
 const SECRET_KEY = 'the-secret-key-of-this-bench'
 
-/** Only the limit of requests per second is off. `settings` are further variables of its environment. */
+/**
+ * Starts the server with defaults, except that the limit of requests per second is off. `settings` are more variables.
+ */
 export async function startMuster(databaseUrl: string, settings: Record<string, string> = {}): Promise<Started> {
   const dataDir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
   const child = await startChild([...profilingFlags(), 'src/bin/muster.ts', 'start'], {
@@ -32,13 +34,13 @@ export async function startMuster(databaseUrl: string, settings: Record<string, 
   return { ...child, databaseUrl, [Symbol.asyncDispose]: stop }
 }
 
-/** `BENCH_PROFILE=<folder> npm run bench -- <name>` leaves a CPU profile of our side there. */
+/** `BENCH_PROFILE=<folder> npm run bench -- <name>` writes a CPU profile of our side into the folder. */
 function profilingFlags(): string[] {
   const folder = process.env.BENCH_PROFILE
   return folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`] : []
 }
 
-/** As the instance admin. Any other answer than the expected one ends the bench. */
+/** Sends a request as the instance admin. Any other status than the expected one ends the bench. */
 export async function post(url: string, body: unknown, expected = 201): Promise<Record<string, unknown>> {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${ADMIN_TOKEN}` }
   const answer = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })

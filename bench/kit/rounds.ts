@@ -1,4 +1,4 @@
-/** Does `count` things, at most `inFlight` at once, and answers how many seconds they took together. */
+/** Calls `one` `count` times, at most `inFlight` at once. Returns the seconds that all calls took together. */
 export async function timeInFlight(
   count: number,
   inFlight: number,

@@ -1,4 +1,4 @@
-// One side of a bench as a process of its own that is asked for one round after the other: rounds of several sides can
+// One side of a bench as a separate process that executes one round at a time on request: rounds of several sides can
 // take turns, and each side keeps its own heap and its own warmed-up code.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,12 +8,14 @@ export interface Side extends AsyncDisposable {
   ask<Answer>(question: unknown): Promise<Answer>
 }
 
-/** No round takes so long: a side that is silent for longer hangs. */
+/** No round takes this long; a side that is silent for longer hangs. */
 const ANSWER_WITHIN_MS = 120_000
 
 type Reply = { answer: unknown } | { error: string }
 
-/** `BENCH_PROFILE=<folder> npm run bench -- <name>` leaves CPU profiles of the sides that ask for it there. */
+/**
+ * `BENCH_PROFILE=<folder> npm run bench -- <name>` writes CPU profiles of the sides with this option into the folder.
+ */
 export function startSide(
   program: string,
   args: readonly string[],

@@ -3,7 +3,7 @@ import { percentile } from './rounds.ts'
 
 export interface Verdict {
   what: string
-  /** Ours and the peer's, with their unit. */
+  /** Our measurement and the peer's, with their unit. */
   ours: string
   peer: string
   value: string
@@ -19,7 +19,7 @@ export function atMost(ratio: number, required: number): Pick<Verdict, 'value' |
   return { value: `${ratio.toFixed(2)}x`, required: `<= ${required}x`, isKept: ratio <= required }
 }
 
-/** Latencies of ours and of the peer's, in milliseconds, in several rounds: the round in the middle counts. */
+/** Our latencies and the peer's, in milliseconds, in several rounds. The median round counts. */
 export function atMostLatency(
   what: string,
   rounds: readonly { ours: readonly number[]; bare: readonly number[] }[],

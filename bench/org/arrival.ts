@@ -1,5 +1,5 @@
-// From before a task is given in another process until its agent, in this one, is in its first model call, beside 500 idle
-// agents; against a bare row that the other process commits with its NOTIFY and that is claimed here.
+// The time from before a task is made in another process until its agent, in this process, makes its first model call,
+// beside 500 idle agents; against a bare row that the other process commits with a NOTIFY and that is claimed here.
 import pg from 'pg'
 import { startOrg } from '../../src/bin/org-services.ts'
 import { silentLog } from '../../src/kernel/log.ts'

@@ -1,4 +1,4 @@
-// A model that answers at once: decisions as the bench wants them, and everything else in one word.
+// A model that answers at once: with the decisions that the bench needs, and with one word to everything else.
 import type { LanguageModelV4, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
 
 const USAGE: LanguageModelV4Usage = {

@@ -1,5 +1,5 @@
-// Model calls a second: of tasks that seniors delegate and subordinates do (three calls for two tasks), against plain runs
-// of one call, fifty under way, in turn on the same database.
+// Model calls per second of tasks that seniors delegate and subordinates do (three calls for two tasks), against plain
+// runs of one call, fifty at once, in turn on the same database.
 import { startOrg } from '../../src/bin/org-services.ts'
 import type { Pool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
@@ -57,7 +57,7 @@ export async function benchDelegation(url: string): Promise<Verdict> {
   }
 }
 
-/** Every senior has one subordinate, of the same name in each team's eyes. */
+/** Every senior has one subordinate. */
 async function makeTeams(pool: Pool, projectId: string): Promise<string[]> {
   const settings = { max_concurrent_agents: 10 * TEAMS, task_batch_size: TASKS }
   await pool.query('update projects set settings = $2, updated_at = muster.now() where id = $1', [
@@ -102,7 +102,7 @@ async function giveAndWait(pool: Pool, projectId: string, seniors: readonly stri
   poke()
   for (;;) {
     const { rows } = await pool.query<{ open: boolean }>(
-      // Found by the index of open tasks: what has ended is not read.
+      // The index of open tasks serves this query, so ended tasks are not read.
       `select exists (select from tasks where kind = 'work' and status in ('pending', 'in-progress', 'blocked')
          and completed_at is null and project_id = $1) as open`,
       [projectId],

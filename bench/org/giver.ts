@@ -1,5 +1,5 @@
-// The other process of the arrival bench: it gives tasks as a process does that only serves, and sends the bare row that
-// they are held against. Each write carries the instant before it.
+// The other process of the arrival bench: it makes tasks like a process that only serves requests, and writes the bare
+// row for the comparison. Each write carries the instant before it.
 import { createPool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'

@@ -1,14 +1,14 @@
-// The ceiling of the journal: the very rows that it wrote, once more, by one multi-row insert per batch into a table of
-// the same columns and the same index, without a run's row, a fence, a seq to take or anything to serialise. One batch
-// at a time, as the journal writes them.
+// The ceiling of the journal: the same rows are inserted once more, by one multi-row insert per batch into a table with
+// the same columns and index, without a run's row, a fence, a seq or serialising. One batch is written at a time, as
+// the journal does.
 import pg from 'pg'
 import { answerQuestions } from '../kit/side.ts'
 
 export interface BareQuestion {
   runIds: readonly string[]
-  /** The number of runs of which one batch holds an append each. */
+  /** The number of runs with an append in one batch. */
   inFlight: number
-  /** The number of rows of each insert; where absent, one append of each run in flight. */
+  /** The number of rows of each insert; by default one append of each run in flight. */
   batches?: readonly number[]
 }
 
@@ -61,7 +61,7 @@ async function readAppends(runIds: readonly string[]): Promise<Row[][][]> {
   return [...byRun.values()]
 }
 
-/** The first append of so many runs is one batch, their second the next: the best that group commit can do. */
+/** The first appends of this many runs are one batch, their second appends the next: the best case of group commit. */
 function inLockStep(runs: readonly Row[][][], inFlight: number): Row[][] {
   const batches: Row[][] = []
   for (let from = 0; from < runs.length; from += inFlight) {

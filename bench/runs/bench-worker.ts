@@ -2,17 +2,18 @@
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import { createAgent } from '../../src/agents/agents.ts'
 import { createPool, type Pool } from '../../src/db/pool.ts'
-import { createJournal, type Journal } from '../../src/journal/append.ts'
+import { createJournal } from '../../src/journal/append.ts'
 import type { StoredEvent } from '../../src/journal/entries.ts'
 import { createHub, type Hub } from '../../src/journal/hub.ts'
+import type { Journal } from '../../src/journal/journal.ts'
 import { type Agent, agentInput } from '../../src/kernel/agent.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import type { CallTool, Tool } from '../../src/kernel/tool.ts'
 import { callModel } from '../../src/models/call-model.ts'
-import type { Opening } from '../../src/runs/session.ts'
-import { createRunStarter } from '../../src/runs/start-together.ts'
+import type { Opening } from '../../src/runs/owned-run.ts'
+import { createRunStarter } from '../../src/runs/run-starter.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
 import { runTools } from '../../src/tools/run-tools.ts'
@@ -20,8 +21,8 @@ import { lookUp, TOOL } from './instant-model.ts'
 
 /** The pool size of `muster start` (bin/start.ts). */
 export const POOL_SIZE = 20
-/** The slots with which so many runs of one project can be under way: a tenth of all slots is kept for other projects. */
-export const slotsFor = (underWay: number): number => Math.ceil(underWay * 1.12)
+/** The slots that this many runs of one project need, because a fifth of all slots is kept for other projects. */
+export const slotsFor = (underWay: number): number => Math.ceil(underWay * 1.25)
 const SLOTS = slotsFor(50)
 /** The defaults of MUSTER_LEASE and of a provider's idle_timeout_ms. */
 const LEASE_MS = 10_000
@@ -32,7 +33,7 @@ export interface BenchWorker {
   agent: Agent
   /** Other workers under this process's name are built over these parts. */
   parts: { worker: RunWorker; journal: Journal; hub: Hub }
-  /** Starts a run and answers its id. */
+  /** Starts a run and returns its id. */
   start(): Promise<string>
   /** Resolves when the run has completed; any other end is an error. */
   finished(runId: string): Promise<void>
@@ -120,7 +121,7 @@ const lookUpTool: CallTool = {
   execute: async () => lookUp(),
 }
 
-/** A run may end before anybody asks for its end. */
+/** A run may end before the caller waits for its end. */
 function watchEnds(): { note(events: readonly StoredEvent[]): void; of(runId: string): Promise<void> } {
   const ends = new Map<string, PromiseWithResolvers<void>>()
   const endOf = (runId: string): PromiseWithResolvers<void> => {

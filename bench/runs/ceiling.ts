@@ -1,17 +1,17 @@
-// The share of PostgreSQL's own write speed that is left.
+// Our write speed as a share of PostgreSQL's own.
 // (b) Appends: fifty runs append two events of some 300 bytes each, again and again. The ceiling inserts the same rows
-//     in batches of the same sizes. Compared: events per second.
+//     in batches of the same sizes. Events per second are compared.
 // (c) Whole runs of five steps, four of which call a tool, fifty at once, each started, claimed, worked on
 //     under its fence and ended: fifteen events. The ceiling inserts the same fifteen events per run with
-//     fifty runs in lock step: the first append of each in one batch, then the second of each. Compared: events per
-//     second, that is runs to runs.
+//     fifty runs in lock step: the first append of each in one batch, then the second of each. Events per second are
+//     compared, which is the same as runs per second.
 import { startSide } from '../kit/side.ts'
 import { atLeast, type Verdict } from '../kit/verdict.ts'
 import type { BareAnswer, BareQuestion } from './bare-side.ts'
 import type { MusterAnswer, MusterQuestion } from './muster-side.ts'
 
 const IN_FLIGHT = 50
-/** Short ones: the more there are, the likelier one of each side is undisturbed. */
+/** Rounds are short and many, so that at least one round of each side is likely to be undisturbed. */
 const ROUNDS = 7
 const APPENDS_REQUIRED = 0.6
 const RUNS_REQUIRED = 0.4
@@ -34,7 +34,7 @@ export async function benchWholeRuns(database: string): Promise<Verdict> {
   return { what: 'whole 5-step runs to bare inserts', ...shown(ours, bare), ...atLeast(ours / bare, RUNS_REQUIRED) }
 }
 
-/** The best round of each, in events per second. */
+/** The best round of each side, in events per second. */
 async function compare(
   database: string,
   question: MusterQuestion,

@@ -1,6 +1,6 @@
-// (d) From the start of a run in another process until its owner, this process, is in the first model call; against a
-// bare signal between the same two: a row and its NOTIFY committed by one statement there, the row selected here. Both
-// are measured from before the starter's first query until the answer is acted upon.
+// (d) The time from the start of a run in another process until this process, its owner, makes the first model call;
+// against a bare signal between the same processes: one statement commits a row and its NOTIFY there, and the row is
+// selected here. Both are measured from before the starter's first query until this process acts on it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Side, startSide } from '../kit/side.ts'
@@ -12,7 +12,7 @@ import type { StarterQuestion } from './starter.ts'
 export const SAMPLES = 300
 export const WARM_UP = 100
 export const ROUNDS = 3
-/** A worker whose run has ended looks for the next one; that must not run into the sample that follows. */
+/** A worker whose run has ended looks for the next run; that query must not disturb the next sample. */
 const PAUSE_MS = 4
 const P50_REQUIRED = 5
 const P99_REQUIRED = 10
@@ -37,7 +37,7 @@ export interface Pairs {
   bare: number[]
 }
 
-/** Samples one of each in turn, so that other work of the machine slows both alike. */
+/** Takes one sample of each in turn, so that other work of the machine slows both alike. */
 export async function samplePairs(ours: Measure, bare: Measure, count: number): Promise<Pairs> {
   const pairs: Pairs = { ours: [], bare: [] }
   for (let taken = 0; taken < count; taken++) {
@@ -53,7 +53,7 @@ export interface Measuring extends AsyncDisposable {
   measure: Measure
 }
 
-/** The input of a run is the instant before its start; the next one is started after it has ended. */
+/** The input of a run is the instant before its start; the next run is started after it has ended. */
 export async function measureRuns(url: string, starter: Side): Promise<Measuring> {
   const instant = createInstantModel({ steps: 1, parts: 1 })
   let called = Promise.withResolvers<number>()

@@ -1,5 +1,5 @@
-// The same work for every side: a model that answers at once, in parts, and asks for one tool call per step until the
-// last, which is text alone.
+// The same work for every side: a model that answers at once, in parts, and asks for one tool call in each step but the
+// last, which has only text.
 import type { LanguageModelV4, LanguageModelV4StreamPart, LanguageModelV4Usage } from '@ai-sdk/provider'
 
 export interface Script {
@@ -21,7 +21,7 @@ export const TOOL = {
 
 export const lookUp = (): { found: string; isLast: boolean } => ({ found: 'what was looked for', isLast: false })
 
-/** Of step 1 and up. Other arguments in each, because a call that repeats itself is refused. */
+/** The call of a step, counted from 1. The arguments differ in each step, because repeated calls are refused. */
 export const argumentsOf = (step: number): { topic: string; page: number } => ({ topic: 'benches', page: step })
 
 export const textPart = (index: number): string => `piece ${index} `

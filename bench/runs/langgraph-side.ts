@@ -1,5 +1,5 @@
-// LangGraph's ReAct agent with its PostgreSQL checkpointer, doing the same steps. Its defaults, and as many connections
-// as we have; `messages` streams the parts of an answer, as our runs do.
+// LangGraph's ReAct agent with its PostgreSQL checkpointer does the same steps. It has its defaults, and as many
+// connections as our side; `messages` streams the parts of an answer, as our runs do.
 import type { CallbackManagerForLLMRun } from '@langchain/core/callbacks/manager'
 import { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { AIMessageChunk, type BaseMessage } from '@langchain/core/messages'

@@ -1,4 +1,5 @@
-// Our side: whole runs from their start to their end by the worker of this process, and appends to the journal alone.
+// Our side: the worker of this process executes whole runs from start to end; another round only appends to the
+// journal.
 import { createPool, type Db, type PreparedSql } from '../../src/db/pool.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import { readEvents } from '../../src/journal/read.ts'
@@ -52,7 +53,7 @@ async function doRuns({ script, count, inFlight }: Extract<MusterQuestion, { do:
   return { seconds, events, runIds, batches: [] }
 }
 
-/** Reads the journal of a run as any client would; answers the number of its events. */
+/** Reads the journal of a run as a client would. Returns the number of its events. */
 async function requireWholeRun(runId: string, { steps, parts }: Script): Promise<number> {
   const events = await readEvents(pool, runId)
   const count = (kind: string): number => events.filter((event) => event.kind === kind).length
@@ -90,13 +91,14 @@ async function doAppends(question: Extract<MusterQuestion, { do: 'append' }>): P
   return { seconds, events: written, runIds, batches }
 }
 
-/** The kinds of the events are the statement's last list but one. */
+/** The statement's last list but one has the kinds of the events. */
 function countingBatches(batches: number[]): Db {
   const query = pool.query.bind(pool) as Db['query'] // pg's own type says the same with more overloads
   return {
     query: (sql: string | PreparedSql, values?: readonly unknown[]) => {
       const kinds = values?.at(-2)
-      if (typeof sql !== 'string' && sql.name === 'journal_append') batches.push(String(kinds).split(',').length)
+      if (typeof sql !== 'string' && sql.name.startsWith('journal_append'))
+        batches.push(String(kinds).split(',').length)
       return query(sql, values)
     },
   }

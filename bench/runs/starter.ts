@@ -1,8 +1,8 @@
-// The other process of the latency bench: it starts runs as the API does, and sends the bare signal they are held against.
-// Each write carries the instant before it: the clock of hrtime is the same for all processes of a machine.
+// The other process of the latency bench: it starts runs as the API does, and sends the bare signal for the comparison.
+// Each write carries the instant before it; the clock of hrtime is the same for all processes of a machine.
 import { createPool } from '../../src/db/pool.ts'
 import { silentLog } from '../../src/kernel/log.ts'
-import { createRunStarter } from '../../src/runs/start-together.ts'
+import { createRunStarter } from '../../src/runs/run-starter.ts'
 import { answerQuestions } from '../kit/side.ts'
 import { POOL_SIZE } from './bench-worker.ts'
 

@@ -1,4 +1,4 @@
-// The bare loop of the AI SDK over the same model and the same tool. Nothing is kept anywhere.
+// The bare loop of the AI SDK over the same model and the same tool. It stores nothing.
 import { jsonSchema, stepCountIs, streamText, tool } from 'ai'
 import { timeInFlight } from '../kit/rounds.ts'
 import { answerQuestions } from '../kit/side.ts'

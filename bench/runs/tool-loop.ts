@@ -1,5 +1,5 @@
-// (a) A loop of ten steps with a tool call in each but the last, fifty at once: ours keeps every event, LangGraph keeps
-// checkpoints, the AI SDK's own loop keeps nothing.
+// (a) A loop of ten steps with a tool call in each but the last, fifty at once: our runs store every event, LangGraph
+// stores checkpoints, the AI SDK's own loop stores nothing.
 import { startSide } from '../kit/side.ts'
 import { atLeast, type Verdict } from '../kit/verdict.ts'
 import { POOL_SIZE } from './bench-worker.ts'

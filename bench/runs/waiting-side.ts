@@ -41,7 +41,7 @@ function silence(signal: AbortSignal | undefined): ReadableStream<never> {
 function weigh(): number {
   const { gc } = globalThis
   if (!gc) throw new Error('start this with --expose-gc')
-  // The second collection takes the objects that the finalizers of the first let go of.
+  // The second collection frees objects that the finalizers of the first have released.
   gc()
   gc()
   const { heapUsed, external } = process.memoryUsage()

@@ -1,5 +1,5 @@
-// Bodies that a tenant can send, as large as the door lets them be, and shaped so that work on them multiplies. Each
-// comes in any size, so that the same kind of work can be done with a small one.
+// Bodies that a tenant can send, as large as the server accepts, and shaped so that work on them multiplies. Each kind
+// can be made in any size, so that the same work can be done with a small body.
 import type { HostileMcp } from './hostile-mcp.ts'
 
 /** The way in which a body reaches the server. */
@@ -7,9 +7,11 @@ export type Attack =
   | { kind: 'object'; properties: object }
   | { kind: 'flow'; root: object; input: unknown }
   | { kind: 'message'; text: string }
-  /** The offline model calls the tool of a server, with these arguments or with some that it makes from the schema. */
+  /**
+   * The offline model calls the tool of a server, with these arguments or with arguments that it makes from the schema.
+   */
   | { kind: 'tool'; url: string; message: string }
-  /** A request that may be refused, and is over with its answer. */
+  /** A request that may be refused; its work ends with its answer. */
   | { kind: 'request'; path: string; body?: object }
 
 export interface Body {
@@ -19,7 +21,7 @@ export interface Body {
 
 const LONGEST_GOAL = 200_000
 const LONGEST_MESSAGE = 1_000_000
-/** No address may be longer, with all of its query. */
+/** The longest address that is accepted, query included. */
 const LONGEST_QUERY = 12_000
 
 const times = (text: string, bytes: number): string =>
@@ -75,7 +77,7 @@ export const bodies = (mcp: HostileMcp): Body[] => [
   flow('an agent is given the input many times, as a list', (bytes) => ask(templates(bytes))),
   flow('an agent is given the input many times, as a text', (bytes) => ask(times('{{input}} ', bytes))),
   flow('a function is given the input many times', (bytes) => task('muster.identity', templates(bytes))),
-  flow('a function gives what the next is given many times', (bytes) => ({
+  flow('a function’s result is given to the next many times', (bytes) => ({
     type: 'sequential',
     steps: [
       task('muster.identity', templates(15 * 16)),

@@ -1,4 +1,4 @@
-// An MCP server that means ill: its tools have schemas that grow with the power of their depth, and its answers are small
+// A hostile MCP server: its tools have schemas that grow exponentially with their depth, and its answers are small
 // until they are unpacked.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -9,9 +9,9 @@ import { gzipSync } from 'node:zlib'
 export interface HostileMcp extends AsyncDisposable {
   /** A server that offers one tool, `go`, with this schema. */
   offering(schema: object): string
-  /** A server that answers every call of its tool with this status and so many bytes, packed. */
+  /** A server that answers every call of its tool with this status and this many bytes, compressed. */
   answering(status: number, bytes: number): string
-  /** A server that answers every call of its tool with a stream of one event, of so many bytes in one line. */
+  /** A server that answers every call of its tool with a stream of one event, with this many bytes in one line. */
   streaming(bytes: number): string
 }
 

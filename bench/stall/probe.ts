@@ -1,5 +1,5 @@
-// Asks a server every 50 ms whether it lives, from a process of its own, and tells how long each answer took. No
-// question waits for the one before it: a server that stalls for a second is late with twenty answers.
+// Asks a server for /healthz every 50 ms, from a separate process, and reports the time of each answer. No request
+// waits for the request before it: a server that stalls for a second is late with twenty answers.
 import { answerQuestions } from '../kit/side.ts'
 
 const EVERY_MS = 50
@@ -20,7 +20,7 @@ function begin(url: string): () => Promise<number[]> {
     const since = performance.now()
     const asked = fetch(url)
       .then(async (answer) => void (await answer.arrayBuffer()))
-      // A missing answer is a late one: the next figure shows it.
+      // A missing answer counts as a late answer, which the next figure shows.
       .catch(() => {})
       .then(() => {
         took.push(performance.now() - since)

@@ -1,5 +1,5 @@
-// A graph of five steps over one saver: ours or LangGraph's own for PostgreSQL. Each step waits until the one before it
-// is committed (`durability: 'sync'`).
+// A graph of five steps over one saver: ours or LangGraph's own for PostgreSQL. Each step waits until the step before
+// it is committed (`durability: 'sync'`).
 import type { BaseCheckpointSaver } from '@langchain/langgraph'
 import { PostgresSaver } from '@langchain/langgraph-checkpoint-postgres'
 import { createPool } from '../../src/db/pool.ts'
@@ -13,7 +13,7 @@ import { answerQuestions } from '../kit/side.ts'
 export interface GraphQuestion {
   count: number
   inFlight: number
-  /** The size of the text that every step carries on. */
+  /** The size of the text that every step passes on. */
   characters: number
 }
 
@@ -37,7 +37,7 @@ answerQuestions<GraphQuestion>(async ({ count, inFlight, characters }) => {
   await timeInFlight(count, Number(poolSize), async (index) => {
     const kept: unknown[] = []
     for await (const { values } of graph.getStateHistory(settings[index] ?? {})) kept.push(values.value?.step)
-    // The newest first; the input is a checkpoint of its own, before the first step has it.
+    // Checkpoints are listed newest first; the input is a separate checkpoint before the first step.
     if (kept.join() !== '5,4,3,2,1,0,') throw new Error(`a thread kept the steps ${kept}`)
   })
   return { seconds }

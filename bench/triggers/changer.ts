@@ -1,10 +1,10 @@
-// The process that changes objects: by the write path of the product, and by the bare statements it is held against.
+// The process that changes objects: by the write path of the product, and by the bare statements for the comparison.
 import { createPool } from '../../src/db/pool.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import { byPerson } from '../../src/objects/author.ts'
-import { wordsOf } from '../../src/objects/object-words.ts'
+import { objectWords } from '../../src/objects/object-words.ts'
 import { createObjectWriter } from '../../src/objects/write-objects.ts'
 import { reactions } from '../../src/triggers/reactions.ts'
 import { timeInFlight } from '../kit/rounds.ts'
@@ -12,9 +12,9 @@ import { answerQuestions } from '../kit/side.ts'
 import { POOL_SIZE } from '../runs/bench-worker.ts'
 
 export type ChangerQuestion =
-  /** Objects at a steady rate, each of the next type, and between two of them a bare signal. */
+  /** Makes objects at a steady rate, each of the next type, with a bare signal between two objects. */
   | { do: 'events'; projectId: string; count: number; everyMs: number; types: number }
-  /** Objects that are created and then updated, so many at once; answers the seconds it took. */
+  /** Creates and then updates objects, this many at once. Returns the seconds that it took. */
   | { do: 'write'; projectId: string; count: number; inFlight: number }
   | { do: 'bare'; projectId: string; count: number; inFlight: number }
 
@@ -56,8 +56,8 @@ answerQuestions<ChangerQuestion>(async (question) => {
     const before = propertiesOf(index, 'new')
     const after = propertiesOf(index, 'done')
     if (question.do === 'bare') {
-      await pool.query(INSERT, [key, projectId, 'Written', key, JSON.stringify(before), wordsOf(key, before)])
-      await pool.query(UPDATE, [key, JSON.stringify(after), wordsOf(key, after)])
+      await pool.query(INSERT, [key, projectId, 'Written', key, JSON.stringify(before), objectWords(key, before)])
+      await pool.query(UPDATE, [key, JSON.stringify(after), objectWords(key, after)])
       return
     }
     const change = { op: 'create', type: 'Written', key, properties: before } as const

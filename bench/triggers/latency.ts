@@ -1,6 +1,6 @@
-// (a) From before an object is written in another process until the run that reacts to it is in its first model call,
-// here, at a hundred events a second and two hundred agents that react; against a row and its NOTIFY committed there by
-// one statement and the row selected here, sent between the events at the same rate.
+// (a) The time from before an object is written in another process until the reacting run makes its first model call in
+// this process, at a hundred events a second and with two hundred reacting agents; against a row and its NOTIFY that
+// one statement commits there and that is selected here, at the same rate between the events.
 import pg from 'pg'
 import { startSide } from '../kit/side.ts'
 import { atMostLatency, type Verdict } from '../kit/verdict.ts'

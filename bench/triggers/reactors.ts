@@ -5,7 +5,7 @@ import { agentInput } from '../../src/kernel/agent.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import { followAgent } from '../../src/triggers/follow-agent.ts'
 
-/** Agents that react, each to a type of its own. */
+/** Makes reacting agents, each with a type of its own. */
 export async function createReactors(
   pool: Pool,
   projectId: string,

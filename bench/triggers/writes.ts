@@ -1,6 +1,7 @@
-// (b) The cost of a change while a thousand agents react to other things, against ten of them.
-// (c) Objects that are created and updated by the write path (row, version, audit entry, match), against the bare insert
-//     and update of the same rows into a table with the same indexes.
+// (b) The cost of a change while a thousand agents react to other types, against ten agents.
+// (c) Creations and updates of objects by the write path (row, version, audit entry, match), against the bare insert
+// and
+//     update of the same rows in a table with the same indexes.
 // Rounds take turns, and the best of each counts.
 import { createPool } from '../../src/db/pool.ts'
 import { newId } from '../../src/kernel/id.ts'

@@ -35,7 +35,9 @@ export async function createFrontEnd({ musterUrl, key }: { musterUrl: string; ke
   }
 }
 
-/** A page whose stream has begun sees that it is cut off; any other is told, as Muster tells errors. */
+/**
+ * If the stream of an answer has begun, it is cut off; otherwise the page gets an error in the form of Muster's errors.
+ */
 function giveUp(response: ServerResponse): void {
   if (response.headersSent || response.closed) return void response.destroy()
   const error = { code: 'UNAVAILABLE', message: 'Muster could not be reached. Try again.' }

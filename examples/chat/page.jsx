@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react'
 import { createRoot } from 'react-dom/client'
 
 const id = new URLSearchParams(location.search).get('chat') ?? 'demo'
-// Muster remembers the run of a chat; its messages are the page's own to keep.
+// Muster remembers the run of a chat; the page keeps the messages.
 const kept = JSON.parse(localStorage.getItem(id) ?? '[]')
 
 function Chat() {
@@ -13,13 +13,13 @@ function Chat() {
   const { messages, sendMessage, regenerate, resumeStream, stop, status, error } = useChat({
     id,
     messages: kept,
-    resume: true, // an answer that is under way is picked up again
+    resume: true, // continues an answer that is still being written
     onData: ({ type, data }) => type === 'data-status' && setDoing(data.active_agent ?? ''),
   })
   const isBusy = status === 'submitted' || status === 'streaming'
   const needsAnswer = !isBusy && messages.at(-1)?.metadata?.status === 'ESCALATE'
   useEffect(() => localStorage.setItem(id, JSON.stringify(messages)), [messages])
-  // Somebody may have answered the question in the inbox: whoever comes back to the page sees what came of it.
+  // Somebody may have answered the question in the inbox: a user who comes back to the page sees the further answer.
   useEffect(() => {
     if (!needsAnswer) return
     const look = () => resumeStream()

@@ -1,7 +1,8 @@
 import { anyOf } from '../db/lists.ts'
-import type { Db } from '../db/pool.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
+import { didYouMean } from '../kernel/nearest.ts'
 
-/** The names by id, those of deleted agents too: what they did keeps its author. */
+/** Agents' names by id. Deleted agents are included, so that their past actions still show an author. */
 export async function nameAgents(
   db: Db,
   projectId: string,
@@ -14,4 +15,26 @@ export async function nameAgents(
     [asked, projectId],
   )
   return new Map(rows.map(({ id, name }) => [id, name]))
+}
+
+const NEIGHBOURS = 250
+
+// Most slips leave the beginning of a name as it is, so the name that was meant is near in their order. Of a project
+// with a million agents only the neighbours are read.
+const NEAR: PreparedSql = {
+  name: 'agent_names_near',
+  text: `(select name from agents where project_id = $1 and deleted_at is null and name >= $2
+          order by name limit ${NEIGHBOURS})
+         union all
+         (select name from agents where project_id = $1 and deleted_at is null and name < $2
+          order by name desc limit ${NEIGHBOURS})`,
+}
+
+/** ` Did you mean "writer"?`, of the agents of this project, or nothing. */
+export async function guessAgent(db: Db, projectId: string, name: string): Promise<string> {
+  const { rows } = await db.query<{ name: string }>(NEAR, [projectId, name])
+  return didYouMean(
+    name,
+    rows.map((row) => row.name),
+  )
 }

@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
 
-/** The rights of these agents as they stand now. A request that changes them waits until the transaction ends. */
+/** The present rights of these agents. A request that changes these rights waits until the transaction ends. */
 export async function agentRights(
   tx: Db,
   agentIds: readonly string[],

@@ -1,8 +1,11 @@
+import { type RowOf, tellInstants } from '../db/instants.ts'
+import { SOURCE_COLUMN } from '../db/source-column.ts'
 import { type Agent, type AgentDefinition, agentDefinition, DEFAULT_ITERATIONS } from '../kernel/agent.ts'
 
-const DEFINED = Object.keys(agentDefinition.shape) as (keyof AgentDefinition)[] // keys forgets its literals
+const DEFINED = Object.keys(agentDefinition.shape) as (keyof AgentDefinition)[] // Object.keys returns string[]
 
-export const AGENT_COLUMNS = `id, project_id, ${DEFINED.join(', ')}, status, paused_for, created_at, updated_at,
+export const AGENT_COLUMNS = `id, project_id, ${SOURCE_COLUMN}, ${DEFINED.join(', ')}, status, paused_for,
+  created_at, updated_at,
   (select last_active_at from agent_tokens where agent_id = agents.id) as last_active_at,
   (select last_worked_at from agent_tokens where agent_id = agents.id) as last_worked_at,
   (select at from org_rounds where at >= agents.created_at) as last_polled_at,
@@ -13,20 +16,13 @@ export function definitionColumns(definition: AgentDefinition): { columns: strin
   return { columns: [...DEFINED], values: DEFINED.map((field) => toColumn(field, definition[field])) }
 }
 
-type Instants = 'last_active_at' | 'last_worked_at' | 'last_polled_at' | 'created_at' | 'updated_at'
-export type AgentRow = Omit<Agent, Instants> & { [Field in Instants]: Date | null }
+export type AgentRow = RowOf<Agent>
 
 export function toAgent(row: AgentRow): Agent {
-  const instant = (at: Date | null): string | null => at?.toISOString() ?? null
   return {
-    ...row,
-    // The default is shown: whoever reads a loop agent sees when it will end.
+    ...tellInstants(row),
+    // The default is written out, so that a reader sees after how many rounds a loop agent ends.
     max_iterations: row.max_iterations ?? (row.flow_type === 'loop' ? DEFAULT_ITERATIONS : null),
-    last_active_at: instant(row.last_active_at),
-    last_worked_at: instant(row.last_worked_at),
-    last_polled_at: instant(row.last_polled_at),
-    created_at: instant(row.created_at) ?? '',
-    updated_at: instant(row.updated_at) ?? '',
   }
 }
 

@@ -72,7 +72,7 @@ test('a loop agent that names no number of rounds shows the ten it has', async (
   assert.equal((await create({ name: 'not looping' })).max_iterations, null)
 })
 
-test('a patch leaves what it does not name, and replaces a nested object whole', async () => {
+test('a patch keeps the fields it does not name, and replaces a nested object whole', async () => {
   const { id } = await create({ name: 'patched', prompt: 'old', competencies: ['a'] })
   await updateAgent(pool, projectId, id, { prompt: 'new', max_steps: 3 }, by)
   const capabilities = { canCreateObjects: true, canUpdateObjects: false, canDeleteObjects: true }
@@ -105,11 +105,14 @@ test('an agent of another project is unknown', async () => {
 })
 
 const unsound: [AgentInput, RegExp][] = [
-  [{ name: 'u', prompt: 'a', prompt_id: 'b' }, /exclude each other/],
-  [{ name: 'u', flow_type: 'sequential' }, /needs steps/],
+  [{ name: 'u', prompt: 'a', prompt_id: 'b' }, /exclude each other\.$/],
+  [{ name: 'u', flow_type: 'sequential' }, /steps are missing: a sequential agent needs them\.$/],
   [{ name: 'u', steps: [{ prompt: 'x' }] }, /only a sequential agent/],
-  [{ name: 'u', trigger_type: 'reaction' }, /needs reaction_config/],
-  [{ name: 'u', trigger_type: 'schedule' }, /needs cron_schedule/],
+  [
+    { name: 'u', trigger_type: 'reaction' },
+    /reaction_config is missing: a reaction agent needs it, with objectTypes\.$/,
+  ],
+  [{ name: 'u', trigger_type: 'schedule' }, /cron_schedule is missing: a scheduled agent needs it\.$/],
   [{ name: 'u', senior_id: newId() }, /senior_id names no agent/],
 ]
 
@@ -121,7 +124,7 @@ for (const [input, sentence] of unsound) {
   })
 }
 
-test('what a definition names must exist, at creation and at every change', async () => {
+test('providers, tools and agents that a definition names must exist, at creation and at every change', async () => {
   const noTool: CheckNames = async (_db, _project, { tools }) =>
     tools.includes('nope') ? 'There is no tool nope.' : null
   const strict = { actor: systemActor, checkNames: noTool, onChanged: async () => {} }

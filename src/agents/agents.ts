@@ -1,9 +1,10 @@
-// Agents are stored definitions: prompt, model, tools, limits, trigger, place in the organisation. What they name is
-// checked when they are written; what they do is the business of runs/.
+// Agents are stored definitions: prompt, model, tools, limits, trigger, place in the organisation. Names in a
+// definition (tools, providers, seniors) are checked when it is written; runs/ executes agents.
 import { changeAudited, recordAudit } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db, Pool } from '../db/pool.ts'
+import { isInCode } from '../db/source-column.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { resetMark } from '../journal/reserve.ts'
 import {
@@ -19,16 +20,16 @@ import { conflict, invalidRequest, notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { isId, newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
+import { requireDeletable, requireOpenToRequests } from '../kernel/source.ts'
 import { AGENT_COLUMNS, type AgentRow, definitionColumns, toAgent } from './agent-row.ts'
 import { lockHierarchy, requireNoCycle, requireSenior } from './seniors.ts'
 
-/** Says what a definition names that does not exist (a provider, a tool), or null. Given by those who know. */
+/** Returns a sentence about a name in the definition that does not exist (a provider, a tool), or null. */
 export type CheckNames = (db: Db, projectId: string, definition: AgentDefinition) => Promise<string | null>
 
-/** Called in the transaction that writes an agent: what follows from its trigger changes with it or not at all. */
+/** Called in the transaction that writes an agent: its schedules and webhooks change with the agent or not at all. */
 export type AgentChanged = (tx: Db, agent: Agent, change: AgentChange) => Promise<void>
 
-/** The agent before the write; null if it is new. */
 export interface AgentChange {
   before: Agent | null
   isDeleted: boolean
@@ -40,7 +41,6 @@ export interface AgentWrite {
   onChanged: AgentChanged
 }
 
-/** Within the caller's transaction. */
 export async function createAgent(
   tx: Db,
   projectId: string,
@@ -49,15 +49,15 @@ export async function createAgent(
 ): Promise<Agent> {
   const definition = agentDefinition.parse({ ...agentDefaults, ...input })
   await requireSound(tx, projectId, definition, checkNames)
-  // Nobody reports to it yet, so it cannot close a cycle; its senior must only be there.
+  // Nobody reports to a new agent yet, so it cannot close a cycle; only the senior's existence is checked.
   if (definition.senior_id !== null) await requireSenior(tx, projectId, definition.senior_id)
   const id = newId()
   const { columns, values } = definitionColumns(definition)
   const places = columns.map((_, index) => `$${index + 3}`)
   const rows = await sayingNameTaken(definition.name, () =>
     changeAudited<AgentRow>(tx, {
-      sql: `insert into agents (id, project_id, ${columns.join(', ')}) values ($1, $2, ${places.join(', ')})
-            returning ${AGENT_COLUMNS}`,
+      sql: `insert into agents (id, project_id, ${columns.join(', ')})
+            values ($1, $2, ${places.join(', ')}) returning ${AGENT_COLUMNS}`,
       values: [id, projectId, ...values],
       note: note('agent.create', actor, projectId, id, { name: definition.name }),
     }),
@@ -84,7 +84,7 @@ export async function getAgent(db: Db, projectId: string, agentId: string): Prom
   return onlyAgent(rows)
 }
 
-/** By name or id, as agents and flows name each other; null where there is none. */
+/** Finds an agent by name or id, as agents and flows name each other; null if there is none. */
 export async function findAgent(db: Db, projectId: string, nameOrId: string): Promise<Agent | null> {
   const { rows } = await db.query<AgentRow>(
     `select ${AGENT_COLUMNS} from agents
@@ -94,7 +94,7 @@ export async function findAgent(db: Db, projectId: string, nameOrId: string): Pr
   return rows[0] ? toAgent(rows[0]) : null
 }
 
-/** For runs that were claimed together. Deleted ones too: what they began is still theirs to fail. */
+/** Loads the agents of claimed runs. Deleted agents are left out, and their open runs fail. */
 export async function loadAgents(db: Db, ids: readonly string[]): Promise<Map<string, Agent>> {
   const { rows } = await db.query<AgentRow>(
     `select ${AGENT_COLUMNS} from agents where id = any($1) and deleted_at is null`,
@@ -103,43 +103,54 @@ export async function loadAgents(db: Db, ids: readonly string[]): Promise<Map<st
   return new Map(rows.map((row) => [row.id, toAgent(row)]))
 }
 
-/** Fields that are absent stay; a nested object is replaced whole. */
+/** Absent fields keep their values; a nested object is replaced as a whole. */
 export async function updateAgent(
   pool: Pool,
   projectId: string,
   agentId: string,
   patch: AgentPatch,
-  { actor, checkNames, onChanged }: AgentWrite,
+  write: AgentWrite,
 ): Promise<Agent> {
   return inTransaction(pool, async (tx) => {
     if (patch.senior_id) await lockHierarchy(tx, projectId)
     const before = await lockAgent(tx, projectId, agentId)
-    const changed = Object.keys(patch)
-    if (changed.length === 0) return before
-    const known = agentDefinition.strip().parse(before)
-    const definition = agentDefinition.parse({ ...known, ...patch })
-    await requireSound(tx, projectId, definition, checkNames)
-    if (patch.senior_id) await requireNoCycle(tx, projectId, agentId, patch.senior_id)
-    const { columns, values } = definitionColumns(definition)
-    const { rows } = await sayingNameTaken(definition.name, () =>
-      tx.query<AgentRow>(
-        `update agents set ${columns.map((column, index) => `${column} = $${index + 2}`).join(', ')},
-           updated_at = muster.now() where id = $1 returning ${AGENT_COLUMNS}`,
-        [agentId, ...values],
-      ),
-    )
-    if (patch.token_allocation !== undefined) await resetMark(tx, agentId)
-    await recordAudit(tx, note('agent.update', actor, projectId, agentId, { changed }))
-    const agent = onlyAgent(rows)
-    await onChanged(tx, agent, { before, isDeleted: false })
-    return agent
+    await requireOpenToRequests('agent', before, Object.keys(patch), () => isInCode(tx, 'agents', agentId))
+    return changeAgent(tx, before, patch, write)
   })
 }
 
-/**
- * Its runs stay, and stay attributed to it; its name is free again; its subordinates go to its senior. Whoever follows
- * changes sees it disabled.
- */
+/** The caller holds the row of the agent, and the hierarchy if the patch names a senior. */
+export async function changeAgent(
+  tx: Db,
+  before: Agent,
+  patch: AgentPatch,
+  { actor, checkNames, onChanged }: AgentWrite,
+): Promise<Agent> {
+  const { id, project_id: projectId } = before
+  const changed = Object.keys(patch)
+  if (changed.length === 0) return before
+  const known = agentDefinition.strip().parse(before)
+  const definition = agentDefinition.parse({ ...known, ...patch })
+  // An agent that names something that is gone can still be switched off.
+  const isSwitchedOff = changed.length === 1 && patch.enabled === false
+  if (!isSwitchedOff) await requireSound(tx, projectId, definition, checkNames)
+  if (patch.senior_id) await requireNoCycle(tx, projectId, id, patch.senior_id)
+  const { columns, values } = definitionColumns(definition)
+  const { rows } = await sayingNameTaken(definition.name, () =>
+    tx.query<AgentRow>(
+      `update agents set ${columns.map((column, index) => `${column} = $${index + 2}`).join(', ')},
+         updated_at = muster.now() where id = $1 returning ${AGENT_COLUMNS}`,
+      [id, ...values],
+    ),
+  )
+  if (patch.token_allocation !== undefined) await resetMark(tx, id)
+  await recordAudit(tx, note('agent.update', actor, projectId, id, { changed }))
+  const agent = onlyAgent(rows)
+  await onChanged(tx, agent, { before, isDeleted: false })
+  return agent
+}
+
+/** The agent's runs keep naming it; its name is free again; its subordinates report to its senior. */
 export async function deleteAgent(
   pool: Pool,
   projectId: string,
@@ -148,8 +159,9 @@ export async function deleteAgent(
 ): Promise<void> {
   await inTransaction(pool, async (tx) => {
     await lockHierarchy(tx, projectId)
-    // A request that gives the agent a task or a subordinate holds its key meanwhile.
+    // The lock waits for requests that are giving the agent a task or a subordinate: they hold a share of its key.
     const agent = await lockAgent(tx, projectId, agentId, 'update')
+    requireDeletable('agent', agent, await isInCode(tx, 'agents', agentId))
     await tx.query('update agents set deleted_at = muster.now(), enabled = false where id = $1', [agentId])
     await tx.query('update agents set senior_id = $2 where senior_id = $1', [agentId, agent.senior_id])
     await recordAudit(tx, note('agent.delete', actor, projectId, agentId, { name: agent.name }))
@@ -157,7 +169,7 @@ export async function deleteAgent(
   })
 }
 
-async function lockAgent(
+export async function lockAgent(
   tx: Db,
   projectId: string,
   agentId: string,

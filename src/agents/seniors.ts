@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import { invalidRequest, type MusterError } from '../kernel/errors.ts'
 
-/** The senior is not deleted until the transaction ends. */
+/** Refuses an unknown senior. A known senior cannot be deleted until the transaction ends. */
 export async function requireSenior(tx: Db, projectId: string, seniorId: string): Promise<void> {
   const [senior] = await holdAgents(tx, projectId, [seniorId])
   if (!senior) throw unknownSenior()
@@ -14,7 +14,7 @@ function requireRoom(levels: number): void {
   if (levels > MOST_LEVELS) throw invalidRequest(`senior_id: an organisation has ${MOST_LEVELS} levels at most.`)
 }
 
-/** Those of these agents that are there. None of them is deleted until the transaction ends. */
+/** Returns the ids of existing agents. None of these agents can be deleted until the transaction ends. */
 export async function holdAgents(tx: Db, projectId: string, ids: readonly string[]): Promise<string[]> {
   const { rows } = await tx.query<{ id: string }>(
     `select id from agents where id = any($1) and project_id = $2 and deleted_at is null order by id for key share`,
@@ -26,17 +26,14 @@ export async function holdAgents(tx: Db, projectId: string, ids: readonly string
 const unknownSenior = (): MusterError => invalidRequest('senior_id names no agent of this project.')
 
 /**
- * Locks the project's hierarchy until the transaction ends: two changes that are fine alone and a cycle together must not
- * both pass. Whoever needs it takes it before any agent.
+ * Locks the project's hierarchy: two changes that are fine alone and a cycle together must not both pass. Callers take
+ * this lock before they lock any agent.
  */
 export async function lockHierarchy(tx: Db, projectId: string): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock(hashtextextended('seniors ' || $1, 0))`, [projectId])
 }
 
-/**
- * Refuses a senior that is unknown or reports, over any number of steps, to the agent itself. The caller has locked the
- * hierarchy.
- */
+/** Refuses a senior that is unknown or reports to the agent itself. The caller has locked the hierarchy. */
 export async function requireNoCycle(tx: Db, projectId: string, agentId: string, seniorId: string): Promise<void> {
   const [senior] = await holdAgents(tx, projectId, [seniorId])
   if (!senior) throw unknownSenior()
@@ -45,7 +42,6 @@ export async function requireNoCycle(tx: Db, projectId: string, agentId: string,
   requireRoom(above.length + (await countLevels(tx, agentId)))
 }
 
-/** The senior and those above it. */
 async function readAbove(tx: Db, projectId: string, seniorId: string): Promise<string[]> {
   const { rows } = await tx.query<{ id: string }>(
     `with recursive above as (
@@ -59,7 +55,7 @@ async function readAbove(tx: Db, projectId: string, seniorId: string): Promise<s
   return rows.map((row) => row.id)
 }
 
-/** The levels from the agent down, itself included. */
+/** Counts the levels from the agent down; the agent itself is the first. */
 async function countLevels(tx: Db, agentId: string): Promise<number> {
   const { rows } = await tx.query<{ levels: number }>(
     `with recursive below (id, level) as (

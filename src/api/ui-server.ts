@@ -1,19 +1,20 @@
-// The service `ui`: the pages, and nothing else of its own. What the pages ask for is forwarded to the agent-service, so
-// that they stay on one origin. It has no database, no secrets and no state.
+// The service `ui` serves the pages alone, and forwards their requests to the agent-service, so that they stay on one
+// origin. The service has no database, no secrets and no state.
 import type { Fetch } from '../egress/egress.ts'
 import { forbidden, unauthenticated, unavailable } from '../kernel/errors.ts'
 import { createSecretCheck } from '../secrets/hash.ts'
-import { type App, type BaseOptions, createBaseServer } from './base-server.ts'
-import { BODY_LIMIT } from './body.ts'
-import { addForwarding } from './forward.ts'
-import { addPageRoutes } from './routes/pages.ts'
+import type { App } from './http/app.ts'
+import { type BaseOptions, createBaseServer } from './http/base-server.ts'
+import { BODY_LIMIT } from './http/body.ts'
+import { addForwarding } from './http/forward.ts'
+import { addConsoleRoutes } from './routes/console.ts'
 import { addSystemRoutes, type Readiness, readinessSchema } from './routes/system.ts'
 
 export interface UiServerOptions extends BaseOptions {
   agentUrl: URL
   fetch: Fetch
   version: string
-  /** The token that opens /metrics; without one they are closed. */
+  /** The token that opens /metrics. Without a token /metrics is closed. */
   adminToken: string | null
   closeWithinMs?: number
 }
@@ -26,11 +27,11 @@ const READY_WITHIN_MS = 3_000
 export function createUiServer(options: UiServerOptions): App {
   const app = createBaseServer(options)
   app.removeAllContentTypeParsers()
-  // The agent-service reads bodies; here they are only kept within the same limit.
+  // The agent-service reads the bodies. This service only enforces the same limit on their size.
   app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: BODY_LIMIT }, async (_: unknown, body: Buffer) => body)
   guardMetrics(app, options.adminToken)
   addSystemRoutes(app, { ...options, readiness: () => readinessOfAgent(options) })
-  addPageRoutes(app)
+  addConsoleRoutes(app)
   addForwarding(app, { ...options, prefixes: PREFIXES, paths: PATHS })
   return app
 }
@@ -46,7 +47,7 @@ function guardMetrics(app: App, adminToken: string | null): void {
   })
 }
 
-/** The pages are of use when the agent-service is, so its readiness is theirs. */
+/** The pages are of use only while the agent-service is ready, so its readiness is theirs. */
 async function readinessOfAgent({ agentUrl, fetch }: UiServerOptions): Promise<Readiness> {
   const url = new URL(`${agentUrl.pathname.replace(/\/+$/, '')}/readyz`, agentUrl)
   try {
@@ -56,5 +57,5 @@ async function readinessOfAgent({ agentUrl, fetch }: UiServerOptions): Promise<R
   } catch (error) {
     throw unavailable('Not ready: the agent-service does not answer.', error)
   }
-  throw unavailable('Not ready: the agent-service is not.')
+  throw unavailable('Not ready: the agent-service is not ready.')
 }

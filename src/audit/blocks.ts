@@ -6,7 +6,7 @@
 // snapshot's xmin is complete: every transaction in it has ended. But transaction ids mean something only in the
 // cluster that counts them, and a restored database brings rows with ids of another cluster. Regions therefore divide
 // the seqs: an open region (seq_until null) goes on at the end and is sealed up to xmin; a closed one has all the rows
-// it will ever have, whatever their ids, and is sealed to the last. seal.ts says how one region follows another.
+// it will ever have, and is sealed to the last. seal.ts says how one region follows another.
 import { createHash } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
 
@@ -41,20 +41,26 @@ export const FIRST_XID: Xid = '0'
 export const LAST_XID: Xid = '18446744073709551615'
 export const LAST_SEQ = '9223372036854775807'
 
-/** An empty block that stands before the first one. */
 export const origin: Block = {
-  ...{ number: 0, seqAfter: 0, seqUntil: null, xidFrom: FIRST_XID, xidTo: FIRST_XID, seqFrom: 1, seqTo: 0 },
-  ...{ rowCount: 0, sealedAt: '0', hash: Buffer.alloc(32) },
+  number: 0,
+  seqAfter: 0,
+  seqUntil: null,
+  xidFrom: FIRST_XID,
+  xidTo: FIRST_XID,
+  seqFrom: 1,
+  seqTo: 0,
+  rowCount: 0,
+  sealedAt: '0',
+  hash: Buffer.alloc(32),
 }
 
-/** The state of the sealing. */
 export interface Head {
   newest: Block
   /** Every transaction with a lower id has ended. */
   xmin: Xid
   /** No row above this seq is in a block. */
   highestSealedSeq: number
-  /** True where a row above that seq has a transaction id below the newest block's end: another cluster counted it. */
+  /** True if a row above that seq has an id below the newest block's end: another cluster counted that id. */
   hasFallenBack: boolean
   /** The highest seq of a row whose transaction id this cluster has not given yet: another cluster wrote that row. */
   highestForeignSeq: number | null
@@ -108,7 +114,7 @@ export interface Contents {
   digest: Buffer
 }
 
-// Length before text, a dash for null: no two rows have the same encoding. Nothing here depends on a session's settings.
+// Length before text, a dash for null: no two rows have the same encoding. No database setting changes it.
 const ROW_TEXT = [
   ...['xid::text', 'seq::text', 'id::text', 'project_id::text', 'action', 'actor_type', 'actor_id', 'target_type'],
   ...['target_id', 'details::text', 'request_id', 'address', micros('at')],

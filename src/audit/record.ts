@@ -1,11 +1,11 @@
-// The record of who did what. The statement that makes a change also writes its entry, so there is no change without
-// its entry and no entry without its change, and an entry costs no round trip of its own.
+// The record of actions and their authors. The statement that makes a change also writes its entry, so neither is
+// without the other, and an entry costs no round trip of its own.
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 
 export interface AuditNote {
-  /** noun.verb, past tense understood: `key.create`, `project.halt`. */
+  /** The form is noun.verb, read in the past tense: `key.create`, `project.halt`. */
   action: string
   actor: Actor
   projectId: string | null
@@ -21,8 +21,8 @@ export const NOTE_TYPES = ['uuid', 'text', 'text', 'text', 'text', 'text', 'uuid
 
 /**
  * Runs one data-changing statement that ends in `returning` and notes it in the audit log, atomically and in one round
- * trip. A statement that changes no row is not noted. Returns the rows of the statement. `sql` is a constant of the
- * source, everything that varies is among `values`: connections keep the statement prepared.
+ * trip. A statement that changes no row is not noted. `sql` is a constant of the source: connections keep the statement
+ * prepared.
  */
 export async function changeAudited<Row extends object>(
   db: Db,
@@ -41,7 +41,7 @@ export async function changeAudited<Row extends object>(
   return rows
 }
 
-// Planning a change together with its note takes PostgreSQL as long as executing it, so each connection plans it once.
+// Planning a change with its note takes as long as executing it, so each connection plans the statement once.
 const withNotes = new Map<string, PreparedSql>()
 
 function withNote(sql: string, also: string | null, valueCount: number): PreparedSql {
@@ -57,23 +57,28 @@ function withNote(sql: string, also: string | null, valueCount: number): Prepare
   return prepared
 }
 
-/** Notes an action that is no single statement: a sign-in, a refused capability, a change made inside a transaction. */
+/** Notes an action that is not a single statement, such as a sign-in or a refused capability. */
 export async function recordAudit(db: Db, note: AuditNote): Promise<void> {
   const placeholders = NOTE_TYPES.map((type, index) => `$${index + 1}::${type}`).join(', ')
   await db.query(`insert into audit_log (${NOTE_COLUMNS}) values (${placeholders})`, noteValues(note))
 }
 
-/** As `recordAudit`, for many actions in one statement. */
 export async function recordAudits(db: Db, notes: readonly AuditNote[]): Promise<void> {
-  const values = notes.map(noteValues)
   const lists = NOTE_TYPES.map((type, index) => `$${index + 1}::${type}[]`).join(', ')
-  await db.query(
-    `insert into audit_log (${NOTE_COLUMNS}) select * from unnest(${lists})`,
-    NOTE_TYPES.map((_, column) => values.map((each) => each[column])),
-  )
+  await db.query(`insert into audit_log (${NOTE_COLUMNS}) select * from unnest(${lists})`, noteLists(notes))
 }
 
-/** The values of an entry, in the order of NOTE_COLUMNS. */
+/** The lists of the columns of entries, for statements that note many changes at once. */
+export function noteLists(notes: readonly AuditNote[]): unknown[] {
+  const values = notes.map(noteValues)
+  return NOTE_TYPES.map((_, column) => {
+    const list = values.map((each) => each[column])
+    // Our own ids and nulls need no quotes. The driver looks for characters to escape in every text.
+    const isPlain = column === 0 || list.every((each) => each === null)
+    return isPlain ? `{${list.map((each) => each ?? 'null').join(',')}}` : list
+  })
+}
+
 export function noteValues(note: AuditNote): unknown[] {
   const { actor } = note
   return [

@@ -8,7 +8,7 @@ import { verifyAudit } from './verify.ts'
 const old = await startAuditCluster()
 const fresh = await startAuditCluster()
 
-/** Makes sure that the second cluster has counted fewer transactions than the first, as a fresh one has. */
+/** Makes sure that the second cluster has counted fewer transactions than the first, like a fresh cluster. */
 async function keepFresh(): Promise<void> {
   const ahead = (await old.nextXid()) - (await fresh.nextXid())
   await old.spendXids(Math.max(0, 300 - ahead))
@@ -47,7 +47,7 @@ async function noteMany(pool: Pool, count: number): Promise<void> {
   for (let index = 0; index < count; index++) await note(pool, 'thing.do', { index })
 }
 
-test('what is committed is sealed once', async () => {
+test('a committed row is sealed once', async () => {
   const pool = await old.createDatabase()
   assert.deepEqual(await sealAudit(pool), { sealed: 0 })
   await noteMany(pool, 3)
@@ -61,7 +61,7 @@ test('what is committed is sealed once', async () => {
   assert.deepEqual(await counts(pool), { rows: 5, unsealed: 0 })
 })
 
-test('two that seal at once make one block', async () => {
+test('two processes that seal at once make one block', async () => {
   const pool = await old.createDatabase()
   await sealAudit(pool)
   await noteMany(pool, 20)
@@ -74,14 +74,14 @@ test('two that seal at once make one block', async () => {
   assert.deepEqual(await counts(pool), { rows: 20, unsealed: 0 })
 })
 
-test('a row that commits after later ones is sealed when it has, and only then', async (t) => {
+test('a row that commits after later rows is sealed after its commit, and not before', async (t) => {
   const pool = await old.createDatabase()
   await noteMany(pool, 1)
   await sealAudit(pool)
   const early = await begin(t, pool)
   await note(early, 'early.ends_last')
   await noteMany(pool, 3)
-  assert.deepEqual(await sealAudit(pool), { sealed: 0 }, 'the rest has later transaction ids and waits')
+  assert.deepEqual(await sealAudit(pool), { sealed: 0 }, 'the other rows have later transaction ids and wait')
   assert.deepEqual(await counts(pool), { rows: 1, unsealed: 3 })
   await early.query('commit')
   assert.deepEqual(await sealAudit(pool), { sealed: 4 })
@@ -113,7 +113,7 @@ test('rolled back rows leave no trace', async (t) => {
   assert.deepEqual(await counts(pool), { rows: 1, unsealed: 0 })
 })
 
-test('a backlog becomes blocks of bounded size, a transaction stays in one', async () => {
+test('a backlog becomes blocks of bounded size, and the rows of a transaction stay in one block', async () => {
   const pool = await old.createDatabase()
   const bulk = (count: number) =>
     pool.query(
@@ -135,7 +135,7 @@ test('a backlog becomes blocks of bounded size, a transaction stays in one', asy
   assert.deepEqual(await counts(pool), { rows: 26_017, unsealed: 0 })
 })
 
-test('a database restored into another cluster goes on with its chain', async (t) => {
+test('a database that was restored into another cluster continues its chain', async (t) => {
   await keepFresh()
   const before = await old.createDatabase()
   await sealAudit(before)
@@ -195,7 +195,7 @@ test('after a restore, sealing goes on while the counter passes the ids of the r
   assert.deepEqual(await counts(after), { rows: 5 + written, unsealed: 0 })
 })
 
-test('a backup without any block, and one made in the middle of sealing after a restore, go on as well', async () => {
+test('a backup without any block, and a backup made in the middle of sealing after a restore, continue as well', async () => {
   const before = await old.createDatabase()
   await before.query(
     `insert into audit_log (id, action, actor_type) select gen_random_uuid(), 'bulk.do', 'system'
@@ -227,7 +227,7 @@ test('a restore within the cluster needs nothing special', async () => {
   assert.deepEqual(await counts(after), { rows: 6, unsealed: 0 })
 })
 
-test('rows of many clusters that were never sealed are sealed in the last', async () => {
+test('rows of many clusters that were never sealed are sealed in the last cluster', async () => {
   await keepFresh()
   let pool = await old.createDatabase()
   await noteMany(pool, 2)
@@ -244,7 +244,7 @@ test('rows of many clusters that were never sealed are sealed in the last', asyn
   assert.deepEqual(await counts(pool), { rows: 10, unsealed: 0 })
 })
 
-test('whatever the order of writes, commits, crashes and restores, each row is in one block in the end', async () => {
+test('each row ends up in one block, whatever the order of writes, commits, crashes and restores', async () => {
   await keepFresh()
   let state = Number(process.env.MUSTER_TEST_SEED ?? 5)
   const choose = (below: number): number => {
@@ -269,7 +269,7 @@ test('whatever the order of writes, commits, crashes and restores, each row is i
     async () => open[0] && note(open[choose(open.length)] ?? open[0], 'thing.do'),
     () => end(choose(4) === 0 ? 'rollback' : 'commit', choose(open.length + 1)),
     () => sealAudit(pool, 1 + choose(3)),
-    // A sealer that died before its last block was committed.
+    // This sealer died before its last block was committed.
     async () =>
       choose(3) === 0 && tamper(pool, 'delete from audit_blocks where number = (select max(number) from audit_blocks)'),
     async () => {

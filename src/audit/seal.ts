@@ -33,9 +33,8 @@ const BLOCK_ROWS = 5_000
 const LOCK_KEY = 0x61756469 // 'audi'
 
 /**
- * Seals the rows that are final now, and returns their number. Does nothing while another process seals. Usually one
- * block is written; a backlog becomes several. Rows newer than the oldest transaction that still writes wait for its
- * end.
+ * Seals the rows that are final now, and returns their number. Does nothing while another process seals. A backlog
+ * becomes several blocks. Rows newer than the oldest transaction that still writes wait for its end.
  */
 export async function sealAudit(pool: Pool, blockRows = BLOCK_ROWS): Promise<{ sealed: number }> {
   let sealed = 0
@@ -47,8 +46,8 @@ export async function sealAudit(pool: Pool, blockRows = BLOCK_ROWS): Promise<{ s
   }
 }
 
-// In the newest region, rows that are not sealed have an id from the newest block's end on; in any other they have a seq
-// above all that is sealed. Every process asks every second, mostly for nothing, so it is one statement.
+// In the newest region, rows that are not sealed have an id from the newest block's end on; in any other region they
+// have a seq above all that is sealed. Every process asks every second, so this is one statement.
 const UNSEALED: PreparedSql = {
   name: 'audit_unsealed',
   text: `select coalesce(
@@ -85,10 +84,7 @@ function beginAbove(seqAfter: number, { highestForeignSeq }: Head): Position {
   return { seqAfter, seqUntil: isForeign ? highestForeignSeq : null, xidFrom: FIRST_XID }
 }
 
-/**
- * The transaction id before which the next block ends, or null when there is nothing to seal. The rows of one
- * transaction stay together, however many there are.
- */
+/** The transaction id before which the next block ends, or null. The rows of one transaction stay together. */
 async function findCut(
   tx: Client,
   position: Position,

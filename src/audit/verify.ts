@@ -18,15 +18,13 @@ const BATCH_ROWS = 20_000
 const PAGE_ROWS = 100_000
 
 /**
- * Recomputes the whole chain, in bounded memory and without holding anything up. Finds a row that was altered, deleted,
+ * Recomputes the whole chain, in bounded memory and without blocking others. Finds a row that was altered, deleted,
  * moved or slipped in below the newest block, and a block that was altered, swapped or taken out. A cut-off end cannot
- * be found: a chain without its newest blocks, with or without their rows, looks like a shorter chain. To find that,
- * compare `head` and `rows` with values noted elsewhere.
+ * be found: compare `head` and `rows` with values noted elsewhere.
  */
 export async function verifyAudit(db: Db): Promise<AuditVerdict> {
   const verdict = await verifyOnce(db)
-  // In a database that was just restored, its first new row may be committed between two of these queries. The second
-  // round then recognises the row as unsealed.
+  // The first new row after a restore may be committed between these queries. The second round finds it unsealed.
   return 'strays' in verdict ? verifyOnce(db) : verdict
 }
 
@@ -51,11 +49,11 @@ async function verifyOnce(db: Db): Promise<AuditVerdict | (Failed & { strays: nu
   const count = await countRows(db, head)
   const strays = count.sealed - sealed
   if (strays !== 0)
-    return { ok: false, block: upTo, strays, reason: `Rows as old as this block and in none: ${strays}.` }
+    return { ok: false, block: upTo, strays, reason: `Rows that are as old as this block and in no block: ${strays}.` }
   return { ok: true, blocks: upTo, rows: sealed, unsealed: count.unsealed, head: previous.hash.toString('hex') }
 }
 
-/** As many blocks as one query reads in a second or so, and at least one. */
+/** Takes as many blocks as one query reads in about a second, and at least one. */
 function takeBatch(blocks: Block[]): Block[] {
   let rows = 0
   const end = blocks.findIndex((block, index) => {
@@ -69,19 +67,23 @@ function examine(block: Block, previous: Block, contents: Contents | undefined):
   const number = previous.number + 1
   if (block.number !== number) return missing(number)
   if (contents?.rowCount !== block.rowCount) {
-    const reason = `It was sealed with ${block.rowCount} rows and has ${contents?.rowCount ?? 0}.`
+    const reason = `The block was sealed with ${block.rowCount} rows and has ${contents?.rowCount ?? 0}.`
     return { ok: false, block: number, reason }
   }
   if (!hashBlock(block, previous.hash, contents.digest).equals(block.hash)) {
-    return { ok: false, block: number, reason: 'A row in it, or the block itself, is not what was sealed.' }
+    return {
+      ok: false,
+      block: number,
+      reason: 'A row in the block, or the block itself, was changed after it was sealed.',
+    }
   }
   return null
 }
 
 const missing = (block: number): Failed => ({ ok: false, block, reason: 'The block is missing.' })
 
-// The rows that the sealer has yet to seal. All other rows must be in a block and stay there, so rows that are
-// committed or sealed during the count do not change the number of sealed ones.
+// The rows that are yet to be sealed. All other rows must be in a block, so rows that are committed or sealed during
+// the count do not change the number of sealed ones.
 const UNSEALED = '(seq > $1 or (seq > $2 and xid >= $3::xid8))'
 
 async function countRows(db: Db, head: Head): Promise<{ sealed: number; unsealed: number }> {

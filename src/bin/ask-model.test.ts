@@ -4,6 +4,7 @@ import { createTestApp } from '../../test/kit/app.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
 import { createProjectCalls } from '../journal/project-calls.ts'
 import { newId } from '../kernel/id.ts'
+import type { UsageReport } from '../kernel/usage.ts'
 import { createDecide } from './ask-model.ts'
 
 const answer = JSON.stringify({ pattern: 'adaptive', items: 50, workers: 5, reasoning: 'The load is uneven.' })
@@ -48,14 +49,17 @@ test('a recommendation asks the default model for a decision of that name and sh
   await use('real')
   const { pattern, reasoning } = await recommend()
   assert.equal(pattern, 'adaptive')
-  assert.match(reasoning, /the model chose: The load is uneven\./)
+  assert.match(reasoning, /The model chose adaptive: The load is uneven\./)
   const [request, ...others] = model.requests.splice(0)
   assert.equal(others.length, 0)
   assert.equal(request?.answerSchema?.name, 'flow_recommendation')
   assert.deepEqual(request?.answerSchema?.schema.required, ['pattern', 'reasoning'])
+  const { agents } = (await kit.call<UsageReport>(`GET ${base}/usage`)).body
+  const amounts = { input_tokens: 10, output_tokens: 5, total_tokens: 15, cost_usd: null }
+  assert.deepEqual(agents, [{ agent_id: null, name: null, source: 'other', ...amounts }])
 })
 
-test('the offline model is not asked, whatever its provider is called, nor one that is not there', async () => {
+test('the offline model is not asked, whatever its provider is called, and neither is a missing model', async () => {
   for (const provider of ['offline', 'pretended']) {
     await use(provider)
     assert.match((await recommend()).reasoning, /no model was asked\.$/, provider)
@@ -66,7 +70,7 @@ test('the offline model is not asked, whatever its provider is called, nor one t
   assert.equal(model.requests.length, 0)
 })
 
-test('who may only read does not spend on a model', async () => {
+test('a user with read access only causes no model call', async () => {
   const body = { name: 'paid', kind: 'openai-compatible', base_url: 'http://127.0.0.1:1/v1' }
   await kit.call('POST /api/providers', { body })
   await use('paid')

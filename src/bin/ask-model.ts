@@ -1,15 +1,15 @@
-// Calls of flows, beside the agents, to a project's default model. They follow the rules of every model call: the off
-// switch is read first, the project's month has room, passing failures are retried, and tokens are counted, those of
-// failed tries too.
+// Calls of flows to a project's default model. They follow the rules of every model call: the off switch is read first,
+// the project's month has room, passing failures are retried, and tokens are counted, those of failed tries too.
 import { setTimeout as delay } from 'node:timers/promises'
 import { whileUnavailable } from '../db/patience.ts'
 import type { Db, Pool } from '../db/pool.ts'
-import { noteAsked } from '../flows/asked-usage.ts'
-import type { Ask } from '../flows/built-in-functions.ts'
-import type { WhileIdle } from '../flows/call-function.ts'
-import type { Decide } from '../flows/recommend-with-model.ts'
+import type { Ask } from '../flows/definition/built-in-functions.ts'
+import type { WhileIdle } from '../flows/definition/function-context.ts'
+import { noteAsked, readPayers, waitOrRefuse } from '../flows/execution/asked-usage.ts'
+import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { AdmittedCall, ProjectCalls } from '../journal/project-calls.ts'
+import { noteUsage } from '../journal/usage-days.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
 import { costOf } from '../kernel/cost.ts'
 import { judgeEnding } from '../kernel/guards.ts'
@@ -27,13 +27,12 @@ const LOOK_EVERY_MS = 200
 const ASK_EVERY_MS = 1_000
 /** A call that waits longer than this gives up its slot meanwhile. */
 const IDLE_ABOVE_MS = 1_000
-/** Spent tokens are counted before the answer is used; the database may be away this long meanwhile. */
+/** Spent tokens are counted before the answer is used. An outage of the database up to this long is waited for. */
 const COUNTED_WITHIN_MS = 20_000
 
 export interface ModelParts {
   pool: Pool
   resolveModel: (choice: ModelChoice) => Promise<Model | null>
-  /** Tells whether the project's off switch is on. */
   isHalted: (projectId: string) => boolean
   calls: ProjectCalls
   /** The wait before the first retry of a call; each further wait is twice as long. */
@@ -43,18 +42,22 @@ export interface ModelParts {
 /** Asks the project's default model, for leaves of flows that need no agent. Rejects when the model does not answer. */
 export function createAsk(parts: ModelParts): Ask {
   const { pool } = parts
-  return async ({ projectId, flowRunId, whileIdle }, prompt, signal) => {
+  return async ({ projectId, flowRunId, leafId, whileIdle }, prompt, signal) => {
+    const payers = await readPayers(pool, flowRunId)
     const { default_model: choice } = await getSettings(pool, projectId)
-    const also = (tx: Db, usage: StepUsage): Promise<void> => noteAsked(tx, flowRunId, usage)
-    const answer = await callFor(parts, { projectId, choice, prompt, also, whileIdle, mayWait: true }, signal)
+    const also = (tx: Db, usage: StepUsage): Promise<void> => noteAsked(tx, { flowRunId, leafId, payers }, usage)
+    const ifSpent = (): Promise<void> => waitOrRefuse(pool, flowRunId)
+    const source = 'function' as const
+    const question = { projectId, source, choice, prompt, payers, also, ifSpent, whileIdle, mayWait: true }
+    const answer = await callFor(parts, question, signal)
     if (answer === null) throw new Error('a question that may wait was not asked')
     return answer
   }
 }
 
 /**
- * Asks the project's default model for an answer of a given shape. The offline model is not asked, because it fills a
- * shape with anything. No model is asked while the project is halted or has no tokens left in this month.
+ * Asks the project's default model for an answer of a given shape; not the offline model, which fills a shape with
+ * anything, and none while the project is halted or has no tokens left in this month.
  */
 export function createDecide(parts: ModelParts): Decide {
   const { pool, isHalted } = parts
@@ -63,22 +66,28 @@ export function createDecide(parts: ModelParts): Decide {
     const { default_model: choice } = await getSettings(pool, projectId)
     const provider = await findProvider(pool, choice.provider)
     if (!provider || provider.kind === 'offline') return null
-    return callFor(parts, { projectId, choice, prompt, answerSchema, mayWait: false }, signal)
+    return callFor(parts, { projectId, source: 'other', choice, prompt, answerSchema, mayWait: false }, signal)
   }
 }
 
 interface Question extends Pick<ModelRequest, 'answerSchema'> {
   projectId: string
+  /** The kind of the asker, by which the tokens of each day are told apart. */
+  source: 'function' | 'other'
   choice: Pick<ModelChoice, 'provider' | 'name'>
   prompt: string
+  /** The agents whose allocations the call counts for. */
+  payers?: readonly string[]
+  /** Called if one of them has no tokens left. Resolves if the question waits for tokens, else rejects. */
+  ifSpent?: () => Promise<void>
   /** Writes that are committed with the tokens of a call. */
   also?: (tx: Db, usage: StepUsage) => Promise<void>
   whileIdle?: WhileIdle | undefined
-  /** False: while the project is halted or has no tokens, the question is not asked. */
+  /** With false, the question is not asked while the project is halted or has no tokens. */
   mayWait: boolean
 }
 
-/** Null: the question was not asked, because it would have had to wait. */
+/** Returns null if the question was not asked because it would have had to wait. */
 async function callFor(parts: ModelParts, question: Question, signal: AbortSignal): Promise<string | null> {
   const { choice, whileIdle = (wait) => wait() } = question
   const model = await parts.resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
@@ -101,19 +110,21 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
 }
 
 /**
- * A question waits while the project is halted or its month has no room: it is neither lost nor answered with a failure.
- * The off switch is read last, because it may have been set during the wait for tokens.
+ * A question waits while the project is halted or its month has no room. The off switch is read last, because it may
+ * have been set during the wait for tokens.
  */
 async function admit(
   { calls, isHalted }: ModelParts,
-  { projectId, mayWait, whileIdle = (wait) => wait() }: Question,
+  { projectId, payers, ifSpent, mayWait, whileIdle = (wait) => wait() }: Question,
   bound: number,
   signal: AbortSignal,
 ): Promise<AdmittedCall | null> {
   for (;;) {
     signal.throwIfAborted()
-    const call = isHalted(projectId) ? null : await calls.admit(projectId, bound)
+    const asked = isHalted(projectId) ? null : await calls.ask(projectId, bound, payers)
+    const call = asked && !('verdict' in asked) ? asked : null
     if (call && !signal.aborted && !isHalted(projectId)) return call
+    if (asked && 'verdict' in asked && asked.verdict === 'stop') await ifSpent?.()
     if (call) await call.settle(0).finally(call.end)
     if (!mayWait) return null
     const waitMs = isHalted(projectId) ? LOOK_EVERY_MS : ASK_EVERY_MS
@@ -121,10 +132,9 @@ async function admit(
   }
 }
 
-/** The tokens of a call are counted however it ends. */
 async function pay(
   call: AdmittedCall,
-  { also }: Question,
+  { projectId, source, also }: Question,
   model: Model,
   make: () => Promise<ModelOutcome>,
 ): Promise<ModelOutcome> {
@@ -132,7 +142,10 @@ async function pay(
     const outcome = await make()
     const usage = usageOf(model, outcome)
     await whileUnavailable(COUNTED_WITHIN_MS, () =>
-      call.settle(usage.input_tokens + usage.output_tokens, async (tx) => also?.(tx, usage)),
+      call.settle(usage.input_tokens + usage.output_tokens, async (tx) => {
+        await also?.(tx, usage)
+        await noteUsage(tx, projectId, source, usage)
+      }),
     )
     return outcome
   } finally {
@@ -169,7 +182,7 @@ function answerOf(outcome: ModelOutcome, attempts: number): Answer {
     case 'retry':
       return { ...lost, isRetryable: attempts < ending.retries, message: ending.message }
     case 'act':
-      return { ...lost, message: 'The model asked for a tool, and there is none.' }
+      return { ...lost, message: 'The model asked for a tool, but this call has no tools.' }
     case 'fail':
       return { ...lost, message: ending.message }
   }

@@ -1,4 +1,4 @@
-// The secrets that a backup holds and a restore writes. Secrets from the environment are neither stored nor replaced.
+// The secrets in a backup and a restore. Secrets from the environment are neither stored nor replaced.
 import { basename } from 'node:path'
 import { readIfPresent, writePrivateFile } from '../db/embedded/private-file.ts'
 import { createCipher } from '../secrets/cipher.ts'
@@ -23,7 +23,7 @@ export async function readGeneratedSecrets(config: Config, keyFingerprint: strin
 export const holdsSecretKey = (secrets: Secrets): boolean => secrets.has(secretKeyName)
 export const holdsAdminToken = (secrets: Secrets): boolean => secrets.has(adminTokenName)
 
-/** The files a restore has to write. Throws one sentence when the key at hand would not open the restored secrets. */
+/** The files a restore has to write. Throws one sentence if the available key would not open the restored secrets. */
 export async function planSecrets(
   config: Config,
   backup: { secrets: Secrets; manifest: { key_fingerprint: string | null } },

@@ -1,5 +1,4 @@
-// The commands `muster backup` and `muster restore`: their questions, checks and messages. db/backup.ts makes the
-// backup.
+// The commands `muster backup` and `muster restore`: their questions, checks and messages.
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -41,7 +40,7 @@ export async function backupCommand(
   const { rows, tables, bytes, leftOut } = summary
   terminal.print(`Wrote ${file}: ${contents({ rows, tables })}, ${sizeOf(bytes)}, in ${since(startedAt)}.`)
   if (keyFingerprint !== null) terminal.print(noteOnKey(config, secrets, flags))
-  if (leftOut.length > 0) terminal.print(`Not in it, because they have another owner: ${leftOut.join(', ')}.`)
+  if (leftOut.length > 0) terminal.print(`Left out, because they have another owner: ${leftOut.join(', ')}.`)
 }
 
 async function backUp(
@@ -67,10 +66,10 @@ function requireDatabase(config: Config): void {
 }
 
 function noteOnKey(config: Config, secrets: ReadonlyMap<string, string>, flags: BackupFlags): string {
-  if (holdsSecretKey(secrets)) return 'It holds the secret key: keep it as safe as the data folder itself.'
-  if (flags.withoutSecrets) return 'It holds no secrets: to restore it, MUSTER_SECRET_KEY must be given.'
-  const where = config.secretKey === null ? 'no fitting one was found in the data folder' : 'it is MUSTER_SECRET_KEY'
-  return `The secret key is not in it (${where}): to restore it, MUSTER_SECRET_KEY must be given.`
+  if (holdsSecretKey(secrets)) return 'The file contains the secret key: keep it as safe as the data folder itself.'
+  if (flags.withoutSecrets) return 'The file contains no secrets: to restore it, set MUSTER_SECRET_KEY.'
+  const where = config.secretKey === null ? 'no fitting key was found in the data folder' : 'it is MUSTER_SECRET_KEY'
+  return `The file does not contain the secret key (${where}): to restore it, set MUSTER_SECRET_KEY.`
 }
 
 export async function restoreCommand(config: Config, file: string, terminal: Terminal): Promise<void> {
@@ -93,7 +92,7 @@ export async function restoreCommand(config: Config, file: string, terminal: Ter
   })
 }
 
-/** Everything that can be refused without changing anything is refused first. */
+/** All checks that can refuse a restore come before the first change. */
 async function restoreInto(
   config: Config,
   backup: OpenBackup,
@@ -111,8 +110,7 @@ async function restoreInto(
     const database = await openDatabase(config, silentLog, onProgress)
     try {
       const { url } = database
-      // Secrets are written before the commit: rows without their key are lost, a key without its rows is only in the
-      // way.
+      // Secrets come before the commit: rows without their key would be lost, a key without rows does little harm.
       const beforeCommit = (): Promise<void> => writeSecrets(secrets)
       const summary = await restoreBackup({ url, backup, migrations, beforeCommit, onProgress, signal, log: silentLog })
       await migrateOn(url, onProgress)
@@ -134,7 +132,7 @@ async function migrateOn(url: string, onProgress: (sentence: string) => void): P
   }
 }
 
-/** Remains of a failed restore do not count; whether a database in the folder is empty is asked of the database. */
+/** Remains of a failed restore do not count. If the folder has a database, the database itself is asked for rows. */
 async function requireEmptyFolder(dataDir: string, file: string): Promise<void> {
   const names = await readdir(dataDir).catch((error: unknown) => {
     if (isCode(error, 'ENOENT')) return []
@@ -152,7 +150,7 @@ function restoreNotes(config: Config, backup: OpenBackup, { leftOut }: RestoreSu
   const notes: string[] = []
   if (leftOut.length > 0) notes.push(`Not restored, because no migration of Muster makes them: ${leftOut.join(', ')}.`)
   if (config.adminToken === null && !holdsAdminToken(backup.secrets)) {
-    notes.push('The admin token is not in the backup: where the data folder has none, the next start makes a new one.')
+    notes.push('The admin token is not in the backup: if the data folder has none, the next start makes a new one.')
   }
   const key = config.secretKey === null ? '' : ', with the same MUSTER_SECRET_KEY'
   const folder = config.dataDir === resolve('.muster') ? '' : ` -- --data-dir ${config.dataDir}`

@@ -3,10 +3,10 @@ import { configuredAddresses } from './running-address.ts'
 import type { Terminal } from './terminal.ts'
 import { version } from './version.ts'
 
-/** The public address is that of the pages, and of the agent-service behind them. */
+/** The public address serves the pages and the agent-service behind them. */
 const hasPages = ({ serve }: Config): boolean => serve !== 'prompts' && serve !== 'genui'
 
-/** The words with which a start ends. `rows` say what there is to know about this process. */
+/** The lines that are shown when the start is complete. `rows` describe this process. */
 export function banner({
   config,
   terminal,

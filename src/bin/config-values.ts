@@ -1,10 +1,10 @@
-// The values of settings: how each kind is written, and the sentence for one that is not.
+// The kinds of values of settings: the form of each kind, and the error message for other forms.
 import ipaddr from 'ipaddr.js'
 import { z } from 'zod'
 import { parseAllow } from '../egress/allow.ts'
 import { type FaultPlan, faultPoints } from '../kernel/fault.ts'
 
-export const wholeNumber = (minimum: number, maximum: number) =>
+export const wholeNumberField = (minimum: number, maximum: number) =>
   z
     .string()
     .regex(/^\d{1,9}$/, 'must be a whole number')
@@ -17,7 +17,7 @@ export const list = z
 export const httpUrl = z
   .string()
   .refine((text) => /^https?:$/.test(URL.parse(text)?.protocol ?? ''), 'must be an http(s) URL')
-/** A user name or a query would be lost where a path is added. */
+/** A user name or a query would be lost when a path is added. */
 export const plainUrl = httpUrl.refine((text) => {
   const url = URL.parse(text)
   return !url || `${url.username}${url.password}${url.search}${url.hash}` === ''
@@ -58,9 +58,7 @@ export const faults = z.string().transform((text, context): FaultPlan => {
   return plan
 })
 
-/**
- * Takes the same values as Fastify, whose own complaint would come after the start of the database and without a name.
- */
+/** Takes the same values as Fastify, which would complain only after the database's start, without the name. */
 export const isProxy = (entry: string): boolean =>
   ['loopback', 'linklocal', 'uniquelocal'].includes(entry) || ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry)
 

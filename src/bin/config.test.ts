@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { isAbsolute } from 'node:path'
 import { test } from 'node:test'
-import { ConfigError, readConfig, settings } from './config.ts'
+import { ConfigError, readConfig, readServerConfig, settings } from './config.ts'
 
 test('an empty environment gives the defaults of the contract', () => {
   const config = readConfig({})
@@ -87,7 +87,7 @@ test('the variant and the prompt library are unset unless they are named, and em
   assert.equal(readConfig({ MUSTER_PROMPTS_URL: url, MUSTER_PROMPTS_KEY: 'k' }).prompts?.key, 'k')
 })
 
-test('a role of its own needs an external database', () => {
+test('the roles api and worker need an external database', () => {
   assert.throws(() => readConfig({ MUSTER_ROLE: 'worker' }), /MUSTER_ROLE=worker needs DATABASE_URL/)
   assert.equal(readConfig({ MUSTER_ROLE: 'worker', DATABASE_URL: 'postgres://h/d' }).role, 'worker')
 })
@@ -95,14 +95,14 @@ test('a role of its own needs an external database', () => {
 const database = { DATABASE_URL: 'postgres://h/d' }
 const agent = { MUSTER_AGENT_URL: 'http://agent:8080' }
 
-test('a process is every service unless it is told which one', () => {
+test('a process is every service unless MUSTER_SERVE names one', () => {
   for (const empty of [{}, { MUSTER_SERVE: '' }]) assert.equal(readConfig(empty).serve, 'all')
   assert.equal(readConfig({ MUSTER_SERVE: 'agent' }).serve, 'agent')
   const ui = readConfig({ MUSTER_SERVE: 'ui', ...agent })
   assert.deepEqual([ui.serve, ui.agentUrl?.href, ui.databaseUrl], ['ui', 'http://agent:8080/', null])
 })
 
-test('the prompt library and genUI have a database of others, and no workers', () => {
+test('the prompt library and genUI need an external database, and have no workers', () => {
   for (const serve of ['prompts', 'genui'] as const) {
     assert.throws(() => readConfig({ MUSTER_SERVE: serve }), {
       constructor: ConfigError,
@@ -139,7 +139,7 @@ for (const [env, says] of contradictions) {
   })
 }
 
-test('traces go nowhere unless a place is named, and empty names none', () => {
+test('traces are not sent unless a collector is named, and an empty name is none', () => {
   const empty = { LANGSMITH_API_KEY: '', LANGSMITH_ENDPOINT: '', LANGSMITH_PROJECT: '', MUSTER_TRACE_URL: '' }
   for (const config of [readConfig({}), readConfig(empty)]) {
     assert.deepEqual(
@@ -153,13 +153,13 @@ test('traces go nowhere unless a place is named, and empty names none', () => {
   assert.deepEqual(headers, { 'x-key': 'a b', other: 'c=d' })
 })
 
-test('a wildcard address is where it listens, not where people go', () => {
+test('a server may listen on a wildcard address, but its public address is another', () => {
   assert.equal(readConfig({ HOST: '0.0.0.0', PORT: '9000' }).publicUrl.origin, 'http://localhost:9000')
   assert.equal(readConfig({ HOST: '::1' }).publicUrl.origin, 'http://[::1]:8080')
   assert.equal(readConfig({ MUSTER_PUBLIC_URL: 'https://m.example' }).publicUrl.origin, 'https://m.example')
 })
 
-test('lists are split at commas and spaces; off is an empty one', () => {
+test('lists are split at commas and spaces; off is an empty list', () => {
   assert.deepEqual(readConfig({ MUSTER_TRUST_PROXY: '10.0.0.0/8, ::1' }).trustProxy, ['10.0.0.0/8', '::1'])
   assert.deepEqual(readConfig({ MUSTER_TRUST_PROXY: 'off' }).trustProxy, [])
 })
@@ -175,4 +175,17 @@ test('every setting with a flag is a variable that is read', () => {
       assert.ok(error instanceof ConfigError && error.message.startsWith(variable), `${variable}: ${error}`)
     }
   }
+})
+
+test('a command finds its server by the data folder, or by MUSTER_URL with MUSTER_KEY', () => {
+  const local = readServerConfig({ PORT: 'of no concern here', MUSTER_ADMIN_TOKEN: 'token' })
+  assert.equal(local.url, null)
+  assert.equal(local.key, 'token')
+  assert.ok(isAbsolute(local.dataDir) && local.dataDir.endsWith('.muster'))
+  const remote = { MUSTER_URL: 'https://muster.example', MUSTER_KEY: 'key', MUSTER_ADMIN_TOKEN: 'token' }
+  assert.deepEqual(readServerConfig(remote).url?.href, 'https://muster.example/')
+  assert.equal(readServerConfig(remote).key, 'key')
+  assert.throws(() => readServerConfig({ ...remote, MUSTER_KEY: '' }), /MUSTER_URL needs MUSTER_KEY/)
+  assert.throws(() => readServerConfig({ ...remote, MUSTER_URL: 'muster.example' }), /MUSTER_URL must be an http/)
+  assert.throws(() => readServerConfig({ MUSTER_KEY: 'two words' }), /MUSTER_KEY must not hold white space/)
 })

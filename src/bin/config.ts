@@ -1,5 +1,4 @@
-// The only reader of the environment. It reads once, validates, and names the variable when it fails. Flags mirror the
-// variables and win over them.
+// The only reader of the environment. It reads once, validates, and names the variable when it fails. Flags win.
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { type Service, services } from '../api/served-groups.ts'
@@ -14,7 +13,7 @@ import {
   list,
   onOff,
   plainUrl,
-  wholeNumber,
+  wholeNumberField,
 } from './config-values.ts'
 
 export interface Config {
@@ -25,18 +24,17 @@ export interface Config {
   adminToken: string | null
   secretKey: string | null
   role: 'all' | 'api' | 'worker'
-  /** The service of compose.yaml that this process is; all of them where it is the only one. */
+  /** The service of compose.yaml that this process runs; a single process runs all of them. */
   serve: Service
-  /** The agent-service to which the pages' requests are forwarded. */
   agentUrl: URL | null
   publicUrl: URL
   trustProxy: string[]
   rateLimit: number
   egressAllow: string[]
   otlpEndpoint: string | null
-  /** Headers of the requests to it, by which it knows us. */
+  /** Headers of the requests to the collector, which identify us. */
   otlpHeaders: Record<string, string>
-  /** LangSmith, as a second place where traces are sent. */
+  /** LangSmith, to which traces are sent as well. */
   langsmith: { url: URL; key: string; project: string } | null
   /** The address at which people see a trace, with {trace_id} and {span_id} in it. */
   traceUrl: string | null
@@ -44,21 +42,20 @@ export interface Config {
   logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent'
   providers: ProviderVariables
   faultPlan: FaultPlan | null
-  /** The number of runs this process works on at once. */
   concurrency: number
   /** The number of connections that requests and runs of this process share. */
   pool: number
-  /** The time this process owns its runs without renewing. */
+  /** The time for which this process owns its runs without renewing its claim. */
   leaseMs: number
-  /** The time calls under way may go on after a signal to stop. */
+  /** The time for which running calls may go on after a signal to stop. */
   drainMs: number
-  /** The variant of whoever names none, where it is set. */
+  /** The variant for requests that name none; null if it is unset. */
   systemVariant: string | null
-  /** A prompt library in another process, instead of this one's own. */
+  /** A prompt library in another process, in place of this process's own. */
   prompts: { url: URL; key: string | null } | null
-  /** An app module. */
+  /** The path of an app module, as it was given. */
   app: string | null
-  /** PATH of the commands that MCP servers are started with. */
+  /** The PATH for the commands of MCP servers. */
   commandPath: string
   /** True allows MCP servers to run as Muster's own user if there is no other way. */
   mcpSameUser: boolean
@@ -80,97 +77,58 @@ export interface Setting {
   description: string
 }
 
-export const settings: readonly Setting[] = [
-  { variable: 'PORT', flag: 'port <number>', description: 'port to listen on (8080)' },
-  { variable: 'HOST', flag: 'host <address>', description: 'address to listen on (127.0.0.1)' },
-  { variable: 'MUSTER_DATA_DIR', flag: 'data-dir <path>', description: 'database and secrets (.muster)' },
-  {
-    variable: 'DATABASE_URL',
-    flag: 'database-url <url>',
-    description: 'an external PostgreSQL instead of the embedded one',
-  },
-  {
-    variable: 'MUSTER_ROLE',
-    flag: 'role <role>',
-    description: 'all, api or worker; the last two need DATABASE_URL (all)',
-  },
-  {
-    variable: 'MUSTER_SERVE',
-    flag: 'serve <service>',
-    description: 'one service alone: agent, prompts, genui or ui (all of them)',
-  },
-  {
-    variable: 'MUSTER_AGENT_URL',
-    flag: 'agent-url <url>',
-    description: 'the agent-service to which MUSTER_SERVE=ui forwards',
-  },
-  { variable: 'MUSTER_APP', flag: 'app <path>', description: 'an app module with tools, functions, agents and flows' },
-  {
-    variable: 'SYSTEM_VARIANT',
-    flag: 'system-variant <name>',
-    description: 'the variant of prompts and systems where none is named (blue)',
-  },
-  {
-    variable: 'MUSTER_PROMPTS_URL',
-    flag: 'prompts-url <url>',
-    description: 'a prompt library elsewhere, asked with MUSTER_PROMPTS_KEY (our own)',
-  },
-  { variable: 'MUSTER_CONCURRENCY', flag: 'concurrency <number>', description: 'runs under way at once (50)' },
-  { variable: 'MUSTER_POOL', flag: 'pool <number>', description: 'database connections of this process (20)' },
-  { variable: 'MUSTER_LEASE', flag: 'lease <ms>', description: 'how long runs are owned without renewing (10000)' },
-  { variable: 'MUSTER_DRAIN', flag: 'drain <ms>', description: 'how long calls may go on when it stops (25000)' },
-  { variable: 'MUSTER_PUBLIC_URL', flag: 'public-url <url>', description: 'the address people use (http://HOST:PORT)' },
-  {
-    variable: 'MUSTER_TRUST_PROXY',
-    flag: 'trust-proxy <list>',
-    description: 'addresses whose X-Forwarded-For counts (none)',
-  },
-  {
-    variable: 'MUSTER_RATE_LIMIT',
-    flag: 'rate-limit <number>',
-    description: 'requests per second per key and address (300)',
-  },
-  {
-    variable: 'MUSTER_EGRESS_ALLOW',
-    flag: 'egress-allow <list>',
-    description: 'private host:port or CIDR that tools may reach',
-  },
-  {
-    variable: 'MUSTER_MCP_SAME_USER',
-    flag: 'mcp-same-user <on|off>',
-    description: 'programs of MCP servers run as this user where they cannot be kept from our secrets (off)',
-  },
-  { variable: 'MUSTER_DEMO', flag: 'demo <on|off>', description: 'a demo project at the first start (on)' },
-  { variable: 'MUSTER_LOG_LEVEL', flag: 'log-level <level>', description: 'debug, info, warn, error or silent (info)' },
-  {
-    variable: 'OTEL_EXPORTER_OTLP_ENDPOINT',
-    flag: 'otlp-endpoint <url>',
-    description: 'where traces are sent (nowhere)',
-  },
-  {
-    variable: 'MUSTER_TRACE_URL',
-    flag: 'trace-url <url>',
-    description: 'where people see a trace: an address with {trace_id} in it',
-  },
+const SETTINGS: readonly [variable: string, flag: string, description: string][] = [
+  ['PORT', 'port <number>', 'port to listen on (8080)'],
+  ['HOST', 'host <address>', 'address to listen on (127.0.0.1)'],
+  ['MUSTER_DATA_DIR', 'data-dir <path>', 'database and secrets (.muster)'],
+  ['DATABASE_URL', 'database-url <url>', 'an external PostgreSQL instead of the embedded one'],
+  ['MUSTER_ROLE', 'role <role>', 'all, api or worker; the last two need DATABASE_URL (all)'],
+  ['MUSTER_SERVE', 'serve <service>', 'one service alone: agent, prompts, genui or ui (all of them)'],
+  ['MUSTER_AGENT_URL', 'agent-url <url>', 'the agent-service to which MUSTER_SERVE=ui forwards'],
+  ['MUSTER_APP', 'app <path>', 'an app module with tools, functions, agents and flows'],
+  ['SYSTEM_VARIANT', 'system-variant <name>', 'the variant of prompts and systems if none is named (blue)'],
+  [
+    'MUSTER_PROMPTS_URL',
+    'prompts-url <url>',
+    'the prompt library of another server, asked with MUSTER_PROMPTS_KEY (our own)',
+  ],
+  ['MUSTER_CONCURRENCY', 'concurrency <number>', 'the most runs at once (50)'],
+  ['MUSTER_POOL', 'pool <number>', 'database connections of this process (20)'],
+  ['MUSTER_LEASE', 'lease <ms>', 'time a process owns runs without renewing (10000)'],
+  ['MUSTER_DRAIN', 'drain <ms>', 'time calls may go on at a stop (25000)'],
+  ['MUSTER_PUBLIC_URL', 'public-url <url>', 'the address people use (http://HOST:PORT)'],
+  ['MUSTER_TRUST_PROXY', 'trust-proxy <list>', 'addresses whose X-Forwarded-For counts (none)'],
+  ['MUSTER_RATE_LIMIT', 'rate-limit <number>', 'requests per second per key and address (300)'],
+  ['MUSTER_EGRESS_ALLOW', 'egress-allow <list>', 'private host:port or CIDR that tools may reach'],
+  [
+    'MUSTER_MCP_SAME_USER',
+    'mcp-same-user <on|off>',
+    'MCP servers may run as this user if they cannot be kept from our secrets (off)',
+  ],
+  ['MUSTER_DEMO', 'demo <on|off>', 'a demo project at the first start (on)'],
+  ['MUSTER_LOG_LEVEL', 'log-level <level>', 'debug, info, warn, error or silent (info)'],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'otlp-endpoint <url>', 'the address to which traces are sent (none)'],
+  ['MUSTER_TRACE_URL', 'trace-url <url>', 'the address at which people see a trace, with {trace_id} in it'],
 ]
 
-/** A mistake in the configuration; the message names the variable. */
+export const settings: readonly Setting[] = SETTINGS.map(([variable, flag, description]) => ({
+  variable,
+  flag,
+  description,
+}))
+
 export class ConfigError extends Error {}
 
-// The embedded server takes 200, of which commands and migrations need some.
+// The embedded server takes 200 connections, of which commands and migrations need some.
 const MOST_ON_EMBEDDED = 150
 
 type Environment = Readonly<Record<string, string | undefined>>
 
+/** Reads the configuration of this process. `flags` are values by the name of their variable. */
+export const configOfProcess = (flags: Environment): Config => readConfig({ ...process.env, ...flags })
+
 export function readConfig(environment: Environment): Config {
-  // An empty variable counts as unset: compose files and shells write unset variables so.
-  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
-  const parsed = variables.safeParse(env)
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]
-    throw new ConfigError(`${issue?.path.join('.')} ${issue?.message}`)
-  }
-  const value = parsed.data
+  const value = parseVariables(variables, environment)
   if (value.DATABASE_URL === undefined && value.MUSTER_POOL > MOST_ON_EMBEDDED) {
     throw new ConfigError(`MUSTER_POOL must be at most ${MOST_ON_EMBEDDED} without DATABASE_URL.`)
   }
@@ -226,9 +184,47 @@ export function readConfig(environment: Environment): Config {
       value.MUSTER_PROMPTS_URL === undefined
         ? null
         : { url: new URL(value.MUSTER_PROMPTS_URL), key: value.MUSTER_PROMPTS_KEY ?? null },
-    app: value.MUSTER_APP ? resolve(value.MUSTER_APP) : null,
+    app: value.MUSTER_APP || null,
     commandPath: value.PATH,
     mcpSameUser: value.MUSTER_MCP_SAME_USER === 'on',
+  }
+}
+
+function parseVariables<Schema extends z.ZodType>(schema: Schema, environment: Environment): z.output<Schema> {
+  // An empty variable counts as unset: compose files and shells write unset variables so.
+  const env = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''))
+  const parsed = schema.safeParse(env)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  throw new ConfigError(`${issue?.path.join('.')} ${issue?.message}`)
+}
+
+/** The server that a command talks to. Without a URL it is the one that runs on the data folder. */
+export interface ServerConfig {
+  url: URL | null
+  /** A key of a project, or the admin token. */
+  key: string | null
+  dataDir: string
+}
+
+/** The settings of the commands that talk to a server. They do not mind the settings of a server. */
+export const clientSettings: readonly Setting[] = [
+  { variable: 'MUSTER_URL', flag: 'url <url>', description: 'the address of the server; needs MUSTER_KEY' },
+  { variable: 'MUSTER_DATA_DIR', flag: 'data-dir <path>', description: 'the data folder of a server here (.muster)' },
+]
+
+export const serverOfProcess = (flags: Environment): ServerConfig => readServerConfig({ ...process.env, ...flags })
+
+export function readServerConfig(environment: Environment): ServerConfig {
+  const value = parseVariables(clientVariables, environment)
+  // The key of one server must not be sent to another one.
+  if (value.MUSTER_URL !== undefined && value.MUSTER_KEY === undefined) {
+    throw new ConfigError('MUSTER_URL needs MUSTER_KEY: a key of a project on that server, or its admin token.')
+  }
+  return {
+    url: value.MUSTER_URL === undefined ? null : new URL(value.MUSTER_URL),
+    key: value.MUSTER_KEY ?? value.MUSTER_ADMIN_TOKEN ?? null,
+    dataDir: resolve(value.MUSTER_DATA_DIR),
   }
 }
 
@@ -266,7 +262,7 @@ function isOwnAddress({ hostname, port, protocol }: URL, { HOST, PORT }: { HOST:
 }
 
 const variables = z.object({
-  PORT: wholeNumber(1, 65_535).default(8080),
+  PORT: wholeNumberField(1, 65_535).default(8080),
   HOST: z
     .string()
     .regex(/^[\w.:-]+$/, 'must be an address or a host name')
@@ -283,7 +279,7 @@ const variables = z.object({
   MUSTER_AGENT_URL: plainUrl.optional(),
   MUSTER_PUBLIC_URL: httpUrl.optional(),
   MUSTER_TRUST_PROXY: list.refine((entries) => entries.every(isProxy), 'must be addresses or CIDR ranges').default([]),
-  MUSTER_RATE_LIMIT: wholeNumber(0, 1_000_000).default(300),
+  MUSTER_RATE_LIMIT: wholeNumberField(0, 1_000_000).default(300),
   MUSTER_EGRESS_ALLOW: list.refine(isAllowList, 'must be hosts, host:port or CIDR ranges').default([]),
   MUSTER_DEMO: onOff.default('on'),
   MUSTER_LOG_LEVEL: z
@@ -291,10 +287,10 @@ const variables = z.object({
     .default('info'),
   MUSTER_FIND_OLLAMA: onOff.default('on'),
   MUSTER_FAULTS: faults.optional(),
-  MUSTER_CONCURRENCY: wholeNumber(1, 100_000).default(50),
-  MUSTER_POOL: wholeNumber(2, 10_000).default(20),
-  MUSTER_LEASE: wholeNumber(500, 3_600_000).default(10_000),
-  MUSTER_DRAIN: wholeNumber(0, 3_600_000).default(25_000),
+  MUSTER_CONCURRENCY: wholeNumberField(1, 100_000).default(50),
+  MUSTER_POOL: wholeNumberField(2, 10_000).default(20),
+  MUSTER_LEASE: wholeNumberField(500, 3_600_000).default(10_000),
+  MUSTER_DRAIN: wholeNumberField(0, 3_600_000).default(25_000),
   SYSTEM_VARIANT: z.string().refine(isPromptName, 'must be the name of a variant, like blue').optional(),
   MUSTER_PROMPTS_URL: httpUrl.optional(),
   MUSTER_PROMPTS_KEY: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
@@ -318,17 +314,22 @@ const variables = z.object({
   GOOGLE_VERTEX_LOCATION: z.string().optional(),
 })
 
+const clientVariables = variables.pick({ MUSTER_DATA_DIR: true, MUSTER_ADMIN_TOKEN: true }).extend({
+  MUSTER_URL: plainUrl.optional(),
+  MUSTER_KEY: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
+})
+
 /**
- * LangChain's libraries would send traces of their own, with everything that is said in them, past our own way out. The
- * variables that tell them to are taken away before they are loaded.
+ * LangChain's libraries would send traces of their own, with all texts of models and people in them. The variables for
+ * that are deleted before the libraries are loaded.
  */
-export function silenceLibraries(environment: Record<string, string | undefined>): void {
+export function silenceLibraries(): void {
   for (const maker of ['LANGSMITH', 'LANGCHAIN']) {
-    for (const name of ['TRACING', 'TRACING_V2']) delete environment[`${maker}_${name}`]
+    for (const name of ['TRACING', 'TRACING_V2']) delete process.env[`${maker}_${name}`]
   }
 }
 
-/** A server listens on a wildcard address, but nobody can open one. */
+/** A server can listen on a wildcard address, but a browser cannot open it. */
 export function urlHost(host: string): string {
   if (host === '0.0.0.0' || host === '::') return 'localhost'
   return host.includes(':') ? `[${host}]` : host

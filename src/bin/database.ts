@@ -1,10 +1,10 @@
-// The PostgreSQL server of this process: the one DATABASE_URL names, or the embedded one in the data folder.
+// The PostgreSQL server of this process: the server that DATABASE_URL names, or the embedded one in the data folder.
 import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import { clusterFolder } from '../db/embedded/cluster-place.ts'
 import { createEmbeddedServer } from '../db/embedded/embedded-server.ts'
-import { explainFailure } from '../db/failures.ts'
+import { isUnavailable } from '../db/failures.ts'
 import { loadMigrations, migrate } from '../db/migrate.ts'
 import { requireSessions } from '../db/session.ts'
 import type { Log } from '../kernel/log.ts'
@@ -22,8 +22,8 @@ export const migrationsFolder = fileURLToPath(new URL('../../migrations', import
 const WAIT_FOR_EXTERNAL_MS = 30_000
 
 /**
- * Returns a database that answers and is not migrated yet. `onStoppable` is given the function that stops the database
- * before the start, which takes seconds.
+ * Returns a database that answers and is not migrated yet. The start takes seconds, so `onStoppable` gets the function
+ * that stops the database before it.
  */
 export async function openDatabase(
   config: Config,
@@ -63,7 +63,7 @@ async function waitForExternal(url: string, onProgress: (sentence: string) => vo
   for (let attempt = 1; ; attempt++) {
     const failure = await tryToConnect(url)
     if (!failure) return
-    const mayPass = explainFailure(failure)?.code === 'UNAVAILABLE'
+    const mayPass = isUnavailable(failure)
     if (!mayPass || Date.now() > deadline) {
       throw new Error(`DATABASE_URL cannot be used: ${reasonOf(failure)}`, { cause: failure })
     }
@@ -72,7 +72,7 @@ async function waitForExternal(url: string, onProgress: (sentence: string) => vo
   }
 }
 
-/** A name with several addresses fails once for each, under an error without a message of its own. */
+/** A name with several addresses fails once for each address; the error around these failures has no message. */
 function reasonOf(failure: Error): string {
   const messages = failure instanceof AggregateError ? failure.errors.map((error: Error) => error.message) : []
   return failure.message || messages.join(', ') || failure.name

@@ -1,5 +1,5 @@
-// The part of the demo that works by itself: a director with three subordinates, and a goal that is given as a task. They
-// split it, do it and report within seconds, and are idle afterwards.
+// The part of the demo that works without people: a director with three subordinates gets a task, splits it and reports
+// within seconds.
 import type { Db } from '../db/pool.ts'
 import type { Agent, AgentInput } from '../kernel/agent.ts'
 import { systemActor } from '../kernel/principal.ts'
@@ -16,7 +16,7 @@ const director: AgentInput = {
   model,
 }
 
-/** They are used up in mid-task: the director is asked for more, and gives enough for the rest. */
+/** The tokens run out in mid-task: the director is asked for more, and gives enough for the rest. */
 const SCOUT_TOKENS = 228
 
 const subordinates: readonly AgentInput[] = [
@@ -49,7 +49,6 @@ const subordinates: readonly AgentInput[] = [
   },
 ]
 
-/** Each part names what a subordinate knows. */
 const goal: TaskInput = {
   title: 'Tell our customers about the export',
   description: [

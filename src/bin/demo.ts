@@ -1,8 +1,9 @@
 import { createAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
-import { builtInDescriptions } from '../flows/built-in-functions.ts'
-import { createFlow } from '../flows/flows.ts'
-import { startFlow } from '../flows/start-flow.ts'
+import { builtInDescriptions } from '../flows/definition/built-in-functions.ts'
+import { createFlow } from '../flows/definition/flows.ts'
+import { startFlow } from '../flows/execution/start.ts'
+import { builtInPatterns } from '../flows/machine/built-in-patterns.ts'
 import { swarmTest } from '../flows/templates/swarm-test.ts'
 import { createProject } from '../identity/projects.ts'
 import type { Agent, AgentInput } from '../kernel/agent.ts'
@@ -12,14 +13,18 @@ import { defaultSettings } from '../kernel/project.ts'
 import { byPerson } from '../objects/author.ts'
 import { relate } from '../objects/relationships.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
+import { createShop } from './demo-shop.ts'
 import { createTeam } from './demo-team.ts'
 import { followAgents } from './run-services.ts'
 
 const model = { provider: 'offline', name: 'offline', max_output_tokens: 4_096 }
 
-/** The project a newcomer finds: its agents work without a key, on the offline model. */
+/** The launch takes far longer than an estimate from its tree alone, and nothing is wrong with it. */
+const settings = { alert_factor: 10 }
+
+/** The project that a newcomer finds. Its agents need no key, because they use the offline model. */
 export async function createDemo(db: Db, writer: ObjectWriter, log: Log): Promise<void> {
-  const { id } = await createProject(db, { name: 'Demo' }, systemActor)
+  const { id } = await createProject(db, { name: 'Demo', settings }, systemActor)
   // The agents name only built-in tools, and the offline provider is offered at every start.
   const by = { actor: systemActor, checkNames: async () => null, onChanged: followAgents(log) }
   const addAgent = (agent: AgentInput): Promise<Agent> => createAgent(db, id, agent, by)
@@ -29,6 +34,7 @@ export async function createDemo(db: Db, writer: ObjectWriter, log: Log): Promis
   await addAgent(triage)
   await createTicket(db, writer, id)
   await createFirstFlow(db, id)
+  await createShop(db, id, addAgent)
 }
 
 const editor: AgentInput = {
@@ -48,7 +54,7 @@ const coordinator: AgentInput = {
   tools: ['spawn_agent', 'ask_human', 'http_fetch'],
 }
 
-/** An agent that wakes when a ticket arrives, may only suggest, and leaves everything but tickets alone. */
+/** An agent that reacts to new tickets, may only suggest, and may change only tickets. */
 const triage: AgentInput = {
   name: 'Triage',
   role: 'a support lead',
@@ -92,8 +98,10 @@ async function createTicket(db: Db, writer: ObjectWriter, projectId: string): Pr
 /** A flow with one run, on the project's default model, so that the list of flows is not empty. */
 async function createFirstFlow(db: Db, projectId: string): Promise<void> {
   const { title: name, root, example } = swarmTest
-  const functions = { has: (called: string): boolean => Object.hasOwn(builtInDescriptions, called) }
-  const { id: flowId } = await createFlow(db, projectId, { name, root }, { actor: systemActor, functions })
+  const functions = new Set(Object.keys(builtInDescriptions))
+  const rules = { functions, patterns: builtInPatterns }
+  const { id: flowId } = await createFlow(db, projectId, { name, root }, { actor: systemActor, ...rules })
   const limits = { timeoutMs: defaultSettings.flow_timeout, workers: null }
-  await startFlow(db, { projectId, flowId, root, input: example.input, ...limits }, systemActor)
+  const run = { projectId, flowId, root, input: example.input, ...limits }
+  await startFlow(db, run, systemActor, builtInPatterns)
 }

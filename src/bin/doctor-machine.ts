@@ -1,4 +1,3 @@
-// The questions of doctor to the machine: the programs, the folders and the files.
 import { constants } from 'node:fs'
 import { access, readFile, stat, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -32,7 +31,7 @@ export async function checkBinaries(config: Config): Promise<Finding[]> {
   const text = `PostgreSQL ${majorVersion(binaries)} (npm package ${binaries.version})`
   if (missing === 0) return [well(text)]
   return [
-    look(`${text} lacks ${missing} links between its libraries, as without install scripts: the next start lays them.`),
+    look(`${text} lacks ${missing} links between its libraries (no install scripts ran): the next start makes them.`),
   ]
 }
 
@@ -67,7 +66,7 @@ export async function checkSecretFiles({ dataDir }: Config): Promise<Finding[]> 
   return findings
 }
 
-/** A cluster started by root below a private folder is elsewhere; a person who copies the data folder must know. */
+/** If root starts Muster below a private folder, the cluster is elsewhere; people who copy the folder must know. */
 export async function checkRelocation({ dataDir }: Config): Promise<Finding[]> {
   const pointer = join(dataDir, 'postgres.location')
   const place = (await readIfPresent(pointer))?.trim()

@@ -1,4 +1,3 @@
-// The questions of doctor to the service: the database and its key, the port, and the settings that people will meet.
 import { findPackagedBinaries, majorVersion } from '../db/embedded/binaries.ts'
 import { readIfPresent } from '../db/embedded/private-file.ts'
 import { runningUrl } from '../db/embedded/running-url.ts'
@@ -65,7 +64,7 @@ async function checkSchema(pool: Pool): Promise<Finding> {
   if (found === known.length) return well(`The tables are those of this release (migration ${found})`)
   if (found > known.length) {
     return look(
-      `The tables are of a newer release (migration ${found}, this one has ${known.length}): use that release.`,
+      `The tables are of a newer release (migration ${found}; this release has ${known.length}): use that release.`,
     )
   }
   const waiting = known.length - found
@@ -80,7 +79,7 @@ async function checkKey(pool: Pool, { secretKey, dataDir }: Config): Promise<Fin
   if (!key) return [mend(`The secret key is missing: put ${file} back, or set MUSTER_SECRET_KEY.`)]
   if (await isBoundTo(pool, createCipher(key).fingerprint())) return [well('The secret key fits the database')]
   const where = secretKey === null ? file : 'MUSTER_SECRET_KEY'
-  return [mend(`The secret key does not fit the database: put the one it was made with into ${where}.`)]
+  return [mend(`The secret key does not fit the database: put the key that it was made with into ${where}.`)]
 }
 
 export async function checkPort(config: Config): Promise<Finding[]> {
@@ -95,13 +94,12 @@ export async function checkPort(config: Config): Promise<Finding[]> {
   return [mend(`Port ${config.port} is used by another program: choose another with PORT.`)]
 }
 
-/** The pages' service leaves no trace by which it could be told from another program. */
+/** The service `ui` writes no pid file, so it cannot be told from another program on its port. */
 export async function checkPagesPort(config: Config): Promise<Finding[]> {
   if (!(await isPortTaken(configuredAddresses(config).listen))) return [well(`Port ${config.port} is free`)]
   return [look(`Port ${config.port} is in use, by this service if it runs; else choose another with PORT.`)]
 }
 
-/** The agent-service that the pages' requests are forwarded to. */
 export async function checkAgent({ agentUrl }: Config): Promise<Finding[]> {
   if (agentUrl === null) return []
   const egress = createEgress({ allow: [] })
@@ -118,7 +116,7 @@ export async function checkAgent({ agentUrl }: Config): Promise<Finding[]> {
   }
 }
 
-/** A program that accepts the connection but does not speak HTTP has taken the port all the same. */
+/** A program that accepts the connection has taken the port, even if it does not speak HTTP. */
 async function isPortTaken(address: string): Promise<boolean> {
   const egress = createEgress({ allow: [] })
   try {
@@ -156,6 +154,6 @@ export async function checkAddress({ host, port, publicUrl }: Config): Promise<F
   if (/^(127\.|localhost$|::1$)/.test(host)) return []
   if (publicUrl.href !== new URL(`http://${urlHost(host)}:${port}`).href) return []
   return [
-    look(`It listens on ${host}, but links say ${publicUrl.origin}: set MUSTER_PUBLIC_URL to the address people use.`),
+    look(`Muster listens on ${host}, but links use ${publicUrl.origin}: set MUSTER_PUBLIC_URL to the public address.`),
   ]
 }

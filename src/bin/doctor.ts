@@ -1,4 +1,4 @@
-// `muster doctor`: looks at everything a start needs, says what to mend, and starts and changes nothing.
+// `muster doctor` checks everything that a start needs and names each fault with its remedy. It changes nothing.
 import type { Config } from './config.ts'
 import {
   checkBinaries,

@@ -1,4 +1,4 @@
-// Providers that need no set-up: the offline model, those whose keys are in the environment, and a local Ollama.
+// Providers that need no set-up: the offline model, providers whose keys are in the environment, and a local Ollama.
 import type { Db, Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
 import type { Log } from '../kernel/log.ts'
@@ -18,7 +18,7 @@ export async function offerProviders(db: Pool, cipher: Cipher, variables: Provid
   }
 }
 
-export function providersFrom(variables: ProviderVariables): ProviderInput[] {
+function providersFrom(variables: ProviderVariables): ProviderInput[] {
   const found: ProviderInput[] = []
   if (variables.openaiKey) found.push({ name: 'openai', kind: 'openai', api_key: variables.openaiKey })
   if (variables.anthropicKey) found.push({ name: 'anthropic', kind: 'anthropic', api_key: variables.anthropicKey })
@@ -30,7 +30,7 @@ export function providersFrom(variables: ProviderVariables): ProviderInput[] {
   return found
 }
 
-/** Looks for Ollama after the start, because most machines have none and nobody should wait for the answer. */
+/** Looks for Ollama after the start, because most machines have none and the start should not wait for an answer. */
 export async function offerOllama(db: Db, cipher: Cipher, egress: Egress, log: Log): Promise<void> {
   try {
     const signal = AbortSignal.timeout(OLLAMA_ANSWERS_WITHIN_MS)

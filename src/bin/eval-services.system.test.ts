@@ -1,4 +1,4 @@
-// The evals of a process: each way in which it is woken, alone; and the search that makes up for all of them.
+// The evals of a process: each way of waking it, one by one, and the search that replaces all of them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
@@ -13,14 +13,14 @@ import { createJournal } from '../journal/append.ts'
 import { EVAL_CHANNEL, HALT_CHANNEL } from '../journal/wake.ts'
 import { silentLog } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
-import type { Companion } from '../runs/worker.ts'
+import type { Companion } from '../runs/companions.ts'
 import { startEvals } from './eval-services.ts'
 
 const { pool } = await createTestDatabase()
 const journal = createJournal({ db: pool, log: silentLog, onWritten: () => {} })
 const NEVER_MS = 1_000_000
 
-/** A process whose runs end by hand, and who hears what the test says. */
+/** A process whose runs are ended by the test, and which gets notices from the test. */
 function createProcess(searchEveryMs: number) {
   let companion: Companion = { onNotification: () => {} }
   let ready = 0
@@ -62,7 +62,7 @@ test('an eval begins with its notice, goes on with the end of a run and with the
   const projectId = await insertProject(pool)
   const recording = recordStatements(pool)
   const { evals, companion, ready } = createProcess(NEVER_MS)
-  // The next search would be too late for everything here.
+  // The next search would come too late for this test.
   await until(() => recording.statements.some(({ text }) => text.includes('as has_work')), 'the first search')
   recording.stop()
   const { id } = await make(projectId, 8)
@@ -84,11 +84,11 @@ test('an eval begins with its notice, goes on with the end of a run and with the
   await until(async () => (await runsOf(projectId)).length === 5, 'it goes on')
   await endAll(projectId)
   companion().onListening?.()
-  await until(async () => (await runsOf(projectId)).length === 1, 'a connection that was replaced is a reason to look')
+  await until(async () => (await runsOf(projectId)).length === 1, 'a replaced connection is a reason to search')
   await evals.stop()
 })
 
-test('a cancel ends the runs that nobody owns, and the eval is over', async () => {
+test('a cancel ends runs without an owner, and the eval is over', async () => {
   const projectId = await insertProject(pool)
   const { evals, companion } = createProcess(NEVER_MS)
   const { id } = await make(projectId, 8)
@@ -103,7 +103,7 @@ test('a cancel ends the runs that nobody owns, and the eval is over', async () =
   await evals.stop()
 })
 
-test('without any notice the searches of two processes bring an eval to its end', async () => {
+test('without any notice the searches of two processes complete an eval', async () => {
   const projectId = await insertProject(pool)
   const { id } = await make(projectId, 8)
   const processes = [createProcess(20), createProcess(20)]

@@ -1,8 +1,7 @@
-// The evals in this process: its worker advances them where runs are worked on. Whoever makes or cancels one tells all
-// processes in its commit.
+// The evals in this process. The commit that makes or cancels an eval notifies all processes.
 import type { Pool } from '../db/pool.ts'
 import { startEvalWorker } from '../evals/worker.ts'
-import type { Journal } from '../journal/append.ts'
+import type { Journal } from '../journal/journal.ts'
 import { EVAL_CHANNEL, HALT_CHANNEL } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
 import { cancelRuns } from '../runs/cancel.ts'

@@ -1,7 +1,5 @@
-/** One thing that doctor looked at. */
 export interface Finding {
   tone: 'well' | 'look' | 'mend'
-  /** The finding, and the remedy where something is wrong. */
   text: string
 }
 

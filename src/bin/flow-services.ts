@@ -1,62 +1,65 @@
-// Everything that works on flows, put together: their journal, and this process's worker of them.
-import type { FlowServices, RunServices } from '../api/run-services.ts'
+import type { FlowServices, RunServices } from '../api/http/run-services.ts'
 import type { Pool } from '../db/pool.ts'
-import { checkAlerts } from '../flows/check-alerts.ts'
-import { createFlowJournal } from '../flows/flow-journal.ts'
-import type { Decide } from '../flows/recommend-with-model.ts'
-import { createFlowStarter } from '../flows/start-together.ts'
-import { startFlowWorker } from '../flows/worker.ts'
+import { checkAlerts } from '../flows/alerts/check-alerts.ts'
+import { createFlowStarter } from '../flows/execution/flow-starter.ts'
+import { createFlowJournal } from '../flows/execution/journal.ts'
+import { createRunFlow } from '../flows/execution/run-flow.ts'
+import { startFlowWorker } from '../flows/execution/worker.ts'
+import type { Patterns } from '../flows/machine/pattern.ts'
+import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import { FLOW_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import type { AppFunction } from '../kernel/app.ts'
 import type { Log } from '../kernel/log.ts'
-import { repeat } from '../queue/repeat.ts'
+import { repeat } from '../kernel/repeat.ts'
 import { cancelRuns } from '../runs/cancel.ts'
 import type { RunWorker } from '../runs/worker.ts'
 import { logEvents } from './log-events.ts'
 
 export interface StartedFlows {
   services: FlowServices
-  /** True while the rounds work that take over flow runs of dead processes and wake due ones. */
+  /** True while the rounds succeed that take over flow runs of dead processes and wake due flow runs. */
   isRecovering(): boolean
-  /** Takes no new work; functions under way drain from now on. */
+  /** Takes no new work; running functions may still end. */
   yield(): void
-  /** Cuts off functions under way. */
+  /** Aborts running functions. */
   hurry(): void
   stop(): Promise<void>
 }
 
 export interface FlowParts {
+  patterns: Patterns
   role: 'all' | 'api' | 'worker'
-  /** The most leaves under way in this process at once. */
+  /** The most leaves that this process executes at once. */
   concurrency: number
-  /** The time functions under way have to end by themselves when this process stops. */
+  /** The time that running functions have to end when this process stops. */
   drainMs: number
   pool: Pool
-  worker: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'hearDeleted' | 'onReady' | 'isHalted'>
+  worker: Pick<RunWorker, 'ownerId' | 'hasOthers' | 'join' | 'hearDeleted' | 'onReady' | 'isHalted' | 'serveFlows'>
   runs: Pick<RunServices, 'journal' | 'hub'>
   functions: ReadonlyMap<string, AppFunction>
   /** Asks the project's default model; without it no model is asked. */
   decide?: Decide
   log: Log
-  /** The interval at which slow flow runs are looked for; null where another process looks. */
+  /** The interval at which slow flow runs are looked for; null if another process does it. */
   checkAlertsEveryMs?: number | null
 }
 
 const CHECK_ALERTS_EVERY_MS = 1_000
 
-/** A process that only serves works on no flow: other processes are told of the runs it starts. */
+/** A process that only serves requests executes no flow; other processes are notified of the flow runs it starts. */
 export function startFlows(parts: FlowParts): StartedFlows {
-  const { role, concurrency, pool, worker, runs, functions, log, checkAlertsEveryMs = CHECK_ALERTS_EVERY_MS } = parts
-  const shared = { functions, leafLimit: concurrency, decide: parts.decide ?? (async () => null) }
+  const { role, patterns, pool, worker, runs, functions, log } = parts
+  const { checkAlertsEveryMs = CHECK_ALERTS_EVERY_MS } = parts
+  const shared = { patterns, functions, leafLimit: parts.concurrency, decide: parts.decide ?? (async () => null) }
   if (role === 'api') {
     const onReady = ([first = '']: readonly string[]): void => {
       tellProcesses(pool, FLOW_CHANNEL, first).catch((error: unknown) =>
         log.debug({ err: error }, 'the next sweep finds it'),
       )
     }
-    const starter = createFlowStarter({ pool, ownerFor: () => null, onOwned: () => {}, onNotOwned: () => {}, onReady })
+    const starter = createFlowStarter({ pool, patterns, onReady })
     const services = { ...shared, isAnnounced: true, onReady: () => {}, start: starter.start }
     return { services, isRecovering: () => true, yield: () => {}, hurry: () => {}, stop: async () => {} }
   }
@@ -83,13 +86,14 @@ export function startFlows(parts: FlowParts): StartedFlows {
       isHalted: (projectId) => worker.isHalted(projectId),
     },
   })
+  worker.serveFlows(createRunFlow({ pool, patterns, functions, onFlowReady: () => flowWorker.poke() }))
   const stopChecking =
     checkAlertsEveryMs === null
       ? async () => {}
       : repeat({
-          work: () => checkAlerts({ pool, journal }),
+          work: () => checkAlerts({ pool, journal, patterns, usualWorkers: shared.leafLimit }),
           everyMs: checkAlertsEveryMs,
-          ifItFails: 'flow runs that take too long will be told about later',
+          ifItFails: 'slow flow runs could not be looked for; trying again later',
           log,
         })
   return {

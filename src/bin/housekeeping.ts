@@ -1,10 +1,10 @@
 import { sealAudit } from '../audit/seal.ts'
 import type { Pool } from '../db/pool.ts'
-import type { Journal } from '../journal/append.ts'
+import type { Journal } from '../journal/journal.ts'
 import { pruneLiveText } from '../journal/live-text.ts'
 import { wakeFunded } from '../journal/month.ts'
 import type { Log } from '../kernel/log.ts'
-import { repeat } from '../queue/repeat.ts'
+import { repeat } from '../kernel/repeat.ts'
 import { endUnavailable } from '../supervisor/end-unavailable.ts'
 import { abandonStuck } from '../triggers/abandon-stuck.ts'
 import { removeProjects } from './remove-projects.ts'
@@ -23,10 +23,9 @@ export interface Housekeeping {
 }
 
 /**
- * Removes lapsed rows every ten minutes, and ends supervisor's runs that nobody continued; seals audit entries and gives up stuck entries every second. Removes, within
- * seconds, the texts that a killed process left (one for each step under way) and begins to remove the rows of deleted
- * projects. Wakes runs that were forgotten when the limit of their month was raised. Several processes may do this at
- * once.
+ * Every ten minutes: removes lapsed rows, ends supervisor's runs that nobody continued. Every second: seals audit
+ * entries, gives up stuck entries. Within seconds: removes texts that a killed process left and rows of deleted
+ * projects, wakes runs whose month's limit was raised. Several processes may do this at once.
  */
 export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal: Journal; log: Log }): Housekeeping {
   const seal = (): Promise<unknown> => sealAudit(pool)
@@ -64,16 +63,16 @@ export function startHousekeeping({ pool, journal, log }: { pool: Pool; journal:
     repeat({
       work: async () => {
         const count = await endUnavailable({ pool, journal }, stopping.signal)
-        if (count > 0) log.info({ runs: count }, 'runs failed that were unavailable and that nobody continued')
+        if (count > 0) log.info({ runs: count }, 'runs with an unavailable model failed, because nobody continued them')
       },
       everyMs: PRUNE_EVERY_MS,
-      ifItFails: 'runs that were unavailable for too long will be ended later',
+      ifItFails: 'runs with a model unavailable for too long will be ended later',
       log,
     }),
     repeat({
       work: () => removeLapsed(pool, stopping.signal),
       everyMs: PRUNE_EVERY_MS,
-      ifItFails: 'what has lapsed will be removed later',
+      ifItFails: 'lapsed rows will be removed later',
       log,
     }),
   ]

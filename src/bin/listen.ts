@@ -1,4 +1,4 @@
-import type { App } from '../api/server.ts'
+import type { App } from '../api/http/app.ts'
 import { type Config, ConfigError } from './config.ts'
 
 export async function listen(app: App, config: Config): Promise<void> {

@@ -2,9 +2,9 @@ import type { StoredEvent } from '../journal/entries.ts'
 import type { Log } from '../kernel/log.ts'
 
 /**
- * Writes one line for each event that an operator may have to look into: a run that failed or paused, a flow that
- * failed or ran out of time, an item that a pipeline skipped. Called after the commit; the words of people and models
- * stay in the journal.
+ * Writes one line for each event that an operator may have to look into: a run that failed or paused, an item that a
+ * pipeline skipped. Called after the commit; the words of people and models stay in the journal. flows/execution/end.ts
+ * writes the line about a flow run that failed.
  */
 export function logEvents(log: Log): (events: readonly StoredEvent[]) => void {
   return (events) => {
@@ -20,12 +20,6 @@ export function logEvents(log: Log): (events: readonly StoredEvent[]) => void {
         case 'run.paused':
           log.info({ run_id: runId, pause_reason: fields.pause_reason }, 'a run paused')
           break
-        case 'flow.failed':
-          log.warn({ flow_run_id: runId }, 'a flow run failed')
-          break
-        case 'flow.timed_out':
-          log.warn({ flow_run_id: runId }, 'a flow run timed out')
-          break
         case 'items.skipped':
           for (const [index] of fields.errors ?? []) {
             const { task_id, stage } = fields
@@ -37,13 +31,7 @@ export function logEvents(log: Log): (events: readonly StoredEvent[]) => void {
   }
 }
 
-const LOGGED: ReadonlySet<string> = new Set([
-  'run.failed',
-  'run.paused',
-  'flow.failed',
-  'flow.timed_out',
-  'items.skipped',
-])
+const LOGGED: ReadonlySet<string> = new Set(['run.failed', 'run.paused', 'items.skipped'])
 
 interface Fields {
   error_code?: string

@@ -1,10 +1,12 @@
-// The `muster` command. Each subcommand is a file of its own; this file holds only their names and the way they fail.
+// The `muster` command: the names of its subcommands and the way they fail.
 import { existsSync } from 'node:fs'
 import { enableCompileCache, flushCompileCache } from 'node:module'
 import { join } from 'node:path'
 import { Command, Option } from 'commander'
-import { type Config, ConfigError, readConfig, settings, silenceLibraries } from './config.ts'
+import { addClientCommands } from './client-commands.ts'
+import { type Config, ConfigError, configOfProcess, settings, silenceLibraries } from './config.ts'
 import { createTerminal } from './terminal.ts'
+import { variablesOf } from './variables-of.ts'
 import { version } from './version.ts'
 
 /** Every command takes every setting; the help of a command shows the settings it is likely to need. */
@@ -16,18 +18,21 @@ const errors = createTerminal(process.stderr)
 const program = new Command('muster')
   .description('Runs teams of AI agents that people can trust with real work.')
   .version(version)
-  .showHelpAfterError('Run it with --help to see what there is.')
-  .configureHelp({ showGlobalOptions: true })
+  .showHelpAfterError('Run it with --help to see all commands.')
+  .configureHelp({ showGlobalOptions: true, subcommandTerm: termOf })
 
-command('start', 'start the server (this is what npm start does)').action(
+program.commandsGroup('Every day:')
+addClientCommands(program)
+program.commandsGroup('The server:').helpCommand('help [command]', 'show the help of a command')
+command('start', 'start the server (npm start does the same)').action(
   run(async (config) => {
-    // Before the server has set its own handlers there is nothing to take down.
+    // Until the server has set its own handlers there is nothing to stop.
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(0))
     keepCompiled(config)
-    silenceLibraries(process.env)
+    silenceLibraries()
     if (config.serve === 'ui') await (await import('./start-ui.ts')).startUi(config, terminal)
     else await (await import('./start.ts')).start(config, terminal)
-    // A server that is killed could not write the cache at its end.
+    // The cache is written early, because a server that is killed could not write it at its end.
     flushCompileCache()
   }),
 )
@@ -46,7 +51,7 @@ command('keys', 'show the admin token, or make a new sign-in link')
     run(async (config) => (await import('./commands.ts')).keysCommand(config, what, terminal))(flags),
   )
 command('backup', 'write everything to one file, also while the server runs')
-  .argument('<file>', 'where to write it; it must not exist yet')
+  .argument('<file>', 'the file to write; it must not exist yet')
   .option('--without-secrets', 'leave out the generated secret key and admin token')
   .action((file: string, flags: Flags) => {
     const withoutSecrets = flags.withoutSecrets !== undefined
@@ -62,9 +67,16 @@ command('restore', 'fill an empty data folder or database from a backup')
 
 await program.parseAsync()
 
-/**
- * Half of a start is spent compiling Muster's code; from the second start on it is read compiled from the data folder.
- */
+/** The name and the arguments; every command has options, which its own help shows. */
+function termOf(shown: Command): string {
+  const args = shown.registeredArguments.map((argument) => {
+    const name = `${argument.name()}${argument.variadic ? '...' : ''}`
+    return argument.required ? `<${name}>` : `[${name}]`
+  })
+  return [shown.name(), ...args].join(' ')
+}
+
+/** Half of a start is spent compiling. From the second start on, the compiled code is read from the data folder. */
 function keepCompiled(config: Config): void {
   if (existsSync(config.dataDir)) enableCompileCache(join(config.dataDir, 'compile-cache'))
 }
@@ -81,27 +93,17 @@ function command(name: string, description: string): Command {
 }
 
 /**
- * Flags win over the environment. Failures are one sentence, without a stack, and a non-zero exit. The exit is explicit:
- * a connection that a failed start left open would keep the process alive.
+ * Flags win over the environment. Failures are one sentence and a non-zero exit. The exit is explicit: a connection
+ * that a failed start left open would keep the process alive.
  */
 function run(action: (config: Config) => Promise<void>): (flags: Flags) => Promise<void> {
   return async (flags) => {
     try {
-      await action(readConfig({ ...process.env, ...variablesOf(flags) }))
+      await action(configOfProcess(variablesOf(flags, settings)))
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error)
       errors.print(`${errors.paint('red', error instanceof ConfigError ? 'Configuration:' : 'muster:')} ${message}`)
       process.exit(1)
     }
   }
-}
-
-function variablesOf(flags: Flags): Record<string, string> {
-  const given: Record<string, string> = {}
-  for (const { flag, variable } of settings) {
-    const name = flag.split(' ')[0] ?? ''
-    const value = flags[name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())]
-    if (value !== undefined) given[variable] = value
-  }
-  return given
 }

@@ -7,7 +7,7 @@ import { measureOrg, type OrgMeasures } from './org-metrics.ts'
 
 const metrics = createMetrics()
 let measures: OrgMeasures | null = null
-/** The organisation has its log before there is a pool to measure. */
+/** The organisation gets its log before the pool to measure exists. */
 const tell = (level: keyof Log) => (fields: object, message: string) =>
   measures?.counting(silentLog)[level]({ ...fields }, message)
 const log: Log = { debug: tell('debug'), info: tell('info'), warn: tell('warn'), error: tell('error') }
@@ -22,7 +22,7 @@ async function samples(): Promise<Map<string, number>> {
 }
 const sample = async (name: string): Promise<number> => (await samples()).get(name) ?? 0
 
-test('the figures are there from the start, with labels of few values', async () => {
+test('all figures exist from the start, with labels of few values', async () => {
   await org.agent({ name: 'first' })
   const found = await samples()
   assert.equal(found.get('muster_task_queue_oldest_seconds'), 0)
@@ -45,7 +45,7 @@ test('a task that waits for a stopped agent is open, and no part of the age of t
   assert.equal(await sample('muster_agents{status="paused"}'), 1)
 })
 
-test('decisions are counted by what followed from them', async () => {
+test('decisions are counted by their effect', async () => {
   const helper = async (senior: string, name: string): Promise<void> => {
     await org.agent({ name, senior_id: senior, competencies: ['writing'] })
   }
@@ -93,7 +93,7 @@ test('refusals are counted as they happen', async () => {
   assert.equal(await sample('muster_refusals_total{kind="budget"}'), 1)
 })
 
-test('attempts are counted by outcome, from the lines that tell of their end', async () => {
+test('attempts are counted by outcome, from the log lines about their end', async () => {
   const counting = measures?.counting(silentLog)
   const before = await sample('muster_task_attempts_total{outcome="timeout"}')
   counting?.info({ operation: 'attempt.ended', status: 'paused', pause_reason: 'timeout' }, '')

@@ -13,7 +13,7 @@ import {
   sumLimitedMonths,
 } from '../org/figures.ts'
 
-/** Months are summed up over all agents of the projects that limit theirs, which is dear: not with every request. */
+/** The sum over all agents of projects with a monthly limit is expensive, so it is not computed for every request. */
 const MONTHS_EVERY_MS = 60_000
 
 /** The status of an attempt that has ended, or the reason of its pause. */
@@ -31,7 +31,6 @@ const ATTEMPT_OUTCOMES: ReadonlySet<unknown> = new Set([
 export interface OrgMeasures {
   /** Counts the decisions among events that this process has committed. */
   onEvents(events: readonly StoredEvent[]): void
-  /** A log that counts the operations it is told of. */
   counting(log: Log): Log
 }
 
@@ -45,17 +44,17 @@ export function measureOrg(
   watchMonths(metrics, pool, now)
   const decisions = metrics.counter({
     name: 'muster_task_decisions_total',
-    help: 'Answers of agents to the questions before a task, by what followed from them.',
+    help: 'Answers of agents to the questions before a task, by their effect.',
     labels: ['decision', 'outcome'],
   })
   const attempts = metrics.counter({
     name: 'muster_task_attempts_total',
-    help: 'Attempts of agents at tasks, by how they ended.',
+    help: 'Attempts of agents at tasks, by outcome.',
     labels: ['outcome'],
   })
   const refusals = metrics.counter({
     name: 'muster_refusals_total',
-    help: 'Acts that agents were refused, because they were not theirs or because tasks went round for ever.',
+    help: 'Refused acts of agents, because the agent had no right or because tasks went round endlessly.',
     labels: ['kind'],
   })
 
@@ -92,7 +91,7 @@ function watchTasks(metrics: Metrics, pool: Pool): void {
   metrics.watch(
     {
       name: 'muster_task_queue_oldest_seconds',
-      help: 'The age of the oldest task that waits for an agent which could take it up; 0 if there is none.',
+      help: 'The age of the oldest task that its agent could start now; 0 if there is none.',
     },
     async () => [{ labels: {}, value: await oldestTaskSeconds(pool) }],
   )
@@ -160,7 +159,7 @@ interface DecisionLabels {
   outcome: 'delegated' | 'split' | 'kept' | 'misfit'
 }
 
-/** Null for a step whose tools speak of decisions, and for decisions of other kinds. */
+/** Null for a step that is no decision, although its tools mention decisions, and for decisions of other kinds. */
 function decisionIn(data: string): DecisionLabels | null {
   const { decision } = JSON.parse(data) as { decision?: { name?: string; next?: string; is_misfit?: boolean } } // our own event
   const kind = decision?.name === 'delegation_decision' ? 'delegation' : decision?.name === 'task_plan' ? 'plan' : null

@@ -1,5 +1,5 @@
-// The organisation in this process: its worker takes up tasks where runs are worked on; elsewhere others are told.
-import type { OrgServices } from '../api/run-services.ts'
+// The organisation in this process. If it executes no runs, other processes are notified of tasks.
+import type { OrgServices } from '../api/http/run-services.ts'
 import type { Pool } from '../db/pool.ts'
 import { tellProcesses } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
@@ -13,7 +13,7 @@ export interface StartedOrg {
   stop(): Promise<void>
 }
 
-/** A death is told within the transaction that takes the dead process's runs over; their end is seen after it. */
+/** A dead process is reported in the transaction that takes over its runs; their end is visible after it. */
 const AFTER_A_DEATH_MS = 100
 
 export function startOrg(parts: {

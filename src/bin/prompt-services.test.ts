@@ -1,4 +1,4 @@
-// Two processes over one database: what one changes in the library holds in the other.
+// Two processes over one database: a change of the library in one process holds in the other.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { createTestRuns } from '../../test/kit/run-worker.ts'
@@ -6,7 +6,7 @@ import { inTransaction } from '../db/transaction.ts'
 import { createEgress } from '../egress/egress.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { savePrompt } from '../prompts/write-prompt.ts'
-import type { Companion } from '../runs/worker.ts'
+import type { Companion } from '../runs/companions.ts'
 import { openPrompts } from './prompt-services.ts'
 
 const egress = createEgress({ allow: [] })
@@ -20,7 +20,7 @@ const { library, companion, services, resolve } = await openPrompts({
   egress,
 })
 
-/** Resolves when the second process has heard of something. */
+/** Resolves when the second process has got a notice. */
 const heard = { notice: Promise.withResolvers<string>(), listening: Promise.withResolvers<void>() }
 const watched: Companion = {
   onNotification: (channel, payload) => {
@@ -34,7 +34,7 @@ const watched: Companion = {
 }
 second.worker.join(watched)
 
-/** A notice that does not come fails a test instead of stopping it. */
+/** A missing notice fails a test; the test does not hang. */
 const inTime = { timeout: 20_000 }
 const key = { projectId, promptId: 'research_agent', variantId: 'blue' }
 const save = (content: string) =>
@@ -43,17 +43,17 @@ const save = (content: string) =>
   )
 const read = async () => (await library.get(projectId, 'research_agent', 'blue')).messages[0]?.content
 
-test('a change in one process is heard in the other, which then reads it', inTime, async () => {
+test('a change in one process reaches the other, which then reads the new prompt', inTime, async () => {
   assert.match((await read()) ?? '', /researcher/)
   await save('changed')
   assert.equal(await heard.notice.promise, `${projectId} research_agent blue`)
   assert.equal(await read(), 'changed')
 })
 
-test('a process whose listening connection was cut believes nothing that it read before', inTime, async () => {
+test('a process whose listening connection was cut forgets all prompts that it read before', inTime, async () => {
   await read()
   await pool.query('alter table prompt_versions disable trigger user')
-  // Without a notice, as though it was sent while nobody listened.
+  // There is no notice, as if it was sent while nobody listened.
   await pool.query(`update prompt_versions set messages = '[{"role":"system","content":"unheard"}]' where version = 2`)
   assert.equal(await read(), 'changed')
   await pool.query(
@@ -64,7 +64,7 @@ test('a process whose listening connection was cut believes nothing that it read
   assert.equal(await read(), 'unheard')
 })
 
-test('a change that is rolled back is told to nobody', inTime, async () => {
+test('a change that is rolled back sends no notice', inTime, async () => {
   heard.notice = Promise.withResolvers()
   await assert.rejects(
     inTransaction(pool, async (tx) => {

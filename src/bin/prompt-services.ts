@@ -1,5 +1,5 @@
-// The prompt library of this process: its own tables, or a service elsewhere that every run asks.
-import type { PromptServices } from '../api/run-services.ts'
+// The prompt library of this process: its own tables, or another service that every run asks.
+import type { PromptServices } from '../api/http/run-services.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
 import { DEFAULT_VARIANT } from '../kernel/prompt.ts'
@@ -7,8 +7,8 @@ import { createPromptLibrary, type PromptLibrary } from '../prompts/library.ts'
 import { createRemoteLibrary } from '../prompts/remote-library.ts'
 import { loadShippedPrompts } from '../prompts/shipped-prompts.ts'
 import { PROMPT_CHANNEL } from '../prompts/write-prompt.ts'
-import type { RunDeps } from '../runs/session.ts'
-import type { Companion } from '../runs/worker.ts'
+import type { Companion } from '../runs/companions.ts'
+import type { RunDeps } from '../runs/owned-run.ts'
 import type { Config } from './config.ts'
 
 export interface OpenPrompts {
@@ -16,7 +16,7 @@ export interface OpenPrompts {
   /** The prompt of an agent, in the variant of this process. */
   resolve: RunDeps['resolvePrompt']
   services: PromptServices
-  /** Hears of changes that other processes made. */
+  /** Receives notices of changes that other processes made. */
   companion: Companion
 }
 

@@ -15,7 +15,7 @@ const { pool } = await createTestDatabase()
 const OF_GRAPH = ['objects', 'relationships', 'tasks', 'agent_messages', 'agent_runs', 'hooks', 'agents']
 const FILLED = [...CHECKPOINT_TABLES, ...OF_GRAPH, 'prompt_variants', 'evals', 'members']
 
-/** Objects with a version and an edge each, as many nested tasks, and some rows of every other table. */
+/** Makes objects with a version and an edge each, as many nested tasks, and some rows of every other table. */
 async function fill(project: string, count: number): Promise<void> {
   await pool.query(
     `with made as (
@@ -69,6 +69,11 @@ async function fill(project: string, count: number): Promise<void> {
   await pool.query('insert into task_queues (agent_id, project_id) values ($1, $2)', [agent, project])
   await pool.query('insert into agent_tokens (agent_id, used) values ($1, 5)', [agent])
   await pool.query(`insert into project_tokens (project_id, month, used) values ($1, '2026-01-01', 5)`, [project])
+  await pool.query(
+    `insert into usage_days (project_id, day, agent_id, source, input_tokens, output_tokens)
+     select $1, date '2026-01-01' + i, $2, 'agent', 1, 1 from generate_series(1, $3::int) i`,
+    [project, agent, count],
+  )
   await pool.query('insert into project_calls (id, project_id, worker_id, bound) values ($1, $2, $1, 5)', [
     newId(),
     project,
@@ -126,7 +131,7 @@ const projectIsThere = async (project: string): Promise<boolean> =>
 const letTimePass = (project: string) =>
   pool.query(`update projects set deleted_at = deleted_at - interval '1 minute' where id = $1`, [project])
 
-test('every table whose rows belong to a project is known', async () => {
+test('every table with rows of projects is known to the removal', async () => {
   const { rows } = await pool.query<{ name: string }>(
     `select conrelid::regclass::text as name from pg_constraint where contype = 'f' and confrelid = 'projects'::regclass`,
   )
@@ -136,7 +141,7 @@ test('every table whose rows belong to a project is known', async () => {
   )
 })
 
-test('a deleted project loses its rows in batches, and its neighbour none', async () => {
+test('a deleted project loses its rows in batches, and another project loses none', async () => {
   const project = await insertProject(pool, 'goes')
   const other = await insertProject(pool, 'stays')
   await fill(project, 10_000)
@@ -145,17 +150,20 @@ test('a deleted project loses its rows in batches, and its neighbour none', asyn
   assert.deepEqual(Object.keys(await countRows(project)).sort(), [...FILLED].sort())
   await pool.query('analyze')
   await deleteProject(pool, project, systemActor)
-  assert.equal((await countRows(project)).objects, 10_000, 'the deletion itself takes no rows away')
+  assert.equal((await countRows(project)).objects, 10_000, 'the deletion itself removes no rows')
 
   const recording = recordStatements(pool)
   const startedAt = performance.now()
   assert.equal(await removeProjects(pool), 0)
   const tookMs = performance.now() - startedAt
   recording.stop()
-  assert.ok(recording.statements.filter(({ text }) => text.includes('delete from objects')).length > 20, 'in batches')
+  for (const table of ['objects', 'usage_days']) {
+    const deletes = recording.statements.filter(({ text }) => text.includes(`delete from ${table}`))
+    assert.ok(deletes.length > 20, `${table} in batches`)
+  }
   assert.ok(tookMs < 60_000, `it took ${Math.round(tookMs)} ms`)
   assert.deepEqual(await countRows(project), {})
-  assert.ok(await projectIsThere(project), 'it tells every process that it was deleted')
+  assert.ok(await projectIsThere(project), 'the row tells every process that the project was deleted')
   await letTimePass(project)
   assert.equal(await removeProjects(pool), 1)
   assert.equal(await projectIsThere(project), false)
@@ -169,6 +177,7 @@ test('a deleted project loses its rows in batches, and its neighbour none', asyn
     ['task_queues', 1],
     ['project_tokens', 1],
     ['project_calls', 1],
+    ['usage_days', 100],
     ['eval_cases', 50],
     ['eval_results', 100],
     ['chats', 20],
@@ -178,7 +187,7 @@ test('a deleted project loses its rows in batches, and its neighbour none', asyn
   }
 })
 
-test('what hangs on a row that goes is found by index', async () => {
+test('rows that refer to a removed row are found by index', async () => {
   const [project, other] = [await insertProject(pool), await insertProject(pool)]
   const count = 2_000
   await fill(project, count)
@@ -204,7 +213,7 @@ test('what hangs on a row that goes is found by index', async () => {
   assert.deepEqual(scans, [])
 })
 
-test('a removal that is cut off goes on where it stood', async () => {
+test('a removal that is cut off is continued later', async () => {
   const project = await insertProject(pool, 'in pieces')
   await fill(project, 100)
   await deleteProject(pool, project, systemActor)
@@ -230,7 +239,7 @@ test('a removal that is cut off goes on where it stood', async () => {
   assert.equal(seen.at(-1), 0)
 })
 
-test('one process at a time removes rows, and a row in somebody’s hands is not waited for', async () => {
+test('one process at a time removes rows, and does not wait for locked rows', async () => {
   const project = await insertProject(pool, 'held')
   await fill(project, 10)
   await deleteProject(pool, project, systemActor)
@@ -249,7 +258,7 @@ test('one process at a time removes rows, and a row in somebody’s hands is not
   assert.equal(await removeProjects(pool), 1)
 })
 
-test('what a late request wrote goes with the next round', async () => {
+test('rows that a late request wrote are removed in the next round', async () => {
   const project = await insertProject(pool, 'late')
   await deleteProject(pool, project, systemActor)
   await removeProjects(pool)
@@ -260,4 +269,14 @@ test('what a late request wrote goes with the next round', async () => {
   await letTimePass(project)
   assert.equal(await removeProjects(pool), 1)
   assert.deepEqual(await countRows(project), {})
+})
+
+test('a deletion writes the row of the project alone, however many runs wait for their flow runs', async () => {
+  const project = await insertProject(pool)
+  const runs = await insertRuns(pool, project, 3)
+  const wait = `update agent_runs set started_flow_run_id = id, waits_for = 'children' where id = any($1)`
+  await pool.query(wait, [runs])
+  await deleteProject(pool, project, systemActor)
+  const { rows } = await pool.query('select distinct ready_at from agent_runs where id = any($1)', [runs])
+  assert.deepEqual(rows, [{ ready_at: null }])
 })

@@ -1,14 +1,14 @@
-// Deleted projects lose their rows here: table by table, in small batches, in one process at a time. A process that
-// dies in between leaves whole batches behind; the next process finds the remaining rows by the same indexes and goes
-// on.
+// Deleted projects lose their rows here: table by table, in small batches, in one process at a time. After a crash the
+// next process finds the remaining rows by the same indexes.
 import { inBatches } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
+import { removeUsageOf } from '../journal/usage-days.ts'
 import { CHECKPOINT_TABLES, removeCheckpointsOf } from '../supervisor/checkpoints/remove-checkpoints.ts'
 
 const ROWS_AT_ONCE = 500
-/** The events of a run, the versions of a prompt and the results of an eval are deleted with it: they bound a batch, too. */
+/** Events, versions and results are deleted with their row, so their number bounds a batch, too. */
 const EVENTS_AT_ONCE = 20_000
-/** The column that says how many rows are deleted with one. */
+/** The column with the number of rows that are deleted with one row. */
 const COUNTED_BY: Partial<Record<ProjectTable, string>> = {
   agent_runs: 'last_seq',
   flow_runs: 'last_seq',
@@ -20,8 +20,8 @@ const TOLD_FOR_MS = 10_000
 
 /**
  * Children come first, so that no delete cascades far: entries and edges before objects, runs before agents. Rows that
- * belong to a row of these tables (events, versions, alerts, handouts, rules, schedules, tokens) are deleted with it by
- * trigger or foreign key.
+ * belong to a row of these tables (events, versions, alerts, rules, schedules …) are deleted with it by trigger or
+ * foreign key.
  */
 export const PROJECT_TABLES = [
   'processing_log',
@@ -42,15 +42,23 @@ export const PROJECT_TABLES = [
   'members',
 ] as const
 
-/** Few rows a project, or rows that go with their agent or their run: they need no batches of their own. */
-export const SMALL_TABLES = ['task_queues', 'project_tokens', 'project_calls', 'systems', 'chats'] as const
+/**
+ * Tables with few rows per project, or whose rows are deleted with their agent or run, or by a function of their own. A
+ * row of app_projects stays and forgets the project.
+ */
+export const SMALL_TABLES = [
+  'task_queues',
+  'project_tokens',
+  'project_calls',
+  'usage_days',
+  'systems',
+  'chats',
+  'app_projects',
+] as const
 
 type ProjectTable = (typeof PROJECT_TABLES)[number]
 
-/**
- * `atOnce` is the number of rows in a batch. `signal` ends the work after the batch under way. Returns the number of
- * projects removed.
- */
+/** `signal` ends the work after the current batch. Returns the number of projects removed. */
 export async function removeProjects(
   pool: Pool,
   { atOnce = ROWS_AT_ONCE, signal }: { atOnce?: number; signal?: AbortSignal } = {},
@@ -65,6 +73,7 @@ export async function removeProjects(
     // Another process removes rows now.
     if (!isOurs) return gone
     await inBatches(pool, batches, async (tx) => (await removeCheckpointsOf(tx, id, atOnce)) > 0)
+    await inBatches(pool, batches, async (tx) => (await removeUsageOf(tx, id, atOnce)) > 0)
     for (const table of PROJECT_TABLES) {
       await inBatches(pool, batches, async (tx) => (await removeRows(tx, table, id, atOnce)) > 0)
     }
@@ -79,7 +88,7 @@ export async function removeProjects(
 
 /** A row that is locked by another transaction is left for the next round: waiting for it could be a deadlock. */
 async function removeRows(tx: Db, table: ProjectTable, projectId: string, atOnce: number): Promise<number> {
-  // If one project has most of a table, a sequential scan would pass over the deleted rows again in every batch.
+  // If one project has most of a table, a sequential scan would read the deleted rows again in every batch.
   await tx.query('set local enable_seqscan = off')
   const { rowCount } = await tx.query(
     `with taken as (

@@ -19,7 +19,7 @@ const keep = (days: number | null) =>
     days,
   ])
 
-/** Statements that cost more than the rows they return or delete explain. */
+/** Statements that read more buffers than their returned or deleted rows explain. */
 async function costly(): Promise<string[]> {
   const { measured, stop } = measureStatements(pool, { large: LARGE_TABLES })
   await removeLapsed(pool)
@@ -34,7 +34,7 @@ async function costly(): Promise<string[]> {
   })
 }
 
-test('what has lapsed is found by index among 100,000 ended runs, and removed in small batches', async () => {
+test('lapsed rows are found by index among 100,000 ended runs, and removed in small batches', async () => {
   await keep(null)
   assert.deepEqual(await costly(), [], 'nothing to do')
   await keep(59.99)
@@ -44,7 +44,7 @@ test('what has lapsed is found by index among 100,000 ended runs, and removed in
   assert.ok(gone.runs > 10 && gone.runs < 60 && gone.flows > 1, JSON.stringify(gone))
 })
 
-test('a project that keeps little is caught up with in one round, and nothing hangs in the air', async () => {
+test('all lapsed rows of a project with short retention are removed in one round, and no row is orphaned', async () => {
   await keep(1)
   await pool.query(`update idempotency_keys set created_at = now() - interval '25 hours'`)
   await removeLapsed(pool)
@@ -74,7 +74,7 @@ test('a project that keeps little is caught up with in one round, and nothing ha
   assert.equal(await count('flow_events e', 'not exists (select from flow_runs r where r.id = e.run_id)'), 0)
 })
 
-test('a leaf stays with its flow run, and a flow run with a leaf that is undecided', async () => {
+test('a leaf stays with its flow run, and a flow run stays while a leaf waits for a decision', async () => {
   const [, other = ''] = large.projects
   await pool.query(`update projects set settings = '{"run_retention_days": 1}' where id = $1`, [other])
   const { rows } = await pool.query<{ id: string; flow_run_id: string }>(

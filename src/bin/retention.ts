@@ -1,9 +1,9 @@
 // Removes lapsed rows: old runs of projects that limit how long they keep them, and rows that are useless after a time.
-// One process at a time removes them in small batches, until no lapsed row is left.
-import { pruneIdempotencyKeys } from '../api/idempotency.ts'
+// One process at a time removes them in small batches.
+import { pruneIdempotencyKeys } from '../api/http/idempotency.ts'
 import type { Pool } from '../db/pool.ts'
 import { pruneEvals } from '../evals/prune-evals.ts'
-import { pruneFlowRuns } from '../flows/prune-flow-runs.ts'
+import { pruneFlowRuns } from '../flows/history/prune-flow-runs.ts'
 import { pruneIdentity } from '../identity/prune.ts'
 import { pruneMessages } from '../org/prune-messages.ts'
 import { pruneRuns, readRetentions } from '../runs/prune-runs.ts'
@@ -12,7 +12,7 @@ import { pruneTasks } from '../tasks/prune-tasks.ts'
 import { pruneDeliveries } from '../triggers/prune-deliveries.ts'
 import { pruneEntries } from '../triggers/prune-entries.ts'
 
-/** `signal` ends the work after the batch under way. */
+/** `signal` ends the work after the current batch. */
 export async function removeLapsed(pool: Pool, signal?: AbortSignal): Promise<void> {
   await pruneIdentity(pool, signal)
   await pruneIdempotencyKeys(pool, signal)

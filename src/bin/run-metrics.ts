@@ -18,14 +18,14 @@ export function measureRuns(
 ): (events: readonly StoredEvent[]) => void {
   const ends = metrics.counter({
     name: 'muster_run_ends_total',
-    help: 'Runs that ended or paused, by how.',
+    help: 'Runs that ended or paused, by outcome.',
     labels: ['status'],
   })
   const steps = metrics.counter({ name: 'muster_steps_total', help: 'Model calls that were completed.' })
-  metrics.watch({ name: 'muster_runs_active', help: 'Runs under way in this process.' }, () => [
+  metrics.watch({ name: 'muster_runs_active', help: 'Runs that this process is executing.' }, () => [
     { labels: {}, value: active() },
   ])
-  const readyHelp = `Runs that want a slot, over all processes, counted up to ${MOST_COUNTED}.`
+  const readyHelp = `Runs that wait for a slot, over all processes, counted up to ${MOST_COUNTED}.`
   metrics.watch({ name: 'muster_runs_ready', help: readyHelp }, async () => [
     { labels: {}, value: await countReady(pool) },
   ])

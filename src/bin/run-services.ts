@@ -1,12 +1,14 @@
-// Everything that works on runs, put together: the journal and its watchers, models, tools, and this process's worker.
+// Puts together everything that works on runs: the journal and its watchers, models, tools, and this process's worker.
 import { join } from 'node:path'
 import type { AgentChanged } from '../agents/agents.ts'
 import { createCheckNames } from '../api/check-names.ts'
-import type { RunServices } from '../api/run-services.ts'
+import type { RunServices } from '../api/http/run-services.ts'
+import type { CodeRules } from '../app-modules/follow-code.ts'
+import { type LoadedApp, requireOwnToolNames } from '../app-modules/load-app.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
-import type { Ask } from '../flows/built-in-functions.ts'
-import type { Decide } from '../flows/recommend-with-model.ts'
+import type { Ask } from '../flows/definition/built-in-functions.ts'
+import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { createJournal } from '../journal/append.ts'
 import type { StoredEvent } from '../journal/entries.ts'
 import { createHub } from '../journal/hub.ts'
@@ -14,7 +16,7 @@ import { HALT_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { watchOthers } from '../journal/watch-others.ts'
 import type { Log } from '../kernel/log.ts'
 import { createLanguageModels } from '../models/language-models.ts'
-import { createGraphReaders } from '../objects/object-tools.ts'
+import { createTestProvider } from '../models/test-provider.ts'
 import { createObjectWriter } from '../objects/write-objects.ts'
 import type { Metrics } from '../observe/metrics.ts'
 import type { Tracing } from '../observe/tracing.ts'
@@ -26,22 +28,19 @@ import { seniorTools } from '../org/senior-tools.ts'
 import { createWrite } from '../org/write.ts'
 import type { PromptLibrary } from '../prompts/library.ts'
 import { createHaltedWaker } from '../runs/halted-waker.ts'
-import { createRunStarter } from '../runs/start-together.ts'
+import { createRunStarter } from '../runs/run-starter.ts'
 import { type RunWorker, startRunWorker } from '../runs/worker.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { createCheckpoints } from '../supervisor/checkpoints/checkpoints.ts'
 import { createSupervise } from '../supervisor/supervise.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
-import { writeTools } from '../tasks/write-tools.ts'
 import { createConfinedPrograms } from '../tools/confine-programs.ts'
-import { createHttpFetchTool } from '../tools/http-fetch.ts'
-import { type LoadedApp, loadApp } from '../tools/load-app.ts'
 import { createMcp } from '../tools/mcp.ts'
 import { createToolRegistry } from '../tools/registry.ts'
-import { runTools } from '../tools/run-tools.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
 import { reactions } from '../triggers/reactions.ts'
 import { createAsk, createDecide, type ModelParts } from './ask-model.ts'
+import { createBuiltInTools } from './built-in-tools.ts'
 import type { Config } from './config.ts'
 import { logEvents } from './log-events.ts'
 import { measureOrg } from './org-metrics.ts'
@@ -50,21 +49,19 @@ import { measureRuns } from './run-metrics.ts'
 import { traceRuns } from './trace-runs.ts'
 
 export interface StartedRuns {
-  /** The services without those of flows and of the organisation, whose layers are above this one. */
+  /** The services except those of flows and of the organisation, whose layers are above this one. */
   services: Omit<RunServices, 'flows' | 'org'>
   worker: RunWorker
-  app: LoadedApp | null
-  /** The log of the organisation: its lines are counted, too. */
+  /** The log of the organisation, whose lines are also counted. */
   orgLog: Log
-  /** Asks a project's default model. */
   ask: Ask
   decide: Decide
-  /** The prompt library, for whatever runs here beside agents. */
+  /** The prompt library, for the supervisor and other users beside agents. */
   prompts: PromptLibrary
   stop(): Promise<void>
 }
 
-/** Triggers and the organisation follow every write of an agent. */
+/** Triggers and the organisation are updated with every write of an agent. */
 export const followAgents =
   (log: Log): AgentChanged =>
   async (tx, agent, change) => {
@@ -72,8 +69,11 @@ export const followAgents =
     await agentChanged(tx, log, agent, change)
   }
 
-export async function startRuns(parts: {
+interface RunParts {
   config: Config
+  app: LoadedApp | null
+  /** Called before any run is claimed. If it rejects, nothing has begun. */
+  beforeWork: (agentRules: CodeRules['agents']) => Promise<void>
   databaseUrl: string
   pool: Pool
   cipher: Cipher
@@ -81,9 +81,27 @@ export async function startRuns(parts: {
   metrics: Metrics
   tracing: Tracing
   log: Log
-}): Promise<StartedRuns> {
-  const { config, pool, cipher, egress, log } = parts
-  const app = config.app === null ? null : await loadApp(config.app)
+}
+
+/** The tools that agents may use: built in, of the app module, and of MCP servers. */
+function openTools({ config, app, pool, cipher, egress, log }: RunParts) {
+  const programs = createConfinedPrograms({
+    path: config.commandPath,
+    hidden: [config.dataDir],
+    noteFile: join(config.dataDir, 'mcp.homes'),
+    maySameUser: config.mcpSameUser,
+  })
+  const mcp = createMcp({ pool, cipher, egress, log, programs })
+  const builtIns = createBuiltInTools({ pool, egress })
+  if (app) requireOwnToolNames(app, builtIns)
+  return { mcp, registry: createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp }) }
+}
+
+export async function startRuns(parts: RunParts): Promise<StartedRuns> {
+  const { config, app, pool, cipher, egress, log } = parts
+  const { mcp, registry } = openTools(parts)
+  const agentRules = { checkNames: createCheckNames(registry), onChanged: followAgents(log) }
+  await parts.beforeWork(agentRules).catch((error: unknown) => mcp.stop().then(() => Promise.reject(error)))
   const hub = createHub()
   const measure = measureRuns(parts.metrics, pool, () => worker.active())
   const org = measureOrg(parts.metrics, pool)
@@ -99,22 +117,7 @@ export async function startRuns(parts: {
   }
   const journal = createJournal({ db: pool, log, onWritten })
   const models = createLanguageModels({ db: pool, cipher, fetch: egress.fetch('trusted') })
-  const programs = createConfinedPrograms({
-    path: config.commandPath,
-    hidden: [config.dataDir],
-    noteFile: join(config.dataDir, 'mcp.homes'),
-    maySameUser: config.mcpSameUser,
-  })
-  const mcp = createMcp({ pool, cipher, egress, log, programs })
   const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: config.role === 'api' }) })
-  const builtIns = [
-    ...runTools,
-    ...writeTools,
-    ...seniorTools,
-    ...createGraphReaders(pool),
-    createHttpFetchTool(egress),
-  ]
-  const registry = createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp })
   const prompts = await openPrompts({ config, pool, egress })
   const worker = await startRunWorker({
     url: parts.databaseUrl,
@@ -124,7 +127,7 @@ export async function startRuns(parts: {
     slots: config.role === 'api' ? 0 : config.concurrency,
     leaseMs: config.leaseMs,
     drainMs: config.drainMs,
-    // The embedded database is this process's alone: the data folder was claimed.
+    // No other process uses the embedded database, because this process has claimed the data folder.
     isAlone: config.databaseUrl === null,
     deps: {
       pool,
@@ -147,7 +150,7 @@ export async function startRuns(parts: {
   worker.hearDeleted((projectIds) => {
     mcp
       .leave(projectIds)
-      .catch((error: unknown) => log.warn({ err: error }, 'programs of a deleted project left files'))
+      .catch((error: unknown) => log.warn({ err: error }, 'files of a deleted project’s programs could not be removed'))
   })
   const others = watchOthers({ db: pool, hub, log })
   const haltedWaker = createHaltedWaker({ db: pool, log, onReady: () => worker.onReady() })
@@ -156,8 +159,9 @@ export async function startRuns(parts: {
     hub,
     soFar: (runId) => worker.texts.soFar(runId) ?? others.soFar(runId),
     soFarBelow: (runId) => [...others.soFarBelow(runId), ...worker.texts.soFarBelow(runId)],
-    agentRules: { checkNames: createCheckNames(registry), onChanged: followAgents(log) },
+    agentRules,
     onProvider: (name) => models.forget(name),
+    testProvider: createTestProvider({ db: pool, cipher, fetch: egress.fetch('trusted') }),
     writer,
     starter: createRunStarter(pool, { isAnnounced: config.role === 'api' }),
     mcp,
@@ -179,7 +183,6 @@ export async function startRuns(parts: {
   return {
     services,
     worker,
-    app,
     orgLog,
     ask: createAsk(asking),
     decide: createDecide(asking),

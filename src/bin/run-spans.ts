@@ -1,5 +1,5 @@
-// The spans that the events of a run are told as. Names and attributes are those of OpenTelemetry's conventions for
-// generative AI, with our ids beside them. No words of people, models or tools are in them.
+// Turns the events of a run into spans, by OpenTelemetry's conventions for generative AI, with our ids beside them.
+// Spans contain no words of people, models or tools.
 import type { StoredEvent } from '../journal/entries.ts'
 import type { Answers, TracedRun } from '../journal/traced-runs.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
@@ -8,7 +8,6 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { partSpanId, spanIdOf, traceIdOf } from '../observe/trace-ids.ts'
 import type { PastSpan, SpanAttributes } from '../observe/tracing.ts'
 
-/** The facts that do not change while a run goes on. */
 export interface KnownRun {
   run: TracedRun
   name: string
@@ -17,7 +16,7 @@ export interface KnownRun {
 
 type EventOf<Kind extends RunEvent['kind']> = Extract<RunEvent, { kind: Kind }>['data']
 
-/** A model call, and the node that made it. */
+/** The span of a model call, and the span of the node that made the call. */
 export function stepSpans({ run, modelOf }: KnownRun, seq: number, data: EventOf<'step.completed'>): PastSpan[] {
   const { node, usage } = data
   const span = { traceId: traceIdOf(run.root_id), ...timesOf(data) }
@@ -75,8 +74,8 @@ export function toolSpan({ run }: KnownRun, seq: number, data: EventOf<'tool.com
 }
 
 /**
- * The whole run, or its part since the last answer. `now` has the tokens up to here; `answers` is set for a supervisor's
- * run. Empty where the event is no end: the run goes on by itself, or its span had ended with a pause.
+ * The span of the whole run, or of its part since the last answer. `answers` is set for a supervisor's run. The list is
+ * empty if the event ends no span: the run goes on, or its span ended with a pause before.
  */
 export function endSpans(
   { run, name }: KnownRun,
@@ -112,10 +111,7 @@ export function endSpans(
   ]
 }
 
-/**
- * The run goes on by itself, or when its own question is answered. A question of a supervisor to people ends its span, and
- * their answer begins another.
- */
+/** True if the run goes on by itself or by an answer. A supervisor's question ends its span. */
 function isWait({ node, task_id: taskId }: TracedRun, reason: PauseReason | undefined): boolean {
   if (reason === 'human') return node !== 'supervisor'
   return reason === 'halted' || (reason === 'budget' && taskId !== null)

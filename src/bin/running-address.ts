@@ -1,5 +1,4 @@
-// The address of the server of a data folder. It is kept beside muster.pid while the server runs, for other commands:
-// they cannot know with which settings the server was started.
+// The address of a data folder's server, in a file beside muster.pid: other commands do not know the server's settings.
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -7,7 +6,7 @@ import { type Config, urlHost } from './config.ts'
 import { readRunningPid } from './running-pid.ts'
 
 export interface Addresses {
-  /** The server's address on this machine; the public address may be that of a proxy elsewhere. */
+  /** The server's address on this machine; the public address may belong to a proxy on another machine. */
   listen: string
   public: string
 }
@@ -31,7 +30,21 @@ export async function forgetAddresses(config: Config): Promise<void> {
 
 /** The addresses of the server that runs on the data folder, or those of this configuration if none runs. */
 export async function findAddresses(config: Config): Promise<Addresses> {
-  if ((await readRunningPid(config.dataDir)) === null) return configuredAddresses(config)
-  const text = await readFile(fileOf(config.dataDir), 'utf8').catch(() => 'null')
-  return addresses.safeParse(JSON.parse(text)).data ?? configuredAddresses(config)
+  return (await readRunningAddresses(config.dataDir)) ?? configuredAddresses(config)
+}
+
+/** Null if no server runs on the data folder, or if it has not told its address yet. */
+export async function readRunningAddresses(dataDir: string): Promise<Addresses | null> {
+  if ((await readRunningPid(dataDir)) === null) return null
+  const text = await readFile(fileOf(dataDir), 'utf8').catch(() => 'null')
+  return addresses.safeParse(parseOrNull(text)).data ?? null
+}
+
+/** The file may be half written by a server that starts right now. */
+function parseOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

@@ -12,12 +12,12 @@ export interface InstanceSecrets {
 export const adminTokenFile = (dataDir: string): string => join(dataDir, 'admin.token')
 export const secretKeyFile = (dataDir: string): string => join(dataDir, 'secret.key')
 
-/** A new key could not open the secrets of an existing cluster, so no key is made beside one. */
+/** A new key could not open the secrets of an existing cluster, so no key is made if a cluster exists. */
 function requireKeyOfCluster(dataDir: string): void {
   const hasCluster = existsSync(join(dataDir, 'postgres')) || existsSync(join(dataDir, 'postgres.location'))
   if (!hasCluster || existsSync(secretKeyFile(dataDir))) return
   throw new Error(
-    `${secretKeyFile(dataDir)} is missing, and the database in this folder was made with it. Put it back, or set MUSTER_SECRET_KEY.`,
+    `${secretKeyFile(dataDir)} is missing; the database in this folder needs that key. Put it back, or set MUSTER_SECRET_KEY.`,
   )
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../kernel/log.ts'
 
 export interface Shutdown {
-  /** Adds a part; the part added last is stopped first. `hurry` tells a part that drains to end at once. */
+  /** Adds a part; the part added last is stopped first. `hurry` tells a part that waits for its work to end at once. */
   last(name: string, stop: () => Promise<unknown>, hurry?: () => void): void
   /** Stops everything that was added, once; later calls wait for the first. */
   now(): Promise<void>
@@ -11,9 +11,9 @@ export interface Shutdown {
 
 const LEFT_AT_A_BUG: ReadonlySet<string> = new Set(['new work', 'runs', 'flows'])
 
-/** The time a part that does not drain may take before the next is stopped all the same. */
+/** After this time the next part is stopped, even if the part before has not stopped. Parts that drain have longer. */
 const PATIENCE_MS = 12_000
-/** After `drainMs`, all other parts together have this time; the database is given the time it needs. */
+/** After `drainMs`, all other parts together have this time; the database has all the time it needs. */
 const MARGIN_MS = 3_500
 /** Every part has at least this time, however late it is. */
 const LEAST_MS = 250
@@ -25,8 +25,8 @@ const SAME_SIGNAL_MS = 500
 const NEVER_HURRIED: ReadonlySet<string> = new Set(['database', 'data folder'])
 
 /**
- * SIGTERM, SIGINT and SIGHUP stop all parts and exit 0 within `drainMs` and 5 s more. After a second signal parts that
- * hang are not waited for, and calls under way are cut off.
+ * SIGTERM, SIGINT and SIGHUP stop all parts and exit 0 within `drainMs` and 5 s more. After a second signal the process
+ * does not wait for parts that hang, and cuts off running calls.
  */
 export function createShutdown(log: Log, drainMs: number): Shutdown {
   const parts: Part[] = []
@@ -67,16 +67,15 @@ export function createShutdown(log: Log, drainMs: number): Shutdown {
     void now().then(() => process.exit(0))
   }
   const onBug = (error: unknown): void => {
-    log.error({ err: error }, 'an error nobody caught; stopping')
-    // Runs under way are not handed back: one may be the cause, and the process that takes them over counts the crash.
+    log.error({ err: error }, 'an error was not caught; stopping')
+    // Runs in progress are not handed back: one of them may be the cause, and the next owner counts the crash.
     for (const part of parts) if (LEFT_AT_A_BUG.has(part.name)) part.stop = async () => {}
     void now().then(() => process.exit(1))
   }
   const onRejection = (error: unknown): void => {
-    log.error({ err: error }, 'a promise was rejected and nobody waited for it; going on')
+    log.error({ err: error }, 'the rejection of a promise was not handled; going on')
   }
-  // SIGHUP means that the terminal was closed. Without a handler it would end this process and leave the database
-  // running.
+  // SIGHUP means that the terminal was closed. Without a handler the database would be left running.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.removeAllListeners(signal).on(signal, onSignal)
   process.on('uncaughtException', onBug)
   process.on('unhandledRejection', onRejection)

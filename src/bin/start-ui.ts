@@ -1,5 +1,4 @@
-// `muster start` of the service `ui`: pages and forwarding. Nothing of the database, of secrets or of the data folder is
-// touched, so it may run anywhere, in any number.
+// `muster start` of the service `ui`: pages and forwarding, without database, secrets and data folder.
 import { createUiServer } from '../api/ui-server.ts'
 import { createEgress } from '../egress/egress.ts'
 import { setFaultPlan } from '../kernel/fault.ts'
@@ -23,14 +22,17 @@ export async function startUi(config: Config, terminal: Terminal): Promise<void>
   const shutdown = createShutdown(log, config.drainMs)
   try {
     if (config.adminToken) log.registerSecret(config.adminToken)
-    // A stream may be silent for as long as its run is; whether the other side lives is told by TCP.
+    // A stream may be silent for as long as its run is; TCP detects a dead peer.
     const egress = createEgress({ allow: [], headersTimeoutMs: HEADERS_TIMEOUT_MS, bodyIdleTimeoutMs: 0 })
     shutdown.last('egress', () => egress.close())
     const tracing = await openTracing(config, egress, log)
     shutdown.last('traces', () => tracing.stop())
     const { agentUrl, publicUrl, trustProxy, adminToken } = config
     const app = createUiServer({
-      ...{ agentUrl, publicUrl, trustProxy, adminToken },
+      agentUrl,
+      publicUrl,
+      trustProxy,
+      adminToken,
       fetch: egress.fetch('trusted'),
       log,
       metrics: createMetrics({ log }),

@@ -1,13 +1,16 @@
-// `muster start`: claims the data folder, brings the database up, migrates, serves, and takes all of it down again in
-// the reverse order. Everything is wired here and nowhere else.
+// `muster start` claims the data folder, starts the database, migrates it and serves, and stops all of it in the
+// reverse order. Only this file wires the parts together.
 import { relative } from 'node:path'
 import { createServer } from '../api/server.ts'
+import { followCode } from '../app-modules/follow-code.ts'
+import { type LoadedApp, loadApp } from '../app-modules/load-app.ts'
 import { claimDataFolder } from '../db/embedded/data-folder.ts'
 import { START_PATIENCE_MS, whileUnavailable } from '../db/patience.ts'
 import { createPool, type Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { createEgress } from '../egress/egress.ts'
-import { createBuiltInFunctions } from '../flows/built-in-functions.ts'
+import { createBuiltInFunctions } from '../flows/definition/built-in-functions.ts'
+import { builtInPatterns } from '../flows/machine/built-in-patterns.ts'
 import { bindInstance } from '../identity/instance.ts'
 import { createSignInLink } from '../identity/sign-in-links.ts'
 import { ensureInstanceAdmin } from '../identity/users.ts'
@@ -18,8 +21,6 @@ import { createMetrics } from '../observe/metrics.ts'
 import { type Cipher, createCipher } from '../secrets/cipher.ts'
 import { reactions } from '../triggers/reactions.ts'
 import { startScheduler } from '../triggers/scheduler.ts'
-import { createAppAgents } from './app-agents.ts'
-import { createAppFlows } from './app-flows.ts'
 import { banner } from './banner.ts'
 import type { Config } from './config.ts'
 import { type Database, migrateDatabase, openDatabase } from './database.ts'
@@ -66,12 +67,10 @@ export async function start(config: Config, terminal: Terminal): Promise<void> {
   }
 }
 
-async function startParts(
-  config: Config,
-  log: Logger,
-  terminal: Terminal,
-  shutdown: ReturnType<typeof createShutdown>,
-): Promise<{ database: Database; pool: Pool }> {
+type Shutdown = ReturnType<typeof createShutdown>
+
+/** The parts below all work: the app module, the database and its secrets, connections, the way out, traces. */
+async function openParts(config: Config, log: Logger, terminal: Terminal, shutdown: Shutdown) {
   const progress = (sentence: string): void => terminal.progress(sentence)
   const claim = await claimDataFolder(config.dataDir)
   shutdown.last('data folder', () => claim.release())
@@ -79,6 +78,7 @@ async function startParts(
   for (const secret of [secrets.adminToken, secrets.secretKey]) log.registerSecret(secret)
   if (config.prompts?.key) log.registerSecret(config.prompts.key)
   warnOfShortSecrets(config, log)
+  const code = config.app === null ? null : await loadLogged(config.app, log)
 
   const database = await openDatabase(config, log, progress, (stop) => shutdown.last('database', stop))
   log.registerSecret(database.url)
@@ -94,12 +94,40 @@ async function startParts(
   shutdown.last('traces', () => tracing.stop())
   const metrics = createMetrics({ log })
   metrics.watchPool(pool)
-  const runs = await startRuns({ config, databaseUrl: database.url, pool, cipher, egress, metrics, tracing, log })
+  return { secrets, code, database, pool, cipher, instanceId, egress, tracing, metrics }
+}
+
+async function startParts(
+  config: Config,
+  log: Logger,
+  terminal: Terminal,
+  shutdown: Shutdown,
+): Promise<{ database: Database; pool: Pool }> {
+  const parts = await openParts(config, log, terminal, shutdown)
+  const { secrets, code, database, pool, cipher, instanceId, egress, tracing, metrics } = parts
+  const patterns = builtInPatterns
+  const builtIn = createBuiltInFunctions({ ask: (...question) => runs.ask(...question) })
+  const functions = new Map([...builtIn, ...(code?.functions ?? [])])
+  const runs = await startRuns({
+    config,
+    app: code,
+    beforeWork: async (agents) => {
+      const rules = { agents, flows: { functions, patterns } }
+      if (code) await patiently(() => followCode(pool, code, rules, log))
+    },
+    databaseUrl: database.url,
+    pool,
+    cipher,
+    egress,
+    metrics,
+    tracing,
+    log,
+  })
   shutdown.last('runs', () => runs.stop(), runs.worker.hurry)
   const { role, concurrency, drainMs } = config
-  const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ...(runs.app?.functions ?? [])])
   const { worker, services } = runs
   const flows = startFlows({
+    patterns,
     role,
     concurrency,
     drainMs,
@@ -115,8 +143,6 @@ async function startParts(
   shutdown.last('organisation', () => org.stop())
   const evals = startEvals({ role, pool, journal: services.journal, worker, log })
   shutdown.last('evals', () => evals.stop())
-  await patiently(() => createAppAgents(pool, runs.app?.agents ?? [], runs.services.agentRules, log))
-  await patiently(() => createAppFlows(pool, runs.app?.flows ?? [], functions, log))
 
   const app = await createServer({
     pool,
@@ -151,7 +177,7 @@ async function startParts(
     shutdown.last('schedules', () => scheduler.stop())
   }
   shutdown.last('new work', async () => {
-    // Runs and flows drain from here on, side by side, while the server answers its last requests.
+    // From here on runs and flows drain in parallel, while the server answers its last requests.
     runs.worker.yield()
     flows.yield()
   })
@@ -159,7 +185,15 @@ async function startParts(
   return { database, pool }
 }
 
-/** The database may be slow to answer at a start: runs left over from before may hold every connection at first. */
+/** The sentence of a failure is printed; the stack of the author's code is in the log. */
+async function loadLogged(path: string, log: Logger): Promise<LoadedApp> {
+  return loadApp(path).catch((error: unknown) => {
+    if (error instanceof Error && error.cause instanceof Error) log.error({ err: error.cause }, error.message)
+    throw error
+  })
+}
+
+/** The database may answer slowly at a start, because runs of an earlier start may hold every connection at first. */
 const patiently = <Result>(work: () => Promise<Result>): Promise<Result> => whileUnavailable(START_PATIENCE_MS, work)
 
 function warnOfShortSecrets(config: Config, log: Logger): void {
@@ -171,9 +205,8 @@ function warnOfShortSecrets(config: Config, log: Logger): void {
   }
 }
 
-/** Returns the instance's id. */
 async function prepareInstance(config: Config, pool: Pool, cipher: Cipher, log: Logger): Promise<string> {
-  // It is one transaction: a first start that is killed in between is a first start again.
+  // All of it is one transaction, so that a first start that is killed in between is a first start again.
   const instanceId = await inTransaction(pool, async (tx) => {
     const { id, isFirstStart } = await bindInstance(tx, cipher.fingerprint())
     if (isFirstStart && config.demo) {

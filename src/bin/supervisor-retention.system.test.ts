@@ -1,4 +1,4 @@
-// Retention of the supervisor system: its runs go as whole trees, with their checkpoints and chats.
+// Retention of the supervisor system: its runs are removed as whole trees, with their checkpoints and chats.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createEvalKit, decide } from '../../test/kit/evals.ts'
@@ -43,7 +43,7 @@ const statusOf = async (runId: string): Promise<number> => (await kit.call(`GET 
 const chats = async (): Promise<string[]> =>
   (await pool.query<{ chat_id: string }>('select chat_id from chats order by chat_id')).rows.map((row) => row.chat_id)
 
-test('run_retention_days takes ended trees with their checkpoints and chats, and evals; what waits for a person stays', async () => {
+test('run_retention_days removes evals and ended trees of runs; trees that wait for people stay', async () => {
   const done = (await kit.run('Do it.')).body
   assert.equal(done.result.status, 'DONE')
   const { items: subRuns } = await kit.get<{ items: Run[] }>(`/runs?parent_run_id=${done.metadata.run_id}`)
@@ -83,7 +83,7 @@ test('run_retention_days takes ended trees with their checkpoints and chats, and
   }
 })
 
-test('a run that waited longer than runs are kept goes on with its answer, and goes when it has ended', async () => {
+test('a run that waited longer than the retention time goes on with its answer, and is removed later', async () => {
   const { items } = await kit.get<{ items: Task[] }>('/tasks?kind=escalation&status=pending')
   for (const task of items) {
     const answered = await kit.call(`PATCH ${base}/tasks/${task.id}`, { body: { status: 'completed', result: 'Yes.' } })
@@ -103,7 +103,7 @@ test('a run that waited longer than runs are kept goes on with its answer, and g
   }
 })
 
-test('a run that was unavailable fails when nobody continued it for as long as runs are kept, and then goes', async () => {
+test('an unavailable run that nobody continued fails after the retention time, and is then removed', async () => {
   const parts = { pool, journal: kit.services.journal }
   const keep = (days: number | null) => kit.call(`PATCH ${base}/settings`, { body: { run_retention_days: days } })
   const unavailable = async (options = {}): Promise<string> => {

@@ -1,8 +1,8 @@
-// The output of the command: colours and a moving line only on a terminal, plain lines elsewhere.
+// The output of the command: colours and a moving line on a terminal, plain lines in files and pipes.
 import type { WriteStream } from 'node:tty'
 import { styleText } from 'node:util'
 
-export type Style = Parameters<typeof styleText>[0]
+type Style = Parameters<typeof styleText>[0]
 
 export interface Terminal {
   print(text?: string): void

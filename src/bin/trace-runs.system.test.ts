@@ -1,4 +1,4 @@
-// The spans of runs, at the wire: what a collector on this machine gets while runs are executed.
+// The spans of runs as a collector on this machine receives them while runs are executed.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { atEnd } from '../../test/kit/at-end.ts'
@@ -12,14 +12,15 @@ import type { StoredEvent } from '../journal/entries.ts'
 import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
 import type { Model } from '../kernel/model-call.ts'
+import { createTracing } from '../observe/create-tracing.ts'
 import { spanIdOf, traceIdOf } from '../observe/trace-ids.ts'
-import { createTracing, noTracing, type Tracing, tracesUrl } from '../observe/tracing.ts'
+import { noTracing, type Tracing, tracesUrl } from '../observe/tracing.ts'
 import { type RunTraces, traceRuns } from './trace-runs.ts'
 
 const egress = createEgress({ allow: [] })
 atEnd(() => egress.close())
 
-/** `isLate`: everything is told when all of it is over, as by a process that was busy. */
+/** With `isLate` all spans are sent after the run is over, as by a busy process. */
 async function createTraced(
   replies: Replies,
   { models, isLate = false }: { models?: Map<string, Model>; isLate?: boolean } = {},
@@ -106,12 +107,12 @@ test('a supervisor’s run is one trace: its nodes, its specialists and every mo
     assert.ok(span.endMs >= span.startMs, span.name)
     assert.ok(span.startMs >= (root?.startMs ?? 0) - 1_000 && span.endMs <= (root?.endMs ?? 0) + 1_000, span.name)
   }
-  assert.ok(!JSON.stringify(spans).includes('CANARY'), 'nothing that was said leaves with a trace')
+  assert.ok(!JSON.stringify(spans).includes('CANARY'), 'a trace contains no words of people or models')
 })
 
 for (const isLate of [false, true]) {
-  const when = isLate ? 'though all of it is told late' : 'when it asks, and when it ends'
-  test(`the span of an escalated run ends with its question, and its answer begins another, ${when}`, () =>
+  const when = isLate ? 'also if all spans are sent late' : 'if spans are sent at once'
+  test(`the span of an escalated run ends with its question, and the answer begins another span, ${when}`, () =>
     tellEscalated(isLate))
 }
 
@@ -130,7 +131,7 @@ async function tellEscalated(isLate: boolean): Promise<void> {
   assert.equal(named(spans, 'node hitl_escalation').length, 1)
 }
 
-test('a run that was unavailable, and one that failed, say so', async () => {
+test('the spans of an unavailable run and of a failed run have the error', async () => {
   let isAway = true
   const kit = await createTraced({
     finalizer: () =>
@@ -170,7 +171,7 @@ test('the run of an agent has its model calls and its tools below it; a wait for
   }
 })
 
-test('a run that is cancelled while it waits has its span, and one alone', async () => {
+test('a run that is cancelled while it waits has exactly one span', async () => {
   const script = [{ calls: [{ name: 'ask_human', args: { question: 'Well?' } }] }]
   const kit = await createTraced(
     { supervisor: [{ plan: [], action: 'escalate' }] },
@@ -200,7 +201,7 @@ test('a run that is cancelled while it waits has its span, and one alone', async
   )
 })
 
-test('events that cannot be read about are a warning with their number', async () => {
+test('a warning has the number of events that could not be traced', async () => {
   const { log, lines } = recordLog()
   const tracing: Tracing = { ...noTracing }
   const db: Db = { query: () => Promise.reject(new Error('no connection')) }

@@ -1,12 +1,12 @@
-// Runs as spans, told from the journal: an event that is committed is the end of something, and says when that began.
-// Whichever process works on a run tells its spans, and nothing in the runs themselves knows of traces.
+// Makes spans of runs from the journal: a committed event ends a step of a run, and has the time at which the step
+// began. The process that executes a run sends its spans; the code of runs does not know of traces.
 //
 //   a run                 invoke_agent <name>    the whole run; of a supervisor's, up to its first question to people
 //   a supervisor's nodes  node <name>            below the run; each with its model call
 //   specialists, sub-runs invoke_agent <name>    below the run that started them
 //   model calls           chat <model>           below the run, or below the node that asked
 //   tool calls            execute_tool <name>    below the run
-//   after an answer       continue <name>        below the run: what a supervisor did with a person's answer
+//   after an answer       continue <name>        below the run: the supervisor's work after a person's answer
 import { loadAgents } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import { loadSettings } from '../identity/settings.ts'
@@ -21,7 +21,7 @@ import { endSpans, type KnownRun, stepSpans, toolSpan } from './run-spans.ts'
 export interface RunTraces {
   /** Called with the events of runs when they are committed. Never throws. */
   onEvents(events: readonly StoredEvent[]): void
-  /** Resolves when everything that was handed in is told. */
+  /** Resolves when the spans of all events so far are sent. */
   drain(): Promise<void>
 }
 
@@ -50,7 +50,7 @@ export function traceRuns({ tracing, db, log }: { tracing: Tracing; db: Db; log:
         // An event of a sub-run is in the sub-run's own journal too.
         if (!TOLD.has(event.kind) || event.data.startsWith('{"run_id"')) continue
         if (waiting.length >= MOST_WAITING) {
-          if (!isFull) log.warn({}, 'More happens to runs than can be traced; some of it is not.')
+          if (!isFull) log.warn({}, 'There are more events of runs than can be traced; some are left out.')
           isFull = true
           break
         }
@@ -64,7 +64,7 @@ export function traceRuns({ tracing, db, log }: { tracing: Tracing; db: Db; log:
   }
 
   async function tellAll(): Promise<void> {
-    // Events that are committed in the same moment are told together.
+    // Events that are committed at the same moment are traced together.
     await new Promise(setImmediate)
     while (waiting.length > 0) {
       const batch = waiting.slice(0, AT_ONCE)
@@ -72,7 +72,7 @@ export function traceRuns({ tracing, db, log }: { tracing: Tracing; db: Db; log:
       try {
         await tell(batch)
       } catch (error) {
-        log.warn({ err: error, events: batch.length }, 'some of what happened to runs could not be traced')
+        log.warn({ err: error, events: batch.length }, 'some events of runs could not be traced')
       }
     }
     isFull = false

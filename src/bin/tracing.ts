@@ -1,9 +1,9 @@
-// Traces of this process: where they are sent, and where people see them.
 import type { Egress } from '../egress/egress.ts'
+import { createTracing } from '../observe/create-tracing.ts'
 import { createLangsmithUrls, langsmithTarget } from '../observe/langsmith.ts'
 import type { Logger } from '../observe/logger.ts'
 import type { TracePlace } from '../observe/trace-ids.ts'
-import { createTracing, type TraceTarget, type Tracing, tracesUrl } from '../observe/tracing.ts'
+import { type TraceTarget, type Tracing, tracesUrl } from '../observe/tracing.ts'
 import type { Config } from './config.ts'
 import { version } from './version.ts'
 
@@ -21,7 +21,7 @@ export function openTracing(config: TraceConfig, egress: Egress, log: Logger): P
   return createTracing({ targets, fetch: egress.fetch('trusted'), serviceName: 'muster', version, log })
 }
 
-/** The address at which people see a span; undefined where there is no such place. */
+/** The address at which people see a span; undefined if there is none. */
 export function traceUrls(
   config: TraceConfig,
   egress: Egress,

@@ -5,10 +5,7 @@ import type { Config } from './config.ts'
 import { openDatabase } from './database.ts'
 import { untilInterrupted } from './interruption.ts'
 
-/**
- * Lends a command the database: the one of a server that runs on the data folder, or one started for this call alone
- * and stopped after it.
- */
+/** Lends a command the database of the server that runs on the data folder, or one that is started for this call. */
 export async function withDatabase<Result>(
   config: Config,
   log: Log,
@@ -25,7 +22,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/** An interruption takes the database down at once, and thereby ends all work with it. */
+/** An interruption stops the database at once, which ends all work on it. */
 async function withOwnDatabase<Result>(
   config: Config,
   log: Log,

@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { extract, pack } from 'tar-stream'
-import type { Member } from './backup-manifest.ts'
+import type { ArchiveMember } from './backup-manifest.ts'
 import { isCode, syncFolder } from './embedded/private-file.ts'
 
 export interface ArchiveWriter {
-  add(name: string, body: Buffer): Promise<Member>
-  /** Gives the file its name once the file is whole and on the disk. Returns its size. */
+  add(name: string, body: Buffer): Promise<ArchiveMember>
+  /** Gives the file its name once the file is whole and on the disk. Returns the size of the file. */
   publish(): Promise<number>
   /** Removes the unfinished file. Does nothing after `publish`. */
   discard(): Promise<void>
@@ -70,8 +70,8 @@ export async function createArchive(file: string): Promise<ArchiveWriter> {
 }
 
 /**
- * The members in their order; each body must be read to its end before the next member is asked for. Throws the errors
- * of the decoders, and an error at the end if the file goes on after its archive.
+ * The members in order; each body must be read before the next is asked for. Throws the decoders' errors, and an error
+ * if the file goes on after its archive.
  */
 export async function* readArchive(handle: FileHandle): AsyncGenerator<{ name: string; body: AsyncIterable<Buffer> }> {
   const gunzip = createGunzip()
@@ -108,9 +108,7 @@ async function openDraft(draft: string, file: string): Promise<FileHandle> {
   }
 }
 
-/**
- * A link fails if the name is taken; a rename would replace the file. Not every file system (a USB stick) has links.
- */
+/** A link fails if the name is taken; a rename would replace the file. Some file systems (USB sticks) have no links. */
 async function giveName(draft: string, file: string): Promise<void> {
   try {
     await link(draft, file)

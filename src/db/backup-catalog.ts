@@ -1,5 +1,4 @@
-// Reads PostgreSQL's catalogue about the tables that a backup holds. A backup and a restore ask the same questions of
-// their databases.
+// PostgreSQL's catalogue of the tables in a backup. Backup and restore ask the same questions of their databases.
 import pg from 'pg'
 import type { Db } from './pool.ts'
 
@@ -40,8 +39,7 @@ const ownership = `c.relowner in (
 const isOfUsers = `n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and not exists (
   select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')`
 
-// A ledger of migrations is no data: the tables that a restore fills have a ledger of their own. Unlogged tables
-// (persistence u) are not expected to survive.
+// A ledger of migrations is no data: the tables that a restore fills have their own. Unlogged tables are left out.
 const isData = `c.relkind = 'r' and c.relpersistence = 'p'
   and not (c.relname = 'migrations' and n.nspname <> 'public')`
 
@@ -98,7 +96,6 @@ export async function listForeignKeys(db: Db, except: readonly number[]): Promis
   return rows
 }
 
-/** The enabled triggers of all tables but `except`. */
 export async function listTriggers(db: Db, except: readonly number[]): Promise<Trigger[]> {
   const { rows } = await db.query<Trigger>(
     `select n.nspname::text as schema, c.relname::text as name, t.tgname::text as trigger,

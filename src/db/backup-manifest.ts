@@ -1,7 +1,6 @@
-// The manifest, which describes a backup. The file is a .tar.gz: first a marker that tells a backup from any other
-// archive without reading all of it, then the tables in parts and the secrets, last the manifest, because its contents
-// are known only then. Each part holds whole rows in PostgreSQL's COPY text format: people can read a part, and so can
-// psql.
+// The manifest of a backup. The file is a .tar.gz: a marker that tells a backup from any other archive, the tables in
+// parts, the secrets, and last the manifest, because its contents are known only then. A part holds whole rows in
+// PostgreSQL's COPY text format, which people and psql can read.
 import { z } from 'zod'
 import type { Migration } from './migrate.ts'
 
@@ -53,7 +52,7 @@ export const manifestSchema = z.object({
   secrets: z.array(memberSchema),
 })
 
-export type Member = z.infer<typeof memberSchema>
+export type ArchiveMember = z.infer<typeof memberSchema>
 export type BackupTable = z.infer<typeof tableSchema>
 export type BackupSequence = z.infer<typeof sequenceSchema>
 export type AppliedMigration = z.infer<typeof migrationSchema>
@@ -73,7 +72,7 @@ export function migrationsOf(manifest: Manifest, known: readonly Migration[]): M
     }
     if (migration.checksum !== applied.checksum) {
       throw new Error(
-        `The backup was made by a Muster (${manifest.muster_version}) whose ${applied.name} is another one: restore it with that release.`,
+        `The backup was made by a Muster (${manifest.muster_version}) with a different ${applied.name}: restore it with that release.`,
       )
     }
     return migration

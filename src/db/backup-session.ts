@@ -5,9 +5,8 @@ import { setSession } from './session.ts'
 const CONNECT_WITHIN_MS = 10_000
 const TRANSACTION_TIMEOUT_SINCE = 170_000
 
-// A copy may take hours, so no time-out of a role or a server may end the copy; only waiting for a lock is bounded.
-// Values are written and read in one form whatever the server's settings are. Row security must fail a copy, not leave
-// out rows.
+// A copy may take hours, so no time-out may end it; only waiting for a lock is bounded. Values have one form whatever
+// the server's settings are. Row security must fail a copy, not leave out rows.
 const SETTINGS = {
   statement_timeout: '0',
   idle_in_transaction_session_timeout: '0',
@@ -20,9 +19,7 @@ const SETTINGS = {
   timezone: 'UTC',
 }
 
-/**
- * Lends a separate connection for one long transaction. The signal ends the connection, and with it the transaction.
- */
+/** Lends a separate connection for one long transaction. The signal ends both. */
 export async function withSession<Result>(
   url: string,
   signal: AbortSignal,

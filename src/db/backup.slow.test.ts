@@ -98,7 +98,7 @@ test('a sequence goes on above rows that were numbered by hand', async (t) => {
   assert.deepEqual(await run(target, 'insert into fresh default values returning id'), [{ id: 1 }])
 })
 
-test('what the released migrations make comes back, and the audit log stays append-only', async (t) => {
+test('rows of the released schema come back, and the audit log stays append-only', async (t) => {
   const file = join(await makeBackupFolder(t), 'released.tar.gz')
   const source = await createMigrated()
   await run(

@@ -1,21 +1,18 @@
-// `muster backup`: everything a database holds, in one file, from one snapshot, while others go on writing. The
-// packages that bring PostgreSQL hold no pg_dump, and a managed database is of any version, so a backup uses only COPY,
-// which every server since 15 has. The schema is not in the file: the migrations named in the manifest make it.
-// backup-manifest the contents of the file backup-archive the file backup-catalog the tables of the database
-// backup-session the connection
-//   open-backup, restore                          the way back
+// `muster backup`: everything a database holds, in one file, from one snapshot, while others go on writing. The npm
+// packages of PostgreSQL hold no pg_dump, and a managed database is of any version, so a backup uses only COPY. The
+// schema is not in the file: the migrations named in the manifest make it. open-backup and restore are the way back.
 import type pg from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { type ArchiveWriter, createArchive } from './backup-archive.ts'
 import { type CatalogTable, listSequences, listTables, plainName, quoted, quotedColumns } from './backup-catalog.ts'
 import {
   type AppliedMigration,
+  type ArchiveMember,
   type BackupSequence,
   type BackupTable,
   countRows,
   formatVersion,
   type Manifest,
-  type Member,
   manifestName,
   markerName,
   secretMember,
@@ -62,10 +59,7 @@ export async function writeBackup(options: BackupOptions): Promise<BackupSummary
   }
 }
 
-/**
- * The locks are taken before the snapshot. Otherwise a migration could rewrite a table in between, and a table that is
- * rewritten after a snapshot looks empty in that snapshot.
- */
+/** Locks come before the snapshot: a table that a migration rewrites after a snapshot looks empty in it. */
 async function openSnapshot(client: pg.Client): Promise<{ tables: CatalogTable[]; leftOut: string[] }> {
   const { rows } = await client.query<{ ledger: string | null }>(`select to_regclass('muster.migrations') as ledger`)
   if (rows[0]?.ledger == null) throw nothingToBackUp()
@@ -96,7 +90,7 @@ async function writeMembers(
   await archive.add(markerName, toJson({ format: 'muster-backup', version: formatVersion, ...made }))
   const copied: BackupTable[] = []
   for (const table of tables) copied.push(await copyTable(client, archive, table))
-  const secrets: Member[] = []
+  const secrets: ArchiveMember[] = []
   for (const [name, text] of options.secrets) secrets.push(await archive.add(secretMember(name), Buffer.from(text)))
   const manifest: Manifest = {
     format_version: formatVersion,
@@ -114,7 +108,7 @@ async function writeMembers(
 }
 
 async function copyTable(client: pg.Client, archive: ArchiveWriter, table: CatalogTable): Promise<BackupTable> {
-  const parts: Member[] = []
+  const parts: ArchiveMember[] = []
   const folder = `tables/${encodeURIComponent(table.schema)}.${encodeURIComponent(table.name)}`
   const add = async (body: Buffer): Promise<void> => {
     parts.push(await archive.add(`${folder}/${String(parts.length + 1).padStart(6, '0')}.copy`, body))
@@ -125,8 +119,7 @@ async function copyTable(client: pg.Client, archive: ArchiveWriter, table: Catal
   for await (const chunk of copy as AsyncIterable<Buffer>) {
     let rest = chunk
     for (;;) {
-      // COPY writes a line end inside a value as \n, so a plain line end always ends a row. A part ends with the row
-      // that fills it, however the rows arrive: the same rows make the same parts.
+      // COPY writes a line end inside a value as \n, so a plain line end ends a row. The same rows make the same parts.
       const end = size + rest.length < PART_BYTES ? -1 : rest.indexOf(NEWLINE, Math.max(0, PART_BYTES - 1 - size))
       if (end === -1) break
       await add(Buffer.concat([...held, rest.subarray(0, end + 1)]))

@@ -29,7 +29,7 @@ test('requests of the same moment go out together, in their order, up to a hundr
   assert.deepEqual(batches.flat(), upTo(250))
 })
 
-test('a batch holds no more requests than it may', async () => {
+test('a batch holds no more requests than its limit', async () => {
   const { askAll, batches } = doubles({ atOnce: 20 })
   await askAll(upTo(45))
   assert.deepEqual(
@@ -38,13 +38,13 @@ test('a batch holds no more requests than it may', async () => {
   )
 })
 
-test('large requests are spread over batches, and one that is too large for any goes alone', async () => {
+test('large requests are spread over batches, and a request that is too large for any batch goes alone', async () => {
   const { askAll, batches } = doubles({ size: { of: (request) => request, most: 10 } })
   await askAll([4, 6, 1, 99, 3, 3, 3, 3])
   assert.deepEqual(batches, [[4, 6], [1], [99], [3, 3, 3], [3]])
 })
 
-test('a large batch is settled in halves: the first has its next requests under way before the second goes on', async () => {
+test('a large batch is settled in halves: the first half sends its next requests before the second half continues', async () => {
   const { ask, batches } = doubles({ inTurnsFrom: 10 })
   const again = async (request: number): Promise<number> => ask(await ask(request))
   assert.deepEqual(

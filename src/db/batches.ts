@@ -1,4 +1,5 @@
-import { explainFailure } from './failures.ts'
+import { asManyAsFit } from '../kernel/as-many-as-fit.ts'
+import { isUnavailable } from './failures.ts'
 
 const MOST_AT_ONCE = 100
 
@@ -9,20 +10,19 @@ interface Waiting<Request, Outcome> {
 }
 
 export interface BatchOptions<Request> {
-  /** The most requests of a batch. */
   atOnce?: number
   /** For requests that may be large: a batch is no larger than `most`, unless it holds one request only. */
   size?: { of: (request: Request) => number; most: number }
   /**
-   * Many writers that go on at once would all work and then all wait for the next commit, one processor idle at a time.
-   * A batch of so many requests is settled in two halves, so that one half is written while the other works.
+   * A batch of at least this many requests is settled in halves: one half is written while the other half computes.
+   * Otherwise all writers would compute and then all wait, so that client and server are idle in turn.
    */
   inTurnsFrom?: number
 }
 
 /**
- * Requests that come while others are being committed go out together, as one statement and one commit: under many
- * writers, each waits for one commit and none for the others' round trips.
+ * Requests that arrive while others are being committed are sent together, as one statement and one commit: each writer
+ * waits for one commit, and not for the round trips of the others.
  */
 export function createBatches<Request, Outcome>(
   write: (requests: readonly Request[]) => Promise<Outcome[]>,
@@ -47,13 +47,7 @@ export function createBatches<Request, Outcome>(
 
   function countOfNext(): number {
     if (!size) return atOnce
-    let sum = 0
-    const first = waiting.slice(0, atOnce)
-    const tooMany = first.findIndex(({ request }, place) => {
-      sum += size.of(request)
-      return place > 0 && sum > size.most
-    })
-    return tooMany === -1 ? first.length : tooMany
+    return asManyAsFit(waiting.slice(0, atOnce), ({ request }) => size.of(request), size.most).length
   }
 
   async function writeBatch(batch: readonly Waiting<Request, Outcome>[]): Promise<void> {
@@ -62,7 +56,7 @@ export function createBatches<Request, Outcome>(
       settleInTurns(batch, outcomes)
     } catch (error) {
       const isAlone = batch.length === 1
-      if (isAlone || explainFailure(error)?.code === 'UNAVAILABLE') for (const { fail } of batch) fail(error)
+      if (isAlone || isUnavailable(error)) for (const { fail } of batch) fail(error)
       // One request that cannot be stored must not fail the others.
       else for (const one of batch) await writeBatch([one])
     }
@@ -70,7 +64,7 @@ export function createBatches<Request, Outcome>(
   function settleInTurns(batch: readonly Waiting<Request, Outcome>[], outcomes: readonly Outcome[]): void {
     const half = batch.length < inTurnsFrom ? batch.length : Math.ceil(batch.length / 2)
     settleAll(batch.slice(0, half), outcomes.slice(0, half))
-    // The first half runs in the first turn; its requests are under way before the second half goes on.
+    // The first half runs in the first turn; its requests are under way before the second half continues.
     if (half < batch.length) {
       setImmediate(() => setImmediate(() => settleAll(batch.slice(half), outcomes.slice(half))))
     }
@@ -79,7 +73,7 @@ export function createBatches<Request, Outcome>(
   function settleAll(batch: readonly Waiting<Request, Outcome>[], outcomes: readonly Outcome[]): void {
     for (const [place, { settle, fail }] of batch.entries()) {
       const outcome = outcomes[place]
-      if (outcome === undefined) fail(new Error('nothing is known of a change that was written'))
+      if (outcome === undefined) fail(new Error('the batch has no outcome for this request'))
       else settle(outcome)
     }
   }

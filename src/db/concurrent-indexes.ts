@@ -1,6 +1,6 @@
-// Migrations that begin with `-- no transaction` make and drop indexes beside reads and writes of large tables, which
-// PostgreSQL does only outside of a transaction. Such a file may hold no other statements, because a crash leaves it
-// half done and the next start runs it again: a valid index is left alone, an invalid one is made anew.
+// Migrations that begin with `-- no transaction` make and drop indexes beside reads and writes, which PostgreSQL does
+// only outside of a transaction. A file like that may hold no other statements, because a crash leaves it half done and
+// the next start runs it again: a valid index is left alone, an invalid one is made anew.
 import pg from 'pg'
 
 const HEADER = /^-- no transaction\b/m
@@ -13,7 +13,7 @@ interface IndexStatement {
   isCreated: boolean
 }
 
-/** Null for an ordinary migration. Throws if such a file holds any other statement. */
+/** Null for an ordinary migration. Throws if a file without a transaction holds any other statement. */
 export function indexStatements(name: string, sql: string): IndexStatement[] | null {
   if (!HEADER.test(sql)) return null
   const statements = sql.replaceAll(/--[^\n]*/g, '').split(';')

@@ -1,5 +1,4 @@
-// The meaning of a database failure for a caller. Each store explains its own constraints; this file explains only the
-// failures that can happen to any statement.
+// Explains the database failures that can happen to any statement. Each store explains its own constraints.
 import { invalidRequest, MusterError, unavailable } from '../kernel/errors.ts'
 
 interface PgFailure {
@@ -29,6 +28,9 @@ export const isRetryable = (error: unknown): boolean => {
   const code = pgFailure(error)?.code
   return code === '40001' || code === '40P01'
 }
+
+/** True if the database cannot be reached or has no room right now: the same work may succeed later. */
+export const isUnavailable = (error: unknown): boolean => explainFailure(error)?.code === 'UNAVAILABLE'
 
 /** The known failure behind a database error, or null if the error is a bug. */
 export function explainFailure(error: unknown): MusterError | null {

@@ -1,12 +1,12 @@
-// Background work over many rows: a small transaction at a time, with its own time limit, and by one process at a time.
-// A process that dies in the middle leaves whole batches behind, and the next process goes on from there.
+// Background work over many rows: a small transaction at a time, by one process at a time. A process that dies leaves
+// whole batches behind, and the next process goes on from there.
 import type pg from 'pg'
 import { LOWEST_ID } from '../kernel/id.ts'
 import type { Client, Db, Pool } from './pool.ts'
 import { inTransaction } from './transaction.ts'
 
 /** The second number of each lock's key. Keys of two numbers never collide with locks of one number. */
-export const BATCH_LOCKS = { retention: 1, projects: 2 } as const
+const BATCH_LOCKS = { retention: 1, projects: 2 } as const
 
 const LOCK_SPACE = 0x6d757374 // 'must'
 
@@ -19,8 +19,8 @@ export interface Batches {
 }
 
 /**
- * The position of a walk over rows in the order of (an instant, id): rows that stay are not looked at twice in a round.
- * The instant is PostgreSQL's own text, because a Date would cut off the microseconds.
+ * The position of a walk in the order of (an instant, id): rows that stay are not seen twice in a round. The instant is
+ * PostgreSQL's text, because a Date would cut off the microseconds.
  */
 export interface Position {
   at: string
@@ -29,9 +29,7 @@ export interface Position {
 
 export const BEGINNING: Position = { at: '-infinity', id: LOWEST_ID }
 
-/**
- * Calls `batch` until it returns false. Returns false if another process does this work, so nothing is left to do here.
- */
+/** Calls `batch` until it returns false. Returns false if another process does this work. */
 export async function inBatches(
   pool: Pool,
   { lock, timeoutMs = 120_000, signal }: Batches,
@@ -87,15 +85,37 @@ export async function deleteInBatches(
   return total
 }
 
+interface RemovedBatch {
+  last: Position | undefined
+  removed: number
+  isMore: boolean
+}
+
+/** Walks over lapsed rows, the oldest first, and removes those that may go. Returns the number of removed rows. */
+export async function removeOldest(
+  pool: Pool,
+  signal: AbortSignal | undefined,
+  batch: (tx: Db, after: Position) => Promise<RemovedBatch>,
+): Promise<number> {
+  let total = 0
+  let after = BEGINNING
+  await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
+    const { last, removed, isMore } = await batch(tx, after)
+    total += removed
+    if (last) after = last
+    return last !== undefined && isMore
+  })
+  return total
+}
+
 const ENDED_AT_ONCE = 500
 
 export interface EndedRows {
   table: 'tasks' | 'processing_log' | 'agent_messages'
-  /** The column of the instant from which on a row may go; an index holds it after the project, before the id. */
+  /** The column from whose instant the days are counted. An index holds it after the project and before the id. */
   at: 'completed_at' | 'created_at'
-  /** The columns that `stays` needs. */
   carried: readonly string[]
-  /** A condition over `t`, the row: rows that meet it are passed over. */
+  /** A condition over the row `t`: rows that meet the condition are kept. */
   stays: string
 }
 
@@ -106,9 +126,7 @@ export async function removeEnded(
   { projectId, days }: { projectId: string; days: number },
   signal?: AbortSignal,
 ): Promise<number> {
-  let total = 0
-  let after: Position = BEGINNING
-  await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
+  return removeOldest(pool, signal, async (tx, after) => {
     const { rows } = await tx.query<Position & { stays: boolean }>(
       `select t.id, t.${at}::text as at, ${stays} as stays
        from (
@@ -118,14 +136,9 @@ export async function removeEnded(
        order by t.${at}, t.id`,
       [projectId, days, after.at, after.id],
     )
-    const last = rows.at(-1)
-    if (!last) return false
-    after = last
     const { rowCount } = await tx.query(`delete from ${table} where id = any($1::uuid[])`, [
       rows.filter((row) => !row.stays).map((row) => row.id),
     ])
-    total += rowCount ?? 0
-    return rows.length === ENDED_AT_ONCE
+    return { last: rows.at(-1), removed: rowCount ?? 0, isMore: rows.length === ENDED_AT_ONCE }
   })
-  return total
 }

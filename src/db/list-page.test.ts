@@ -18,7 +18,7 @@ interface Note {
   title: string | null
 }
 
-/** Newest first, as the list shows them. Two rows share each instant. */
+/** Returns the ids newest first, as the list shows them. Two rows share each instant. */
 async function insertNotes(sizes: readonly number[]): Promise<string[]> {
   await pool.query('truncate notes')
   const notes = sizes.map((size, place) => ({ id: newId(), size, place }))
@@ -69,7 +69,7 @@ test('a row that is larger than the bound is a page of its own', async () => {
   )
 })
 
-test('small rows fill a page to its limit, and rows show nothing of the list itself', async () => {
+test('small rows fill a page to its limit, and rows hold no columns of the list itself', async () => {
   const ids = await insertNotes(Array.from({ length: 45 }, () => 10))
   const pages = await readAll(40)
   assert.deepEqual(idsOf(pages), ids)

@@ -1,5 +1,5 @@
-// Lists are read newest first by (created_at, id), a page at a time. The cursor carries both, to the microsecond, so a
-// page neither repeats nor misses a row when others are created or deleted meanwhile.
+// Lists are read newest first by (created_at, id). The cursor carries both, to the microsecond, so a page neither
+// repeats nor misses a row when others are created or deleted meanwhile.
 import { invalidRequest } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { isId } from '../kernel/id.ts'
@@ -31,7 +31,7 @@ interface List<Row, Item> {
   largeColumns?: readonly string[]
 }
 
-/** The large columns of a page hold at most so many bytes together, unless its first row alone holds more. */
+/** The large columns of a page hold at most this many bytes together, unless its first row alone holds more. */
 export const LARGE_PAGE = 4 * 1_048_576
 
 /** `sql` selects at least id and created_at, with `values` as its first parameters, and has no order of its own. */
@@ -49,7 +49,7 @@ export async function listPage<Row extends { id: string }, Item>(db: Db, list: L
   const shown = read.slice(0, limit)
   const last = shown.at(-1)
   return {
-    // The position, the count and the place are the list's own.
+    // The position, the count and the place belong to the list, not to the row.
     items: shown.map(({ cursor_at: _, found: __, found_place: ___, ...row }) => list.toItem(row as unknown as Row)),
     next_cursor: last && found > shown.length ? encodeCursor(last) : null,
   }
@@ -69,9 +69,9 @@ function selectRows<Row, Item>(list: List<Row, Item>, after: { at: number; id: s
 }
 
 /**
- * The first of the rows, as many as fit into LARGE_PAGE, each with the number of rows found. The rows are found once,
- * and their large values stay in the table: the recursion reads the values one row at a time until the page is full,
- * and only values that fit are sent. The size of a jsonb is that of its text: its stored size may be a hundredth of it.
+ * The first rows that fit into LARGE_PAGE, each with the number of rows found. The rows are found once; the recursion
+ * reads their large values one row at a time until the page is full. The size of a jsonb is that of its text: its
+ * stored size may be a hundredth of it.
  */
 function selectFitting(rows: string, largeColumns: readonly string[]): string {
   const size = largeColumns.map((column) => `coalesce(octet_length(${column}::text), 0)::bigint`).join(' + ')

@@ -7,7 +7,7 @@ import { startListener } from './listener.ts'
 
 const { pool, url } = await createTestDatabase()
 
-test('a first connection that fails is refused to the caller, and its end is no bug', async () => {
+test('a first connection that fails is reported to the caller, and its later end raises no exception', async () => {
   const listener = startListener({
     url,
     log: silentLog,

@@ -1,9 +1,9 @@
-// A separate connection that listens, and holds session locks for as long as the process lives. A lost connection is
-// replaced; the listener's user is told of every new one, because notifications were lost meanwhile.
+// A separate connection that listens, and holds locks for as long as the process lives. A lost connection is replaced;
+// the listener's user is told of every new one, because notifications were lost meanwhile.
 //
 // The server's side of a connection can end without the client's (a NAT table that forgets it, a failover): the client
-// then sees nothing for hours. So each statement here must be answered in time, and the listener's user is expected to
-// send one every second or so; a statement that is not answered drops the connection, and another is opened.
+// then sees nothing for hours. So each statement here must be answered in time, and the listener's user sends one every
+// second or so; an unanswered statement drops the connection, and another is opened.
 import { Socket } from 'node:net'
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
@@ -22,8 +22,6 @@ export interface ListenerOptions {
 }
 
 export interface Listener extends Db {
-  /** Opens another connection in place of this one, and with it new session locks. */
-  reconnect(): void
   stop(): Promise<void>
 }
 
@@ -39,7 +37,7 @@ const GOODBYE_MS = 500
 /** Resolves when the first connection listens. */
 export async function startListener(options: ListenerOptions): Promise<Listener> {
   let isStopped = false
-  // Its end is heard while the first connection is being opened, too.
+  // The first connection may also end while it is being opened.
   let connection: Connection | null = null
   connection = await connect()
   return {
@@ -52,9 +50,6 @@ export async function startListener(options: ListenerOptions): Promise<Listener>
         lose(asked)
         throw error
       }
-    },
-    reconnect: () => {
-      if (connection) lose(connection)
     },
     stop: async () => {
       isStopped = true

@@ -43,7 +43,7 @@ test('a fresh database gets every migration once, and a second run does nothing'
   assert.equal(await withClient(url, (client) => schemaVersion(client as never)), migrations.length)
 })
 
-test('five that start at once migrate once', async () => {
+test('five servers that start at once migrate once', async () => {
   const url = await createEmptyDatabase()
   const migrations = [
     made(1, 'create table counted (n int); insert into counted values (1); select pg_sleep(0.2)'),
@@ -117,12 +117,15 @@ test('a migration that never gets its table says what to do', async () => {
     await reader.query('select from busy')
     const migrations = [first, made(2, 'drop table busy')]
     const migrating = migrate({ url, migrations, log: silentLog, lockTimeoutMs: 20, patienceMs: 100 })
-    await assert.rejects(migrating, /Migration 0002_test failed: a long transaction holds what it must change\./)
+    await assert.rejects(
+      migrating,
+      /Migration 0002_test failed: a long transaction holds a table that the migration must change\./,
+    )
   })
   assert.deepEqual(await ledger(url), [1])
 })
 
-test('an index is made concurrently, once, by however many start at once', async () => {
+test('an index is made concurrently and once, however many servers start at once', async () => {
   const url = await createEmptyDatabase()
   const migrations = [
     made(1, 'create table large as select n, n % 7 as m from generate_series(1, 20000) n'),
@@ -164,7 +167,7 @@ test('a restore makes the same indexes within its transaction', () => {
   assert.equal(withinTransaction('select 1'), 'select 1')
 })
 
-test('files are read in order; a gap, a wrong name or a marked one is noticed', async () => {
+test('files are read in order, and a gap, a wrong name or a mark is noticed', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'muster-migrations-'))
   try {
     await writeFile(join(folder, '0001_first.sql'), 'select 1;')

@@ -1,7 +1,7 @@
 // Numbered SQL files, forward only, each in a transaction together with its ledger row, all under one advisory lock:
 // two servers that start at once migrate once. Files marked `-- no transaction` make indexes beside reads and writes
-// (concurrent-indexes.ts). A server may meet a schema newer than itself (rolling change); it refuses only where one of
-// the unknown migrations was marked `-- breaking`.
+// (concurrent-indexes.ts). A server may meet a schema newer than itself (rolling change); it refuses only if one of the
+// unknown migrations was marked `-- breaking`.
 //
 // A migration that waits for a lock on a table makes all later statements wait. A migration therefore waits two seconds
 // at a time, gives up all its locks, and tries again a little later.
@@ -154,8 +154,8 @@ function requireCompatible(applied: Map<number, LedgerRow>, known: readonly Migr
 }
 
 /**
- * A session that waited in `pg_advisory_lock` would be a transaction under way. An index that is made concurrently
- * waits for the end of such transactions, so both would wait for ever.
+ * Waiting in `pg_advisory_lock` would be a transaction under way. An index that is made concurrently waits for the end
+ * of such transactions, so both would wait for ever.
  */
 async function lockAgainstOthers(client: pg.Client): Promise<void> {
   for (;;) {
@@ -192,9 +192,12 @@ async function applyPatiently(
       const isLocked = pgFailure(error)?.code === '55P03' || isRetryable(error)
       if (!isLocked) throw error
       if (performance.now() > giveUpAt) {
-        throw new Error('a long transaction holds what it must change. End that transaction and start again.', {
-          cause: error,
-        })
+        throw new Error(
+          'a long transaction holds a table that the migration must change. End that transaction and start again.',
+          {
+            cause: error,
+          },
+        )
       }
       log.warn({ migration: migration.name }, 'a migration waits for a table that others hold')
       onProgress?.(`Preparing the database: ${migration.name} waits for a table that others hold`)

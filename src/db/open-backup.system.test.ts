@@ -60,7 +60,7 @@ test('a file in which any byte was changed or to which something was added is re
   }
 })
 
-test('damage anywhere in a file of many reads is told as damage', async (t) => {
+test('damage anywhere in a file that takes many reads is reported as damage', async (t) => {
   const folder = await makeBackupFolder(t)
   const large = await createMigrated()
   await run(
@@ -108,7 +108,7 @@ test('content that was changed with care, and packed again, does not fit its che
   }
 })
 
-test('a file of another kind, of another program or of a newer format is told from a backup', async (t) => {
+test('a file of another kind, of another program or of a newer format is not taken for a backup', async (t) => {
   const folder = await makeBackupFolder(t)
   const file = join(folder, 'other')
   await assert.rejects(open(file), /^Error: There is no file .*other\.$/)

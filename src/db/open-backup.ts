@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { type FileHandle, open } from 'node:fs/promises'
 import { readArchive } from './backup-archive.ts'
 import {
+  type ArchiveMember,
   formatVersion,
   type Manifest,
-  type Member,
   manifestName,
   manifestSchema,
   markerName,
@@ -39,7 +39,7 @@ export async function openBackup(file: string): Promise<OpenBackup> {
 }
 
 async function verify(handle: FileHandle, file: string): Promise<{ manifest: Manifest; secrets: Map<string, string> }> {
-  const found: Member[] = []
+  const found: ArchiveMember[] = []
   const secrets = new Map<string, string>()
   let manifestText: string | null = null
   for await (const { name, body } of members(handle, file)) {
@@ -139,7 +139,7 @@ async function readWhole(body: AsyncIterable<Buffer>, limit: number, file: strin
   return Buffer.concat(chunks)
 }
 
-async function measure(name: string, body: AsyncIterable<Buffer>): Promise<Member> {
+async function measure(name: string, body: AsyncIterable<Buffer>): Promise<ArchiveMember> {
   const hash = createHash('sha256')
   let size = 0
   for await (const chunk of body) {

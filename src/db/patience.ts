@@ -1,4 +1,4 @@
-import { explainFailure } from './failures.ts'
+import { isUnavailable } from './failures.ts'
 
 const WAIT_MS = 200
 /** The time that a start waits for a database that is slow to answer. */
@@ -11,7 +11,7 @@ export async function whileUnavailable<Result>(forMs: number, work: () => Promis
     try {
       return await work()
     } catch (error) {
-      if (explainFailure(error)?.code !== 'UNAVAILABLE' || performance.now() > giveUpAt) throw error
+      if (!isUnavailable(error) || performance.now() > giveUpAt) throw error
       await new Promise((resolve) => setTimeout(resolve, WAIT_MS))
     }
   }

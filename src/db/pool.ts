@@ -1,10 +1,10 @@
 // The access to PostgreSQL: one pool per process, every wait bounded. A full pool or a lost server fails within a
-// second instead of hanging, and an idle client that is cut (57P01 at a restart) never ends the process.
+// second, and an idle client that is cut (57P01 at a restart) never ends the process.
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
 import { setSession } from './session.ts'
 
-/** A statement that each connection parses and plans once. For hot SQL; the name stands for this very text. */
+/** A statement that each connection parses and plans once, for hot SQL. A name always stands for the same text. */
 export interface PreparedSql {
   name: string
   text: string
@@ -26,7 +26,6 @@ export interface PoolOptions {
   max: number
   log: Log
   connectTimeoutMs?: number
-  /** An unused connection is closed after so long. */
   idleTimeoutMs?: number
   statementTimeoutMs?: number
   /** The name that pg_stat_activity shows. */
@@ -52,7 +51,7 @@ pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, (text) => {
 /** After half a minute of silence the operating system asks whether the other side is still there. */
 export const KEEP_ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: 30_000 } as const
 
-/** The server ends a statement in time; if no answer comes this long after, the connection is dead. */
+/** The server ends a statement in time. Without an answer this long after that time, the connection is dead. */
 const UNANSWERED_AFTER_MS = 5_000
 
 export function createPool({

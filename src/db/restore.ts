@@ -1,6 +1,6 @@
-// `muster restore`: the tables are made by the migrations and filled from the backup in one transaction, so a restore
-// that fails, or is killed, leaves the database as empty as it was. It needs no superuser: foreign keys are dropped and
-// added again, which checks them, and triggers are put out of the way by the tables' owner.
+// `muster restore`: the migrations make the tables, and the backup fills them, in one transaction, so a restore that
+// fails leaves the database empty. It needs no superuser: foreign keys are dropped and added again, which checks them,
+// and the tables' owner disables their triggers meanwhile.
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import type { Log } from '../kernel/log.ts'
@@ -38,7 +38,7 @@ export interface RestoreOptions {
   log: Log
 }
 
-export interface Library {
+interface Library {
   schema: string
   /** Called before each attempt, so it must allow repeated calls. */
   install: (url: string) => Promise<void>
@@ -75,7 +75,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreSum
     onProgress(`Loading ${countRows(manifest)} rows`)
     await load(client, backup, target)
     await setSequences(client, manifest, target)
-    onProgress('Checking what refers to what')
+    onProgress('Checking the references between rows')
     await putBack()
     await writeLedger(client, manifest)
     await options.beforeCommit?.()
@@ -129,9 +129,7 @@ async function makeTables(
   return { foreign, ...match(made, manifest, schemas) }
 }
 
-/**
- * Every table of Muster must be in the backup; otherwise rows were lost before the backup was made: that is an error.
- */
+/** Every table of Muster must be in the backup: a missing table means that rows were lost before it was made. */
 function match(
   made: readonly CatalogTable[],
   manifest: Manifest,
@@ -157,10 +155,7 @@ function match(
   return { tables, leftOut }
 }
 
-/**
- * Drops foreign keys, disables triggers and deletes the rows that migrations inserted (the backup has them). Returns a
- * function that restores the keys and triggers.
- */
+/** Drops foreign keys, disables triggers and deletes rows of migrations (the backup has them). Returns the way back. */
 async function clearTheWay(client: pg.Client, { foreign, tables }: Target): Promise<() => Promise<void>> {
   const triggers = await listTriggers(client, foreign)
   const foreignKeys = await listForeignKeys(client, foreign)

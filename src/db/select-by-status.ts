@@ -5,7 +5,7 @@ interface Selection {
   select: string
   /** The columns that an index begins with. */
   by: Ids
-  /** Further columns, which only leave rows out. */
+  /** Further columns, which only filter the rows. */
   also?: Ids
   /** Columns with the few values that are asked for; each value is a word of Muster's own schemas. */
   among: Readonly<Record<string, readonly string[]>>
@@ -13,8 +13,7 @@ interface Selection {
 
 /**
  * SQL for `listPage` over an index of (…by, …among, created_at desc, id desc): one part for each combination of words,
- * all of them merged by age. So a list with a status and one without use the same index, the cost of a page depends on
- * its rows alone, and the rarity of a status does not matter.
+ * merged by age. So lists with and without a status use the same index, and the rarity of a status does not matter.
  */
 export function selectByStatus({ select, by, also = {}, among }: Selection): { sql: string[]; values: string[] } {
   const values: string[] = []
@@ -22,8 +21,7 @@ export function selectByStatus({ select, by, also = {}, among }: Selection): { s
     Object.entries(ids).flatMap(([column, value]) =>
       value === undefined ? [] : [`${column} ${operator} $${values.push(value)}::uuid`],
     )
-  // `is not distinct from` uses no index, so the planner cannot choose the wrong index in the hope to meet such rows
-  // soon.
+  // `is not distinct from` uses no index, so the planner cannot choose a wrong one in the hope to meet such rows soon.
   const always = [...conditions(by, '='), ...conditions(also, 'is not distinct from')]
   const sql = combinations(Object.entries(among)).map(
     (words) => `${select} where ${[...always, ...words].join(' and ')}`,
@@ -40,6 +38,6 @@ function combinations(among: readonly (readonly [column: string, words: readonly
 
 /** The words come from a schema, so any other word is a bug of the caller, not an injection. */
 function plain(word: string): string {
-  if (!/^[a-z_-]+$/.test(word)) throw new Error(`${word} is no word of ours`)
+  if (!/^[a-z_-]+$/.test(word)) throw new Error(`${word} is not a word of a schema`)
   return word
 }

@@ -59,7 +59,7 @@ test('a pooler in transaction mode is refused with one sentence', async () => {
   })
 })
 
-test('how often a table is vacuumed stands in the table, not on the command line of our own server', async () => {
+test('the vacuum settings of a table are stored in the table, not on the command line of our own server', async () => {
   const named = serverArguments('/nowhere', 1).filter((argument) => /scale_factor|threshold/.test(argument))
   assert.deepEqual(named, [])
   const { rows } = await pool.query<{ name: string }>(

@@ -1,14 +1,13 @@
-// The session of each connection. Settings are made by SQL after the connect and not by options of the start packet,
-// which poolers such as PgBouncer refuse. A session must belong to one connection for as long as the connection lives:
-// locks, LISTEN, settings and prepared statements are the session's.
+// The database session of each connection. Settings are made by SQL after the connect, because poolers such as
+// PgBouncer refuse options of the start packet. Locks, LISTEN, settings and prepared statements need a session of their
+// own.
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 
 /**
- * Settings that Muster's code relies on, whatever a role, a database or a server says. The tables are in public for
- * every role: without this search path a role called muster would look for them and make them in the schema muster,
- * because the default search path begins with the schema named like the user. Compiling a plan takes longer than any
- * query of Muster: with jit the flows' query for leaves elsewhere took 36 ms instead of 5.
+ * Settings that Muster's code relies on. Without this search path a role called muster would look for the tables in the
+ * schema muster, because the default path begins with the schema named like the user. Compiling a plan takes longer
+ * than any query: with jit the query for leaves elsewhere took 36 ms instead of 5.
  */
 const SETTINGS = { search_path: 'public', datestyle: 'ISO', bytea_output: 'hex', jit: 'off' }
 
@@ -27,9 +26,9 @@ const ROUNDS = 5
 const ANSWERS_WITHIN_MS = 10_000
 
 /**
- * Throws one sentence if the server behind the URL does not keep a session for each connection, like a pooler in
- * transaction mode. One connection marks its session and asks again and again for its backend, while another connection
- * has a transaction open: a pooler has lent the first one's session to the second, or must let the first one wait.
+ * Throws one sentence if the server does not keep a database session for each connection, like a pooler in transaction
+ * mode. One connection marks its session and asks repeatedly for its backend, while another has a transaction open. A
+ * pooler then lends the first one's session to the second, or makes the first one wait.
  */
 export async function requireSessions(url: string): Promise<void> {
   const [first, second] = [newClient(url), newClient(url)]
@@ -51,7 +50,8 @@ export async function requireSessions(url: string): Promise<void> {
 
 const TRANSACTION_MODE =
   'DATABASE_URL leads to a pooler in transaction mode, and Muster needs sessions of its own: use session mode, or connect directly.'
-const TOO_FEW = 'DATABASE_URL leads to a pooler that lends a single connection: let it lend MUSTER_POOL and three more.'
+const TOO_FEW =
+  'DATABASE_URL leads to a pooler that lends a single connection: let it lend MUSTER_POOL + 3 connections.'
 const STATEMENT_MODE =
   'DATABASE_URL leads to a pooler that refuses transactions, and Muster needs sessions of its own: use session mode, or connect directly.'
 
@@ -70,7 +70,7 @@ async function serverOf(client: pg.Client): Promise<{ pid: number; mark: string 
   const { rows } = await client.query<{ pid: number; mark: string | null }>(
     `select pg_backend_pid() as pid, current_setting('muster.session_mark', true) as mark`,
   )
-  if (!rows[0]) throw new Error('The database does not say who serves a connection.')
+  if (!rows[0]) throw new Error('The database does not name the backend of a connection.')
   return rows[0]
 }
 

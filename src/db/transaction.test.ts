@@ -12,7 +12,7 @@ await pool.query('create table account (id int primary key, amount int); insert 
 const amounts = async (): Promise<number[]> =>
   (await pool.query<{ amount: number }>('select amount from account order by id')).rows.map((row) => row.amount)
 
-test('what is thrown inside rolls everything back and reaches the caller', async () => {
+test('an error inside a transaction rolls everything back and reaches the caller', async () => {
   const failure = new Error('no')
   await assert.rejects(
     inTransaction(pool, async (tx) => {
@@ -34,7 +34,7 @@ test('a commit that the database answered with a rollback is an error, not a res
   assert.deepEqual(await amounts(), [0, 0])
 })
 
-test('what shall follow the commit follows it, once, and not a rollback', async () => {
+test('work registered for after the commit runs once after a commit and never after a rollback', async () => {
   const told: string[] = []
   let attempts = 0
   const seen = await inTransaction(pool, async (tx) => {
@@ -60,7 +60,7 @@ test('a deadlock is resolved by trying again, unseen by the callers', async () =
       await ready()
       await tx.query('update account set amount = amount + 1 where id = $1', [to])
     })
-  // Both hold their first row before either asks for its second: a sure deadlock at the first attempt.
+  // Both transactions hold their first row before either asks for its second: the first attempt is a sure deadlock.
   let holding = 0
   const both = Promise.withResolvers<void>()
   const ready = async (): Promise<void> => {
@@ -72,7 +72,7 @@ test('a deadlock is resolved by trying again, unseen by the callers', async () =
   assert.deepEqual(await amounts(), [0, 0])
 })
 
-test('a connection cut in the middle is an UNAVAILABLE, and the pool serves on', async () => {
+test('a connection cut in the middle is reported as UNAVAILABLE, and the pool goes on serving', async () => {
   const failed = await inTransaction(pool, async (tx) => {
     await tx.query('update account set amount = 7')
     await tx.query('select pg_terminate_backend(pg_backend_pid())')
@@ -115,7 +115,7 @@ const explained: [sql: string, values: unknown[], code: string | undefined][] = 
 ]
 
 for (const [sql, values, code] of explained) {
-  test(`a failure of «${sql}» is ${code ?? 'a bug until somebody who knows the table explains it'}`, async () => {
+  test(`a failure of «${sql}» is ${code ?? 'a bug unless the store of the table explains it'}`, async () => {
     const failed = await pool.query(sql, values).catch((error: unknown) => error)
     assert.ok(failed instanceof Error)
     assert.equal(explainFailure(failed)?.code, code)

@@ -4,12 +4,12 @@ import { isRetryable } from './failures.ts'
 import type { Client, Db, Pool } from './pool.ts'
 
 const ATTEMPTS = 5
-/** Transactions that met each other would meet again if both began at once. */
+/** Two transactions that collided would collide again if both began again at once, so each pauses for a random time. */
 const LONGEST_PAUSE_MS = 50
 
 /**
- * Runs `work` in one transaction on one connection. Serialisation failures and deadlocks are retried a bounded number
- * of times, so `work` must be free of effects outside the database. Never take a second connection inside.
+ * Runs `work` in one transaction on one connection. Serialisation failures and deadlocks are retried, so `work` must be
+ * free of effects outside the database. Never take a second connection inside.
  */
 export async function inTransaction<Result>(pool: Pool, work: (tx: Client) => Promise<Result>): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
@@ -28,8 +28,8 @@ export async function inTransaction<Result>(pool: Pool, work: (tx: Client) => Pr
 const afterwards = new WeakMap<Db, (() => void)[]>()
 
 /**
- * Calls `act` when the transaction of `tx` is committed, and never if it is rolled back: what is told to the log did
- * happen, once. Calls `act` at once if `tx` is no transaction of `inTransaction`. `act` must not throw.
+ * Calls `act`, which must not throw, after the commit of `tx`, and never after a rollback, so the log tells only of
+ * changes that happened; at once if `tx` is no transaction of `inTransaction`.
  */
 export function afterCommit(tx: Db, act: () => void): void {
   const acts = afterwards.get(tx)
@@ -68,8 +68,8 @@ async function attemptTransaction<Result>(
 }
 
 /**
- * Commits, or throws. PostgreSQL answers the commit of a transaction in which a statement failed with the tag ROLLBACK
- * and no error: code that swallowed the statement's failure would take the rollback for a commit.
+ * Commits, or throws. PostgreSQL answers the commit of a failed transaction with the tag ROLLBACK and no error: code
+ * that swallowed the statement's failure would take the rollback for a commit.
  */
 export async function commit(client: pg.ClientBase): Promise<void> {
   const { command } = await client.query('commit')

@@ -25,7 +25,7 @@ const refused: [string, string][] = [
   ['::1', 'loopback'],
   ['::7f00:1', 'IPv4-compatible'],
   ['::ffff:127.0.0.1', 'IPv4-mapped loopback'],
-  ['::ffff:8.8.8.8', 'IPv4-mapped public: no honest name answers so'],
+  ['::ffff:8.8.8.8', 'IPv4-mapped public: no honest name has such an address'],
   ['::ffff:0:127.0.0.1', 'IPv4-translated'],
   ['64:ff9b::7f00:1', 'NAT64 of loopback'],
   ['64:ff9b::10.0.0.1', 'NAT64 of private'],

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { parseAllow } from './allow.ts'
 
-test('a name opens that name and port, whatever it resolves to, and nothing like it', () => {
+test('a name opens that name and port, whatever it resolves to, and no similar name', () => {
   const allow = parseAllow(['ollama.local:11434', 'Intranet.Example', ' spaced:1 '])
   const cases: [string, number, boolean][] = [
     ['ollama.local', 11_434, true],

@@ -7,18 +7,14 @@ type Address = ReturnType<typeof ipaddr.parse>
 type NameRule = { name: string; port: number | null }
 type RangeRule = { network: [Address, number]; port: number | null }
 
-/** Private hosts that the operator opened (MUSTER_EGRESS_ALLOW). */
 export interface AllowList {
-  /** A listed name is allowed whatever it resolves to. */
+  /** A listed name is allowed, whatever it resolves to. */
   hasName(hostname: string, port: number): boolean
-  /** A listed address or range is allowed whatever name led to it. */
+  /** A listed address or range is allowed, whatever name led to it. */
   hasAddress(address: string, port: number): boolean
 }
 
-/**
- * Entries are `host`, `host:port`, `ip`, `ip:port`, `[ipv6]:port` or a CIDR range. Throws an error that names any
- * other.
- */
+/** Entries are `host`, `host:port`, `ip`, `ip:port`, `[ipv6]:port` or a CIDR range. An error names any other. */
 export function parseAllow(entries: readonly string[]): AllowList {
   const names: NameRule[] = []
   const ranges: RangeRule[] = []

@@ -5,7 +5,7 @@ import { isPublicAddress } from './addresses.ts'
 import type { AllowList } from './allow.ts'
 import { EgressRefused } from './refused.ts'
 
-/** public: anything a project or a model may name. trusted: set by the instance admin, so it may be private. */
+/** public: named by a project or a model. trusted: set by the instance admin, so the address may be private. */
 export type EgressPolicy = 'public' | 'trusted'
 
 export type ResolvedAddress = { readonly address: string; readonly family: number }
@@ -45,9 +45,9 @@ export async function resolveChecked(target: Target, allow: AllowList, lookup: L
 }
 
 /**
- * A connector for undici's Agent. The addresses that were checked are handed to the socket as the answer of its own
- * lookup, so a name cannot be public when it is checked and private when it is dialled. Host and TLS server name stay
- * those of the URL. undici's `connect.lookup` option alone would not do: sockets skip it for address literals.
+ * A connector for undici's Agent. The checked addresses are handed to the socket as the answer of its own lookup, so a
+ * name cannot be public when it is checked and private when it is dialled. undici's `connect.lookup` option alone would
+ * not do: sockets skip it for address literals.
  */
 export function createConnector(options: {
   policy: EgressPolicy

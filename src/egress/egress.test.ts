@@ -82,7 +82,7 @@ test('method, headers and every kind of body arrive as the global fetch would se
   assert.match(await streamed.text(), /streamed/)
 })
 
-test('the caller can neither bring its own connections nor another Host', async () => {
+test('the caller can bring neither its own connections nor another Host', async () => {
   handle = (request, response) => response.end(request.headers.host)
   const dispatcher = { dispatch: () => assert.fail('the dispatcher of the caller was used') }
   const init = { headers: { host: 'other.test' }, dispatcher } as unknown as NonNullable<Parameters<Fetch>[1]>
@@ -172,7 +172,7 @@ test('a body is read up to the limit, counted after decompression', async () => 
   assert.deepEqual(await readBody({ body: null }, 10), { bytes: Buffer.alloc(0), truncated: false })
 })
 
-test('close ends what is under way', async () => {
+test('close ends requests that are under way', async () => {
   handle = () => {}
   const egress = createEgress({ allow: [] })
   const arrived = once(servers[0] ?? assert.fail(), 'request')

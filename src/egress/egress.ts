@@ -1,7 +1,6 @@
-// The one way out. Every request the server makes on behalf of a person, a project or a model goes through `fetch` of
-// this folder; `only-way-out.test.ts` keeps it so. The scheme and the form of each URL, every address a name resolves
-// to (connector.ts), and each redirect are checked. Traces go this way too. The database does not: its address comes
-// from the operator's own configuration.
+// The one way out. Every request on behalf of a person, a project or a model, and every trace, goes through `fetch` of
+// this folder (enforced by `only-way-out.test.ts`). The form of each URL, every address a name resolves to, and each
+// redirect are checked. Connections to the database do not go this way: the operator configures them.
 
 import { Agent } from 'undici'
 import { parseAllow } from './allow.ts'
@@ -18,9 +17,7 @@ import { type Outgoing, readRequest, send } from './outgoing.ts'
 import { nextHop, redirectTarget } from './redirects.ts'
 import { EgressRefused } from './refused.ts'
 
-export type { EgressPolicy } from './connector.ts'
-
-/** The signature of the global `fetch`, so that SDKs take this one instead. */
+/** The signature of the global `fetch`, so that SDKs accept this function instead. */
 export type Fetch = typeof globalThis.fetch
 
 export interface EgressOptions {
@@ -38,8 +35,7 @@ export interface EgressOptions {
 export interface Egress {
   /** Rejects with EgressRefused if the policy forbids the URL or a redirect, else like the global fetch. */
   fetch(policy: EgressPolicy): Fetch
-  /** For routes that store a URL. Rejects with EgressRefused. A name that does not resolve now passes: each use judges
-   * the name again, with the addresses it then has. */
+  /** For routes that store a URL. Rejects with EgressRefused. An unresolvable name passes: each use judges it. */
   checkUrl(url: string | URL, policy: EgressPolicy): Promise<URL>
   /** Ends requests under way. */
   close(): Promise<void>
@@ -71,8 +67,7 @@ export function createEgress(options: EgressOptions): Egress {
       await response.body?.cancel()
       if (redirects === maxRedirects) throw new EgressRefused(hop.url.hostname, 'too_many_redirects')
       const next = nextHop(hop, response.status, parseHttpUrl(target))
-      // The admin vouched for one origin, not for the targets of its redirects, nor for a stranger's redirect back to
-      // it.
+      // The admin vouched for one origin, not for the targets of its redirects, nor for a redirect back to it.
       if (next.url.origin !== hop.url.origin) trust = 'public'
       hop = next
     }

@@ -14,7 +14,7 @@ export interface Outgoing {
 type FetchInput = Parameters<typeof globalThis.fetch>[0]
 type FetchInit = Parameters<typeof globalThis.fetch>[1]
 
-/** Takes only the listed fields from the caller: a caller's own `dispatcher` would go around the check. */
+/** Takes only the listed fields from the caller: a caller's own `dispatcher` would bypass the check. */
 export async function readRequest(input: FetchInput, init: FetchInit): Promise<Outgoing> {
   const request = input instanceof Object && 'url' in input ? input : null
   const url = parseHttpUrl(request === null ? String(input) : request.url)

@@ -1,4 +1,4 @@
-/** Reads at most `maxBytes` of a body, counted after decompression, and drops the connection once they are exceeded. */
+/** Reads at most `maxBytes` of a body, counted after decompression, and drops the connection if the body is longer. */
 export async function readBody(
   response: { readonly body: ReadableStream<Uint8Array> | null },
   maxBytes: number,

@@ -40,7 +40,7 @@ test('a redirect keeps or changes the method as fetch does', () => {
   }
 })
 
-test('only harmless headers follow to another origin', () => {
+test('only harmless headers are sent on to another origin', () => {
   const names = (url: string): string[] => nextHop(from, 307, new URL(url)).headers.map(([name]) => name)
   assert.deepEqual(names('https://a.example/other').length, 5)
   for (const url of ['https://b.example/', 'http://a.example/', 'https://a.example:444/', 'https://x.a.example/']) {
@@ -48,7 +48,7 @@ test('only harmless headers follow to another origin', () => {
   }
 })
 
-test('a location is read relative to where it came from; other answers are no redirects', () => {
+test('a location is read relative to the URL that redirects; other answers are no redirects', () => {
   assert.equal(redirectTarget(from.url, 302, 'x?y')?.href, 'https://a.example/x?y')
   assert.equal(redirectTarget(from.url, 302, '//b.example')?.href, 'https://b.example/')
   assert.equal(redirectTarget(from.url, 302, null), null)

@@ -1,4 +1,4 @@
-// Redirects as fetch defines them, plus one rule: across origins only harmless headers travel on. Fetch drops only
+// Redirects as fetch defines them, plus one rule: across origins only harmless headers are sent on. Fetch drops only
 // Authorization, which would hand `x-api-key` and signatures to any server that the first one points at.
 
 /** The parts of a request that a redirect may change. */
@@ -30,7 +30,7 @@ const bodyHeaders = new Set([
   'content-type',
 ])
 
-/** The target of a redirect, or null when the response is none. Throws TypeError when Location is no URL. */
+/** The target of a redirect, or null if the response is not a redirect. Throws TypeError if Location is not a URL. */
 export function redirectTarget(from: URL, status: number, location: string | null): URL | null {
   if (!redirectStatuses.has(status) || location === null) return null
   return new URL(location, from)

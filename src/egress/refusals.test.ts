@@ -52,7 +52,7 @@ const unreachable = [
 let server: Server
 let port = 0
 let hits: string[] = []
-/** The spellings the control can use: all but the IPv6 ones on a machine without IPv6. */
+/** The spellings that the control can use: all, except the IPv6 ones on a machine without IPv6. */
 let reachable: readonly string[] = []
 const opened: Egress[] = []
 
@@ -101,7 +101,7 @@ function open(allow: string[] = [], lookup?: Lookup): Egress {
   return egress
 }
 
-/** A lookup that answers the given lists one after the other, the last one for ever, and counts its calls. */
+/** A lookup that gives the lists of answers one after the other, the last one for ever, and counts its calls. */
 function scripted(...answers: (readonly { address: string; family: number }[])[]): Lookup & { asked: number } {
   const lookup = Object.assign(
     async () => {
@@ -161,7 +161,7 @@ test('a name that was public when it was stored and is private when it is used i
   assert.deepEqual(hits, [])
 })
 
-test('the answer that was checked is the one that is dialled: a connection asks once', async () => {
+test('the checked address is the one that is dialled: a connection resolves its name once', async () => {
   // 127.0.0.1 plays the public address, because the list allows it; a second lookup would get a dead address.
   const lookup = scripted([loopback], [{ address: '127.0.0.9', family: 4 }])
   const response = await open([`127.0.0.1:${port}`], lookup).fetch('public')(`http://rebind.test:${port}/`)
@@ -257,7 +257,7 @@ test('only http and https without user information are accepted, in the first UR
   await assert.rejects(egress.checkUrl('/relative', 'public'), refusal('invalid_url'))
 })
 
-test('the list opens exactly what it names', async () => {
+test('the list opens exactly the hosts that it names', async () => {
   const reach = async (allow: string, host: string): Promise<boolean> => {
     const work = open([allow], scripted([loopback])).fetch('public')(`http://${host}/`)
     return work.then(

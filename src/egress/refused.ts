@@ -8,8 +8,10 @@ const sentences: Record<RefusalReason, string> = {
   too_many_redirects: 'it redirected too many times',
 }
 
-/** An expected error, not a bug: tools hand it to the model, routes to the client. Names the host and the reason, never
- * the address a name resolved to, so that the error cannot be used to map the inner network. */
+/**
+ * An expected error: tools hand it to the model, routes to the client. The message never names the address of a name,
+ * so that the error cannot be used to map the inner network.
+ */
 export class EgressRefused extends Error {
   readonly host: string
   readonly reason: RefusalReason

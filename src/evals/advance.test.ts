@@ -1,4 +1,4 @@
-// The evals of a project on a real database, without a worker: the tests end runs by hand, and look as processes do.
+// The evals of a project on a real database, without a worker: the tests end runs and advance evals themselves.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase, createTestPool } from '../../test/kit/database.ts'
@@ -51,13 +51,13 @@ const end = (runIds: readonly string[], { status = 'completed', duration = 7, to
     [runIds, status, duration, tokens],
   )
 
-/** Whether a search finds work for the project; null where it has no eval under way. */
+/** True if a search finds work for the project; null if the project has no open eval. */
 const found = async (projectId: string): Promise<boolean | null> =>
   (await findProjects(pool)).find(({ id }) => id === projectId)?.hasWork ?? null
 
 const count = async (sql: string, values: unknown[]): Promise<number> => (await pool.query(sql, values)).rowCount ?? 0
 
-test('a few runs are started, and the next ones when those have ended: a case on all variants, then the next case', async () => {
+test('a few runs are started at a time, and a case is run on all variants before the next case', async () => {
   const projectId = await insertProject(pool)
   const made = await make(projectId, 4)
   assert.deepEqual([made.status, made.compared, made.progress], ['running', ['blue', 'green'], { done: 0, total: 8 }])
@@ -87,10 +87,10 @@ test('a few runs are started, and the next ones when those have ended: a case on
     ...{ index: 0, task: 'task 0', passed: true, status: 'DONE', route: [], output: 'said', reason: null },
     ...{ latency: 7, tokens: 11 },
   })
-  assert.equal(await found(projectId), null, 'nobody looks at it any more')
+  assert.equal(await found(projectId), null, 'the eval is no longer searched for')
 })
 
-test('two processes that look at the same time run every case of every variant once, and never too many', async () => {
+test('two concurrent processes run every case of every variant once, and never too many at a time', async () => {
   const other = createTestPool(url, 5)
   try {
     const projectId = await insertProject(pool)
@@ -121,7 +121,7 @@ test('two processes that look at the same time run every case of every variant o
   }
 })
 
-test('the evals of a project take turns, and those of two projects do not wait for each other', async () => {
+test('the evals of one project take turns; evals of two projects do not wait for each other', async () => {
   const [one, other] = [await insertProject(pool), await insertProject(pool)]
   const older = await make(one, 2)
   const newer = await make(one, 2)
@@ -133,7 +133,7 @@ test('the evals of a project take turns, and those of two projects do not wait f
   assert.equal((await evalsOf(other)).length, MOST_UNDER_WAY)
 })
 
-test('a halted project starts nothing, and judges what has ended', async () => {
+test('a halted project starts no run, and judges runs that have ended', async () => {
   const projectId = await insertProject(pool)
   const { id } = await make(projectId, 5)
   await look(projectId)
@@ -160,7 +160,7 @@ test('a deleted project is left alone', async () => {
   assert.equal(await found(projectId), null)
 })
 
-test('a cancelled eval starts nothing, and is over when its runs are', async () => {
+test('a cancelled eval starts no run, and is over when its runs are', async () => {
   const projectId = await insertProject(pool)
   const { id } = await make(projectId, 4)
   await look(projectId)
@@ -204,7 +204,7 @@ test('a variant stays as it was when the eval was made', async () => {
   ])
 })
 
-test('tokens are those of the run and of all runs below it', async () => {
+test('the tokens of a result include the run and all runs below it', async () => {
   const projectId = await insertProject(pool)
   const { id } = await make(projectId, 1)
   await look(projectId)
@@ -224,7 +224,7 @@ test('tokens are those of the run and of all runs below it', async () => {
   assert.deepEqual([variants.blue?.tokens, variants.green?.tokens], [11 + 101 + 1_001, 11])
 })
 
-test('a run that is gone has failed, and an eval that cannot go on has failed with a reason', async () => {
+test('a removed run counts as failed, and an eval that cannot go on fails with a reason', async () => {
   const projectId = await insertProject(pool)
   const { id } = await make(projectId, 3)
   await look(projectId)

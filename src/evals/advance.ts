@@ -1,8 +1,7 @@
-// One look at the evals of a project: runs that have ended are judged, and runs are started in their place. All of it is
-// one transaction under a lock of the project: each case of each variant is run once, and no more than a few runs are
-// under way at a time, however many processes look. The oldest eval comes first, its cases in their order, and a case is
-// run on all variants before the next one.
-import { explainFailure } from '../db/failures.ts'
+// Advances the evals of a project: ended runs are judged, and new runs are started in their place, in one transaction
+// under a lock of the project. So each case of each variant is run once, and only a few runs are open at a time. The
+// oldest eval comes first, and a case is run on all variants before the next case.
+import { isUnavailable } from '../db/failures.ts'
 import { rowsOf } from '../db/lists.ts'
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import { afterCommit, inTransaction } from '../db/transaction.ts'
@@ -12,18 +11,18 @@ import { startSystem } from '../supervisor/start.ts'
 import type { StoredSystem } from './eval-row.ts'
 import { type CaseOutcome, readOutcome } from './outcome.ts'
 
-/** A few, so that the other runs of the project, and other projects, hardly wait for the evals of one. */
+/** The number is small, so that other runs of the project, and other projects, hardly wait for the evals. */
 export const MOST_UNDER_WAY = 5
 
 export interface Advanced {
   started: number
-  /** Runs that go on although their eval was stopped. */
+  /** Open runs whose eval was stopped. */
   toCancel: string[]
-  /** True if another process looks at the evals of this project at the moment. */
+  /** True if another process is advancing the evals of this project at the moment. */
   isBusy: boolean
 }
 
-/** Throws only where the database does not answer. An eval that cannot go on for another reason has failed. */
+/** Throws only if the database does not answer. An eval that cannot go on for another reason fails. */
 export async function advanceEvals(pool: Pool, log: Log, projectId: string): Promise<Advanced> {
   for (;;) {
     try {
@@ -36,7 +35,7 @@ export async function advanceEvals(pool: Pool, log: Log, projectId: string): Pro
   }
 }
 
-/** A failure that belongs to one eval, and that trying again would not mend. */
+/** A failure of one eval that a retry would not mend. */
 class EvalFault extends Error {
   readonly evalId: string
 
@@ -50,7 +49,7 @@ async function workFor<Result>(evalId: string, work: () => Promise<Result>): Pro
   try {
     return await work()
   } catch (error) {
-    if (explainFailure(error)?.code === 'UNAVAILABLE') throw error
+    if (isUnavailable(error)) throw error
     throw new EvalFault(evalId, error)
   }
 }
@@ -96,7 +95,7 @@ interface UnderWay extends ResultKey {
   expect: Expectation
   eval_status: EvalStatus
   has_ended: boolean
-  /** Retention has removed the run. */
+  /** True if retention has removed the run. */
   is_gone: boolean
 }
 
@@ -135,7 +134,7 @@ const COUNT: PreparedSql = {
     from judged j where e.id = j.eval_id returning e.id, e.status`,
 }
 
-/** Evals that were stopped are over when the last of their runs is. */
+/** A stopped eval is over when the last of its runs is. */
 const CLOSE: PreparedSql = {
   name: 'evals_close',
   text: `
@@ -168,11 +167,21 @@ async function settle(tx: Db, log: Log, projectId: string, ended: readonly Under
 }
 
 const UNJUDGED: CaseOutcome = {
-  ...{ passed: null, status: null, route: [], output: null, latency: null, tokens: null },
+  passed: null,
+  status: null,
+  route: [],
+  output: null,
+  latency: null,
+  tokens: null,
   reason: 'The eval was stopped before this case had an outcome.',
 }
 const GONE: CaseOutcome = {
-  ...{ passed: false, status: 'FAILED', route: [], output: null, latency: null, tokens: null },
+  passed: false,
+  status: 'FAILED',
+  route: [],
+  output: null,
+  latency: null,
+  tokens: null,
   reason: 'The run was removed before its outcome was read.',
 }
 
@@ -235,7 +244,7 @@ async function startOne(
 const OPEN = 'e.project_id = f.id and e.is_open'
 const RUNNING = 'eval_results r on r.eval_id = e.id and r.run_id is not null and r.ended_at is null'
 
-/** An eval that waits for its runs, or for the release of the off switch, is no work. */
+/** An eval that waits for its runs, or for the release of the off switch, counts as no work. */
 const FIND: PreparedSql = {
   name: 'evals_find',
   text: `
@@ -255,7 +264,7 @@ const FIND: PreparedSql = {
       select halted_at is not null as is_halted from projects where id = f.id and deleted_at is null limit 1) p`,
 }
 
-/** The projects that have evals under way, and whether there is something to do for them. */
+/** The projects with open evals; `hasWork` is true if an eval of the project can be advanced now. */
 export async function findProjects(db: Db): Promise<{ id: string; hasWork: boolean }[]> {
   const { rows } = await db.query<{ id: string; has_work: boolean }>(FIND)
   return rows.map(({ id, has_work: hasWork }) => ({ id, hasWork }))

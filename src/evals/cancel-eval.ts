@@ -6,8 +6,8 @@ import type { Actor } from '../kernel/principal.ts'
 import { getListed } from './read-evals.ts'
 
 /**
- * Within a transaction. From its commit on no run is started for the eval; the processes are told, and one of them cancels
- * the runs under way. An eval that has ended stays as it is.
+ * Cancels an eval. After the commit no run is started for it; the processes are notified, and one cancels the open
+ * runs. An eval that has ended is unchanged.
  */
 export async function cancelEval(tx: Db, projectId: string, evalId: string, actor: Actor): Promise<ListedEval> {
   const { id } = await getListed(tx, projectId, evalId)

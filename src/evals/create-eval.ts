@@ -1,7 +1,7 @@
-// Evals (evals/): the same cases run on several variants of a project's supervisor system, and the outcomes compared.
-// An eval is a row with its cases and one result for each case and variant. The worker of a process (worker.ts) starts
-// runs for results, a few of a project at a time, and judges the runs that have ended (advance.ts); the figures follow
-// from the results when somebody reads the eval (read-evals.ts, statistics.ts).
+// Evals: the same cases run on several variants of a project's supervisor system, and the outcomes compared. An eval is
+// a row with its cases and one result for each case and variant. A worker (worker.ts) starts runs for results and
+// judges the ended ones (advance.ts); the figures are computed when somebody reads the eval (read-evals.ts,
+// statistics.ts).
 import { changeAudited } from '../audit/record.ts'
 import type { Db } from '../db/pool.ts'
 import { EVAL_CHANNEL, tellProcesses } from '../journal/wake.ts'
@@ -9,11 +9,11 @@ import { conflict, invalidRequest } from '../kernel/errors.ts'
 import type { EvalInput, Expectation, ListedEval } from '../kernel/eval.ts'
 import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
-import { asConfigured, findSystem } from '../supervisor/systems.ts'
+import { asConfigured, findSystem, unknownVariant } from '../supervisor/systems.ts'
 import { EVAL_COLUMNS, type EvalRow, type StoredSystem, toListed } from './eval-row.ts'
 import { readRecorded } from './recorded-case.ts'
 
-/** The tasks and the metadata of all cases together: those of recorded runs stand in no body that was measured. */
+/** The most characters of tasks and metadata. The limit of a request's body does not cover recorded runs. */
 const MOST_CHARACTERS = 4_194_304
 
 interface NewCase {
@@ -23,12 +23,12 @@ interface NewCase {
   recordedRunId: string | null
 }
 
-/** Within a transaction: the eval is there as a whole or not at all, and its commit tells the processes that run it. */
+/** Creates the eval within a transaction, whole or not at all. The commit notifies the processes that run evals. */
 export async function createEval(tx: Db, projectId: string, input: EvalInput, actor: Actor): Promise<ListedEval> {
   const systems: StoredSystem[] = []
   for (const name of input.variants) {
     const system = await findSystem(tx, projectId, name)
-    if (!system) throw invalidRequest(`variants: there is no system variant called "${name}" in this project.`)
+    if (!system) throw invalidRequest(`variants: ${await unknownVariant(tx, projectId, name)}`)
     systems.push(asConfigured(system))
   }
   await requireRoom(tx, projectId)
@@ -39,7 +39,11 @@ export async function createEval(tx: Db, projectId: string, input: EvalInput, ac
           returning ${EVAL_COLUMNS}`,
     values: [id, projectId, input.name, input.variants, JSON.stringify(systems), cases.length * systems.length],
     note: {
-      ...{ action: 'eval.create', actor, projectId, targetType: 'eval', targetId: id },
+      action: 'eval.create',
+      actor,
+      projectId,
+      targetType: 'eval',
+      targetId: id,
       details: { name: input.name, cases: cases.length, variants: input.variants },
     },
   })
@@ -49,7 +53,7 @@ export async function createEval(tx: Db, projectId: string, input: EvalInput, ac
   return toListed(row)
 }
 
-/** Evals under way are looked at again and again. */
+/** The number of open evals is limited, because open evals are read again and again. */
 const MOST_OPEN = 100
 
 async function requireRoom(tx: Db, projectId: string): Promise<void> {
@@ -57,15 +61,12 @@ async function requireRoom(tx: Db, projectId: string): Promise<void> {
     projectId,
     MOST_OPEN,
   ])
-  if (rowCount === MOST_OPEN) throw conflict(`${MOST_OPEN} evals of this project are under way; cancel one, or wait.`)
+  if (rowCount === MOST_OPEN) throw conflict(`${MOST_OPEN} evals of this project are open; cancel one, or wait.`)
 }
 
 async function casesOf(tx: Db, projectId: string, { cases }: EvalInput): Promise<NewCase[]> {
-  const recorded = await readRecorded(
-    tx,
-    projectId,
-    cases.flatMap((each) => ('run_id' in each ? [each.run_id] : [])),
-  )
+  const runIds = cases.flatMap((each) => ('run_id' in each ? [each.run_id] : []))
+  const recorded = await readRecorded(tx, projectId, runIds)
   const made = cases.map((each, index): NewCase => {
     if (!('run_id' in each)) return { ...each, metadata: {}, recordedRunId: null }
     const found = recorded.get(each.run_id)

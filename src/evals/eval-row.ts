@@ -1,4 +1,5 @@
-import type { EvalStatus, ListedEval } from '../kernel/eval.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
+import type { ListedEval } from '../kernel/eval.ts'
 import type { SupervisorPart } from '../kernel/supervisor.ts'
 
 /** A variant as it was configured when the eval was made. */
@@ -10,28 +11,9 @@ export interface StoredSystem {
 export const EVAL_COLUMNS = `id, project_id, name, status, error_message, variants as compared, total, done, created_at,
   completed_at`
 
-export interface EvalRow {
-  id: string
-  project_id: string
-  name: string
-  status: EvalStatus
-  error_message: string | null
-  total: number
-  done: number
-  created_at: Date
-  completed_at: Date | null
-  compared: string[]
-}
+export type EvalRow = RowOf<Omit<ListedEval, 'progress'>> & ListedEval['progress']
 
-export const toListed = ({
-  total,
-  done,
-  created_at: createdAt,
-  completed_at: endedAt,
-  ...row
-}: EvalRow): ListedEval => ({
-  ...row,
+export const toListed = ({ total, done, ...row }: EvalRow): ListedEval => ({
+  ...tellInstants(row),
   progress: { done, total },
-  created_at: createdAt.toISOString(),
-  completed_at: endedAt?.toISOString() ?? null,
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Expectation } from '../kernel/eval.ts'
-import { correctnessOf, judge, type RunEnd } from './judge.ts'
+import { correctnessOf, judgeCase, type RunEnd } from './judge.ts'
 
 const done = (over: Partial<RunEnd> = {}): RunEnd => ({
   ...{ status: 'DONE', output: 'Paris is the capital.', route: ['research_agent'], error: null },
@@ -11,9 +11,9 @@ const failed = done({ status: 'FAILED', output: null, route: [], error: { code: 
 
 const table: [name: string, expect: Expectation, end: RunEnd, reason: string | null][] = [
   ['nothing is expected', {}, done(), null],
-  ['nothing is expected of an escalation', {}, done({ status: 'ESCALATE' }), null],
+  ['an escalation of which nothing is expected', {}, done({ status: 'ESCALATE' }), null],
   ['a failure never passes unseen', {}, failed, 'The run is FAILED (MODEL_ERROR: It broke.).'],
-  ['a failure passes where it is expected', { status: 'FAILED' }, failed, null],
+  ['an expected failure passes', { status: 'FAILED' }, failed, null],
   ['the status', { status: 'DONE' }, done(), null],
   ['another status', { status: 'DONE' }, done({ status: 'ESCALATE' }), 'The status is ESCALATE; expected was DONE.'],
   [
@@ -43,7 +43,7 @@ const table: [name: string, expect: Expectation, end: RunEnd, reason: string | n
     'Specialists worked 2 times; at most 1 were expected.',
   ],
   [
-    'all that does not hold is named',
+    'every failed expectation is named',
     { status: 'ESCALATE', contains: 'Rome', route: [], max_steps: 0 },
     done(),
     'The status is DONE; expected was ESCALATE. The output does not contain "Rome". ' +
@@ -52,12 +52,12 @@ const table: [name: string, expect: Expectation, end: RunEnd, reason: string | n
 ]
 
 for (const [name, expect, end, reason] of table) {
-  test(`judged: ${name}`, () => assert.equal(judge(expect, end), reason))
+  test(`judged: ${name}`, () => assert.equal(judgeCase(expect, end), reason))
 }
 
 test('a reason stays short', () => {
   const route = Array.from({ length: 1_000 }, () => 'x'.repeat(200))
-  const reason = judge({ contains: `${'😀'.repeat(5_000)}`, route }, done()) ?? ''
+  const reason = judgeCase({ contains: `${'😀'.repeat(5_000)}`, route }, done()) ?? ''
   assert.ok(reason.length < 5_000, `${reason.length}`)
   assert.match(reason, /980 more/)
   assert.ok(reason.isWellFormed())

@@ -1,13 +1,12 @@
 import { cutText } from '../kernel/cut-text.ts'
 import type { CaseStatus, Correctness, Expectation } from '../kernel/eval.ts'
 
-/** The end of a run, as far as cases expect something of it. */
+/** The facts about the end of a run that cases may expect. */
 export interface RunEnd {
   status: CaseStatus
   output: string | null
   /** The specialists that worked, in their order. */
   route: readonly string[]
-  /** Set where the run failed. */
   error: { code: string; message: string } | null
 }
 
@@ -16,8 +15,8 @@ const LONGEST_QUOTE = 200
 /** The most specialists of a route that a reason names. */
 const MOST_NAMED = 20
 
-/** The reason why the run does not pass: every expectation that does not hold, and how. Null: it passes. */
-export function judge(expect: Expectation, end: RunEnd): string | null {
+/** The reason why the run does not pass, with every failed expectation. Null if the run passes. */
+export function judgeCase(expect: Expectation, end: RunEnd): string | null {
   const { contains, route, max_steps: mostSteps } = expect
   const reasons = [
     statusReason(expect, end),
@@ -41,7 +40,6 @@ function statusReason({ status: expected }: Expectation, { status, error }: RunE
   return `The status is ${status}${because}; expected was ${expected}.`
 }
 
-/** The shares of the ends in which each kind of expectation holds. */
 export function correctnessOf(
   judged: readonly { expect: Expectation; end: Pick<RunEnd, 'status' | 'route'> }[],
 ): Correctness {

@@ -1,12 +1,11 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import type { CaseStatus, Expectation } from '../kernel/eval.ts'
-import { readAnswer } from '../supervisor/answer.ts'
-import { judge } from './judge.ts'
+import { readRunAnswer } from '../supervisor/answer.ts'
+import { judgeCase } from './judge.ts'
 
-/** The columns of a result that has ended. */
 export interface CaseOutcome {
-  /** Null where there is nothing to judge. */
+  /** Null if there is nothing to judge. */
   passed: boolean | null
   status: CaseStatus | null
   route: readonly string[]
@@ -16,7 +15,7 @@ export interface CaseOutcome {
   tokens: number | null
 }
 
-/** The longest part of an output that a result keeps. The whole is judged, and stays with its run. */
+/** The most characters of an output that a result keeps. The whole output is judged, and stays with its run. */
 const LONGEST_OUTPUT = 20_000
 
 const MEASURE: PreparedSql = {
@@ -32,13 +31,12 @@ const MEASURE: PreparedSql = {
         select input_tokens + output_tokens as used from agent_runs where id = t.id limit 1) r) as tokens`,
 }
 
-/** The outcome of a run that has ended. */
 export async function readOutcome(
   db: Db,
   { projectId, runId, expect }: { projectId: string; runId: string; expect: Expectation },
 ): Promise<CaseOutcome> {
-  const { result } = await readAnswer(db, projectId, runId)
-  if (result.status === 'RUNNING') throw new Error('a run that has ended is under way')
+  const { result } = await readRunAnswer(db, projectId, runId)
+  if (result.status === 'RUNNING') throw new Error('an ended run has no end')
   const { rows } = await db.query<{ duration: number | null; tokens: number | null }>(MEASURE, [runId])
   const end = {
     status: result.status,
@@ -46,7 +44,7 @@ export async function readOutcome(
     route: result.supervisor_state.history.map(({ agent_name: name }) => name),
     error: result.error ?? null,
   }
-  const reason = judge(expect, end)
+  const reason = judgeCase(expect, end)
   return {
     passed: reason === null,
     status: end.status,

@@ -7,7 +7,7 @@ function scheduleAt() {
   return { clock, schedule: createProjectSchedule(() => clock.now) }
 }
 
-test('a project is due once, at the earliest of the times that were asked for', () => {
+test('a project is due once, at the earliest requested time', () => {
   const { clock, schedule } = scheduleAt()
   schedule.searchIn(10_000)
   schedule.lookIn('a', 500)
@@ -20,7 +20,7 @@ test('a project is due once, at the earliest of the times that were asked for', 
   assert.deepEqual([[...schedule.due()], schedule.waitMs()], [[], 9_900])
 })
 
-test('a project that is asked for again while it is looked at is due again; one that was not reached stays due', () => {
+test('a project that is requested again during its turn is due again; a project that had no turn stays due', () => {
   const { schedule } = scheduleAt()
   for (const id of ['a', 'b', 'c']) schedule.lookIn(id, 0)
   for (const id of schedule.due()) {
@@ -30,7 +30,7 @@ test('a project that is asked for again while it is looked at is due again; one 
   assert.deepEqual(new Set(schedule.due()), new Set(['a', 'b', 'c']))
 })
 
-test('the first search is due at once, and a planned one may come earlier but not later', () => {
+test('the first search is due at once, and a planned search may be moved to an earlier time only', () => {
   const { clock, schedule } = scheduleAt()
   assert.ok(schedule.isSearchDue())
   schedule.searchIn(30_000)

@@ -1,15 +1,13 @@
-// When the evals of each project are looked at next, and when the next search for projects is. Times are those of
-// `performance.now()`.
+// The times at which the evals of each project are advanced next, and the next search, all by `performance.now()`.
 export interface ProjectSchedule {
-  /** The project is looked at in so many milliseconds, or earlier where that was planned already. */
+  /** Plans a turn of the project after this many milliseconds. An earlier plan stays. */
   lookIn(projectId: string, inMs: number): void
-  /** The projects whose time has come, one after the other. A project is due once for each time that it was planned. */
+  /** The due projects, one after the other. A planned project is due once. */
   due(): Generator<string>
   searchIn(inMs: number): void
-  /** As `searchIn`, unless a search is planned earlier. */
+  /** The same as `searchIn`, unless an earlier search is planned. */
   searchWithin(inMs: number): void
   isSearchDue(): boolean
-  /** The time until something is due. */
   waitMs(): number
 }
 

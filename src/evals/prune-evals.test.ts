@@ -22,7 +22,7 @@ const end = (id: string, { isOpen = false, total = 2 } = {}) =>
 const left = async (table: string, key: string, ids: readonly string[]): Promise<number> =>
   (await pool.query(`select from ${table} where ${key} = any($1)`, [ids])).rowCount ?? 0
 
-test('an eval goes with its cases and results once it ended longer ago than runs are kept', async () => {
+test('an eval that ended longer ago than runs are kept is removed with its cases and results', async () => {
   const [projectId, other] = [await insertProject(pool), await insertProject(pool)]
   const [old, open, running, late, ofOther] = [
     await make(projectId),
@@ -43,7 +43,7 @@ test('an eval goes with its cases and results once it ended longer ago than runs
   assert.equal(await left('evals', 'id', [open, running, late, ofOther]), 4)
 })
 
-test('evals with many results go one batch after the other, and a stop ends the work after a batch', async () => {
+test('evals with many results are removed batch by batch, and a stop ends the work after a batch', async () => {
   const projectId = await insertProject(pool)
   const ids: string[] = []
   for (let count = 0; count < 5; count++) ids.push(await make(projectId))

@@ -2,7 +2,7 @@ import { inBatches } from '../db/in-batches.ts'
 import type { Pool } from '../db/pool.ts'
 
 const EVALS_AT_ONCE = 100
-/** Cases and results are deleted with their eval, so they bound a batch, too. */
+/** Cases and results are deleted with their eval, so their number bounds a batch, too. */
 const RESULTS_AT_ONCE = 20_000
 
 const DELETE = `
@@ -17,8 +17,8 @@ const DELETE = `
   delete from evals where id in (select id from few)`
 
 /**
- * Removes evals that ended longer ago than their project keeps runs, the oldest first: cases hold tasks of recorded runs,
- * and results hold what runs answered. An eval stays while runs of it are under way. Answers the number of removed evals.
+ * Removes evals that ended longer ago than their project keeps runs, the oldest first, because they hold tasks and
+ * answers of runs. An eval stays while its runs are open. Returns the number of removed evals.
  */
 export async function pruneEvals(
   pool: Pool,

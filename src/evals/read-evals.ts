@@ -6,7 +6,7 @@ import type { Page } from '../kernel/fields.ts'
 import { isId } from '../kernel/id.ts'
 import { EVAL_COLUMNS, type EvalRow, toListed } from './eval-row.ts'
 import { correctnessOf } from './judge.ts'
-import { compare, type Outcome, summarize } from './statistics.ts'
+import { compare, type MeasuredOutcome, summarize } from './statistics.ts'
 
 export const listEvals = (db: Db, projectId: string, query: PageQuery): Promise<Page<ListedEval>> =>
   listPage<EvalRow, ListedEval>(db, {
@@ -32,10 +32,10 @@ interface ResultRow {
   tokens: number | null
 }
 
-/** The shortest part of a text that is shown, however many there are. */
+/** At least this many characters of each text are shown, however many texts there are. */
 const SHORTEST_CUT = 200
 
-/** The eval with all its results. Each text is shown as far as all of them together may go. */
+/** The eval with all its results. The texts are cut so that all of them together stay within a limit. */
 export async function getEval(db: Db, projectId: string, evalId: string): Promise<Eval> {
   const listed = await getListed(db, projectId, evalId)
   const { total } = listed.progress
@@ -88,7 +88,7 @@ function figuresOf(
   }
 }
 
-const outcomeOf = ({ passed, latency, tokens }: ResultRow): Outcome | null =>
+const outcomeOf = ({ passed, latency, tokens }: ResultRow): MeasuredOutcome | null =>
   passed === null ? null : { passed, latency, tokens }
 
 const endOf = ({ passed, status, route, expect }: ResultRow) =>
@@ -99,7 +99,7 @@ function toCase({ place, has_ended: hasEnded, variant: _, expect: __, ...row }: 
   return { ...row, index: place, status: isRunning ? 'RUNNING' : row.status, route: row.route ?? [] }
 }
 
-/** The cases that have an outcome in several variants, and not the same in all of them. */
+/** The cases whose outcome differs between variants. */
 function changedOf(compared: readonly string[], byVariant: readonly (readonly ResultRow[])[]): Eval['changed'] {
   return (byVariant[0] ?? []).flatMap(({ place, task }, index) => {
     const passed = compared.flatMap((name, variant): [string, boolean][] => {

@@ -1,13 +1,13 @@
-// Recorded runs as cases: the task of a run is given again, and what came of it then is what is expected now.
+// Recorded runs as cases: the task of a run is given again, and the run's outcome becomes the expectation.
 import { anyOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import type { Expectation } from '../kernel/eval.ts'
 import { type AgentRunAnswer, isSupervisor, type SystemPart } from '../kernel/supervisor.ts'
-import { readAnswer } from '../supervisor/answer.ts'
+import { readRunAnswer } from '../supervisor/answer.ts'
 
 export interface RecordedCase {
   task: string
-  /** The metadata of the run's context. Its context_id is left out: a context of users keeps the variant it had. */
+  /** The metadata of the run's context. The context_id is left out, because a context keeps the variant it had. */
   metadata: Record<string, unknown>
   expect: Expectation
 }
@@ -29,7 +29,7 @@ const READ: PreparedSql = {
     from agent_runs r where id = ${anyOf(1)} and project_id = $2`,
 }
 
-/** The cases by their runs, each of which may be a problem instead. Runs that are no supervisor's here are absent. */
+/** A case, or a problem, for each run. Runs that are not of this project's supervisor are absent. */
 export async function readRecorded(
   db: Db,
   projectId: string,
@@ -40,15 +40,15 @@ export async function readRecorded(
   const found = new Map<string, RecordedCase | { problem: string }>()
   for (const { id, part, input, answered_after: after } of rows) {
     if (!isSupervisor(part)) continue
-    const expect = expectationOf(await readAnswer(db, projectId, id), after)
+    const expect = expectationOf(await readRunAnswer(db, projectId, id), after)
     found.set(id, 'problem' in expect ? expect : { task: String(input), metadata: part.context.metadata, expect })
   }
   return found
 }
 
 /**
- * Nobody answers in an eval, so a run that a person answered is expected to escalate where it did then. A run that was
- * stopped from outside says nothing about its system.
+ * No person answers in an eval, so a run that a person answered is expected to escalate at the same point. A run that
+ * was stopped from outside says nothing about its system.
  */
 function expectationOf(
   { result: { status, supervisor_state: state, error } }: AgentRunAnswer,
@@ -56,7 +56,7 @@ function expectationOf(
 ): Required<Pick<Expectation, 'status' | 'route'>> | { problem: string } {
   const route = state.history.map(({ agent_name: name }) => name)
   if (answeredAfter !== null) return { status: 'ESCALATE', route: route.slice(0, answeredAfter) }
-  if (status === 'RUNNING') return { problem: 'the run is still under way' }
+  if (status === 'RUNNING') return { problem: 'the run is still running' }
   if (error?.code === 'CANCELLED') return { problem: 'the run was cancelled' }
   if (error?.code === 'UNAVAILABLE') return { problem: 'a model was unavailable to the run' }
   return { status, route }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createRandom } from '../../test/kit/random.ts'
-import { compare, type Outcome, pairedMeans, pairedProportions, summarize } from './statistics.ts'
+import { compare, type MeasuredOutcome, pairedMeans, pairedProportions, summarize } from './statistics.ts'
 
 const outcome = fc.record({
   passed: fc.boolean(),
@@ -11,10 +11,14 @@ const outcome = fc.record({
 })
 const maybe = fc.option(outcome, { freq: 5 })
 const pairs = fc.array(fc.tuple(maybe, maybe), { maxLength: 60 })
-const split = (cases: [Outcome | null, Outcome | null][]) =>
+const split = (cases: [MeasuredOutcome | null, MeasuredOutcome | null][]) =>
   [cases.map(([first]) => first), cases.map(([, second]) => second)] as const
 
-const of = (passed: boolean, latency: number | null, tokens: number | null): Outcome => ({ passed, latency, tokens })
+const of = (passed: boolean, latency: number | null, tokens: number | null): MeasuredOutcome => ({
+  passed,
+  latency,
+  tokens,
+})
 
 test('known answers: four cases on paper', () => {
   // Latencies differ by 10, 20, 30 and 40: their mean is 25, their standard deviation 12.909944.
@@ -40,7 +44,7 @@ test('known answers: the paired proportions of Bonett and Price', () => {
 const isNear = (found: readonly number[] | null, wanted: readonly number[]): boolean =>
   found !== null && wanted.every((value, place) => Math.abs((found[place] ?? Number.NaN) - value) < 5e-6)
 
-test('every interval holds its delta, in order and within what is possible', () => {
+test('every interval contains its delta, is in order and stays within the possible values', () => {
   fc.assert(
     fc.property(pairs, (cases) => {
       const { deltas, intervals } = compare(...split(cases))
@@ -74,7 +78,7 @@ test('the comparison the other way round is the same with the other sign', () =>
   )
 })
 
-test('only cases with an outcome in both count, wherever the others stand', () => {
+test('only cases with an outcome in both variants count, whatever their position', () => {
   fc.assert(
     fc.property(pairs, (cases) => {
       const whole = cases.filter(([first, second]) => first !== null && second !== null)
@@ -83,7 +87,7 @@ test('only cases with an outcome in both count, wherever the others stand', () =
   )
 })
 
-test('where all cases have an outcome, the deltas are the differences of the means', () => {
+test('if all cases have an outcome, the deltas are the differences of the means', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(outcome, outcome), { minLength: 1, maxLength: 60 }), (cases) => {
       const [first, second] = split(cases)
@@ -96,7 +100,7 @@ test('where all cases have an outcome, the deltas are the differences of the mea
   )
 })
 
-test('variants that do the same differ by nothing, and more cases say so more surely', () => {
+test('equal variants have a delta of zero, and more cases make its interval narrower', () => {
   const same = (count: number) => Array.from({ length: count }, () => of(true, 5, 7))
   const width = (count: number): number => {
     const { deltas, intervals } = compare(same(count), same(count))
@@ -108,7 +112,7 @@ test('variants that do the same differ by nothing, and more cases say so more su
   assert.ok(width(10) > width(100) && width(100) > width(1_000) && width(1_000) > 0)
 })
 
-test('nothing is said of nothing, and little of one case', () => {
+test('no cases give no figures, and one case gives no interval', () => {
   const none = { pass_rate: null, latency: null, tokens: null }
   assert.deepEqual(summarize([null]), none)
   assert.deepEqual(compare([null], [of(true, 1, 1)]), { deltas: none, intervals: none })
@@ -141,7 +145,7 @@ test('the intervals hold the truth in 95 of 100 samples', () => {
     const lost = drawn.filter((at) => at >= gains && at < gains + losses).length
     const [low, high] = pairedProportions(count, gained, lost)
     if (low <= gains - losses && gains - losses <= high) proportions++
-    // The sum of four draws: skewed by nothing, and far from normal in its tails.
+    // The sum of four draws is symmetric, and far from normal in its tails.
     const differences = Array.from({ length: 12 }, () => random.next() + random.next() + random.next() + random.next())
     const [least, most] = pairedMeans(differences) ?? assert.fail()
     if (least <= 2 && 2 <= most) means++

@@ -1,30 +1,31 @@
-// The comparison of two variants over the same cases. All of it is arithmetic on the outcomes: the same outcomes give the
-// same figures, and nothing is drawn at random.
+// Compares two variants over the same cases. The comparison is arithmetic on the outcomes without random draws: the
+// same outcomes give the same figures.
 //
-// Cases are pairs, so differences are taken case by case: what makes a case hard or long for both variants drops out.
+// Cases are pairs, so differences are taken case by case: a case that is hard or long for both variants adds no
+// difference.
 // - Pass rates: the interval of Bonett and Price (2012) for the difference of paired proportions. It is Wald's interval
 //   after one case was added to each of the two kinds of discordant pairs (passes in the one only, in the other only). It
-//   keeps its 95 % for small samples, and is not empty where both variants agree in all cases, as Wald's own would be.
+//   keeps its 95 % for small samples, and is not empty if both variants agree in all cases, as Wald's own would be.
 // - Latency and tokens: the mean of the differences, plus and minus Student's t times its standard error.
 // A bootstrap would do the same with a seed and ten thousand times the work in every request.
 import type { Comparison } from '../kernel/eval.ts'
 import { NORMAL_975, studentT975 } from './student-t.ts'
 
-/** The outcome of a case in a variant. Figures are null where the run was removed before they were read. */
-export interface Outcome {
+/** The outcome of a case in a variant. Figures are null if the run was removed before they were read. */
+export interface MeasuredOutcome {
   passed: boolean
   latency: number | null
   tokens: number | null
 }
 
-export interface Summary {
+export interface SampleSummary {
   pass_rate: number | null
   latency: number | null
   tokens: number | null
 }
 
-/** The means over all outcomes, and all figures, that are there. */
-export function summarize(outcomes: readonly (Outcome | null)[]): Summary {
+/** The means over all known outcomes and all known figures. */
+export function summarize(outcomes: readonly (MeasuredOutcome | null)[]): SampleSummary {
   const known = outcomes.filter((outcome) => outcome !== null)
   return {
     pass_rate: mean(known.map(({ passed }) => Number(passed))),
@@ -34,10 +35,13 @@ export function summarize(outcomes: readonly (Outcome | null)[]): Summary {
 }
 
 /**
- * The second minus the first. Both lists hold the same cases in the same order; cases that lack an outcome are left out,
- * and so are cases that lack a figure where that figure is compared.
+ * The second variant minus the first, over the same cases in the same order. Cases that lack an outcome are left out,
+ * and cases that lack a figure from that figure.
  */
-export function compare(first: readonly (Outcome | null)[], second: readonly (Outcome | null)[]): Comparison {
+export function compare(
+  first: readonly (MeasuredOutcome | null)[],
+  second: readonly (MeasuredOutcome | null)[],
+): Comparison {
   const pairs = first.flatMap((before, place) => {
     const after = second[place]
     return before && after ? [{ before, after }] : []
@@ -62,8 +66,10 @@ export function compare(first: readonly (Outcome | null)[], second: readonly (Ou
 
 type Pair = [before: number, after: number]
 
-/** The figures of the pairs that have both. */
-const pairsOf = (pairs: readonly { before: Outcome; after: Outcome }[], figure: 'latency' | 'tokens'): Pair[] =>
+const pairsOf = (
+  pairs: readonly { before: MeasuredOutcome; after: MeasuredOutcome }[],
+  figure: 'latency' | 'tokens',
+): Pair[] =>
   pairs.flatMap(({ before, after }): Pair[] => {
     const [one, other] = [before[figure], after[figure]]
     return one === null || other === null ? [] : [[one, other]]
@@ -71,7 +77,7 @@ const pairsOf = (pairs: readonly { before: Outcome; after: Outcome }[], figure: 
 
 const differencesOf = (pairs: readonly Pair[]): number[] => pairs.map(([before, after]) => after - before)
 
-/** Of the rounded means that are shown, so that one is the other plus the delta. */
+/** The difference of the rounded means, so that one shown mean plus the delta is the other shown mean. */
 function differenceOfMeans(pairs: readonly Pair[]): number | null {
   const before = rounded(mean(pairs.map(([one]) => one)))
   const after = rounded(mean(pairs.map(([, other]) => other)))

@@ -2,8 +2,8 @@
 export const NORMAL_975 = 1.959963984540054
 
 /**
- * The 97.5 % quantile of Student's t for a whole number of degrees of freedom: a mean of so many differences plus one
- * lies within this many standard errors of the truth in 95 % of all samples.
+ * The 97.5 % quantile of Student's t: the mean of `degrees` + 1 differences lies within this many standard errors of
+ * the true mean in 95 % of all samples.
  */
 export function studentT975(degrees: number): number {
   if (!Number.isInteger(degrees) || degrees < 1) throw new Error(`there is no t distribution with ${degrees} degrees`)
@@ -19,10 +19,7 @@ export function studentT975(degrees: number): number {
   return (low + high) / 2
 }
 
-/**
- * The probability that t lies between -t and t. For whole degrees it is a finite sum (Abramowitz and Stegun, 26.7.3 and
- * 26.7.4).
- */
+/** The probability that t lies between -t and t: a finite sum (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
 export function within(t: number, degrees: number): number {
   const angle = Math.atan(t / Math.sqrt(degrees))
   const cosine = Math.cos(angle)

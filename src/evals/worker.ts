@@ -1,16 +1,17 @@
-// This process's part in the evals of all projects. It is woken when an eval is made or cancelled, when a run of an eval
-// has ended here, and when the off switch of a project is released; a search makes up for what was missed.
-import { explainFailure } from '../db/failures.ts'
+// Advances the evals of all projects in this process. The worker is woken when an eval is made or cancelled, a run of
+// an eval has ended here, or an off switch is released; a search finds evals whose notice was missed.
+import { isUnavailable } from '../db/failures.ts'
 import type { Pool } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
 import { createHealth, UNWELL_AFTER_MS } from '../queue/health.ts'
+import { createWokenLoop } from '../queue/woken-loop.ts'
 import { advanceEvals, findProjects } from './advance.ts'
 import { createProjectSchedule } from './project-schedule.ts'
 
 export interface EvalWorkerOptions {
   pool: Pool
   log: Log
-  /** Runs were started: somebody may take them. */
+  /** Called after runs were started, so that a run worker claims them. */
   onReady: () => void
   cancelRuns: (projectId: string, runIds: readonly string[]) => Promise<void>
   /** The time between two searches while evals are under way. */
@@ -26,65 +27,43 @@ export interface EvalWorker {
   stop(): Promise<void>
 }
 
-/** Another process looks at the project; its transaction is short. */
+/** The wait while another process advances the project; its transaction is short. */
 const BUSY_WAIT_MS = 30
 const RETRY_MS = 1_000
 /** Runs that end without their owner (cancelled while they wait, or dead too often) are seen by the next search. */
 const SEARCH_EVERY_MS = 2_000
-/** While no project has an eval under way a search is only for a notice that was lost. */
+/** While no project has an open eval, a search only serves to find evals whose notice was lost. */
 const IDLE_SEARCH_EVERY_MS = 30_000
 
 export function startEvalWorker(options: EvalWorkerOptions): EvalWorker {
   const { pool, log, onReady, cancelRuns, searchEveryMs = SEARCH_EVERY_MS } = options
   const health = createHealth({
     log,
-    ifItFails: 'evals do not go on',
+    ifItFails: 'evals cannot be advanced',
     unwellAfterMs: UNWELL_AFTER_MS + IDLE_SEARCH_EVERY_MS,
   })
-  let isStopped = false
-  let running: Promise<void> | null = null
-  let timer: NodeJS.Timeout | undefined
   const schedule = createProjectSchedule()
-  wake()
+  const loop = createWokenLoop({ pass, waitMs: schedule.waitMs, health })
+  loop.wake()
 
   return {
     poke: (projectId) => {
       schedule.lookIn(projectId, 0)
-      wake()
+      loop.wake()
     },
     search: () => {
       schedule.searchIn(0)
-      wake()
+      loop.wake()
     },
     isWorking: health.isWell,
-    stop: async () => {
-      isStopped = true
-      clearTimeout(timer)
-      await running
-    },
+    stop: loop.stop,
   }
 
-  function wake(): void {
-    if (running || isStopped) return
-    clearTimeout(timer)
-    running = work().finally(() => {
-      running = null
-      if (!isStopped) timer = setTimeout(wake, Math.max(1, schedule.waitMs())).unref()
-    })
-  }
-
-  async function work(): Promise<void> {
-    while (!isStopped && schedule.waitMs() === 0) {
-      try {
-        if (schedule.isSearchDue()) await searchProjects()
-        for (const projectId of schedule.due()) {
-          if (isStopped) break
-          await advance(projectId)
-        }
-        health.succeeded()
-      } catch (error) {
-        health.failed(error)
-      }
+  async function pass(): Promise<void> {
+    if (schedule.isSearchDue()) await searchProjects()
+    for (const projectId of schedule.due()) {
+      if (loop.isStopped()) break
+      await advance(projectId)
     }
   }
 
@@ -95,24 +74,24 @@ export function startEvalWorker(options: EvalWorkerOptions): EvalWorker {
     schedule.searchIn(projects.length > 0 ? searchEveryMs : IDLE_SEARCH_EVERY_MS)
   }
 
-  /** A project that cannot be looked at is tried again later, and stops no other. */
+  /** A project whose evals cannot be advanced is tried again later, and stops no other project. */
   async function advance(projectId: string): Promise<void> {
     try {
       const { started, toCancel, isBusy } = await advanceEvals(pool, log, projectId)
       if (started > 0) {
         onReady()
-        // From now on there is something to search for.
+        // From now on searches are needed again.
         schedule.searchWithin(searchEveryMs)
       }
       if (isBusy) schedule.lookIn(projectId, BUSY_WAIT_MS)
       if (toCancel.length === 0) return
       await cancelRuns(projectId, toCancel)
-      // Runs without an owner have ended with this; the others are told by their owners, or asked once more.
+      // Runs without an owner end with this. Owners stop the other runs and report; a later turn asks again.
       schedule.lookIn(projectId, RETRY_MS)
     } catch (error) {
       schedule.lookIn(projectId, RETRY_MS)
-      if (explainFailure(error)?.code === 'UNAVAILABLE') throw error
-      log.error({ err: error, project_id: projectId }, 'the evals of a project cannot go on yet')
+      if (isUnavailable(error)) throw error
+      log.error({ err: error, project_id: projectId }, 'the evals of a project cannot be advanced yet')
     }
   }
 }

@@ -1,5 +1,3 @@
-// Amounts as people read them.
-
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 })
 const fraction = new Intl.NumberFormat('en-US', { maximumFractionDigits: 1 })
 const dollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 3 })

@@ -1,5 +1,5 @@
 // A task that waits for people: a suggestion with its exact change, or a question.
-import type { Component, Layout, Leaf } from '../kernel/genui.ts'
+import type { Component, Layout, LeafComponent } from '../kernel/genui.ts'
 import type { Task } from '../kernel/task.ts'
 import { asLabel, asMarkdown, asText, visible } from './plain-text.ts'
 import { showQuestion } from './question.ts'
@@ -7,11 +7,11 @@ import { showChange } from './show-change.ts'
 
 export interface ApprovalFacts {
   task: Task
-  /** The name of the agent that made the task; null where none did. */
+  /** The name of the agent that made the task; null if no agent did. */
   author: string | null
 }
 
-/** A suggestion has one change today; more than these are not shown whole. */
+/** The most changes that are shown whole; a suggestion has one change today. */
 const MOST_CHANGES = 20
 /** The most characters of all changes together. */
 const MOST_CHARACTERS = 150_000
@@ -70,17 +70,17 @@ function showState(task: Task, isWhole: boolean): Component[] {
   return say('This waits for a decision.', 'neutral')
 }
 
-/** Nobody approves here what is not shown whole. */
+/** A change that is not shown whole cannot be approved here. */
 function showDecision(task: Task, isWhole: boolean): Component[] {
   if (task.status !== 'pending') return []
-  const approve: Leaf = {
+  const approve: LeafComponent = {
     type: 'button',
     id: 'approve',
     label: 'Approve',
     action: { type: 'approve', task_id: task.id },
     emphasis: 'primary',
   }
-  const components: Leaf[] = [
+  const components: LeafComponent[] = [
     ...(isWhole && !isStale(task) ? [approve] : []),
     { type: 'input', id: 'reason', label: 'Reason for a rejection (optional)', multiline: true },
     {
@@ -94,8 +94,8 @@ function showDecision(task: Task, isWhole: boolean): Component[] {
   return [{ type: 'group', id: 'decision', title: 'Decision', components }]
 }
 
-function showLinks(task: Task): Leaf[] {
-  const open = (id: string, label: string, target: 'task' | 'run' | 'object', of: string): Leaf => ({
+function showLinks(task: Task): LeafComponent[] {
+  const open = (id: string, label: string, target: 'task' | 'run' | 'object', of: string): LeafComponent => ({
     type: 'button',
     id,
     label: asLabel(label),

@@ -1,25 +1,22 @@
-// The rules for a layout that a model arranged. A model reads what agents and strangers wrote, so its answer is data, and
-// may be hostile: it may choose, order and explain, but whatever a person decides by, and whatever a button does, is taken
-// from the layout that the facts gave.
+// The rules for a layout that a model arranged. The model reads texts of strangers, so its answer may be hostile. The
+// model may choose, order and explain; the facts that a person decides by, and the actions of buttons, are those of the
+// layout that the facts gave.
 import {
   type Component,
   type ComponentType,
   componentsOf,
   type Layout,
-  type Leaf,
+  type LeafComponent,
   layoutSchema,
 } from '../kernel/genui.ts'
 import { hasHtml } from '../kernel/safe-markup.ts'
 
 export type Arranged = { ok: true; layout: Layout } | { ok: false; problem: string }
 
-/** The words of a model; every other component shows figures or asks for something. */
+/** Components that may hold the model's own words; all others show figures or ask for input. */
 const WORDS: readonly ComponentType[] = ['text', 'markdown']
 
-/**
- * `given`: the layout of the facts. `isFree`: the model may ask for things and show tables of its own, because nothing is
- * decided by them.
- */
+/** With `isFree` the model may add inputs and tables of its own, because no decision depends on them. */
 export function arrange(given: Layout, answered: Layout, { isFree }: { isFree: boolean }): Arranged {
   const parts = new Map(componentsOf(given).map((each) => [each.id, each]))
   const buttons = new Map(componentsOf(given).flatMap((each) => (each.type === 'button' ? [[keyOf(each), each]] : [])))
@@ -36,8 +33,8 @@ export function arrange(given: Layout, answered: Layout, { isFree }: { isFree: b
   if (parsed.success) return { ok: true, layout: parsed.data }
   return { ok: false, problem: parsed.error.issues[0]?.message ?? 'The layout does not fit.' }
 
-  /** The component as it will be shown: one with the id of a given part is that part. */
-  function settle(leaf: Leaf): Leaf {
+  /** The component as it will be shown. A component with the id of a given part is replaced by that part. */
+  function settle(leaf: LeafComponent): LeafComponent {
     const part = parts.get(leaf.id)
     if (part && part.type !== leaf.type) return refuse(leaf, `${leaf.id} is a ${part.type}.`)
     if (part) return part
@@ -52,22 +49,22 @@ export function arrange(given: Layout, answered: Layout, { isFree }: { isFree: b
     return leaf
   }
 
-  /** A button that does what a given one does says what the given one says. */
-  function settleButton(button: Extract<Leaf, { type: 'button' }>): Leaf {
+  /** A button with the action of a given button gets the label of the given button. */
+  function settleButton(button: Extract<LeafComponent, { type: 'button' }>): LeafComponent {
     const same = buttons.get(keyOf(button))
     if (same) return { ...same, id: button.id }
     const { action } = button
     if (action.type === 'open' && doors.has(doorOf(action))) return button
-    return refuse(button, `${button.id} does what none of the given buttons does.`)
+    return refuse(button, `${button.id} has an action that no given button has.`)
   }
 
-  function refuse(leaf: Leaf, problem: string): Leaf {
+  function refuse(leaf: LeafComponent, problem: string): LeafComponent {
     problems.push(problem)
     return leaf
   }
 }
 
-/** Nobody decides without the whole change, and a layout about a decision has the buttons for it. */
+/** A layout about a decision must show the whole change and have the buttons for the decision. */
 function isNeeded(part: Component, given: Layout): boolean {
   if (part.type === 'diff') return true
   if (part.type === 'button') return part.action.type !== 'open'
@@ -84,7 +81,7 @@ const isShown = (part: Component, components: Component[]): boolean =>
       (each.id === part.id || (each.type === 'button' && part.type === 'button' && keyOf(each) === keyOf(part))),
   )
 
-const keyOf = ({ action }: Extract<Leaf, { type: 'button' }>): string =>
+const keyOf = ({ action }: Extract<LeafComponent, { type: 'button' }>): string =>
   JSON.stringify(Object.entries(action).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 
 const doorOf = ({ target, id }: { target: string; id: string }): string => `${target} ${id}`

@@ -1,5 +1,4 @@
-// An eval over variants of the supervisor system: how often each passed, how long and how costly it was, and whether the
-// difference is more than chance.
+// The layout of an eval: each variant's pass rate, duration and cost, and whether the difference is more than chance.
 import type { CaseResult, Comparison, Eval, EvalStatus } from '../kernel/eval.ts'
 import type { Component, Layout, OfType } from '../kernel/genui.ts'
 import { NONE, sayCount, sayCounted, sayDuration, sayShare, saySigned } from './amounts.ts'
@@ -7,7 +6,6 @@ import { asCell, asLabel, asText } from './plain-text.ts'
 
 type MeasureName = 'pass_rate' | 'latency' | 'tokens'
 
-/** The parts of an eval that are shown. */
 export type EvalFacts = Pick<
   Eval,
   'id' | 'name' | 'status' | 'error_message' | 'compared' | 'progress' | 'deltas' | 'intervals'
@@ -32,7 +30,7 @@ interface Measure {
   isMoreBetter: boolean
 }
 
-/** Without the noise of a fraction. */
+/** Rounds away the noise of a fraction. */
 const percentOf = (share: number): number => Math.round(share * 1_000) / 10
 
 const MEASURES: readonly Measure[] = [
@@ -62,7 +60,7 @@ export function showEval(facts: EvalFacts): Layout {
   return { components }
 }
 
-/** In the order in which they are compared: the first is what the others are measured against. */
+/** The variants in the order of comparison; the others are measured against the first. */
 function variantsOf({ variants, compared }: EvalFacts): Variant[] {
   return compared.flatMap((name): Variant[] => {
     const measured = variants[name]
@@ -73,7 +71,7 @@ function variantsOf({ variants, compared }: EvalFacts): Variant[] {
 function showState({ status, progress, error_message: error }: EvalFacts): Component {
   const done = ` ${sayCount(progress.done)} of ${sayCounted(progress.total, 'run')} are done.`
   const says: Record<EvalStatus, [words: string, tone: OfType<'text'>['tone']]> = {
-    running: [`The eval is under way.${done} The figures may still change.`, 'neutral'],
+    running: [`The eval is running.${done} The figures may still change.`, 'neutral'],
     completed: ['The eval is complete.', 'good'],
     failed: [`The eval failed.${done}${error ? ` It says: ${error}` : ''}`, 'bad'],
     cancelled: [`The eval was cancelled.${done}`, 'warning'],
@@ -82,7 +80,7 @@ function showState({ status, progress, error_message: error }: EvalFacts): Compo
   return { type: 'text', id: 'state', value: asText(value), ...(tone ? { tone } : {}) }
 }
 
-/** One sentence on the measure that matters most. */
+/** One sentence about the pass rate, the most important measure. */
 function showVerdict({ deltas, intervals }: EvalFacts, [first, second]: Variant[]): Component[] {
   const delta = deltas.pass_rate
   if (!first || !second || delta === null) return []
@@ -95,7 +93,7 @@ function showVerdict({ deltas, intervals }: EvalFacts, [first, second]: Variant[
   return [{ type: 'text', id: 'verdict', value: asText(words), style: 'heading' }]
 }
 
-/** An interval that holds zero allows for no difference at all. */
+/** If the interval contains zero, there may be no difference at all. */
 function certaintyOf(within: Interval): string | null {
   if (!within) return null
   const [low, high] = within

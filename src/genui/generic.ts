@@ -1,13 +1,13 @@
-// A form for whatever the caller has in mind: its title, the facts it gave, and the fields it asks for.
-import type { Component, Layout, Leaf, openTargets } from '../kernel/genui.ts'
+// A form for any other purpose: the caller's title, facts and fields.
+import type { Component, Layout, LeafComponent, openTargets } from '../kernel/genui.ts'
 import { asCell, asLabel, asText, inWords } from './plain-text.ts'
 
 export interface GenericFacts {
   title?: string | undefined
   fields?: readonly { label: string; options?: readonly string[] | undefined }[] | undefined
-  /** Anything else that the caller said, by name. */
+  /** Further facts from the caller, by name. */
   facts: Readonly<Record<string, unknown>>
-  /** Rows of the project that the caller named; they are there. */
+  /** Rows of the project that the caller named; their existence was checked. */
   known: readonly { target: (typeof openTargets)[number]; id: string }[]
 }
 
@@ -20,7 +20,7 @@ export function showGeneric({ title, fields = [{ label: 'Your request' }], facts
     ...showFacts(facts),
     ...fields.map(showField),
     ...known.map(
-      ({ target, id }): Leaf => ({
+      ({ target, id }): LeafComponent => ({
         type: 'button',
         id: `open_${target}`,
         label: `Open the ${target}`,
@@ -46,7 +46,7 @@ const cellOf = (value: unknown): string | number | boolean | null =>
 function showField(
   { label, options }: { label: string; options?: readonly string[] | undefined },
   index: number,
-): Leaf {
+): LeafComponent {
   const named = { id: `field_${index + 1}`, label: asLabel(label) }
   if (!options) return { type: 'input', ...named }
   const choices = [...new Set(options)].map((value) => ({ value, label: asLabel(value) }))

@@ -31,10 +31,10 @@ const summary: LayoutFacts = {
   }),
 }
 
-/** Somebody waits for the page. */
+/** A signal that never fires: the reader waits for the page. */
 const awaited = new AbortController().signal
 
-/** Gives the answers one after the other; the questions stand in `asked`, the reasons for using none in `unused`. */
+/** Gives the answers one after the other. `asked` gets the questions, `unused` the reasons for using no answer. */
 function answering(...answers: unknown[]) {
   const asked: LayoutQuestion[] = []
   const unused: string[] = []
@@ -60,7 +60,7 @@ const decision = [
 const words = { type: 'text', id: 'headline', value: 'She would become an admin.', tone: 'warning' }
 const good = { components: [words, { type: 'group', id: 'all', title: 'Decide', components: decision }] }
 
-test('a model arranges the page: its words are its own, what is decided by and what is done is ours', async () => {
+test('a model arranges the page and adds words; facts and actions come from the given layout', async () => {
   const { lay, asked, unused } = answering(good)
   const given = componentsOf(layOut(approval))
   const layout = await lay(approval)
@@ -105,7 +105,7 @@ test('a large page is shortened for the model, and its ids are whole', async () 
   for (const { object_id } of changes) assert.ok(asked[0]?.prompt.includes(object_id))
 })
 
-test('without a model worth asking the facts decide', async () => {
+test('without a usable model the layout of the facts is shown', async () => {
   for (const facts of [approval, generic, summary]) {
     const { lay, asked, unused } = answering(null)
     assert.deepEqual(await lay(facts), layOut(facts))
@@ -113,7 +113,7 @@ test('without a model worth asking the facts decide', async () => {
   }
 })
 
-test('an answer that does not fit is asked for once more, with the problem', async () => {
+test('after an answer that does not fit the model is asked once more, with the problem', async () => {
   const { lay, asked, unused } = answering('Well, …', good)
   assert.deepEqual((await lay(approval)).components[0], words)
   assert.match(asked[1]?.prompt ?? '', /Your last answer did not fit: The answer is no JSON\.$/)
@@ -151,19 +151,19 @@ const useless: [name: string, answer: unknown, says: RegExp][] = [
   [
     'an approval of another task',
     plus({ type: 'button', id: 'x', label: 'Close', action: { type: 'approve', task_id: newId() } }),
-    /x does what none of the given buttons does/,
+    /x has an action that no given button has/,
   ],
   [
     'an answer to the task',
     plus({ type: 'button', id: 'x', label: 'OK', action: { type: 'answer', task_id: task.id, from: 'reason' } }),
-    /x does what none/,
+    /x has an action that no given/,
   ],
   [
     'a way to another row',
     plus({ type: 'button', id: 'x', label: 'More', action: { type: 'open', target: 'run', id: newId() } }),
-    /x does what none/,
+    /x has an action that no given/,
   ],
-  ['an action that there is not', plus({ type: 'button', id: 'x', label: 'x', action: { type: 'delete' } }), /./],
+  ['an unknown action', plus({ type: 'button', id: 'x', label: 'x', action: { type: 'delete' } }), /./],
 ]
 for (const [name, answer, says] of useless) {
   test(`a layout of a model is not used after two tries: ${name}`, async () => {
@@ -175,7 +175,7 @@ for (const [name, answer, says] of useless) {
   })
 }
 
-test('a button that does what a given one does says what the given one says', async () => {
+test('a button with the action of a given button has the label of the given button', async () => {
   const lying = { type: 'button', id: 'harmless', label: 'Close', action: { type: 'approve', task_id: task.id } }
   const opens = {
     type: 'button',
@@ -193,7 +193,7 @@ test('a button that does what a given one does says what the given one says', as
   ])
 })
 
-test('a generic page may ask and show what the model likes, and lead nowhere', async () => {
+test('a generic page may have inputs and tables of the model, but no links', async () => {
   const own = [
     { ...table, rows: [{ cells: ['x'] }] },
     { type: 'select', id: 's', label: 'Which?', options: [{ value: 'a', label: 'A' }] },
@@ -233,7 +233,7 @@ test('a model that fails, or takes too long, leaves the layout of the facts', as
     const left = layOutWithModel({ ask, onUnused, signal: leaving.signal }, approval)
     leaving.abort()
     assert.deepEqual(await left, layOut(approval))
-    assert.equal(unused.length, 1, 'a reader who leaves is no fault of the model')
+    assert.equal(unused.length, 1, 'a reader who leaves is not logged as a failure of the model')
   }
 })
 
@@ -244,7 +244,7 @@ const ownParts: Component[][] = [
   [{ type: 'input', id: 'mine', label: 'Your password' }],
 ]
 
-/** The given parts under their ids but with other contents, in any order, some left out, and one of its own. */
+/** A hostile answer: the given ids with other contents, in any order, some left out, and one component of its own. */
 const tampered = (given: Layout): fc.Arbitrary<Component[]> =>
   fc
     .tuple(
@@ -274,7 +274,7 @@ function tamper(part: Component): Component {
   }
 }
 
-test('whatever a model answers, the result fits, shows the given parts as they are, and does what they do', () => {
+test('after any answer of a model the result fits, shows the given parts unchanged and has only their actions', () => {
   const counts = { used: 0, refused: 0 }
   fc.assert(
     fc.property(

@@ -1,5 +1,5 @@
-// A layout that the project's default model arranged. A model that gives no fitting answer in time, twice, leaves the
-// layout of the facts as it is: a page is never refused on account of a model.
+// A layout that the project's default model arranged. Without a fitting answer in time, after two tries, the layout of
+// the facts is shown.
 
 import { readFile } from 'node:fs/promises'
 import { cutText } from '../kernel/cut-text.ts'
@@ -14,30 +14,30 @@ export interface LayoutQuestion {
   prompt: string
 }
 
-/** One answer of the project's default model. Null: the project has none worth asking. Rejects without an answer. */
+/** One answer of the project's default model. Null if it has no usable model. Rejects if there is no answer. */
 export type AskForLayout = (question: LayoutQuestion, signal: AbortSignal) => Promise<string | null>
 
-/** A person waits for the page. */
+/** The time is short, because a person waits for the page. */
 const ANSWERS_WITHIN_MS = 20_000
-/** The model is asked once more where the answer does not fit. */
+/** The model is asked once more if its first answer does not fit. */
 const MOST_QUESTIONS = 2
-/** In characters. */
+/** The longest page that the model is shown, in characters. */
 const LONGEST_PAGE = 24_000
-/** Texts of a long page are cut to the first of these lengths with which it fits. Ids are shorter than each of them. */
+/** Texts of a long page are cut to the first of these lengths with which it fits. Ids are shorter than each length. */
 const TEXT_LENGTHS = [2_000, 400, 80]
 
 const PROMPT = new URL('./layout-prompt.txt', import.meta.url)
 
 export interface LayoutAsked {
   ask: AskForLayout
-  /** Called where a model was asked in vain, with the reason. */
+  /** Called with the reason if no answer of the model could be used. */
   onUnused: (reason: string) => void
-  /** Fires when nobody waits for the page any more. */
+  /** Fires when the reader no longer waits for the page. */
   signal: AbortSignal
   answersWithinMs?: number
 }
 
-/** Never rejects on account of the model. */
+/** Never rejects because of the model. */
 export async function layOutWithModel(
   { ask, onUnused, signal: left, answersWithinMs = ANSWERS_WITHIN_MS }: LayoutAsked,
   facts: LayoutFacts,
@@ -63,7 +63,7 @@ export async function layOutWithModel(
   return given
 }
 
-/** Null where the project has no model worth asking. */
+/** Null if the project has no usable model. */
 async function askForLayout(
   ask: (prompt: string) => Promise<string | null>,
   { given, scenario }: { given: Layout; scenario: LayoutFacts['scenario'] },
@@ -88,11 +88,11 @@ async function promptFor(given: Layout, scenario: string, isFree: boolean): Prom
     PAGE: pageOf(given),
   }
   const text = await readFile(PROMPT, 'utf8')
-  // In one pass, so that nothing in a value is taken for a place to fill.
+  // All placeholders are filled in one pass, so that text inside a value is not taken for a placeholder.
   return text.trim().replace(/\{\{(\w+)\}\}/g, (_, name: string) => values[name] ?? '')
 }
 
-/** The page as the model sees it. Nothing in it ends the tag that it stands in. */
+/** The page as the model sees it. No text in the page can close the tag around the page. */
 function pageOf({ components }: Layout): string {
   let page = ''
   for (const most of TEXT_LENGTHS) {

@@ -49,7 +49,7 @@ const change = (fields: Partial<SuggestedChange> = {}): SuggestedChange => ({
 const approval = (task: Task, author: string | null = 'Clerk'): Layout =>
   layOut({ scenario: 'approval', facts: { task, author } })
 
-test('approval of a suggestion: what changes, why, and the buttons with its id', () => {
+test('the approval of a suggestion shows the change, the reason, and buttons with the task’s id', () => {
   const suggested = change()
   const task = aTask({ changes: [suggested], reasoning: 'She **moved**.' })
   const layout = approval(task)
@@ -80,7 +80,7 @@ test('approval of a suggestion: what changes, why, and the buttons with its id',
   ])
 })
 
-test('a suggestion that is stale can only be rejected; one that is resolved has no buttons', () => {
+test('a stale suggestion can only be rejected; a resolved suggestion has no buttons', () => {
   const stale = approval(aTask({ changes: [change()], metadata: { stale: true, stale_reason: 'It moved.' } }))
   assert.deepEqual(
     actions(stale).map(([label]) => label),
@@ -118,7 +118,7 @@ const large: [name: string, changes: SuggestedChange[]][] = [
   ['many changes', Array.from({ length: 21 }, () => change())],
 ]
 for (const [name, changes] of large) {
-  test(`nobody approves what is not shown whole: ${name}`, () => {
+  test(`a change that is not shown whole cannot be approved: ${name}`, () => {
     const layout = approval(aTask({ changes }))
     assert.deepEqual(
       actions(layout).map(([label]) => label),
@@ -129,7 +129,7 @@ for (const [name, changes] of large) {
   })
 }
 
-test('nothing in a change can hide: marks are written out, texts are quoted, a property of every object is one', () => {
+test('no part of a change can hide: marks are written out, texts quoted, properties like toString shown', () => {
   const before = { 'a\u202eb': '1' }
   const after = { 'a\u202eb': 1, constructor: 'x\u200by', note: '<b>\nsecond line' }
   const { changes } = find(approval(aTask({ changes: [change({ before, after })] })), 'diff', 'change_1')
@@ -149,7 +149,7 @@ test('an escalation shows the question, an input, and the button that answers it
   assert.deepEqual(actions(layout), [['Answer', { type: 'answer', task_id: task.id, from: 'answer' }]])
 })
 
-test('about the outcome of a call people choose; an answered question shows the answer', () => {
+test('people choose the outcome of a call; an answered question shows the answer', () => {
   const runId = newId()
   const task = aTask({
     id: idFrom(`${runId}:outcome:call_1`),
@@ -164,7 +164,7 @@ test('about the outcome of a call people choose; an answered question shows the 
   assert.equal(find(answered, 'markdown', 'given').value, 'done')
 })
 
-test('what an agent wrote cannot become markup: neither HTML, nor an image, nor a script behind a link', () => {
+test('a text of an agent cannot become markup: neither HTML, nor an image, nor a script behind a link', () => {
   const hostile = '<img src=x onerror=alert(1)> ![p](https://evil.example/?q) [ok](javascript:alert(1))'
   const layout = approval(aTask({ title: hostile, changes: [change()], reasoning: hostile }), '<b>Clerk</b>')
   assert.equal(
@@ -175,7 +175,7 @@ test('what an agent wrote cannot become markup: neither HTML, nor an image, nor 
   assert.equal(find(layout, 'text', 'author').value, 'Suggested by < b>Clerk< /b>.')
 })
 
-test('a run at a glance: status, why, steps, tokens, cost, duration, sub-runs, the answer', () => {
+test('a run is shown with its status, reason, steps, tokens, cost, duration, sub-runs and answer', () => {
   const sub = {
     id: newId(),
     name: 'Helper',
@@ -235,7 +235,7 @@ test('a run that waits for a person has the question and the button that resolve
   assert.ok(rowsOf(find(layout, 'table', 'facts')).some((row) => row.join() === 'Duration,not over yet'))
 })
 
-test('the run of a supervisor shows its variant, its plan and what its specialists said', () => {
+test('the run of a supervisor shows its variant, its plan and the summaries of its specialists', () => {
   const supervisor = {
     variant: 'green',
     plan: [{ id: 't1', description: 'Look it up', status: 'DONE' as const, owner_agent: 'research_agent' }],
@@ -257,7 +257,7 @@ test('the run of a supervisor shows its variant, its plan and what its specialis
   assert.deepEqual(rowsOf(find(layout, 'table', 'history')), [['research_agent', 'COMPLETED', 'It is Paris.']])
 })
 
-test('why a run stopped is said in words of its own for every status, pause and known failure', () => {
+test('every status, pause and known failure has its own words for why a run stopped', () => {
   const said = new Set<string>()
   const stopped = { pause_reason: null, error_code: null, error_message: null, max_steps: null, completed_at: null }
   for (const status of runStatuses) if (status !== 'paused') said.add(whyStopped({ ...stopped, status }).words)
@@ -279,7 +279,7 @@ test('why a run stopped is said in words of its own for every status, pause and 
 })
 
 const failedRun = newId()
-/** As `GET /evals/:evalId` answers. */
+/** An eval as `GET /evals/:evalId` returns it. */
 const anEval: EvalFacts = {
   id: newId(),
   name: 'Capitals',
@@ -334,7 +334,7 @@ const none = { pass_rate: null, latency: null, tokens: null }
 const NO_FIGURES = { deltas: none, intervals: none }
 const comparison = (facts: EvalFacts): Layout => layOut({ scenario: 'eval_comparison', facts })
 
-test('an eval comparison: a row for each variant, the deltas with intervals, charts, the cases that changed', () => {
+test('an eval comparison has a row for each variant, the deltas with intervals, charts and the changed cases', () => {
   const layout = comparison(anEval)
   assert.equal(find(layout, 'text', 'title').value, 'Capitals')
   assert.equal(
@@ -363,11 +363,11 @@ test('an eval comparison: a row for each variant, the deltas with intervals, cha
   assert.deepEqual(find(layout, 'button', 'open_eval').action, { type: 'open', target: 'eval', id: anEval.id })
 })
 
-test('an eval that is under way, or of one variant, shows what there is', () => {
+test('a running eval, and an eval of one variant, show the figures that are known', () => {
   const { blue } = anEval.variants
   const early = { ...anEval, status: 'running', progress: { done: 1, total: 4 }, ...NO_FIGURES } as const
   const layout = comparison({ ...early, compared: ['blue'], variants: { blue: blue ?? assert.fail() } })
-  assert.match(find(layout, 'text', 'state').value, /under way\. 1 of 4 runs are done/)
+  assert.match(find(layout, 'text', 'state').value, /running\. 1 of 4 runs are done/)
   for (const id of ['verdict', 'deltas', 'changed']) assert.equal(has(layout, id), false, id)
   const undecided = comparison(early)
   assert.equal(has(undecided, 'verdict'), false)
@@ -378,7 +378,7 @@ test('an eval that is under way, or of one variant, shows what there is', () => 
   assert.match(find(sure, 'text', 'verdict').value, /unlikely to be chance/)
 })
 
-test('a generic layout is a title and a field; a caller may name them, and whatever else it says is shown', () => {
+test('a generic layout has a title and a field, which a caller may name, and shows the caller’s other facts', () => {
   const bare = layOut({ scenario: 'generic', facts: { facts: {}, known: [] } })
   assert.deepEqual(
     bare.components.map(({ type }) => type),

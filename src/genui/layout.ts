@@ -1,6 +1,6 @@
-// Layouts of pages, from plain facts: what a person needs to see in order to decide, and the buttons that do it. The same
-// facts give the same layout. Each scenario has a file; the route gathers the facts and has checked every id in them.
-// layout-with-model.ts lets a model arrange the same parts; arrange.ts says what the model may and may not do.
+// Layouts of pages, made from plain facts: the facts that a person needs for a decision, and the buttons for it. Each
+// scenario has a file; the route gathers the facts and has checked every id in them. layout-with-model.ts lets a model
+// arrange the same parts, by the rules of arrange.ts.
 import type { Layout, Scenario } from '../kernel/genui.ts'
 import { type ApprovalFacts, showApproval } from './approval.ts'
 import { type EvalFacts, showEval } from './eval-comparison.ts'

@@ -1,9 +1,9 @@
-// Texts of agents and people, made fit for a layout. What they wrote is data: it is cut, and it cannot become markup.
+// Makes texts of agents and people fit for a layout. These texts are data: they are cut, and cannot become markup.
 import { cutText } from '../kernel/cut-text.ts'
 import { LONGEST_LABEL, LONGEST_TEXT, LONGEST_VALUE } from '../kernel/genui.ts'
 import { toSafeMarkdown, withoutHtml } from '../kernel/safe-markup.ts'
 
-/** Twice: breaking up a tag makes a text longer, and a long text should not be broken up whole. */
+/** A text is cut before and after its tags are broken up, which lengthens it; a huge text is not worth the work. */
 const cutAfter = (text: string, most: number, change: (text: string) => string): string =>
   cutText(change(cutText(text, most, '…')), most, '…')
 
@@ -12,7 +12,7 @@ export const asLabel = (text: string): string => cutAfter(text, LONGEST_LABEL, w
 
 const END = '\n\n[cut]'
 
-/** A long text loses its end, and says so. The end is there before the text is made safe: it may follow half a link. */
+/** Cuts a long text. The mark is added before the text is made safe, because it may follow half a link. */
 export function asMarkdown(text: string): string {
   let safe = text.length <= LONGEST_VALUE ? toSafeMarkdown(text) : null
   for (
@@ -25,7 +25,7 @@ export function asMarkdown(text: string): string {
   return safe
 }
 
-/** For the cells of a table: one line. No more of a text is looked at than may be shown. */
+/** One line for the cell of a table. Only the part of the text that may be shown is read. */
 export const asCell = (text: string, most = 300): string =>
   cutText(
     visible(
@@ -38,13 +38,13 @@ export const asCell = (text: string, most = 300): string =>
     '…',
   )
 
-/** Marks that turn the direction of text or take no room could show another value than the one that is meant. */
+/** Characters that turn the direction of text or have no width could make a value look like another value. */
 export const visible = (text: string): string =>
   text.replace(
     /[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]|[\u{e0000}-\u{e007f}]/gu,
     (mark) => `⟨U+${(mark.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`,
   )
 
-/** Any JSON value as people read it. */
+/** Writes any JSON value as people read it. */
 export const inWords = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? '')

@@ -1,5 +1,5 @@
-// A run at a glance: where it stands and why, what it cost, what it answered, and who worked for it.
-import type { Cell, Component, Layout, Leaf, OfType } from '../kernel/genui.ts'
+// The layout of a run: its status and the reason for it, its cost, its answer and its sub-runs.
+import type { Cell, Component, Layout, LeafComponent, OfType } from '../kernel/genui.ts'
 import type { Run } from '../kernel/run.ts'
 import type { AgentSummary, ToDo } from '../kernel/supervisor.ts'
 import type { Task } from '../kernel/task.ts'
@@ -8,7 +8,7 @@ import { asCell, asMarkdown, asText, visible } from './plain-text.ts'
 import { showQuestion } from './question.ts'
 import { whyStopped } from './why-stopped.ts'
 
-export interface SubRunFacts {
+interface SubRunFacts {
   id: string
   /** The agent or the specialist. */
   name: string | null
@@ -18,19 +18,18 @@ export interface SubRunFacts {
   total_tokens: number
   cost_usd: number | null
   duration: number | null
-  /** The beginning of its answer, or of its error. */
+  /** The beginning of the answer or of the error. */
   said: string | null
 }
 
 export interface RunFacts {
   run: Run
-  /** The name of its agent or specialist; null where it has none. */
+  /** The name of the run's agent or specialist; null if it has none. */
   agent: string | null
-  /** In the order in which they began. */
+  /** Sub-runs in the order of their start. */
   subRuns: readonly SubRunFacts[]
-  /** True where there are earlier sub-runs than those. */
+  /** True if there are earlier sub-runs than these. */
   hasMoreSubRuns: boolean
-  /** Open questions of the run. */
   questions: readonly Task[]
   /** Null for the run of an agent. */
   supervisor: { variant: string; plan: readonly ToDo[]; history: readonly AgentSummary[] } | null
@@ -89,7 +88,7 @@ function showFacts(run: Run): Component {
   }
 }
 
-/** The question of a run that waits for a person is shown as such, not as an answer. */
+/** The question of a run that waits for a person is shown as a question, not as an answer. */
 function showAnswer({ run, questions }: RunFacts): Component[] {
   const said = run.summary?.trim() ?? ''
   if (said === '' || questions.length > 0) return []
@@ -151,8 +150,8 @@ function listed(
   return [{ type: 'table', id, title, columns: labels.map((label) => ({ label })), rows, ...note }]
 }
 
-function showLinks(run: Run): Leaf[] {
-  const open = (id: string, label: string, of: string): Leaf => ({
+function showLinks(run: Run): LeafComponent[] {
+  const open = (id: string, label: string, of: string): LeafComponent => ({
     type: 'button',
     id,
     label,

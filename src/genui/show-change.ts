@@ -1,17 +1,12 @@
 import { cutText } from '../kernel/cut-text.ts'
 import { LONGEST_LABEL, LONGEST_VALUE, MOST_FIELDS, type OfType } from '../kernel/genui.ts'
-import type { SuggestedChange } from '../kernel/task.ts'
+import { changeVerbs, type SuggestedChange } from '../kernel/task.ts'
 import { asLabel, visible } from './plain-text.ts'
 
 type Diff = OfType<'diff'>
 type FieldChange = Diff['changes'][number]
 
-const VERBS = { create: 'Create', update: 'Update', delete: 'Delete', relate: 'Relate' } as const
-
-/**
- * The change property by property, in about so many characters. A person decides by it, so no mark in a value may hide,
- * and a cut is told.
- */
+/** The change by property. A person decides by this text, so no mark in a value may hide, and a cut is marked. */
 export function showChange(id: string, change: SuggestedChange, characters: number): Diff & { is_whole: boolean } {
   const before = change.before ?? {}
   const after = change.after ?? {}
@@ -19,7 +14,7 @@ export function showChange(id: string, change: SuggestedChange, characters: numb
   const changes: FieldChange[] = []
   let [room, unchanged, isWhole] = [characters, 0, true]
   for (const name of names) {
-    // Own properties only: a property may be called like one that every object has.
+    // Only own properties count, because a property may have the name of one that every object has.
     const was = Object.hasOwn(before, name) ? before[name] : undefined
     const willBe = Object.hasOwn(after, name) ? after[name] : undefined
     const kind = kindOf(was, willBe)
@@ -46,7 +41,7 @@ export function showChange(id: string, change: SuggestedChange, characters: numb
 
 function titleOf({ op, object_type: type, key, base_version: version }: SuggestedChange): string {
   const name = key ? ` ${key}` : ''
-  return asLabel(visible(`${VERBS[op]} ${type}${name}${version === null ? '' : `, as of version ${version}`}`))
+  return asLabel(visible(`${changeVerbs[op]} ${type}${name}${version === null ? '' : `, as of version ${version}`}`))
 }
 
 function kindOf(was: unknown, willBe: unknown): FieldChange['kind'] | 'same' {
@@ -55,7 +50,7 @@ function kindOf(was: unknown, willBe: unknown): FieldChange['kind'] | 'same' {
   return JSON.stringify(was) === JSON.stringify(willBe) ? 'same' : 'changed'
 }
 
-/** Strings in quotes, so that "1" is not taken for 1; longer texts as they are written. */
+/** Writes strings in quotes, so that "1" is not taken for 1, and longer texts without quotes. */
 function textOf(value: unknown): string {
   if (typeof value === 'string' && value.includes('\n')) return visible(value)
   return visible(JSON.stringify(value, null, 2))

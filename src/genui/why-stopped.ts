@@ -4,18 +4,18 @@ import { sayCounted } from './amounts.ts'
 type Stopped = Pick<Run, 'status' | 'pause_reason' | 'error_code' | 'error_message' | 'max_steps' | 'completed_at'>
 
 export interface Explained {
-  /** Plain words, with whatever the run's error says. */
+  /** Plain words, followed by the message of the run's error. */
   words: string
   tone: 'neutral' | 'good' | 'warning' | 'bad'
 }
 
-/** Why a run is where it is, and what lets it go on. */
+/** The reason for a run's status, and the way to let the run go on. */
 export function whyStopped(run: Stopped): Explained {
   switch (run.status) {
     case 'queued':
       return { words: 'The run waits for its turn.', tone: 'neutral' }
     case 'running':
-      return { words: 'The run is under way.', tone: 'neutral' }
+      return { words: 'The run is in progress.', tone: 'neutral' }
     case 'completed':
       return { words: 'The run finished its work.', tone: 'good' }
     case 'cancelled':
@@ -33,7 +33,7 @@ const FAILURES = new Map<string | null, string>(
     CRASH_LOOP: 'The process that worked on the run died again and again, so it was given up.',
     MODEL_ERROR: 'The model could not be used.',
     BUDGET_EXHAUSTED: 'The agent had no tokens left, so the run was refused before its first call.',
-    TOOL_ERROR: 'A tool failed in a way that the run could not go on from.',
+    TOOL_ERROR: 'A tool failed, and the run could not go on.',
     PROMPT_MISSING: 'A prompt that the run needs is missing in the library.',
     FLOW_FAILED: 'The flow that the run started failed.',
     MIDDLEWARE_ERROR: 'Middleware of the app module failed.',
@@ -47,7 +47,7 @@ const PAUSES: { readonly [Reason in PauseReason]: string } = {
   context: 'The conversation became too long for the model.',
   budget: 'There are no tokens left for the run. It goes on, or can be resumed, once there are.',
   outcome_unknown:
-    'The process died during a call that must not be repeated. Somebody must say what became of the call.',
+    'The process died during a call that must not be repeated. A person must state the outcome of the call.',
   human: 'The run waits for the answer of a person.',
   halted: 'The project is halted. The run goes on when it is released.',
   stopped: 'The agent was stopped. The work goes on when it is started.',
@@ -58,7 +58,7 @@ function pausedBecause({ pause_reason: reason, max_steps: most, completed_at: en
   if (reason === null) return 'The run is paused.'
   if (reason === 'step_limit' && most !== null)
     return `The run reached its limit of ${sayCounted(most, 'step')}. Resume it to go on.`
-  // An eval asks nobody: its run ends with the question.
+  // An eval asks no people: its run ends with the question.
   if (reason === 'human' && endedAt !== null) return 'The run ended with a question to a person.'
   return PAUSES[reason]
 }

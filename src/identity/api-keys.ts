@@ -1,4 +1,5 @@
 import { changeAudited } from '../audit/record.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import type { Key, KeyInput } from '../kernel/access.ts'
@@ -10,16 +11,7 @@ import type { Role } from '../kernel/role.ts'
 import { sha256 } from '../secrets/hash.ts'
 import { makeKey } from './key-format.ts'
 
-interface KeyRow {
-  id: string
-  project_id: string
-  name: string
-  role: Role
-  prefix: string
-  expires_at: Date | null
-  last_used_at: Date | null
-  created_at: Date
-}
+type KeyRow = RowOf<Key>
 
 const COLUMNS = 'id, project_id, name, role, prefix, expires_at, last_used_at, created_at'
 
@@ -76,10 +68,7 @@ export interface LiveKey {
   role: Role
 }
 
-/**
- * Finds a key that is neither revoked nor expired, in a project that is not deleted. Notes its use, at most once a
- * minute.
- */
+/** Finds a key that is neither revoked nor expired, in a live project. Notes its use, at most once a minute. */
 export async function findLiveKey(db: Db, key: string): Promise<LiveKey | null> {
   const { rows } = await db.query<{ id: string; project_id: string; role: Role }>(
     `with found as (
@@ -98,11 +87,4 @@ export async function findLiveKey(db: Db, key: string): Promise<LiveKey | null> 
   return row ? { id: row.id, projectId: row.project_id, role: row.role } : null
 }
 
-function toKey(row: KeyRow): Key {
-  return {
-    ...row,
-    expires_at: row.expires_at?.toISOString() ?? null,
-    last_used_at: row.last_used_at?.toISOString() ?? null,
-    created_at: row.created_at.toISOString(),
-  }
-}
+const toKey = (row: KeyRow): Key => tellInstants(row)

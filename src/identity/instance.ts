@@ -2,14 +2,14 @@ import type { Db } from '../db/pool.ts'
 import { newId } from '../kernel/id.ts'
 
 export interface Instance {
-  /** Never changes: the instance admin acts under this id. */
+  /** The id never changes: the instance admin acts under it. */
   id: string
   isFirstStart: boolean
 }
 
 /**
- * Binds the database to the key that seals its secrets. Another key could not open them, so a start with another key is
- * refused instead of failing later, one secret at a time.
+ * Binds the database to the key that seals its secrets: a start with another key is refused instead of failing later,
+ * one secret at a time.
  */
 export async function bindInstance(db: Db, keyFingerprint: string): Promise<Instance> {
   const inserted = await db.query<{ id: string }>(

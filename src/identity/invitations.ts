@@ -32,10 +32,10 @@ export async function getInvitation(db: Db, token: string): Promise<Invitation> 
 }
 
 /**
- * Makes the invited address a member. A new person gives a name and chooses a password; someone who has an account
- * proves it with its password or by being signed in, so that an invitation never takes an account over. The link's
- * holder learns only by using it up whether there is an account: without a name, an address without an account is
- * answered like a wrong password, after the same work.
+ * Makes the invited address a member. A new person gives a name and chooses a password. A person who has an account
+ * proves it with its password or by being signed in, so that an invitation never takes over an account. The link's
+ * holder learns whether there is an account only by using up the link: an address without an account is answered like a
+ * wrong password, after the same work.
  */
 export async function acceptInvitation(
   pool: Pool,
@@ -82,7 +82,12 @@ async function identifyPerson(
 }
 
 const note = (action: string, { projectId, memberId, email, role }: Invitation, actor: Actor) => ({
-  ...{ action, actor, projectId, targetType: 'member', targetId: memberId, details: { email, role } },
+  action,
+  actor,
+  projectId,
+  targetType: 'member',
+  targetId: memberId,
+  details: { email, role },
 })
 
 /** The where clause spends the link: of two simultaneous requests one finds no row. */

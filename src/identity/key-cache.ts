@@ -1,5 +1,4 @@
-// Looking a key up costs a round trip; a busy client sends hundreds of requests a second. A found key is cached for two
-// seconds, so a key revoked by any process stops working well within the promised five.
+// A found key is cached for two seconds, so a revoked key stops working well within the promised five.
 import type { Db } from '../db/pool.ts'
 import { putNewest } from '../kernel/put-newest.ts'
 import { sha256 } from '../secrets/hash.ts'

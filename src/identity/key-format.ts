@@ -1,5 +1,5 @@
-// A key is `mk_` + 256 random bits + a checksum. The prefix lets secret scanners find a leaked key; with the checksum a
-// made-up key is refused without asking the database.
+// A key is `mk_` + 256 random bits + a checksum. The prefix lets secret scanners find a leaked key; a made-up key is
+// refused without the database.
 import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 

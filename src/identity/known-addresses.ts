@@ -1,5 +1,4 @@
-// The addresses from which a person has signed in before. Guesses at an account from other addresses use up the
-// strangers' tries, not those of the account's owner.
+// The addresses from which a person has signed in. Guesses from other addresses use up the strangers' tries only.
 import type { Db } from '../db/pool.ts'
 
 const MOST_PER_USER = 50

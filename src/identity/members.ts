@@ -1,5 +1,6 @@
 import { changeAudited, recordAudit } from '../audit/record.ts'
 import { isForeignKeyViolation, isUniqueViolation } from '../db/failures.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Client, Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -12,16 +13,7 @@ import type { Role } from '../kernel/role.ts'
 import { sha256 } from '../secrets/hash.ts'
 import { randomToken } from '../secrets/key-file.ts'
 
-interface MemberRow {
-  id: string
-  project_id: string
-  user_id: string | null
-  email: string
-  name: string | null
-  role: Role
-  invitation_expires_at: Date | null
-  created_at: Date
-}
+type MemberRow = RowOf<Omit<Member, 'status'>>
 
 const COLUMNS = 'id, project_id, user_id, email, null::text as name, role, invitation_expires_at, created_at'
 const SELECT = `select m.id, m.project_id, m.user_id, m.email, u.name, m.role, m.invitation_expires_at, m.created_at
@@ -47,7 +39,9 @@ export async function inviteMember(
     return { member: toMember(row), token }
   } catch (error) {
     if (isUniqueViolation(error, 'members_email')) {
-      throw conflict('That address is a member or has an invitation already. Remove it to invite it anew.')
+      throw conflict(
+        'That address is a member or has an invitation already. Remove that member to invite the address anew.',
+      )
     }
     if (isForeignKeyViolation(error)) throw notFound('project')
     throw error
@@ -115,16 +109,7 @@ function note(action: string, actor: Actor, projectId: string, memberId: string,
   return { action, actor, projectId, targetType: 'member', targetId: memberId, details }
 }
 
-function toMember(row: MemberRow): Member {
-  return {
-    id: row.id,
-    project_id: row.project_id,
-    email: row.email,
-    name: row.name,
-    role: row.role,
-    status: row.user_id === null ? 'invited' : 'active',
-    user_id: row.user_id,
-    invitation_expires_at: row.invitation_expires_at?.toISOString() ?? null,
-    created_at: row.created_at.toISOString(),
-  }
-}
+const toMember = (row: MemberRow): Member => ({
+  ...tellInstants(row),
+  status: row.user_id === null ? 'invited' : 'active',
+})

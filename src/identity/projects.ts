@@ -1,6 +1,8 @@
 // Projects are the tenants: every row below belongs to one. This folder knows people, projects, members and keys, and
-// tells the rest of the system who a caller is and what the caller may do.
+// tells the rest of the system the identity and the rights of a caller.
+
 import { changeAudited } from '../audit/record.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import { HALT_CHANNEL } from '../journal/wake.ts'
@@ -8,29 +10,26 @@ import { notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
 import { type Actor, isInstanceAdmin, type Principal } from '../kernel/principal.ts'
-import type { Project } from '../kernel/project.ts'
+import type { Project, SettingsPatch } from '../kernel/project.ts'
 
-interface ProjectRow {
-  id: string
-  name: string
-  halted_at: Date | null
-  created_at: Date
-  updated_at: Date
-}
+type ProjectRow = RowOf<Project>
 
 const COLUMNS = 'id, name, halted_at, created_at, updated_at'
 
-export async function createProject(db: Db, input: { name: string }, actor: Actor): Promise<Project> {
+export async function createProject(
+  db: Db,
+  input: { name: string; settings?: SettingsPatch },
+  actor: Actor,
+): Promise<Project> {
   const id = newId()
   const rows = await changeAudited<ProjectRow>(db, {
-    sql: `insert into projects (id, name) values ($1, $2) returning ${COLUMNS}`,
-    values: [id, input.name],
+    sql: `insert into projects (id, name, settings) values ($1, $2, $3) returning ${COLUMNS}`,
+    values: [id, input.name, JSON.stringify(input.settings ?? {})],
     note: note('project.create', actor, id, { name: input.name }),
   })
   return onlyProject(rows)
 }
 
-/** The projects these credentials can see. */
 export async function listProjects(db: Db, principal: Principal, query: PageQuery): Promise<Page<Project>> {
   const scope = scopeOf(principal)
   return listPage<ProjectRow, Project>(db, {
@@ -39,6 +38,20 @@ export async function listProjects(db: Db, principal: Principal, query: PageQuer
     query,
     toItem: toProject,
   })
+}
+
+/** An instance admin with more projects follows the newest ones. */
+const MOST_FOLLOWED = 10_000
+
+/** All projects that the principal can see, without a page's end. */
+export async function projectsSeenBy(db: Db, principal: Principal): Promise<{ id: string; created_at: Date }[]> {
+  const { and, values } = scopeOf(principal)
+  const { rows } = await db.query<{ id: string; created_at: Date }>(
+    `select id, created_at from projects where deleted_at is null ${and}
+     order by created_at desc, id desc limit ${MOST_FOLLOWED}`,
+    values,
+  )
+  return rows
 }
 
 export async function getProject(db: Db, projectId: string): Promise<Project> {
@@ -53,11 +66,21 @@ export async function projectExists(db: Db, projectId: string): Promise<boolean>
   return rowCount === 1
 }
 
-export async function oldestProject(db: Db): Promise<string | null> {
-  const { rows } = await db.query<{ id: string }>(
-    'select id from projects where deleted_at is null order by created_at, id limit 1',
+/** The project, which is not deleted until the transaction ends; null if it is gone. */
+export async function holdProject(tx: Db, projectId: string): Promise<Project | null> {
+  const { rows } = await tx.query<ProjectRow>(
+    `select ${COLUMNS} from projects where id = $1 and deleted_at is null for share`,
+    [projectId],
   )
-  return rows[0]?.id ?? null
+  return rows[0] ? toProject(rows[0]) : null
+}
+
+/** The oldest project, held likewise. */
+export async function holdOldestProject(tx: Db): Promise<Project | null> {
+  const { rows } = await tx.query<ProjectRow>(
+    `select ${COLUMNS} from projects where deleted_at is null order by created_at, id limit 1 for share`,
+  )
+  return rows[0] ? toProject(rows[0]) : null
 }
 
 export async function updateProject(
@@ -77,10 +100,7 @@ export async function updateProject(
   return onlyProject(rows)
 }
 
-/**
- * From the commit on nobody sees the project, and it is halted for good: all work that reads the off switch stops. The
- * project's rows are deleted in the background, however many there are.
- */
+/** From the commit on nobody sees the project, and it is halted for good. Its rows are deleted in the background. */
 export async function deleteProject(db: Db, projectId: string, actor: Actor): Promise<void> {
   const rows = await changeAudited<ProjectRow>(db, {
     sql: `update projects set deleted_at = muster.now(), halted_at = coalesce(halted_at, muster.now()),
@@ -93,8 +113,8 @@ export async function deleteProject(db: Db, projectId: string, actor: Actor): Pr
 }
 
 /**
- * The off switch. It is a fact of the project that every guard reads; setting it twice changes nothing. The time of the
- * release is kept, because schedules do not make up for the runs they missed before it.
+ * The off switch, which every guard reads. The time of the release is kept, because schedules do not make up for runs
+ * that they missed before it.
  */
 export async function setHalted(db: Db, projectId: string, halted: boolean, actor: Actor): Promise<Project> {
   await changeAudited<ProjectRow>(db, {
@@ -126,12 +146,4 @@ function onlyProject(rows: ProjectRow[]): Project {
   return toProject(row)
 }
 
-function toProject(row: ProjectRow): Project {
-  return {
-    id: row.id,
-    name: row.name,
-    halted_at: row.halted_at?.toISOString() ?? null,
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
-  }
-}
+const toProject = (row: ProjectRow): Project => tellInstants(row)

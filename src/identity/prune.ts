@@ -4,7 +4,7 @@ import { KNOWN_DAYS } from './known-addresses.ts'
 
 const AT_ONCE = 5_000
 
-/** Removes sessions and links that can no longer be used. Invitations stay: an admin wants to see that one lapsed. */
+/** Removes sign-in sessions and links that cannot be used any more. Invitations stay, for an admin to see. */
 export async function pruneIdentity(pool: Pool, signal?: AbortSignal): Promise<void> {
   const sessions = `delete from auth.sessions where id in (
     select id from auth.sessions where expires_at <= muster.now() order by expires_at limit ${AT_ONCE})`

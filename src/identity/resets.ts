@@ -1,5 +1,5 @@
-// The instance admin can give an account back to the person whose address it carries: another person may have held the
-// invitation link and chosen the password. The admin passes the reset link on by hand; Muster sends no mail.
+// The instance admin can give an account back to the owner of its address: another person may have held the invitation
+// link and chosen the password. The admin passes the reset link on by hand.
 import { changeAudited, recordAudit } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -15,9 +15,7 @@ export interface Reset {
   expiresAt: Date
 }
 
-/**
- * Returns the token once. An earlier link of the account stops working; the account changes only when the link is used.
- */
+/** Returns the token once. An earlier link stops working; the account changes only when the link is used. */
 export async function createReset(db: Db, userId: string, actor: Actor): Promise<Reset & { token: string }> {
   const token = randomToken()
   const [row] = await changeAudited<Reset>(db, {
@@ -47,10 +45,7 @@ export async function getReset(db: Db, token: string): Promise<Reset> {
   return row
 }
 
-/**
- * Spends the link: the password is replaced, and everything else that opened the account (sessions, sign-in links,
- * trusted addresses) ends. Returns the user's id.
- */
+/** Spends the link: the password is replaced, and sign-in sessions, links and trusted addresses end. */
 export async function useReset(
   pool: Pool,
   token: string,

@@ -68,7 +68,7 @@ export async function checkPassword(db: Db, email: string, password: string): Pr
   return (await verifyPassword(password, row.password_hash)) ? toUser(row) : null
 }
 
-/** Someone who signed in by link and never chose a password has none to repeat. */
+/** True if the current password is right. A person who never chose a password has none to repeat. */
 export async function mayChangePassword(db: Db, userId: string, current: string | undefined): Promise<boolean> {
   const { rows } = await db.query<UserRow>(`select ${COLUMNS} from auth.users where id = $1`, [userId])
   const stored = rows[0]?.password_hash
@@ -76,7 +76,7 @@ export async function mayChangePassword(db: Db, userId: string, current: string 
   return current !== undefined && (await verifyPassword(current, stored))
 }
 
-/** Sets a new password; the caller ends the other sessions in the same transaction. */
+/** Sets a new password; the caller ends the other sign-in sessions in the same transaction. */
 export async function setPassword(db: Db, userId: string, password: string, actor: Actor): Promise<void> {
   await db.query('update auth.users set password_hash = $2 where id = $1', [userId, await hashPassword(password)])
   await recordAudit(db, {

@@ -6,8 +6,9 @@ import type { Db } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
-import { type Appended, createJournal } from './append.ts'
+import { createJournal } from './append.ts'
 import type { StoredEvent } from './entries.ts'
+import type { Appended } from './journal.ts'
 import { readEvents } from './read.ts'
 
 const { pool } = await createTestDatabase()
@@ -58,7 +59,7 @@ test('events are numbered from 1 without a gap, in the order they were handed in
   assert.equal((await rowOf(runId)).last_seq, 5)
 })
 
-test('what many runs want at once goes out in a few statements', async () => {
+test('appends that many runs make at once go out in a few statements', async () => {
   const ids = await runs(200)
   let statements = 0
   const counted: Db = {
@@ -73,7 +74,7 @@ test('what many runs want at once goes out in a few statements', async () => {
   for (const runId of ids.slice(0, 5)) assert.equal((await eventsOf(runId)).length, 1)
 })
 
-test('an old fence writes nothing, is told so, and does not hold up its neighbours', async () => {
+test('an append with an old fence writes nothing, reports this, and does not delay other appends', async () => {
   const [mine = '', taken = ''] = await runs(2)
   await pool.query('update agent_runs set fence = 2 where id = $1', [taken])
   const answers = await Promise.all([
@@ -227,7 +228,7 @@ test('NUL and halves of surrogate pairs are replaced, in values and keys, and th
   })
 })
 
-test('what a sub-run says stands in the journals of its ancestors too, in their numbering, until they have ended', async () => {
+test("a sub-run's events appear in the journals of its ancestors too, in their numbering, until the ancestors have ended", async () => {
   const [top = '', middle = '', child = ''] = await runs(3)
   await pool.query('update agent_runs set open_children = 1 where id = any($1)', [[top, middle]])
   await journal.append({ runId: top, fence: 1, events: [note('mine')] })
@@ -259,7 +260,7 @@ test('what a sub-run says stands in the journals of its ancestors too, in their 
   assert.equal((await eventsOf(middle)).at(-1)?.data.text, 'late')
 })
 
-test('what a sub-run says is stored once, however deep it is', async () => {
+test("a sub-run's event is stored once, however deep the sub-run is", async () => {
   const [top = '', middle = '', child = ''] = await runs(3)
   const told = note('told '.repeat(200))
   await journal.append({ runId: child, fence: 1, events: [told, note('short')], ancestors: [top, middle] })
@@ -290,7 +291,7 @@ test('a copy that an earlier release has made is read as it stands', async () =>
   assert.deepEqual((await eventsOf(top))[0]?.data, { run_id: child, text: 'a copy' })
 })
 
-test('what an owner says after it has lost a sub-run is in no journal, and its neighbours are not held up', async () => {
+test('events that an owner appends after it has lost a sub-run are in no journal, and other appends are not delayed', async () => {
   const [top = '', lost = '', mine = '', alone = ''] = await runs(4)
   await pool.query('update agent_runs set open_children = 2 where id = $1', [top])
   await pool.query('update agent_runs set fence = 2 where id = $1', [lost])
@@ -385,7 +386,7 @@ test('an agent is charged by the statement that records the call, and its reserv
   assert.equal((await rowOf(ids[0] ?? '')).reserved, 0)
 })
 
-test('events of a transaction are published when it is committed, and never where it is rolled back', async () => {
+test('events of a transaction are published at its commit, and never after a rollback', async () => {
   const [top = '', child = ''] = await runs(2)
   const heard: StoredEvent[] = []
   const watched = createJournal({ db: pool, log: silentLog, onWritten: (events) => heard.push(...events) })
@@ -399,7 +400,7 @@ test('events of a transaction are published when it is committed, and never wher
   assert.deepEqual(heard, [])
   await inTransaction(pool, async (tx) => {
     await watched.appendIn(tx, entry)
-    assert.deepEqual(heard, [], 'it is not committed yet')
+    assert.deepEqual(heard, [], 'the transaction is not committed yet')
   })
   assert.deepEqual(
     heard.map(({ runId, seq, data }) => ({ runId, seq, data: JSON.parse(data) })),

@@ -1,52 +1,10 @@
-// Everything that happens to a run is appended here, for all runs of the process at once: while one batch is being
-// committed the next one collects, and goes out as a single statement (group commit). The statement locks its run rows
-// in id order, takes seq from the row, checks the fence and writes the row's projection, so journal and row never differ.
-import type { Db, Pool } from '../db/pool.ts'
-import type { Log } from '../kernel/log.ts'
+// Everything that happens to a run is appended here, by group commit (group-commit.ts). One statement locks the run
+// rows in id order, takes seq from the row, checks the fence and writes the row's projection, so journal and row never
+// differ.
 import { appendBatch, findWritten } from './append-batch.ts'
-import { type Append, entriesOf, type NewEvent, type StoredEvent } from './entries.ts'
+import { entriesOf } from './entries.ts'
 import { createGroupCommit } from './group-commit.ts'
-import type { RunChange } from './run-change.ts'
-
-/** lost: another process owns the run now, or there is no such run; nothing was written. */
-export type Appended = { status: 'written'; firstSeq: number; at: Date; isCancelled?: boolean } | { status: 'lost' }
-
-export interface Journal<Change = RunChange> {
-  /** Resolves when the events are committed. Appends of one run keep their order. */
-  append(entry: Append<Change>): Promise<Appended>
-  /** Appends like `append`, and further events may join until the append is under way. */
-  appendOpen(entry: Append<Change>): OpenAppend
-  /**
-   * The last statement of a transaction of `inTransaction` that also writes other tables. The events are published after
-   * its commit.
-   */
-  appendIn(tx: Db, entry: Append<Change>): Promise<Appended>
-  /**
-   * Runs `work` and appends the events it returns, in one transaction that is rolled back if the run is lost. Must not
-   * be called while another append of this run is under way.
-   */
-  appendAfter(pool: Pool, work: (tx: Db) => Promise<Append<Change>>): Promise<Appended>
-  /** As `appendAfter`, for several runs in one transaction. Throws if one of several is lost: nothing was written then. */
-  appendAllAfter(pool: Pool, work: (tx: Db) => Promise<readonly Append<Change>[]>): Promise<Appended[]>
-  /** Resolves when every append is settled. */
-  drain(): Promise<void>
-}
-
-export interface OpenAppend {
-  appended: Promise<Appended>
-  /** Resolves when the append is under way, and no event can join it any more. */
-  taken: Promise<void>
-  /** Returns false if the append is under way; these events then need an append of their own. */
-  join(events: readonly NewEvent[]): boolean
-}
-
-export interface JournalOptions {
-  db: Db
-  log: Log
-  /** Called with the committed events, in order of seq per run. Must not throw. */
-  onWritten?: (events: StoredEvent[]) => void
-  now?: () => number
-}
+import type { Journal, JournalOptions } from './journal.ts'
 
 export function createJournal(options: JournalOptions): Journal {
   return createGroupCommit(options, { worthAnother: 16, entriesOf, append: appendBatch, find: findWritten })

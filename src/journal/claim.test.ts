@@ -4,9 +4,9 @@ import { createTestDatabase } from '../../test/kit/database.ts'
 import { readPlans, recordStatements } from '../../test/kit/query-plans.ts'
 import { insertProject, insertWorker } from '../../test/kit/runs.ts'
 import type { Db } from '../db/pool.ts'
-import { type FairAsk, NO_PROJECT } from '../db/queue-table.ts'
 import { newId } from '../kernel/id.ts'
 import { silentLog } from '../kernel/log.ts'
+import { type FairAsk, NO_PROJECT } from '../queue/queue-table.ts'
 import { createJournal } from './append.ts'
 import { claimCappedRuns, claimRuns, claimSuspectRun, countReady, promoteDueRuns, releaseSuspectRun } from './claim.ts'
 import type { StoredEvent } from './entries.ts'
@@ -63,7 +63,7 @@ test('a run is claimed once, however many ask at once, by priority and then by a
   await clear()
 })
 
-test('a claim raises the fence, says run.started once, and what is not due yet is left', async () => {
+test('a claim raises the fence, writes run.started once, and leaves runs that are not due yet', async () => {
   const owner = await insertWorker(pool)
   const id = await addRun()
   await pool.query(`update agent_runs set ready_at = null, wake_at = muster.now() + interval '1 hour' where id = $1`, [
@@ -89,13 +89,13 @@ test('a claim raises the fence, says run.started once, and what is not due yet i
   await clear()
 })
 
-test('who was declared dead claims nothing', async () => {
+test('a process that was declared dead claims nothing', async () => {
   await addRun()
   assert.deepEqual(await claim(newId()), [])
   await clear()
 })
 
-test('of several who find a process dead one takes over; the crash is counted once and the old fence is void', async () => {
+test('of several processes that find another one dead one takes over; the crash is counted once and the old fence is void', async () => {
   const dead = await insertWorker(pool)
   const id = await addRun()
   const [run] = await claim(dead)
@@ -107,7 +107,7 @@ test('of several who find a process dead one takes over; the crash is counted on
   await clear()
 })
 
-test('after two crashes a run is a suspect, after five it fails and its parent hears of it', async () => {
+test('after two crashes a run is a suspect; after five the run fails, and its parent is told', async () => {
   const parent = await addRun()
   await pool.query('update agent_runs set ready_at = null, open_children = 1, waits_for = $2 where id = $1', [
     parent,
@@ -128,7 +128,7 @@ test('after two crashes a run is a suspect, after five it fails and its parent h
     })
     published.splice(0)
     assert.equal(await takeOver({ pool, journal }, owner, forget(owner)), 1)
-    // The process that takes over publishes what it wrote, so its log and its traces tell the end.
+    // The process that takes over publishes the events that it wrote, so its log and its traces show the end.
     const told = published.filter(({ runId }) => runId === id).map(({ kind }) => kind)
     assert.deepEqual(told, crash === 5 ? ['run.recovered', 'run.failed'] : ['run.recovered'])
   }
@@ -156,7 +156,7 @@ test('runs whose owner is registered nowhere are free again, and no crash is cou
   await clear()
 })
 
-test('what a dead owner had reserved goes back to its agent', async () => {
+test('the tokens that a dead owner had reserved go back to the agent', async () => {
   const owner = await insertWorker(pool)
   const id = await addRun()
   await claim(owner)
@@ -169,7 +169,7 @@ test('what a dead owner had reserved goes back to its agent', async () => {
   await clear()
 })
 
-test('a claim out of a long backlog costs what it takes, beside what waits, has ended and was claimed before', async () => {
+test('the cost of a claim depends on the rows it takes, not on rows that wait, have ended or were claimed before', async () => {
   const owner = await insertWorker(pool)
   const others = await Promise.all([1, 2, 3].map(() => insertProject(pool)))
   await pool.query(
@@ -206,7 +206,7 @@ test('one suspect is under way in the whole instance, and a death is charged to 
   await takeOver({ pool, journal }, one, forget(one))
   assert.equal((await rowOf(suspect)).crashes, 3)
   assert.equal((await rowOf(bystander)).crashes, 0)
-  assert.equal((await claimSuspectRun(pool, two, NO_PROJECT))?.id, next, 'the next one has its turn')
+  assert.equal((await claimSuspectRun(pool, two, NO_PROJECT))?.id, next, 'the next suspect has its turn')
   await clear()
   await releaseSuspectRun(pool, two)
 })
@@ -230,7 +230,7 @@ test('a completed step sets the crashes back, and lets the next suspect be taken
   await releaseSuspectRun(pool, owner)
 })
 
-test('a suspect that hangs loses its turn after a while, and the next is one of another project', async () => {
+test('a suspect that hangs loses its turn after a while, and the next suspect is one of another project', async () => {
   const owner = await insertWorker(pool)
   const other = await insertProject(pool)
   const [hanging, older, foreign] = [await addRun(), await addRun(), await addRun({ projectId: other })]
@@ -240,7 +240,7 @@ test('a suspect that hangs loses its turn after a while, and the next is one of 
   await pool.query(`update suspect_under_way set taken_at = taken_at - interval '31 seconds'`)
   assert.equal(await releaseSuspectRun(pool, owner), true)
   assert.equal((await claimSuspectRun(pool, owner, projectId))?.id, foreign)
-  // A death is charged to the one whose turn it is.
+  // A death is charged to the suspect that has its turn.
   await takeOver({ pool, journal }, owner, forget(owner))
   assert.equal((await rowOf(foreign)).crashes, 3)
   assert.equal((await rowOf(hanging)).crashes, 2)

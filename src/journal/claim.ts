@@ -1,8 +1,9 @@
+import { markChangedIf } from '../db/changed-in.ts'
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
-import { createClaims, promoteDueRows } from '../db/queue-claims.ts'
-import { type QueueTable, SUSPECT_AFTER } from '../db/queue-table.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { SystemPart } from '../kernel/supervisor.ts'
+import { createClaims, promoteDueRows } from '../queue/queue-claims.ts'
+import { type QueueTable, SUSPECT_AFTER } from '../queue/queue-table.ts'
 
 /** A person's answer, given at the resume, about a call whose outcome was unknown. */
 export interface Settlement {
@@ -11,7 +12,6 @@ export interface Settlement {
   result: unknown
 }
 
-/** A run that this process owns from now on, with the facts that its loop needs to begin. */
 export interface ClaimedRun {
   id: string
   project_id: string
@@ -33,20 +33,20 @@ export interface ClaimedRun {
   depth: number
   ancestors: string[]
   rights: Record<string, unknown>
+  /** Agents above this run whose allocations its calls count for, too. */
+  payers: string[]
   /** The number of runs that led to this one, each started by a change that the one before had made. */
   chain_depth: number
   /** Set for a run that makes a decision: the run answers JSON of this shape, without tools. */
   answer: { name: string; schema: Record<string, unknown> } | null
-  /** The task that the run is an attempt at. */
   task_id: string | null
   crashes: number
   reserved: number
-  /** The number of things that have happened which the run may wait for. */
+  /** The number of occurrences so far that a run may wait for, such as a person's answer or the end of a sub-run. */
   signals: number
   summary: string | null
   waits_for: string | null
   cancel_requested_at: Date | null
-  /** Its agent was stopped. */
   stop_requested_at: Date | null
   /** Milliseconds since the run was started, by the database's clock. */
   age: number
@@ -70,15 +70,16 @@ export const RUN_QUEUE: QueueTable = {
 }
 
 /**
- * Raises the fence of the `picked` runs and writes run.started or run.continued, in one statement for all of them. (A
- * sub-run's owner appends that event itself, because it goes to the ancestors too.)
+ * Raises the fence of the `picked` runs and writes run.started or run.continued. A sub-run's owner appends that event
+ * itself, because it goes to the ancestors too.
  */
 const claimed = (pick: string, columns: string, from: string): string => `
     ${pick}, claimed as (
       update agent_runs r set
         owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, waits_for = null, status = 'running',
         pause_reason = null, started_at = coalesce(r.started_at, muster.now()),
-        last_seq = r.last_seq + (r.ancestors = '{}' and (p.last_seq = 0 or p.status = 'paused'))::int
+        last_seq = r.last_seq + (r.ancestors = '{}' and (p.last_seq = 0 or p.status = 'paused'))::int,
+        ${markChangedIf(`r.status <> 'running'`, 'r')}
       from picked p where r.id = p.id and r.id = any(array(select id from picked))
       returning r.*, p.last_seq = 0 as is_new, p.status = 'paused' as was_paused, p.waits_for as waited_for
     ), noted as (
@@ -90,7 +91,7 @@ const claimed = (pick: string, columns: string, from: string): string => `
       from claimed where ancestors = '{}' and (is_new or was_paused)
     )
     select c.id, c.project_id, agent_id, part, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, chain_depth, answer, task_id, crashes, reserved,
+      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, payers, chain_depth, answer, task_id, crashes, reserved,
       signals, summary, waited_for as waits_for, cancel_requested_at, stop_requested_at, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,
       exists (select from agents s where s.senior_id = c.agent_id and s.deleted_at is null) as has_subordinates,
@@ -119,10 +120,7 @@ const CLAIM_OF_ONE: PreparedSql = {
   ),
 }
 
-/**
- * Claims runs of a project that caps the number under way. The claim locks the project's row, so that two processes do
- * not count the same runs and pass the cap together.
- */
+/** Claims runs of a project with a cap. The project's row is locked, so that two processes do not pass the cap. */
 export async function claimCappedRuns(
   pool: Pool,
   { owner, projectId, limit, cap }: { owner: string; projectId: string; limit: number; cap: number },
@@ -143,9 +141,7 @@ export async function claimCappedRuns(
 /** The count is bounded because a request for metrics must not read a backlog of any length. */
 export const MOST_COUNTED = 10_000
 
-/**
- * The number of runs that want a slot, suspects too, counted up to `MOST_COUNTED`. Each part uses its claim's index.
- */
+/** The number of runs that want a slot, counted up to `MOST_COUNTED`. Each part uses its claim's index. */
 export async function countReady(db: Db): Promise<number> {
   const plain = `select from agent_runs where ${RUN_QUEUE.ready} and crashes < ${SUSPECT_AFTER} limit ${MOST_COUNTED}`
   const suspects = `select from agent_runs where ${RUN_QUEUE.ready} and crashes >= ${SUSPECT_AFTER} limit ${MOST_COUNTED}`
@@ -155,5 +151,4 @@ export async function countReady(db: Db): Promise<number> {
   return Math.min(MOST_COUNTED, rows[0]?.count ?? 0)
 }
 
-/** Makes runs ready whose time has come. Returns their number. */
 export const promoteDueRuns = (db: Db): Promise<number> => promoteDueRows(db, RUN_QUEUE)

@@ -3,7 +3,8 @@ const SUSPECT = /\\u(?:0000|d[89a-f])/i
 /** JSON that PostgreSQL can store: NUL and halves of surrogate pairs become the replacement character. */
 export function cleanJson(value: unknown): string {
   const text = JSON.stringify(value)
-  return SUSPECT.test(text) ? JSON.stringify(clean(value)) : text
+  // Few texts have such escapes at all, and a plain search is several times faster than the expression.
+  return text.includes('\\u') && SUSPECT.test(text) ? JSON.stringify(clean(value)) : text
 }
 
 function clean(value: unknown): unknown {

@@ -1,6 +1,6 @@
 import { newId } from '../kernel/id.ts'
-import type { Entry, EntryEvent } from './append-batch.ts'
 import { cleanJson } from './clean-json.ts'
+import type { Entry, EntryEvent } from './entry.ts'
 import type { RunChange } from './run-change.ts'
 
 export interface NewEvent {
@@ -28,7 +28,6 @@ export interface StoredEvent {
   at: Date
 }
 
-/** An append with its values in the form that the statement takes. */
 export interface Prepared<Change = RunChange> {
   runId: string
   fence: number | null

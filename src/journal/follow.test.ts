@@ -47,7 +47,7 @@ const shown = (item: Followed): string =>
     ? `${item.event.seq}:${item.event.kind}`
     : `${item.text.step}@${item.text.offset} ${item.text.text}`
 
-test('what was written before and what is written now comes once, in order, from any point', async () => {
+test('earlier and new events come once, in order, from any point', async () => {
   const runId = await newRun()
   await say(journal, runId, 'a', 'b')
   const all = follow(runId)
@@ -60,7 +60,7 @@ test('what was written before and what is written now comes once, in order, from
   assert.deepEqual(hub.watched(), [], 'a reader that leaves is forgotten')
 })
 
-test('what another process wrote in between is read, and nothing comes twice', async () => {
+test('events that another process wrote in between are read, and nothing comes twice', async () => {
   const runId = await newRun()
   const reader = follow(runId)
   for (let round = 0; round < 10; round++) {
@@ -78,7 +78,7 @@ test('what another process wrote in between is read, and nothing comes twice', a
   )
 })
 
-test('texts stand between the events they came between; of a text that comes twice the new part is shown', async () => {
+test('a text keeps its place between the events, and of a text that comes twice only the new part is shown', async () => {
   const runId = await newRun()
   const text = (number: number, offset: number, piece: string) =>
     hub.publishText(runId, { runId, step: number, offset, text: piece })
@@ -94,7 +94,7 @@ test('texts stand between the events they came between; of a text that comes twi
   await step(runId, 'step.restarted', 2)
   text(2, 0, 'anew')
   assert.deepEqual((await reader.until(7)).slice(5), ['2:step.restarted', '2@0 anew'])
-  text(2, 99, 'a piece without what comes before it')
+  text(2, 99, 'a piece without the text before it')
   await step(runId, 'step.completed', 2)
   assert.equal((await reader.until(8)).at(-1), '3:step.completed')
   await reader.stop()

@@ -20,9 +20,8 @@ export interface FollowOptions {
 const LOOK_AGAIN_MS = 5_000
 
 /**
- * A run's events after a seq, without gap or repeat, and the text of the step under way, until the caller stops asking or
- * the run is deleted.
- * Events from the hub are used if they follow on those already seen; all others are read from the journal.
+ * A run's events after a seq, without gap or repeat, and the text of the step under way. Events from the hub are used
+ * if they follow on those already seen; all others are read from the journal.
  */
 export async function* followRun(
   { db, hub, soFar, soFarBelow, read = readEvents }: FollowOptions,
@@ -102,9 +101,7 @@ export async function* followRun(
   }
 }
 
-/**
- * Remembers the part of each step's text that was shown. The same text may come by two ways; offsets tell the new part.
- */
+/** Remembers the shown part of each step's text. The same text may come by two ways; offsets tell the new part. */
 function createTextCursor() {
   const steps = new Map<string, { step: number; length: number; doneStep: number }>()
   return {
@@ -113,16 +110,15 @@ function createTextCursor() {
       if (step <= known.doneStep) return
       const length = known.step === step ? known.length : 0
       const fresh = text.slice(Math.max(0, length - offset))
-      // A piece that does not follow on the shown part is dropped; the whole text, which is read again and again, has
-      // it.
+      // A piece that does not follow on the shown part is dropped: the whole text is read repeatedly.
       if (offset > length || fresh === '') return
       steps.set(runId, { ...known, step, length: length + fresh.length })
       yield { type: 'text', text: { runId, step, offset: length, text: fresh } }
     },
-    /** Notes a step that is over or begins anew: its text is known whole or void. */
+    /** Notes a step that is over or begins anew: its whole text is known, or its text is void. */
     note({ runId, kind, data }: StoredEvent): void {
       if (kind !== 'step.completed' && kind !== 'step.restarted') return
-      const { run_id = runId, step } = JSON.parse(data) as { run_id?: string; step: number } // both kinds carry it
+      const { run_id = runId, step } = JSON.parse(data) as { run_id?: string; step: number } // both carry the step
       const known = steps.get(run_id)
       const doneStep = kind === 'step.completed' ? step : step - 1
       // Text of the next step may have come before this event: the text stays shown.

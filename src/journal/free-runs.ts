@@ -1,5 +1,6 @@
+import { MARK_CHANGED } from '../db/changed-in.ts'
 import type { Db } from '../db/pool.ts'
-import { type Charge, charged, chargeValues } from '../db/queue-table.ts'
+import { type Charge, charged, chargeValues } from '../queue/queue-table.ts'
 
 export interface FreedRun {
   id: string
@@ -11,10 +12,7 @@ export interface FreedRun {
   is_silent: boolean
 }
 
-/**
- * The runs to free: those of one owner ($1), those of one owner that it does not work on ($2), or those without a
- * living owner.
- */
+/** Runs of one owner ($1), runs of one owner but for those it works on ($2), or runs without a living owner. */
 export type Which =
   | { of: 'owner'; owner: string }
   | { of: 'owner_elsewhere'; owner: string; inHand: readonly string[] }
@@ -49,9 +47,8 @@ export async function lockRuns(tx: Db, ids: readonly string[]): Promise<void> {
 }
 
 /**
- * Takes runs that still have no living owner from their old one, and makes them ready. The fence rises here already,
- * which keeps an owner that was only asleep from writing on; tokens that were reserved for a call under way go back to
- * the agent.
+ * Takes runs that still have no living owner from their old one, and makes them ready. The raised fence keeps an owner
+ * that was only asleep from writing on; tokens reserved for a call under way go back to the agent.
  */
 export async function freeRuns(
   tx: Db,
@@ -60,15 +57,19 @@ export async function freeRuns(
 ): Promise<FreedRun[]> {
   const { rows } = await tx.query<FreedRun>(
     `with freed as (
-       select id, agent_id, reserved, crashes from agent_runs where id = any($1::uuid[]) and completed_at is null
+       select id, agent_id, payers, reserved, crashes from agent_runs where id = any($1::uuid[]) and completed_at is null
          and (owner = $4 or $4 is null and owner is not null and not exists (select from workers w where w.id = owner))
      ), given_back as (
        update agent_tokens t set reserved = t.reserved - f.reserved
-       from (select agent_id, sum(reserved) as reserved from freed where reserved <> 0 group by agent_id) f
+       from (
+         select agent_id, sum(reserved) as reserved from (
+           select agent_id, reserved from freed union all select unnest(payers), reserved from freed) paid
+         where reserved <> 0 group by agent_id
+       ) f
        where t.agent_id = f.agent_id
      )
      update agent_runs r set owner = null, fence = r.fence + 1, reserved = 0, ready_at = muster.now(),
-       crashes = ${charged('r')}
+       crashes = ${charged('r')}, ${MARK_CHANGED}
      from freed f where r.id = f.id
      returning r.id, r.ancestors, r.crashes, r.crashes > f.crashes as is_charged, r.last_seq = 0 as is_silent`,
     [ids, ...chargeValues(charge, 'run'), owner],

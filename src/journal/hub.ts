@@ -1,5 +1,4 @@
-// Tells the watchers in this process of the events of runs: streams, and requests that wait for a run's end. The hub
-// keeps no events; a watcher that sees a gap reads the journal.
+// Tells watchers in this process of events of runs. It keeps no events; a watcher that sees a gap reads the journal.
 import type { StoredEvent } from './entries.ts'
 
 export interface Watcher {
@@ -8,7 +7,6 @@ export interface Watcher {
   onText(text: LiveText): void
   /** Called when the journal may be ahead of the events that were published here. */
   onPoke(): void
-  /** Called when the run does not exist any more. */
   onGone(): void
 }
 
@@ -21,7 +19,7 @@ export interface LiveText {
 
 export interface Hub {
   publish(events: readonly StoredEvent[]): void
-  /** The listener is given all events that are published in this process, before the watchers are. */
+  /** The listener is given all published events, before the watchers are. */
   hear(listener: (events: readonly StoredEvent[]) => void): void
   /** Publishes to the watchers of `watched`, which may be an ancestor of the run that the text is from. */
   publishText(watched: string, text: LiveText): void

@@ -77,7 +77,7 @@ const completed = (runId: string, step: number, of: string = runId) => ({
   at: new Date(),
 })
 
-test('a process that joins in mid-text is shown what was said before it came', async () => {
+test('a process that joins in mid-text is shown the text so far', async () => {
   const runId = await newRun()
   let hasOthers = false
   const { texts } = speaker({ hasOthers: () => hasOthers })
@@ -87,11 +87,11 @@ test('a process that joins in mid-text is shown what was said before it came', a
   assert.equal(await rows(runId), 0, 'alone, nothing is written')
   hasOthers = true
   const { shown, others } = watcher([runId])
-  await until(() => shown() === 'First I look', 'it is shared')
+  await until(() => shown() === 'First I look', 'the text is shared')
   assert.deepEqual(others.soFar(runId), { runId, step: 1, offset: 0, text: 'First I look' })
 })
 
-test('a long text costs what is new of it, to write and to read', async () => {
+test('writing and reading a long text costs as much as its new part', async () => {
   const runId = await newRun()
   const [writing, reading] = [counting(), counting()]
   const { texts } = speaker({ db: writing.db })
@@ -102,7 +102,7 @@ test('a long text costs what is new of it, to write and to read', async () => {
     await until(() => shown().length === (n + 1) * piece.length, 'the piece is shown')
   }
   const whole = 40 * piece.length
-  assert.equal(reading.read(), whole, 'what was read once is not read again')
+  assert.equal(reading.read(), whole, 'text that was read once is not read again')
   assert.ok(writing.sent() < 1.2 * whole, `${writing.sent()} characters were sent for ${whole}`)
   assert.deepEqual(
     heard.map(({ offset }) => offset),
@@ -110,43 +110,43 @@ test('a long text costs what is new of it, to write and to read', async () => {
   )
 })
 
-test('the text goes when its step ends, and the next step begins at its start', async () => {
+test('the text is removed when its step ends, and the text of the next step begins at offset 0', async () => {
   const runId = await newRun()
   const { texts, hub } = speaker()
   const { heard, others } = watcher([runId])
   texts.add({ runId, step: 1, offset: 0, text: 'one' }, [])
-  await until(() => heard.length === 1, 'it is shown')
+  await until(() => heard.length === 1, 'the text is shown')
   hub.publish([completed(runId, 1, 'another run')])
   texts.add({ runId, step: 1, offset: 3, text: ' more' }, [])
   await until(() => heard.length === 2, "a sub-run's end is not this run's")
   hub.publish([completed(runId, 1)])
   assert.equal(texts.soFar(runId), null)
-  await until(async () => (await rows(runId)) === 0, 'it is gone')
-  await until(() => others.soFar(runId) === null, 'it is gone elsewhere')
+  await until(async () => (await rows(runId)) === 0, 'the text is gone')
+  await until(() => others.soFar(runId) === null, 'the text is gone elsewhere')
   texts.add({ runId, step: 2, offset: 0, text: 'two' }, [])
-  await until(() => heard.length === 3, 'the next is shown')
+  await until(() => heard.length === 3, 'the next text is shown')
   assert.deepEqual(heard[2], { runId, step: 2, offset: 0, text: 'two' })
 })
 
-test('a run that leaves the process takes its text with it, and a stop waits for that', async () => {
+test('the text of a run that leaves the process is removed, and a stop waits for the removal', async () => {
   const [first, second] = [await newRun(), await newRun()]
   const { texts } = speaker()
   const { heard } = watcher([first, second])
   texts.add({ runId: first, step: 1, offset: 0, text: 'one' }, [])
   texts.add({ runId: second, step: 1, offset: 0, text: 'two' }, [])
-  await until(() => heard.length === 2, 'both are shown')
+  await until(() => heard.length === 2, 'both texts are shown')
   texts.drop(first)
   texts.drop(second)
   await texts.stop()
   assert.deepEqual([await rows(first), await rows(second)], [0, 0])
 })
 
-test('a step that begins anew elsewhere replaces what the dead process left', async () => {
+test('a step that begins anew elsewhere replaces the text that the dead process left', async () => {
   const runId = await newRun()
   const dead = speaker()
   const { heard, others } = watcher([runId])
   dead.texts.add({ runId, step: 1, offset: 0, text: 'The first attempt, and it was long' }, [])
-  await until(() => heard.length === 1, 'it is shown')
+  await until(() => heard.length === 1, 'the text is shown')
   const next = speaker()
   next.texts.add({ runId, step: 1, offset: 0, text: 'Anew' }, [])
   await until(() => others.soFar(runId)?.text === 'Anew', 'the new text is known')
@@ -154,13 +154,13 @@ test('a step that begins anew elsewhere replaces what the dead process left', as
   assert.equal(await rows(runId), 2, 'one head, one piece')
 })
 
-test('a write that fails is made good with the whole text', async () => {
+test('after a write that failed the whole text is written', async () => {
   const runId = await newRun()
   let failures = 2
   const db: Db = {
     query: async (sql, values) => {
       const answer = await pool.query(sql, values as unknown[])
-      // As if the connection had been cut after the commit.
+      // This acts as if the connection had been cut after the commit.
       if (failures-- > 0) throw new Error('cut')
       return answer as never
     },
@@ -168,9 +168,9 @@ test('a write that fails is made good with the whole text', async () => {
   const { texts } = speaker({ db })
   const { others } = watcher([runId])
   texts.add({ runId, step: 1, offset: 0, text: 'Said ' }, [])
-  await until(() => failures < 2, 'one has failed')
+  await until(() => failures < 2, 'one write has failed')
   texts.add({ runId, step: 1, offset: 5, text: 'once.' }, [])
-  await until(() => others.soFar(runId)?.text === 'Said once.', 'all of it is known')
+  await until(() => others.soFar(runId)?.text === 'Said once.', 'the whole text is known')
 })
 
 test('a character that comes in two halves is shown whole', async () => {
@@ -178,9 +178,9 @@ test('a character that comes in two halves is shown whole', async () => {
   const { texts } = speaker()
   const { shown } = watcher([runId])
   texts.add({ runId, step: 1, offset: 0, text: 'a\ud83d' }, [])
-  await until(() => shown() === 'a', 'the half waits')
+  await until(() => shown() === 'a', 'the first half waits')
   texts.add({ runId, step: 1, offset: 2, text: '\ude00\0b' }, [])
-  await until(() => shown() === 'a\ud83d\ude00\ufffdb', 'it is whole')
+  await until(() => shown() === 'a\ud83d\ude00\ufffdb', 'the character is whole')
 })
 
 test("a sub-run's text is shown to those who watch its ancestors", async () => {
@@ -188,20 +188,20 @@ test("a sub-run's text is shown to those who watch its ancestors", async () => {
   const { texts } = speaker()
   const { heard, others } = watcher([parent])
   texts.add({ runId: child, step: 1, offset: 0, text: 'below' }, [parent])
-  await until(() => heard.length === 1, 'it is shown')
+  await until(() => heard.length === 1, 'the text is shown')
   assert.deepEqual(heard[0], { runId: child, step: 1, offset: 0, text: 'below' })
   assert.deepEqual(others.soFarBelow(parent), heard)
 })
 
-test('what a killed process left is not shown for a step that is over, and is removed in time', async () => {
+test('text that a killed process left is not shown once its step is over, and is removed in time', async () => {
   const [over, ended] = [await newRun(), await newRun()]
   const { texts } = speaker()
   const { heard } = watcher([over, ended])
   await pool.query('update agent_runs set step_count = 1 where id = $1', [over])
   texts.add({ runId: over, step: 1, offset: 0, text: 'over' }, [])
   texts.add({ runId: ended, step: 1, offset: 0, text: 'under way' }, [])
-  await until(async () => (await rows(over)) === 2 && heard.length === 1, 'both are written, one is shown')
+  await until(async () => (await rows(over)) === 2 && heard.length === 1, 'both texts are written, one is shown')
   assert.equal(heard[0]?.text, 'under way')
   await pruneLiveText(pool)
-  assert.deepEqual([await rows(over), await rows(ended)], [0, 0], 'nobody owns either of them')
+  assert.deepEqual([await rows(over), await rows(ended)], [0, 0], 'nobody owns either run')
 })

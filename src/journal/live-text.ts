@@ -1,6 +1,5 @@
 // The text of steps under way. Tokens are not journalled: they go at once to watchers in this process. While other
-// processes live, the new text is written several times a second as a separate piece, which they read by offset
-// (watch-others.ts); the pieces are deleted when the step ends.
+// processes live, new text is written several times a second as a piece, which they read by offset (watch-others.ts).
 import { randomInt } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
@@ -34,6 +33,11 @@ interface Kept {
   written: number
 }
 
+interface Piece {
+  kept: Kept
+  text: string
+}
+
 export function createLiveTexts(options: {
   db: Db
   hub: Hub
@@ -49,7 +53,7 @@ export function createLiveTexts(options: {
   let timer: NodeJS.Timeout | null = null
   let writing = Promise.resolve()
   let isStopped = false
-  options.hub.hear(onEvents)
+  options.hub.hear((events) => stepsOver(events, texts).forEach(end))
 
   return {
     add: (piece, ancestors) => {
@@ -89,19 +93,6 @@ export function createLiveTexts(options: {
     wait()
   }
 
-  /**
-   * These events mean that the journal has a step's whole text, or that the text is void. Events of sub-runs name them.
-   */
-  function onEvents(events: readonly StoredEvent[]): void {
-    for (const { runId, kind, data } of events) {
-      if (kind !== 'step.completed' && kind !== 'step.restarted') continue
-      const known = texts.get(runId)
-      if (!known) continue
-      const { run_id = runId, step } = JSON.parse(data) as { run_id?: string; step: number } // both kinds carry it
-      if (run_id === runId && step >= known.step) end(runId)
-    }
-  }
-
   function wait(): void {
     if (timer || isStopped) return
     timer = setTimeout(() => {
@@ -109,7 +100,7 @@ export function createLiveTexts(options: {
     }, writeEveryMs).unref()
   }
 
-  /** Another process may start in mid-text: unwritten text waits until there is one. */
+  /** Another process may start in mid-text, so unwritten text is kept until there is another process. */
   async function round(): Promise<void> {
     if (options.hasOthers() || ended.some(mayBeWritten)) await write()
     ended = ended.filter(mayBeWritten)
@@ -125,17 +116,7 @@ export function createLiveTexts(options: {
     const over = ended.filter(({ runId }) => !speaking.has(runId))
     for (const runId of speaking) unwritten.delete(runId)
     try {
-      await options.db.query(WRITE, [
-        over.map(({ runId }) => runId),
-        over.map(({ version }) => version),
-        due.map(({ kept }) => kept.runId),
-        due.map(({ kept }) => kept.version),
-        due.map(({ kept }) => kept.step),
-        due.map(({ kept }) => kept.written),
-        due.map(({ kept, text }) => kept.written + text.length),
-        due.map(({ kept }) => `{${kept.ancestors.join(',')}}`),
-        due.map(({ text }) => cleanText(text)),
-      ])
+      await writeTexts(options.db, over, due)
       for (const { kept, text } of due) kept.written += text.length
       const gone = new Set([...over, ...ended.filter(({ runId }) => speaking.has(runId))])
       ended = ended.filter((kept) => !gone.has(kept))
@@ -152,8 +133,16 @@ export function createLiveTexts(options: {
   }
 }
 
-// Deletes pieces and heads of steps that are over, then writes the heads and the new pieces of steps under way, in
-// place of those of earlier versions.
+/** The runs whose texts the journal has whole, or whose texts are void. An event of a sub-run names the sub-run. */
+const stepsOver = (events: readonly StoredEvent[], texts: ReadonlyMap<string, Kept>): string[] =>
+  events.flatMap(({ runId, kind, data }) => {
+    const known = kind === 'step.completed' || kind === 'step.restarted' ? texts.get(runId) : undefined
+    if (!known) return []
+    const { run_id = runId, step } = JSON.parse(data) as { run_id?: string; step: number } // both carry the step
+    return run_id === runId && step >= known.step ? [runId] : []
+  })
+
+// Deletes pieces and heads of steps that are over, then writes heads and new pieces in place of earlier versions.
 const WRITE = {
   name: 'write-live-text',
   text: `
@@ -175,6 +164,20 @@ const WRITE = {
     insert into live_text_pieces (run_id, version, start, text) select run_id, version, start, text from said`,
 }
 
+async function writeTexts(db: Db, over: readonly Kept[], due: readonly Piece[]): Promise<void> {
+  await db.query(WRITE, [
+    over.map(({ runId }) => runId),
+    over.map(({ version }) => version),
+    due.map(({ kept }) => kept.runId),
+    due.map(({ kept }) => kept.version),
+    due.map(({ kept }) => kept.step),
+    due.map(({ kept }) => kept.written),
+    due.map(({ kept, text }) => kept.written + text.length),
+    due.map(({ kept }) => `{${kept.ancestors.join(',')}}`),
+    due.map(({ text }) => cleanText(text)),
+  ])
+}
+
 const newVersion = (): number => randomInt(2 ** 47)
 
 const shown = ({ runId, step, text }: Kept): LiveText => ({ runId, step, offset: 0, text })
@@ -183,17 +186,14 @@ const shown = ({ runId, step, text }: Kept): LiveText => ({ runId, step, offset:
 const mayBeWritten = ({ written }: Kept): boolean => written > 0
 
 /** A piece must not end within a surrogate pair, which would stay broken: the first half waits for the second. */
-function nextPiece(kept: Kept | undefined): { kept: Kept; text: string }[] {
+function nextPiece(kept: Kept | undefined): Piece[] {
   if (!kept) return []
   const fresh = kept.text.slice(kept.written)
   const text = /[\ud800-\udbff]$/.test(fresh) ? fresh.slice(0, -1) : fresh
   return text === '' ? [] : [{ kept, text }]
 }
 
-/**
- * Removes texts of steps that are over: their runs have gone on, ended, or were deleted. Only killed processes leave
- * such.
- */
+/** Removes texts of steps that are over. Only killed processes leave such texts. */
 export async function pruneLiveText(db: Db): Promise<void> {
   await db.query(
     `with over as (

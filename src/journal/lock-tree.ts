@@ -6,13 +6,14 @@ export interface OpenRun {
   ancestors: string[]
   owner: string | null
   cancel_requested_at: Date | null
+  last_seq: number
   depth: number
 }
 
 /**
- * Locks these runs and all runs below them that have not ended, in the order of their ids, as everybody does; answered
- * deepest first. A run whose row is locked starts no sub-run any more, but one may have been started while its lock was
- * waited for, unseen by the statement that waited: so they are looked for until there is none.
+ * Locks these runs and all runs below them that have not ended, in the order of their ids. Returns the deepest first. A
+ * locked run starts no sub-run; but a sub-run may have started while the statement waited for the lock, so the
+ * statement is repeated until it finds no further run.
  */
 export async function lockTree(tx: Db, projectId: string | null, runIds: readonly string[]): Promise<OpenRun[]> {
   const open = new Map<string, OpenRun>()
@@ -28,6 +29,6 @@ const LOCK = `
     select id from agent_runs where id = any($1) and ($2::uuid is null or project_id = $2)
     union select r.id from agent_runs r join tree on r.parent_run_id = tree.id
   )
-  select id, ancestors, owner, cancel_requested_at, depth from agent_runs
+  select id, ancestors, owner, cancel_requested_at, last_seq, depth from agent_runs
   where id in (select id from tree) and id <> all($3) and completed_at is null
   order by id for update`

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { untilTrue } from '../../test/kit/organisation.ts'
 import { recordStatements } from '../../test/kit/query-plans.ts'
 import { createTestRuns, type TestRuns, testTool } from '../../test/kit/run-worker.ts'
-import { insertProject } from '../../test/kit/runs.ts'
+import { insertProject, insertRuns } from '../../test/kit/runs.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
 import { deleteAgent } from '../agents/agents.ts'
 import { setHalted } from '../identity/projects.ts'
@@ -12,7 +12,7 @@ import { updateSettings } from '../identity/settings.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { systemActor } from '../kernel/principal.ts'
 import type { SettingsPatch } from '../kernel/project.ts'
-import { readMonth, wakeForMonth, wakeFunded } from './month.ts'
+import { noteTokensOfMonth, readMonth, wakeForMonth, wakeFunded } from './month.ts'
 import { HALT_CHANNEL, tellProcesses, wakeHalted } from './wake.ts'
 
 const look = testTool('look', async () => 'ok')
@@ -26,7 +26,7 @@ first.models.set('script', answers())
 const used = async (projectId = first.projectId): Promise<number> => (await readMonth(pool, projectId)).used
 const setting = (patch: SettingsPatch, projectId = first.projectId) =>
   updateSettings(pool, projectId, patch, systemActor)
-/** As the route does it. */
+/** Sets the limit as the route does. */
 async function limitTo(limit: number | null): Promise<void> {
   await setting({ monthly_token_limit: limit })
   await tellProcesses(pool, HALT_CHANNEL)
@@ -42,7 +42,7 @@ async function turnMonth(): Promise<void> {
   await clock.advance(Math.ceil(leftMs) + 1_000)
 }
 
-test('every call of every agent counts, also of one that was deleted since', async () => {
+test('every call of every agent counts, also the calls of an agent that was deleted since', async () => {
   const before = await used()
   const agents = [await agentOf(first), await agentOf(first)]
   for (const agent of agents) assert.equal((await first.run(agent)).status, 'completed')
@@ -148,7 +148,7 @@ test('two projects do not share a limit', async () => {
   await second.worker.stop()
 })
 
-test('the next month lets runs go on by themselves, and counts anew', async () => {
+test('in the next month waiting runs go on by themselves, and tokens are counted anew', async () => {
   const limit = await used()
   await limitTo(limit)
   const run = await first.run(await agentOf(first, { default_timeout: 60_000 }))
@@ -198,6 +198,35 @@ async function waiting(statement: RegExp): Promise<boolean> {
   return rows.some(({ query }) => statement.test(query))
 }
 
+test('an append charges the project before its agents, as calls lock them', async () => {
+  const projectId = await insertProject(pool, 'a third')
+  const [ofAgent = '', ofProject = ''] = await insertRuns(pool, projectId, 2)
+  await pool.query('update agent_runs set ready_at = null, agent_id = null where id = $1', [ofProject])
+  const { rows } = await pool.query<{ agent_id: string }>(
+    'update agent_runs set ready_at = null where id = $1 returning agent_id',
+    [ofAgent],
+  )
+  await pool.query('insert into agent_tokens (agent_id) values ($1) on conflict do nothing', [rows[0]?.agent_id])
+  await noteTokensOfMonth(pool, projectId, 1)
+  const holder = await pool.connect()
+  await holder.query('begin')
+  await holder.query('select from agent_tokens where agent_id = $1 for update', [rows[0]?.agent_id])
+  const charge = (runId: string) =>
+    first.journal.append({
+      runId,
+      fence: null,
+      events: [{ kind: 'run.parked', data: { waits_for: 'budget' } }],
+      change: { inputTokens: 5 },
+    })
+  const charged = Promise.all([charge(ofAgent), charge(ofProject)])
+  await untilTrue(() => waiting(/agent_runs/), 'the append waits for the agent')
+  const asked = pool.query('select from project_tokens where project_id = $1 for update nowait', [projectId])
+  await assert.rejects(asked, /could not obtain lock/)
+  await holder.query('commit')
+  holder.release()
+  await charged
+})
+
 test('a limit that is raised between the look at the month and the parking of a run wakes the run', async () => {
   const begun = Promise.withResolvers<void>()
   const script = createScriptedModel((_request, call) =>
@@ -229,7 +258,7 @@ test('a limit that is raised between the look at the month and the parking of a 
   await limitTo(null)
 })
 
-test('a run that was not woken when the limit was raised is found by the look for such runs', async () => {
+test('a run that was not woken when the limit was raised is found by the regular search for such runs', async () => {
   first.models.set('script', answers())
   await limitTo(0)
   const run = await first.run(await agentOf(first))
@@ -241,7 +270,7 @@ test('a run that was not woken when the limit was raised is found by the look fo
   await limitTo(null)
 })
 
-test('in a halted project nothing is called, whatever the month; the release lets the month decide', async () => {
+test('a halted project makes no call, whatever its month; after the release the month decides', async () => {
   const script = answers()
   first.models.set('script', script)
   await limitTo(0)
@@ -264,7 +293,7 @@ test('in a halted project nothing is called, whatever the month; the release let
   const pauses = async () => (await first.kinds(run.id)).filter((kind) => kind === 'run.paused').length
   const before = await pauses()
   await turnMonth()
-  await untilTrue(async () => (await pauses()) > before, 'a limit of nothing lets nothing go in any month')
+  await untilTrue(async () => (await pauses()) > before, 'a limit of 0 admits no call in any month')
   await limitTo(null)
   await isCompleted(first, run.id)
 })

@@ -1,5 +1,4 @@
-// The tokens of a project in a month (UTC), for projects that limit them. Every model call counts: those of agents are
-// added up with their runs, the others here.
+// The tokens of a project in a month (UTC). Calls of agents are added up with their runs, all other calls here.
 import type { Db } from '../db/pool.ts'
 import { type CallVerdict, guardBudget } from '../kernel/guards.ts'
 
@@ -16,7 +15,7 @@ export async function noteTokensOfMonth(db: Db, projectId: string, tokens: numbe
   )
 }
 
-export interface MonthFacts {
+interface MonthFacts {
   used: number
   /** Upper bounds of the calls under way. */
   reserved: number
@@ -24,12 +23,17 @@ export interface MonthFacts {
   leftMs: number
 }
 
-/** The calls of processes that have died are under way no more. */
+/**
+ * Reads the use of this month. The bound of a call under way is read from its run, or from its row of `project_calls`: the
+ * tokens of agents have it once for every agent that pays. Calls of processes that have died no longer count as under
+ * way.
+ */
 export async function readMonth(db: Db, projectId: string): Promise<MonthFacts> {
   const { rows } = await db.query<{ used: number; reserved: number; left_ms: number }>(
     `select (coalesce(sum(t.month_used) filter (where t.month = (select ${THIS_MONTH})), 0) + coalesce(
          (select used from project_tokens where project_id = $1 and month = ${THIS_MONTH}), 0))::bigint as used,
-       (coalesce(sum(t.reserved), 0) + coalesce((select sum(c.bound) from project_calls c where c.project_id = $1
+       (coalesce((select sum(r.reserved) from agent_runs r where r.owner is not null and r.project_id = $1), 0)
+         + coalesce((select sum(c.bound) from project_calls c where c.project_id = $1
          and exists (select from workers w where w.id = c.worker_id)), 0))::bigint as reserved,
        (extract(epoch from (${THIS_MONTH} + interval '1 month') at time zone 'UTC' - muster.now()) * 1000)::float8 as left_ms
      from agents a join agent_tokens t on t.agent_id = a.id where a.project_id = $1`,
@@ -40,13 +44,12 @@ export async function readMonth(db: Db, projectId: string): Promise<MonthFacts> 
 }
 
 /**
- * Judges a call of the project by its month. The row of the project is locked until the transaction ends, so that calls
- * which ask at once are judged one after the other, and by the limit as it is now. The caller reserves the bound in the
- * same transaction. go: there is room, or no limit.
+ * Judges a call by the project's month. The project's row is locked until the transaction ends, so that calls which ask
+ * at once are judged one after the other. The caller reserves the bound in the same transaction.
  *
  * The sum over 10,000 agents takes 20 to 40 ms, and the lock is held meanwhile. So a call goes without the sum if it
- * fits even though all calls since the last sum took twice their bounds: bounds are estimates. Near the limit every call
- * is judged by the sum.
+ * fits even though all calls since the last sum took twice their bounds. Near the limit every call is judged by the
+ * sum.
  */
 export async function guardMonth(tx: Db, projectId: string, bound: number): Promise<CallVerdict> {
   const limit = await readLimit(tx, projectId, 'for no key update')
@@ -76,15 +79,14 @@ async function noteSum(tx: Db, projectId: string, known: number, admitted: numbe
 }
 
 /**
- * Tells whether the project has used up its tokens of this month. The limit is locked until the transaction ends: a
- * limit that is raised is committed before, and the answer is false, or after, and finds the runs that wait.
+ * Tells whether the month's tokens are used up. The limit is locked: a change that raises it is committed before, and
+ * the answer is false, or after, and the change finds the waiting runs.
  */
 export async function isMonthSpent(tx: Db, projectId: string): Promise<boolean> {
   const limit = await readLimit(tx, projectId, 'for share')
   return limit !== null && (await readMonth(tx, projectId)).used >= limit
 }
 
-/** The limit of the project; null where it has none. */
 export async function readLimit(
   db: Db,
   projectId: string,
@@ -100,10 +102,7 @@ export async function readLimit(
 
 const MOST_AT_ONCE = 5_000
 
-/**
- * Called when the limit of a project was changed: if there are tokens, its runs that wait for some ask again. Returns
- * the number of runs that were woken.
- */
+/** Called when a project's limit was changed: if there are tokens, the waiting runs ask again. Returns their number. */
 export async function wakeForMonth(db: Db, projectId: string): Promise<number> {
   if (await isMonthSpent(db, projectId)) return 0
   for (let total = 0; ; ) {
@@ -119,8 +118,8 @@ export async function wakeForMonth(db: Db, projectId: string): Promise<number> {
 }
 
 /**
- * Wakes runs that wait for tokens of their month although there are some: the process that raised the limit died before
- * it woke them, or they were in somebody's hands. One probe for each project with such runs. Returns their number.
+ * Wakes runs that wait for tokens of their month although tokens are there: the process that raised the limit died, or
+ * another process owned the runs. Takes one probe per project with such runs. Returns their number.
  */
 export async function wakeFunded(db: Db): Promise<number> {
   const { rows } = await db.query<{ project_id: string }>(

@@ -1,44 +1,60 @@
-// Model calls that no agent makes, within the month of their project. A call that was admitted is under way until its
-// tokens are counted, and its upper bound counts for the month meanwhile: calls that ask at once overshoot the limit by
-// one call at most, together with those of agents.
+// Model calls that no run of an agent makes, within the month of their project and the allocations of their payers. The
+// upper bound of a call under way counts for both: calls that ask at once overshoot a limit by one call at most.
+//
+// All transactions about tokens lock in one order: the project, the tokens of its month, its calls, and the tokens of its
+// agents by their ids.
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
-import type { CallVerdict } from '../kernel/guards.ts'
+import { type CallVerdict, guardBudget } from '../kernel/guards.ts'
 import { newId } from '../kernel/id.ts'
 import { guardMonth, noteTokensOfMonth, readLimit } from './month.ts'
+import { reserveForCall } from './reserve.ts'
 
 export interface ProjectCalls {
-  /** Null: there is no room for this call now. */
-  admit(projectId: string, bound: number): Promise<AdmittedCall | null>
-  /** As `admit`, for a caller that can wait: the verdict says until when. */
-  ask(projectId: string, bound: number): Promise<AdmittedCall | CallVerdict>
+  /**
+   * Admits the call, or says why and until when it must wait. The call is also reserved from the allocations of the
+   * payers, which are agents; `stop` means that one of them has no tokens left.
+   */
+  ask(projectId: string, bound: number, payers?: readonly string[]): Promise<AdmittedCall | CallVerdict>
 }
 
 export interface AdmittedCall {
   /** Counts the tokens of the call, together with the writes of `also`. */
   settle(tokens: number, also?: (tx: Db) => Promise<void>): Promise<void>
-  /** The call has ended, however: its bound counts no more, even if its tokens could not be counted. */
+  /** Must be called when the call has ended in any way: its bound counts no more. */
   end(): void
 }
 
-/** `ownerId` is the name of this process among the workers: the calls of a process that dies are under way no more. */
+interface Asked {
+  id: string
+  projectId: string
+  bound: number
+  payers: readonly string[]
+  /** True: the project limits its month. */
+  isLimited: boolean
+}
+
+/**
+ * `ownerId` is the name of this process among the workers. The calls of a process that dies no longer count as under
+ * way.
+ */
 export function createProjectCalls({ pool, ownerId }: { pool: Pool; ownerId: () => string }): ProjectCalls {
   const underWay = new Set<string>()
 
-  return {
-    admit: async (projectId, bound) => {
-      const asked = await ask(projectId, bound)
-      return 'verdict' in asked ? null : asked
-    },
-    ask,
-  }
+  return { ask }
 
-  async function ask(projectId: string, bound: number): Promise<AdmittedCall | CallVerdict> {
+  async function ask(
+    projectId: string,
+    bound: number,
+    payers: readonly string[] = [],
+  ): Promise<AdmittedCall | CallVerdict> {
     const id = newId()
     underWay.add(id)
     let verdict: CallVerdict = { verdict: 'wait', reason: 'budget' }
     try {
-      verdict = (await readLimit(pool, projectId)) === null ? { verdict: 'go' } : await reserve(id, projectId, bound)
+      const isLimited = (await readLimit(pool, projectId)) !== null
+      const isFree = !isLimited && payers.length === 0
+      verdict = isFree ? { verdict: 'go' } : await reserve({ id, projectId, bound, payers, isLimited })
     } finally {
       if (verdict.verdict !== 'go') underWay.delete(id)
     }
@@ -46,15 +62,20 @@ export function createProjectCalls({ pool, ownerId }: { pool: Pool; ownerId: () 
     return { settle: (tokens, also) => settle(id, projectId, tokens, also), end: () => void underWay.delete(id) }
   }
 
-  async function reserve(id: string, projectId: string, bound: number): Promise<CallVerdict> {
+  /** Deletes rows of dead processes, and of this process's calls that could not be settled. */
+  async function forgetLeftBehind(projectId: string): Promise<void> {
+    await pool.query(
+      `delete from project_calls where id in (
+         select c.id from project_calls c where c.project_id = $1 and ((c.worker_id = $2 and c.id <> all($3::uuid[]))
+           or not exists (select from workers w where w.id = c.worker_id)) for update skip locked)`,
+      [projectId, ownerId(), [...underWay]],
+    )
+  }
+
+  async function reserve({ id, projectId, bound, payers, isLimited }: Asked): Promise<CallVerdict> {
+    await forgetLeftBehind(projectId)
     return inTransaction(pool, async (tx) => {
-      // Rows that were left behind: those of dead processes, and of calls of this one that could not be settled.
-      await tx.query(
-        `delete from project_calls c where c.project_id = $1 and ((c.worker_id = $2 and c.id <> all($3::uuid[]))
-           or not exists (select from workers w where w.id = c.worker_id))`,
-        [projectId, ownerId(), [...underWay]],
-      )
-      const verdict = await guardMonth(tx, projectId, bound)
+      const verdict: CallVerdict = isLimited ? await guardMonth(tx, projectId, bound) : { verdict: 'go' }
       if (verdict.verdict !== 'go') return verdict
       await tx.query('insert into project_calls (id, project_id, worker_id, bound) values ($1, $2, $3, $4)', [
         id,
@@ -62,7 +83,12 @@ export function createProjectCalls({ pool, ownerId }: { pool: Pool; ownerId: () 
         ownerId(),
         bound,
       ])
-      return verdict
+      if (payers.length === 0) return verdict
+      const facts = await reserveForCall(tx, { callId: id, agentIds: payers, bound })
+      if (!facts || facts.isAdmitted) return verdict
+      await tx.query('delete from project_calls where id = $1', [id])
+      const { allocation, used, reserved } = facts
+      return guardBudget({ allocation, used, reserved, bound, isFirstCall: false })
     })
   }
 
@@ -73,8 +99,8 @@ export function createProjectCalls({ pool, ownerId }: { pool: Pool; ownerId: () 
     also: (tx: Db) => Promise<void> = async () => {},
   ): Promise<void> {
     await inTransaction(pool, async (tx) => {
-      await tx.query('delete from project_calls where id = $1', [id])
       await noteTokensOfMonth(tx, projectId, tokens)
+      await tx.query('delete from project_calls where id = $1', [id])
       await also(tx)
     })
   }

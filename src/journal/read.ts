@@ -10,17 +10,13 @@ export interface JournalEvent {
 const PAGE = 2_000
 
 /**
- * A page ends after this many bytes; its first event is always in it, however large. The stored size is known without
- * reading the data, but tells little about data that compresses well, so both sizes are bounded: of a page that
- * compresses a hundredfold a few dozen events at most are read and then left out.
+ * A page ends after this many bytes, but holds its first event in any case. The stored size is known without reading
+ * the data, but tells little about data that compresses well, so both sizes are bounded.
  */
 const STORED_BYTES = 1_048_576
 const TEXT_BYTES = 8 * 1_048_576
 
-/**
- * SQL: the rows of `listed`, which has seq and data, in the order of their seqs, cut off when they hold too much.
- * `found` is their number before the cut.
- */
+/** SQL: the rows of `listed` (seq, data) in order, cut off when they hold too much. `found` is their number before. */
 export const cutByBytes = (listed: string): string => `
   select * from (
     select *, coalesce(sum(octet_length(data::text)) over earlier, 0) as text_before from (
@@ -37,8 +33,8 @@ export const pageSql = (events: 'run_events' | 'flow_events', where = ''): strin
     where e.run_id = $1 and e.seq > $2 and e.seq <= $3 ${where} order by e.seq limit $4`)
 
 /**
- * The data of a sub-run's event is in the sub-run's own journal; rows of earlier releases are copies. The data is
- * looked up row by row, because a join might read the whole table.
+ * A sub-run's event is in the sub-run's journal; rows of earlier releases are copies. A join might read the whole
+ * table, so the data is looked up row by row.
  */
 const WITH_SUB_RUNS = cutByBytes(`
   select e.seq, e.kind, e.at, case when e.origin_seq is not null then e.data end as whose,
@@ -67,7 +63,6 @@ export interface PageOf {
 
 type FoundEvent = JournalEvent & { found: number }
 
-/** A page of a journal, oldest first. */
 export async function readEvents(db: Db, runId: string, page: PageOf = {}): Promise<JournalEvent[]> {
   const { events } = await readPage(db, READ, runId, page)
   return events
@@ -85,10 +80,7 @@ export async function readPage(
   return { events, isLast: found < limit && rows.length === found }
 }
 
-/**
- * The run's own events up to a seq, page by page, so that a long journal is never held at once. Events of sub-runs are
- * left out: they are in the journal only for the streams.
- */
+/** The run's own events up to a seq, page by page, so that a long journal is never held at once. */
 export async function* replayEvents(db: Db, runId: string, upTo?: number): AsyncGenerator<JournalEvent> {
   for (let after = 0; ; ) {
     const { events, isLast } = await readPage(db, READ_OWN, runId, upTo === undefined ? { after } : { after, upTo })

@@ -1,59 +1,105 @@
+import { anyOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 
 export interface Reservation {
   isAdmitted: boolean
+  /** The agent that the facts are about. */
+  agentId: string
   allocation: number | null
   used: number
   reserved: number
 }
 
 /**
- * Reserves a call's upper bound from the agent's allocation if it fits or nothing else is reserved. The decision is
- * made and written under the lock of the agent's row, so that runs which ask at once are judged one after the other.
- * The run's row is locked first, as in an append.
+ * SQL that reserves a call's upper bound ($2) from the allocations of the agents that pay for it ($1). A call is admitted
+ * if it fits into every allocation. An allocation with nothing reserved and tokens left admits one call of any size. The
+ * decision is made and written under the locks of the agents' rows, so that calls which ask at once are judged one after
+ * the other. `mine` is SQL for a row if the caller may ask, and `noted` writes the reservation, so that the reservation is
+ * given back if the process dies. The answer is about an agent that has no room, if there is one.
  */
+const reserveSql = ({ mine, noted }: { mine: string; noted: string }): string => `
+    with mine as (${mine}), facts as (
+      select t.agent_id, t.used, t.reserved, a.token_allocation as allocation,
+        a.token_allocation is null or t.used + t.reserved + $2 <= a.token_allocation
+          or (t.reserved = 0 and t.used < a.token_allocation) as has_room
+      from agent_tokens t join agents a on a.id = t.agent_id
+      where t.agent_id = ${anyOf(1)} and exists (select from mine) order by t.agent_id for update of t
+    ), admitted as (
+      select from mine where not exists (select from facts where not has_room)
+    ), noted as (${noted}), taken as (
+      update agent_tokens set reserved = reserved + $2 where agent_id = ${anyOf(1)} and exists (select from admitted)
+    )
+    select agent_id, used, reserved, allocation, exists (select from admitted) as is_admitted from facts
+    order by has_room limit 1`
+
+/** The run's row is locked first, as in an append. */
 const RESERVE: PreparedSql = {
   name: 'tokens_reserve',
-  text: `
-    with mine as (
-      select id from agent_runs where id = $3 and fence = $4 for update
-    ), facts as (
-      select t.used, t.reserved, a.token_allocation as allocation
-      from agent_tokens t join agents a on a.id = t.agent_id
-      where t.agent_id = $1 and exists (select from mine) for update of t
-    ), admitted as (
-      select from facts where allocation is null or used + reserved + $2 <= allocation
-        or (reserved = 0 and used < allocation)
-    ), noted as (
-      update agent_runs set reserved = $2 where id = $3 and exists (select from admitted)
-    ), taken as (
-      update agent_tokens set reserved = reserved + $2 where agent_id = $1 and exists (select from admitted)
-    )
-    select used, reserved, allocation, exists (select from admitted) as is_admitted from facts`,
+  text: reserveSql({
+    mine: 'select id from agent_runs where id = $3 and fence = $4 for update',
+    noted: 'update agent_runs set reserved = $2 where id = $3 and exists (select from admitted)',
+  }),
+}
+
+const RESERVE_FOR_CALL: PreparedSql = {
+  name: 'tokens_reserve_for_call',
+  text: reserveSql({
+    mine: 'select id from project_calls where id = $3 for update',
+    noted: 'update project_calls set payers = $4::uuid[] where id = $3 and exists (select from admitted)',
+  }),
+}
+
+interface Paying {
+  agentIds: readonly string[]
+  bound: number
 }
 
 /** Returns null if the run is no longer this owner's. */
-export async function reserveTokens(
+export function reserveTokens(
   db: Db,
-  { agentId, bound, runId, fence }: { agentId: string; bound: number; runId: string; fence: number },
+  { runId, fence, ...paying }: Paying & { runId: string; fence: number },
 ): Promise<Reservation | null> {
-  await db.query('insert into agent_tokens (agent_id) values ($1) on conflict do nothing', [agentId])
-  const { rows } = await db.query<{ used: number; reserved: number; allocation: number | null; is_admitted: boolean }>(
-    RESERVE,
-    [agentId, bound, runId, fence],
-  )
-  const row = rows[0]
-  return row
-    ? { isAdmitted: row.is_admitted, allocation: row.allocation, used: row.used, reserved: row.reserved }
-    : null
+  return reserve(db, RESERVE, paying, [runId, fence])
 }
 
-/** Makes runs ready that wait for a reservation of this agent to settle. */
-export async function wakeBudgetWaiters(db: Db, agentId: string): Promise<number> {
+/** Works like `reserveTokens`, for a call that no run makes. The end of the call gives the reservation back. */
+export function reserveForCall(
+  db: Db,
+  { callId, ...paying }: Paying & { callId: string },
+): Promise<Reservation | null> {
+  return reserve(db, RESERVE_FOR_CALL, paying, [callId, paying.agentIds])
+}
+
+async function reserve(
+  db: Db,
+  sql: PreparedSql,
+  { agentIds, bound }: Paying,
+  rest: readonly unknown[],
+): Promise<Reservation | null> {
+  await db.query('insert into agent_tokens (agent_id) select unnest($1::uuid[]) order by 1 on conflict do nothing', [
+    agentIds,
+  ])
+  const { rows } = await db.query<{
+    agent_id: string
+    used: number
+    reserved: number
+    allocation: number | null
+    is_admitted: boolean
+  }>(sql, [agentIds, bound, ...rest])
+  const row = rows[0]
+  if (!row) return null
+  const { agent_id: agentId, is_admitted: isAdmitted, allocation, used, reserved } = row
+  return { isAdmitted, agentId, allocation, used, reserved }
+}
+
+/** Makes runs ready that wait for a reservation of these agents to settle. */
+export async function wakeBudgetWaiters(db: Db, agentIds: readonly string[]): Promise<number> {
   const { rowCount } = await db.query(
-    `update agent_runs set ready_at = muster.now() where agent_id = $1 and waits_for = 'budget' and owner is null
-       and ready_at is null`,
-    [agentId],
+    `update agent_runs set ready_at = muster.now() where waits_for = 'budget' and owner is null and ready_at is null
+       and id in (
+         select id from agent_runs where agent_id = any($1::uuid[]) and waits_for = 'budget'
+         union select id from agent_runs where payers && $1::uuid[] and payers <> '{}' and waits_for = 'budget')`,
+    [agentIds],
   )
   return rowCount ?? 0
 }
@@ -66,9 +112,7 @@ export interface CrossedMark {
 
 const MARKS = [90, 95, 100] as const
 
-/**
- * The marks (90, 95, 100 percent of the allocation) that were newly crossed. Each mark is returned to one caller only.
- */
+/** The marks (90, 95, 100 percent) that were newly crossed. Each mark is returned to one caller only. */
 export async function crossMarks(db: Db, agentId: string): Promise<CrossedMark[]> {
   const { rows } = await db.query<{ before: number; mark: number; used: number; allocation: number }>(
     `with reached as (

@@ -13,11 +13,11 @@ export interface RunChange {
     error_code?: string | null
     error_message?: string | null
     usage_estimated?: true
-    /** The reason why the run has no slot; the run is woken when that is settled. */
+    /** The reason why the run has no slot. The run is woken when the reason is gone. */
     waits_for?: 'children' | 'human' | 'budget' | 'allocation' | 'month' | 'backoff' | 'halted' | null
     /**
-     * Gives the slot back: the run has no owner any more. If the run was cancelled meanwhile, or more has happened to
-     * it than `seen_signals`, it is ready again at once: the statement that parks decides, not an earlier look.
+     * Gives the slot back. If the run was cancelled meanwhile, or more has happened to it than `seen_signals`, it is
+     * ready again at once: the statement that parks decides, not an earlier look.
      */
     release?: true
     seen_signals?: number

@@ -4,8 +4,7 @@ import { insertRun, type NewRun } from './insert-run.ts'
 
 /**
  * Inserts a sub-run and counts it as open on its parent, both or neither, once per id. `child` is called in that
- * transaction and throws if the sub-run cannot be made. Returns false if the parent is no longer this owner's or was
- * cancelled, and so must not have new sub-runs.
+ * transaction. Returns false if the parent is no longer this owner's or was cancelled.
  */
 export async function spawnRun(
   pool: Pool,

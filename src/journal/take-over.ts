@@ -1,9 +1,9 @@
 import type { Db, Pool } from '../db/pool.ts'
-import { type Charge, chargeFor, MOST_CRASHES } from '../db/queue-table.ts'
 import { inTransaction } from '../db/transaction.ts'
-import type { Journal } from './append.ts'
+import { type Charge, chargeFor, MOST_CRASHES } from '../queue/queue-table.ts'
 import type { Append } from './entries.ts'
 import { type FreedRun, findOwned, freeRuns, lockRuns, type Which } from './free-runs.ts'
+import type { Journal } from './journal.ts'
 
 interface TakeOver {
   pool: Pool
@@ -13,9 +13,8 @@ interface TakeOver {
 const NO_CHARGE: Charge = { to: 'none' }
 
 /**
- * Frees the runs of a process that died. `forget` removes the process in the same transaction and returns whether it
- * was still there, so that only one of several observers counts the crash. `also` frees the process's other work.
- * Answers the number of freed runs.
+ * Frees the runs of a process that died. `forget` removes the process and returns whether it was still there, so that
+ * one of several observers counts the crash. `also` frees its other work. Answers the number of freed runs.
  */
 export async function takeOver(
   { pool, journal }: TakeOver,
@@ -27,6 +26,8 @@ export async function takeOver(
     const charge = await chargeFor(tx, owner)
     if (!(await forget(tx))) return 0
     const freed = await recover(tx, journal, { of: 'owner', owner }, charge)
+    // The reservations of its calls are given back.
+    await tx.query('delete from project_calls where worker_id = $1', [owner])
     await also(tx, charge)
     return freed.length
   })
@@ -70,7 +71,7 @@ function recoveryOf({ id, ancestors, crashes, is_charged }: FreedRun): Append {
   if (crashes < MOST_CRASHES) return { ...append, events: [recovered] }
   const error = {
     error_code: 'CRASH_LOOP',
-    error_message: `The process that worked on this run died ${crashes} times; it is not tried again.`,
+    error_message: `The process that worked on this run died ${crashes} times; the run is not tried again.`,
   }
   const failed = { kind: 'run.failed', data: { ...error, summary: null } }
   return { ...append, events: [recovered, failed], change: { set: { status: 'failed', ...error, ended: true } } }

@@ -1,4 +1,4 @@
-// Facts of runs that traces tell beside their events.
+// Facts about runs that traces show beside the runs' events.
 import { anyOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
@@ -7,13 +7,13 @@ export interface TracedRun {
   id: string
   project_id: string
   agent_id: string | null
-  /** The run at the top, which is the run itself where nothing started it. */
+  /** The run at the top; the run itself if nothing started it. */
   root_id: string
   parent_run_id: string | null
   resumed_from: string | null
   flow_run_id: string | null
   task_id: string | null
-  /** Of a part of a supervisor system. */
+  /** The variant, for a part of a supervisor system. */
   variant: string | null
   node: string | null
   /** The models of the parts, by their names; `model` is a specialist's own. */
@@ -44,7 +44,7 @@ const ROOTS: PreparedSql = {
   text: `select id, ancestors[1] as root_id from agent_runs where id = ${anyOf(1)} and ancestors[1] is not null`,
 }
 
-/** The runs at the top of these, for those that have one above them. */
+/** The top runs by the ids of the given runs; a run without an ancestor is left out. */
 export async function rootsOfRuns(db: Db, runIds: readonly string[]): Promise<Map<string, string>> {
   const { rows } = await db.query<{ id: string; root_id: string }>(ROOTS, [runIds])
   return new Map(rows.map((row) => [row.id, row.root_id]))
@@ -61,10 +61,10 @@ const ANSWERS: PreparedSql = {
 }
 
 export interface Answers {
-  /** How often people had continued a supervisor's run. */
+  /** The number of times that people had continued a supervisor's run. */
   count: number
   lastAt: Date | null
-  /** The run had paused since, so its span had ended by then. */
+  /** True if the run has paused since the last answer, so that its span had ended. */
   isOver: boolean
 }
 

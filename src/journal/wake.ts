@@ -12,8 +12,8 @@ export const FLOW_CHANNEL = 'muster_flow'
 export const EVAL_CHANNEL = 'muster_eval'
 
 /**
- * Called when something has happened that the run may be waiting for. A waiting run is made ready; a run that is about
- * to wait is kept awake by the raised count. Returns whether the run was made ready.
+ * Called when something has happened that the run may be waiting for. A run that is about to wait is kept awake by the
+ * raised count. Returns whether the run was made ready.
  */
 export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'children'): Promise<boolean> {
   const { rows } = await db.query<{ is_ready: boolean }>(
@@ -25,15 +25,15 @@ export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'ch
   return rows[0]?.is_ready ?? false
 }
 
-/** Few enough that the statement is short, whatever number of runs sleep. */
+/** A batch is small enough for a short statement, however many runs sleep. */
 const MOST_AT_ONCE = 5_000
 
 /** A run that sleeps because of the off switch. The index agent_runs_asleep_halted holds such runs alone. */
 const ASLEEP_HALTED = `status = 'paused' and pause_reason = 'halted' and owner is null and ready_at is null`
 
 /**
- * Called when the off switch was released: the project's runs go on under the same ids. Wakes a batch of those after the
- * id `after`. Answers the last id it woke, or null if there may be no more: the switch may be on again, too.
+ * Called when the off switch was released. Wakes a batch of the runs after the id `after`. Returns the last woken id,
+ * or null if there may be no more, also because the switch is on again.
  */
 export async function wakeHalted(
   db: Db,
@@ -57,9 +57,8 @@ export async function wakeHalted(
 
 /**
  * Wakes runs that sleep without a reason: they were cancelled, their sub-runs have ended, or their project is not
- * halted. No path should leave a run so; this is a safety net. One index holds only such runs, the other takes a probe
- * for each project with halted runs: a plain join with projects reads all of them. `mayBeMore` tells that a batch was
- * full.
+ * halted. This is a safety net. Halted runs are found by one probe per project that has some: a plain join reads all
+ * projects. `mayBeMore` tells that a batch was full.
  */
 export async function wakeOverlooked(db: Db, atOnce = MOST_AT_ONCE): Promise<{ count: number; mayBeMore: boolean }> {
   const { rowCount } = await db.query(
@@ -93,4 +92,10 @@ export async function wakeOverlooked(db: Db, atOnce = MOST_AT_ONCE): Promise<{ c
 /** Notifies every process. If the notice is lost, the next sweep of a process finds the change. */
 export async function tellProcesses(db: Db, channel: string, payload = ''): Promise<void> {
   await db.query('select pg_notify($1, $2)', [channel, payload])
+}
+
+/** Sends one notification for each payload, in one statement. */
+export async function tellAbout(db: Db, channel: string, payloads: readonly string[]): Promise<void> {
+  if (payloads.length > 0)
+    await db.query('select pg_notify($1, payload) from unnest($2::text[]) as payload', [channel, payloads])
 }

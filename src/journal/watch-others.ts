@@ -1,5 +1,6 @@
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
+import { repeat } from '../kernel/repeat.ts'
 import type { Hub, LiveText } from './hub.ts'
 
 const LOOK_EVERY_MS = 120
@@ -29,25 +30,20 @@ interface TextRow {
 }
 
 /**
- * Watched runs may be in another process, and any process may write facts from outside. A few times a second, and only
- * while somebody watches, one query finds the events that the hub was not told, one finds the new text of steps under
- * way, and a third is sent if flow runs are watched.
+ * Watched runs may be in another process. A few times a second, only while somebody watches, one query finds the events
+ * that the hub was not told, one the new text of steps under way, and one the events of watched flow runs.
  */
 export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?: number }): Others {
   const { db, hub, log, lookEveryMs = LOOK_EVERY_MS } = options
-  let isStopped = false
-  let timer: NodeJS.Timeout | undefined
-  let looking = Promise.resolve()
   let lastSeqs = new Map<string, number>()
   let texts = new Map<string, Known>()
-  const round = (): void => {
-    looking = look()
-      .catch((error: unknown) => log.debug({ err: error }, 'watched runs will be looked at again'))
-      .then(() => {
-        if (!isStopped) timer = setTimeout(round, lookEveryMs)
-      })
-  }
-  round()
+  const stop = repeat({
+    work: look,
+    everyMs: lookEveryMs,
+    ifItFails: 'watched runs will be looked at again',
+    level: 'debug',
+    log,
+  })
   return {
     soFar: (runId) => {
       const known = texts.get(runId)
@@ -57,16 +53,12 @@ export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?:
       [...texts]
         .filter(([, { ancestors }]) => ancestors.includes(runId))
         .map(([id, { step, text }]) => ({ runId: id, step, offset: 0, text })),
-    stop: async () => {
-      isStopped = true
-      clearTimeout(timer)
-      await looking
-    },
+    stop,
   }
 
   /**
    * Texts are read before the numbers of events and told after them: a watcher that is told of a text has read every
-   * event that was written before the text, such as the one that voids an earlier text of the same step.
+   * event before it, such as the one that voids an earlier text of the step.
    */
   async function look(): Promise<void> {
     const watched = hub.watched()
@@ -123,8 +115,7 @@ export function watchOthers(options: { db: Db; hub: Hub; log: Log; lookEveryMs?:
   }
 }
 
-// There is one head for each step under way that has written text. Its pieces are read by their key, from the known
-// offset on.
+// One head per step under way that has written text; its pieces are read by key, from the known offset on.
 const READ_TEXTS = {
   name: 'read-live-texts',
   text: `

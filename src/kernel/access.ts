@@ -40,13 +40,23 @@ export const invitedMemberSchema = memberSchema.extend({
 export const memberInput = z.strictObject({ email: emailField, role: roleField })
 export const memberPatch = z.strictObject({ role: roleField })
 
-export const passwordField = z.string().min(8).max(200)
+const passwordField = z.string().min(8).max(200)
+export const newPassword = z.strictObject({ password: passwordField })
+export const passwordChange = z.strictObject({
+  current_password: z.string().max(200).optional(),
+  new_password: passwordField,
+})
+export const signInInput = z.strictObject({ email: emailField, password: z.string().min(1).max(200) })
 
 export const invitationSchema = z.strictObject({
   email: z.string(),
   role: roleField,
   project: z.strictObject({ id: idField, name: nameField }),
   expires_at: instantField,
+})
+export const invitationAcceptance = z.strictObject({
+  name: nameField.optional(),
+  password: passwordField.optional(),
 })
 
 export const resetLinkSchema = z.strictObject({
@@ -76,6 +86,8 @@ export const sessionSchema = z.strictObject({
   last_seen_at: instantField,
   expires_at: instantField,
 })
+export const sessionListSchema = z.strictObject({ items: z.array(sessionSchema), next_cursor: z.null() })
+export type ListedSession = z.infer<typeof sessionSchema>
 
 export const auditEntrySchema = z.strictObject({
   id: idField,
@@ -86,6 +98,7 @@ export const auditEntrySchema = z.strictObject({
     type: z.enum(['instance_admin', 'key', 'user', 'agent', 'hook', 'system']),
     id: z.string().nullable(),
   }),
+  actor_name: z.string().nullable().describe('The e-mail address of a person, or the name of a key or an agent.'),
   target: z.strictObject({ type: z.string().nullable(), id: z.string().nullable() }),
   details: jsonObject,
   request_id: z.string().nullable(),
@@ -94,10 +107,7 @@ export const auditEntrySchema = z.strictObject({
 })
 export type AuditEntry = z.infer<typeof auditEntrySchema>
 
-/**
- * The verdict on the chain over the audit log. A `head` that was noted elsewhere shows later whether its end was cut
- * off.
- */
+/** The verdict on the audit log's chain. A `head` noted elsewhere shows later whether the log's end was cut off. */
 export const auditVerdictSchema = z.discriminatedUnion('ok', [
   z.strictObject({
     ok: z.literal(true),

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { idField, instantField } from './fields.ts'
 
-export const messageKinds = ['completion', 'budget', 'escalation', 'delegation', 'status'] as const
+const messageKinds = ['completion', 'budget', 'escalation', 'delegation', 'status'] as const
 export type MessageKind = (typeof messageKinds)[number]
 
 export const agentMessageSchema = z.strictObject({
   id: idField,
-  from: idField.describe('The agent that sent it.'),
-  to: idField.describe('The agent that it is for.'),
+  from: idField.describe('The agent that sent the message.'),
+  to: idField.describe('The agent that the message is for.'),
   kind: z.enum(messageKinds),
   body: z.string(),
   task_id: idField.nullable(),

@@ -4,13 +4,25 @@ import { createRandom } from '../../test/kit/random.ts'
 import {
   type AgentStatus,
   agentStatuses,
-  allowedTransitions,
   isAvailable,
   type StatusEvent,
   type StatusState,
   stateAfter,
   statusEvents,
 } from './agent-status.ts'
+
+/** The pairs of statuses between which an agent may go. */
+const allowedTransitions: ReadonlySet<`${AgentStatus} ${AgentStatus}`> = new Set([
+  'active bored',
+  'active stuck',
+  'active paused',
+  'bored active',
+  'bored paused',
+  'stuck active',
+  'stuck paused',
+  'paused active',
+  'paused paused',
+])
 
 const places: Record<string, StatusState> = {
   active: { status: 'active', paused_for: null },
@@ -20,7 +32,7 @@ const places: Record<string, StatusState> = {
   broke: { status: 'paused', paused_for: 'budget' },
 }
 
-/** Written down apart from the code: the status after each event, from each place. */
+/** The expected status after each event, from each place. The table is written by hand, independent of the code. */
 const expected: Record<keyof typeof places, Partial<Record<StatusEvent, string>>> = {
   active: { idle: 'bored', blocked: 'stuck', stop: 'stopped', exhausted: 'broke' },
   bored: { given: 'active', start: 'active', stop: 'stopped', exhausted: 'broke' },

@@ -12,10 +12,7 @@ export interface StatusState {
   paused_for: PausedFor | null
 }
 
-/**
- * given: a task arrived · idle: nothing to do for long · blocked: a task failed too often · freed: the escalation was
- * resolved · stop, start: people said so · exhausted, funded: tokens are used up, or there are tokens again.
- */
+/** given: a task came · blocked: a task failed too often · freed: an escalation was resolved. */
 export const statusEvents = ['given', 'idle', 'blocked', 'freed', 'stop', 'start', 'exhausted', 'funded'] as const
 export type StatusEvent = (typeof statusEvents)[number]
 
@@ -34,19 +31,6 @@ const transitions: Readonly<Record<Place, Partial<Record<StatusEvent, StatusStat
   stopped: { start: active },
   broke: { start: active, stop: stopped, funded: active },
 }
-
-/** The pairs of statuses between which an agent may go. */
-export const allowedTransitions: ReadonlySet<`${AgentStatus} ${AgentStatus}`> = new Set([
-  'active bored',
-  'active stuck',
-  'active paused',
-  'bored active',
-  'bored paused',
-  'stuck active',
-  'stuck paused',
-  'paused active',
-  'paused paused',
-])
 
 /** The state after the event; the same object if nothing changes. */
 export function stateAfter(state: StatusState, event: StatusEvent): StatusState {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { durationField, idField, instantField, nameField } from './fields.ts'
+import { sourceField } from './source.ts'
 
 const objectType = z.string().min(1).max(200)
 const count = z.int().min(1).max(1_000_000)
@@ -11,67 +12,119 @@ export const toolNameField = z
   .regex(/^([A-Za-z0-9_-]{1,64}|mcp:[A-Za-z0-9._-]{1,63}\/([A-Za-z0-9_.-]{1,128}|\*))$/, 'must be a tool name')
 
 export const modelChoice = z.strictObject({
-  provider: z.string().min(1).max(63),
-  name: z.string().min(1).max(200),
-  temperature: z.number().min(0).max(2).optional(),
-  max_output_tokens: z.int().min(1).max(10_000_000).default(4_096),
-  context_tokens: z.int().min(256).max(100_000_000).optional(),
+  provider: z.string().min(1).max(63).describe('The name of a provider: GET /api/providers lists them.'),
+  name: z.string().min(1).max(200).describe('The name of the model, as the provider spells it.'),
+  temperature: z.number().min(0).max(2).optional().describe('Left out: the default of the provider.'),
+  max_output_tokens: z.int().min(1).max(10_000_000).default(4_096).describe('The most tokens of one answer.'),
+  context_tokens: z
+    .int()
+    .min(256)
+    .max(100_000_000)
+    .optional()
+    .describe('The most tokens of one request. A longer history is shortened to fit.'),
 })
 export type ModelChoice = z.infer<typeof modelChoice>
 
 export const capabilitiesField = z.strictObject({
-  canCreateObjects: z.boolean().default(true),
-  canUpdateObjects: z.boolean().default(true),
-  canDeleteObjects: z.boolean().default(true),
-  /** Absent means all types, an empty list means none. */
-  allowedObjectTypes: z.array(objectType).max(1_000).optional(),
+  canCreateObjects: z.boolean().default(true).describe('The agent may make objects.'),
+  canUpdateObjects: z.boolean().default(true).describe('The agent may change objects.'),
+  canDeleteObjects: z.boolean().default(true).describe('The agent may delete objects.'),
+  allowedObjectTypes: z
+    .array(objectType)
+    .max(1_000)
+    .optional()
+    .describe('The types of objects that the agent may change. Left out: all types. An empty list: none.'),
 })
 export type Capabilities = z.infer<typeof capabilitiesField>
 
 export const reactionConfig = z.strictObject({
-  objectTypes: z.array(objectType).min(1).max(1_000),
+  objectTypes: z
+    .array(objectType)
+    .min(1)
+    .max(1_000)
+    .describe('The types of objects whose changes start the agent, compared exactly. ["*"] means all types.'),
   events: z
     .array(z.enum(['created', 'updated', 'deleted']))
     .min(1)
-    .default(['created', 'updated', 'deleted']),
-  ignoreSelfTriggered: z.boolean().default(true),
-  ignoreAgentTriggered: z.boolean().default(false),
-  concurrencyStrategy: z.enum(['skip', 'parallel']).default('skip'),
+    .default(['created', 'updated', 'deleted'])
+    .describe('The changes that start the agent.'),
+  ignoreSelfTriggered: z.boolean().default(true).describe('True: changes that the agent itself made do not start it.'),
+  ignoreAgentTriggered: z.boolean().default(false).describe('True: changes that any agent made do not start it.'),
+  concurrencyStrategy: z
+    .enum(['skip', 'parallel'])
+    .default('skip')
+    .describe(
+      'skip: an event is passed over while the agent works on the same version of the same object. parallel: each event starts a run.',
+    ),
 })
-
-/** A step of a sequential agent: its own prompt and, if given, its own tools. */
 export const agentStep = z.strictObject({
-  prompt: promptText.min(1),
-  tools: z.array(toolNameField).max(200).optional(),
+  prompt: promptText.min(1).describe('The instructions for this step.'),
+  tools: z.array(toolNameField).max(200).optional().describe('The tools of this step. Left out: those of the agent.'),
 })
 
-/** Everything a person decides about an agent. */
 export const agentFields = {
-  name: nameField,
-  role: z.string().max(1_000),
-  prompt: promptText.nullable(),
-  prompt_id: z.string().min(1).max(200).nullable(),
-  model: modelChoice.nullable(),
-  tools: z.array(toolNameField).max(200),
-  flow_type: z.enum(['single', 'sequential', 'loop']),
-  steps: z.array(agentStep).max(100),
-  max_iterations: count.nullable(),
-  max_steps: count.nullable(),
-  default_timeout: durationField.min(1).nullable(),
-  trigger_type: z.enum(['manual', 'schedule', 'webhook', 'reaction']),
-  cron_schedule: z.string().max(200).nullable(),
-  timezone: z.string().max(100),
-  catch_up: z.enum(['once', 'skip', 'all']),
-  reaction_config: reactionConfig.nullable(),
-  execution_mode: z.enum(['execute', 'suggest', 'hybrid']),
-  capabilities: capabilitiesField,
-  senior_id: idField.nullable(),
+  name: nameField.describe('The name of the agent, once per project.'),
+  role: z.string().max(1_000).describe('The role in a few words. The model and other agents read it.'),
+  prompt: promptText.nullable().describe('The instructions for the model.'),
+  prompt_id: z
+    .string()
+    .min(1)
+    .max(200)
+    .nullable()
+    .describe('The id of a prompt in the prompt library, in place of prompt.'),
+  model: modelChoice.nullable().describe('The model. Null: the setting default_model of the project.'),
+  tools: z
+    .array(toolNameField)
+    .max(200)
+    .describe('The tools by name: "http_fetch", "mcp:server/tool", "mcp:server/*". GET /tools lists them.'),
+  flow_type: z
+    .enum(['single', 'sequential', 'loop', 'flow'])
+    .describe(
+      'single: the model works until it is done. sequential: it works through steps. loop: it repeats until it calls finish_loop. flow: each run is a run of flow.',
+    ),
+  steps: z.array(agentStep).max(100).describe('With flow_type "sequential": the steps, in their order.'),
+  max_iterations: count.nullable().describe('With flow_type "loop": the most rounds. Null: 10.'),
+  flow: nameField
+    .nullable()
+    .describe('With flow_type "flow": the id or the name of a stored flow, or the name of a template.'),
+  max_steps: count.nullable().describe('The most model calls of a run; then it pauses with a summary. Null: no limit.'),
+  default_timeout: durationField
+    .min(1)
+    .nullable()
+    .describe('The most milliseconds of a run that names no timeout. Null: no limit.'),
+  trigger_type: z
+    .enum(['manual', 'schedule', 'webhook', 'reaction'])
+    .describe(
+      'The one trigger of the agent: nothing, its cron_schedule, a request to one of its hooks, or a change of an object. POST …/trigger, tasks and other agents can start every agent.',
+    ),
+  cron_schedule: z
+    .string()
+    .max(200)
+    .nullable()
+    .describe('With trigger_type "schedule": minute, hour, day of the month, month and day of the week.'),
+  timezone: z.string().max(100).describe('The time zone of cron_schedule, such as Europe/Berlin.'),
+  catch_up: z
+    .enum(['once', 'skip', 'all'])
+    .describe(
+      'Runs that were due while no Muster was running. once: one run for all of them. skip: none. all: each of them, the last 100 at most.',
+    ),
+  reaction_config: reactionConfig
+    .nullable()
+    .describe('With trigger_type "reaction": the changes of objects that start the agent.'),
+  execution_mode: z
+    .enum(['execute', 'suggest', 'hybrid'])
+    .describe(
+      'execute: the agent changes objects. suggest: people decide about each change. hybrid: the agent chooses for each change.',
+    ),
+  capabilities: capabilitiesField.describe('The changes of objects that the agent may make or suggest.'),
+  senior_id: idField.nullable().describe('The id of the agent that is told when this one is stuck or bored.'),
   competencies: z
     .array(z.string().min(1).max(200))
     .max(100)
-    .refine((all) => all.join('').length <= 10_000, 'must not hold more than 10,000 characters together'),
-  token_allocation: z.int().min(0).nullable(),
-  enabled: z.boolean(),
+    .refine((all) => all.join('').length <= 10_000, 'must not hold more than 10,000 characters together')
+    .describe('The skills of the agent in a word or two each. Tasks are delegated by them.'),
+  token_allocation: z.int().min(0).nullable().describe('The most tokens of all runs of the agent. Null: no limit.'),
+  enabled: z.boolean().describe('False: nothing starts the agent.'),
 }
 
 /** Rounds of a loop agent that names no number. */
@@ -89,6 +142,7 @@ export const agentDefaults: Omit<AgentDefinition, 'name'> = {
   flow_type: 'single',
   steps: [],
   max_iterations: null,
+  flow: null,
   max_steps: null,
   default_timeout: null,
   trigger_type: 'manual',
@@ -106,8 +160,12 @@ export const agentDefaults: Omit<AgentDefinition, 'name'> = {
 
 const namedType = objectType.refine((type) => type !== '*', 'must not be "*": leave the list out to allow all types')
 /** Only requests are held to this rule: an agent that was stored with "*" can still be read and changed. */
-const sentCapabilities = capabilitiesField.extend({ allowedObjectTypes: z.array(namedType).max(1_000).optional() })
-export const agentPatch = agentDefinition.partial().extend({ capabilities: sentCapabilities.optional() })
+export const sentCapabilities = capabilitiesField.extend({
+  allowedObjectTypes: z.array(namedType).max(1_000).optional(),
+})
+export const agentPatch = agentDefinition
+  .partial()
+  .extend({ capabilities: sentCapabilities.optional().describe(agentFields.capabilities.description ?? '') })
 export const agentInput = agentPatch.required({ name: true })
 export type AgentInput = z.infer<typeof agentInput>
 export type AgentPatch = z.infer<typeof agentPatch>
@@ -115,12 +173,13 @@ export type AgentPatch = z.infer<typeof agentPatch>
 export const agentSchema = agentDefinition.extend({
   id: idField,
   project_id: idField,
+  source: sourceField,
   token_used: z.int(),
   status: z.enum(['active', 'bored', 'stuck', 'paused']),
   paused_for: z
     .enum(['stopped', 'budget'])
     .nullable()
-    .describe('Why it is paused: somebody stopped it, or its tokens are used up.'),
+    .describe('Why the agent is paused: somebody stopped it, or its tokens are used up.'),
   last_active_at: instantField.nullable(),
   last_worked_at: instantField.nullable(),
   last_polled_at: instantField.nullable(),
@@ -131,14 +190,20 @@ export type Agent = z.infer<typeof agentSchema>
 
 /** The first rule the fields break together, or null. Each field alone was checked by the schema. */
 export function definitionProblem(definition: AgentDefinition): string | null {
-  if (definition.prompt !== null && definition.prompt_id !== null) return 'prompt and prompt_id exclude each other'
-  if (definition.flow_type === 'sequential' && definition.steps.length === 0) return 'a sequential agent needs steps'
-  if (definition.flow_type !== 'sequential' && definition.steps.length > 0) return 'only a sequential agent has steps'
+  if (definition.prompt !== null && definition.prompt_id !== null) return 'prompt and prompt_id exclude each other.'
+  if (definition.flow_type === 'sequential' && definition.steps.length === 0)
+    return 'steps are missing: a sequential agent needs them.'
+  if (definition.flow_type !== 'sequential' && definition.steps.length > 0)
+    return 'steps: only a sequential agent has steps.'
+  if (definition.flow_type === 'flow' && definition.flow === null)
+    return 'flow is missing: an agent with flow_type "flow" needs it.'
+  if (definition.flow_type !== 'flow' && definition.flow !== null)
+    return 'flow: only an agent with flow_type "flow" has a flow.'
   if (definition.trigger_type === 'reaction' && definition.reaction_config === null) {
-    return 'a reaction agent needs reaction_config with objectTypes'
+    return 'reaction_config is missing: a reaction agent needs it, with objectTypes.'
   }
   if (definition.trigger_type === 'schedule' && definition.cron_schedule === null) {
-    return 'a scheduled agent needs cron_schedule'
+    return 'cron_schedule is missing: a scheduled agent needs it.'
   }
   return null
 }

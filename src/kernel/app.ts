@@ -1,19 +1,8 @@
-// An app module: functions, tools, agents, flows and middleware that a team writes in TypeScript or JavaScript. Its
-// default export is an object of this shape; `defineApp` only types it.
+// An app module: functions, tools, agents, flows and middleware of a team, as its default export.
 import type { z } from 'zod'
-import type { AgentInput } from './agent.ts'
+import type { agentInput } from './agent.ts'
 import type { Middleware } from './middleware.ts'
 import type { JsonSchema, ToolContext, ToolEffect } from './tool.ts'
-
-export type {
-  ChangedRequest,
-  Middleware,
-  MiddlewareCall,
-  MiddlewareContext,
-  MiddlewareMessage,
-  MiddlewareRequest,
-  MiddlewareResponse,
-} from './middleware.ts'
 
 /** A zod schema, or a JSON schema as a plain object. */
 export type AppInput = z.ZodType | JsonSchema
@@ -21,10 +10,9 @@ export type AppInput = z.ZodType | JsonSchema
 export type AppArguments<Input extends AppInput> = Input extends z.ZodType ? z.output<Input> : Record<string, unknown>
 
 export interface AppTool<Input extends AppInput = AppInput> {
-  /** The description that the model reads. */
   description: string
   input: Input
-  /** The default is `unsafe`: the tool is then never called a second time unseen. */
+  /** The default is `unsafe`: a call that was cut off is never repeated without a person's word. */
   effect?: ToolEffect
   /** True if repeating the same call is the tool's purpose. */
   poller?: boolean
@@ -34,23 +22,36 @@ export interface AppTool<Input extends AppInput = AppInput> {
   execute(args: AppArguments<Input>, ctx: ToolContext): unknown
 }
 
-/** A leaf of a flow. Its author decides on the input; it must heed `ctx.signal` and return JSON. */
+/** A function that leaves of a flow call, with an input of its author's choice. Heeds `ctx.signal`, returns JSON. */
 export type AppFunction = (input: never, ctx: ToolContext) => unknown
 
-/** A tree of nodes, each with its `type`; checked when the flow is stored, at start. */
-export type AppFlow = Readonly<Record<string, unknown>>
+/** A tree of nodes, each with its `type`; checked when the flow is stored, at start. `defineFlow` types it. */
+export type AppFlow = object
 
 export interface AppFlowDefinition {
   name: string
   root: AppFlow
+  enabled?: boolean | undefined
 }
 
+type AgentFields = z.input<typeof agentInput>
+
+/** A schedule needs its times, and a reaction the changes that it reacts to. */
+type AgentTrigger =
+  | { trigger_type?: 'manual' | 'webhook' | undefined }
+  | { trigger_type: 'schedule'; cron_schedule: string }
+  | { trigger_type: 'reaction'; reaction_config: NonNullable<AgentFields['reaction_config']> }
+
+export type AppAgent = AgentFields & AgentTrigger
+
 export interface AppModule<Inputs extends Record<string, AppInput> = Record<string, AppInput>> {
+  /** The project of its agents and flows, made if missing, and kept if it is renamed. Default: the oldest project. */
+  project?: string
   functions?: Record<string, AppFunction>
   tools?: { [Name in keyof Inputs]: AppTool<Inputs[Name]> }
   /** Agents by name, or a list of definitions that carry their names. */
-  agents?: Record<string, Omit<AgentInput, 'name'>> | AgentInput[]
-  /** Flows by name, as trees or as `{root}`, or a list of flows with their names. */
+  agents?: Record<string, Omit<AgentFields, 'name'> & AgentTrigger> | AppAgent[]
+  /** Flows by name, as trees or as `{root, enabled?}`, or a list of flows with their names. */
   flows?: Record<string, AppFlow> | AppFlowDefinition[]
   /** Hooks around the model calls and tool calls of every run, in this order. */
   middleware?: Middleware[]

@@ -1,6 +1,4 @@
-/**
- * One text per JSON value: keys sorted, no white space. Equal values have the same text, whatever the order of keys.
- */
+/** One text per JSON value: keys sorted, no white space. Equal values have the same text. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (value !== null && typeof value === 'object') {

@@ -1,15 +1,13 @@
-// The words of a chat with the supervisor, as `useChat` of the AI SDK speaks them: the body that it sends, and the
-// chunks of its UI message stream (version 1).
+// A chat with the supervisor as `useChat` of the AI SDK speaks it: its body, and its UI message stream (version 1).
 import { z } from 'zod'
 import { variantName } from './supervisor.ts'
 
-/** The header that tells a front end which stream it reads. */
 export const CHAT_STREAM_HEADER = { name: 'x-vercel-ai-ui-message-stream', value: 'v1' } as const
 
 const CHAT_ID = /^[^\p{Cc}]{1,200}$/u
 export const isChatId = (text: string): boolean => CHAT_ID.test(text)
 
-// Front ends add fields of their own to everything here, and other versions of the AI SDK more: those are passed over.
+// Front ends and other versions of the AI SDK add fields of their own to every object here; unknown fields are ignored.
 const chatMessage = z.looseObject({
   role: z.enum(['system', 'user', 'assistant']),
   parts: z.array(z.looseObject({ type: z.string() })),

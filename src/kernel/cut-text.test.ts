@@ -19,7 +19,7 @@ for (const [text, most, mark, cut] of cases) {
   })
 }
 
-test('whatever is cut stays well-formed, fits, and begins as the text does', () => {
+test('a cut text is well-formed, fits, and begins as the whole text does', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.nat({ max: 20 }), (text, most) => {
       const cut = cutText(text, most, '…')

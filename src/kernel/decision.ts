@@ -1,7 +1,6 @@
-// Decisions that models are asked for, by name and shape. A model's answer is checked. If it does not fit, the model is
-// asked once more and told the problem; then the decision has failed. Nothing is guessed.
+// Decisions that models are asked for. An answer that does not fit is asked for once more, with the problem; then the
+// decision has failed. Nothing is guessed.
 import { z } from 'zod'
-import { type Pattern, patternSchemas } from './flow.ts'
 import { layoutSchema } from './genui.ts'
 import { putNewest } from './put-newest.ts'
 import { MAX_DEPTH } from './strict-json.ts'
@@ -18,28 +17,15 @@ const subtask = z.strictObject({
 })
 export type Subtask = z.infer<typeof subtask>
 
-export const queenPlan = z.strictObject({ subtasks: z.array(subtask).min(1).max(1_000) })
-export const queenAdjust = z.strictObject({
+const queenPlan = z.strictObject({ subtasks: z.array(subtask).min(1).max(1_000) })
+const queenAdjust = z.strictObject({
   action: z.enum(['wait', 'split', 'more_workers']),
   subtasks: z.array(subtask).max(100).optional(),
   workers: z.int().min(1).max(100).optional(),
 })
-export const queenReview = z.strictObject({ acceptable: z.boolean(), problems: z.array(text).max(1_000), report: text })
+const queenReview = z.strictObject({ acceptable: z.boolean(), problems: z.array(text).max(1_000), report: text })
 
-const patternTypes = Object.keys(patternSchemas) as [Pattern['type'], ...Pattern['type'][]] // its own keys
-export const flowRecommendation = z.strictObject({
-  pattern: z.enum(patternTypes),
-  items: z.int().min(1).max(1_000_000_000).nullish().describe('How many things there are to be worked on.'),
-  workers: z.int().min(1).max(1_000).nullish().describe('How many should work at once.'),
-  steps: z
-    .array(z.string().min(1).max(2_000))
-    .max(20)
-    .nullish()
-    .describe('What is to be done one after the other, each as an instruction.'),
-  reasoning: text,
-})
-
-export const delegationDecision = z.strictObject({
+const delegationDecision = z.strictObject({
   delegate: z.boolean(),
   subordinate: z.string().max(200).nullable().describe('The name of a subordinate, or null to let Muster choose.'),
   reasoning: text,
@@ -54,7 +40,7 @@ const plannedTask = z.strictObject({
   depends_on: z.array(z.string()).max(100).optional(),
 })
 export type PlannedTask = z.infer<typeof plannedTask>
-export const taskPlan = z.strictObject({
+const taskPlan = z.strictObject({
   subtasks: z.array(plannedTask).max(100).describe('Empty if the task is best done in one piece.'),
 })
 
@@ -66,7 +52,7 @@ const plannedToDo = z.strictObject({
   parent_id: z.string().max(200).nullish(),
   metadata: z.record(z.string(), z.unknown()).nullish(),
 })
-export const supervisorDecision = z.strictObject({
+const supervisorDecision = z.strictObject({
   plan: z.array(plannedToDo).max(1_000).describe('All todos, also those that are done.'),
   action: z.enum(['delegate', 'finish', 'escalate']),
   agent: z.string().max(200).nullish().describe('With delegate: the specialist that does the next piece of work.'),
@@ -87,7 +73,6 @@ export const decisions = {
   queen_plan: queenPlan,
   queen_adjust: queenAdjust,
   queen_review: queenReview,
-  flow_recommendation: flowRecommendation,
   delegation_decision: delegationDecision,
   task_plan: taskPlan,
   supervisor_decision: supervisorDecision,
@@ -96,12 +81,18 @@ export const decisions = {
 } as const
 export type DecisionName = keyof typeof decisions
 
-/** A decision in the form in which a model is asked for it. */
-export function decisionOf(name: DecisionName): { name: string; schema: Record<string, unknown> } {
-  const { $schema: _, ...schema } = z.toJSONSchema(decisions[name], { io: 'input' })
+export interface AskedDecision {
+  name: string
+  schema: Record<string, unknown>
+}
+export const decisionOf = (name: DecisionName): AskedDecision => askedDecision(name, decisions[name])
+
+export function askedDecision(name: string, shape: z.ZodType): AskedDecision {
+  const { $schema: _, ...schema } = z.toJSONSchema(shape, { io: 'input' })
   return { name, schema }
 }
 
+type Read<Shape extends z.ZodType> = { ok: true; decision: z.infer<Shape> } | { ok: false; problem: string }
 export type Decided<Name extends DecisionName> =
   | { ok: true; decision: z.infer<(typeof decisions)[Name]> }
   | { ok: false; problem: string }
@@ -112,22 +103,22 @@ const kept = new Map<string, unknown>()
 
 /** Reads a model's answer, given as text or as a parsed value. Words around the JSON are passed over. */
 export function readDecision<Name extends DecisionName>(name: Name, answer: unknown): Decided<Name> {
-  if (typeof answer !== 'string') return decisionIn(name, answer)
+  if (typeof answer !== 'string') return readAnswer(decisions[name], answer) as Decided<Name> // checked by its schema
   const key = `${name} ${answer}`
-  const known = kept.get(key) as Decided<Name> | undefined // kept under its name below
+  const known = kept.get(key) as Decided<Name> | undefined // was checked by its schema
   if (known) return known
-  const read = decisionIn(name, answer)
+  const read = readAnswer(decisions[name], answer) as Decided<Name> // checked by its schema
   putNewest(kept, key, read, MOST_KEPT)
   return read
 }
 
-function decisionIn<Name extends DecisionName>(name: Name, answer: unknown): Decided<Name> {
+export function readAnswer<Shape extends z.ZodType>(shape: Shape, answer: unknown): Read<Shape> {
   const value = typeof answer === 'string' ? jsonIn(answer) : answer
   if (value === undefined) return { ok: false, problem: 'The answer is no JSON.' }
   const problem = jsonProblem(value)
   if (problem !== null) return { ok: false, problem: `The answer ${problem}` }
-  const parsed = decisions[name].safeParse(value)
-  if (parsed.success) return { ok: true, decision: parsed.data as z.infer<(typeof decisions)[Name]> } // by its own schema
+  const parsed = shape.safeParse(value)
+  if (parsed.success) return { ok: true, decision: parsed.data }
   const [issue] = parsed.error.issues
   return { ok: false, problem: `${issue?.path.map(String).join('.') || 'The answer'}: ${issue?.message}` }
 }
@@ -156,7 +147,6 @@ function jsonProblem(answer: unknown): string | null {
   return null
 }
 
-/** A part of a plan, as far as its order matters. */
 export type PlanPart = Pick<Subtask, 'id' | 'depends_on'>
 
 /** The reason why a plan cannot be carried out, or null. */

@@ -94,7 +94,7 @@ test('the same arguments to another tool, or as raw text, are another call', () 
   }
 })
 
-test('the counter goes on where a journal left it', () => {
+test('the counter continues from the state that a journal holds', () => {
   const kept: DoomLoopCount = JSON.parse(JSON.stringify(countCalls(noCallsYet, [call('a'), call('b')], limits).after))
   const { verdicts } = countCalls(countCalls(kept, [call('b')], limits).after, [call('b')], limits)
   assert.deepEqual(verdicts, ['refuse'])

@@ -1,5 +1,5 @@
 // The same tool called with the same arguments again and again is a loop that spends money and gets nowhere. Calls are
-// counted before they are made, by a canonical text; the counter is in the journal, so that a resume goes on counting.
+// counted before they are made; the counter is in the journal, so that a resume goes on counting.
 import { hash } from 'node:crypto'
 import { canonicalJson } from './canonical-json.ts'
 
@@ -27,10 +27,7 @@ export interface DoomLoopLimits {
   stop: number
 }
 
-/**
- * Counts the calls of one step, in order. Identical calls within a step count once and share their verdict; a different
- * call starts at 1 again; refused, unknown and malformed calls count like any other.
- */
+/** Counts the calls of a step, in order, refused and malformed ones too. Identical calls within a step count once. */
 export function countCalls(
   before: DoomLoopCount,
   calls: readonly CountedCall[],

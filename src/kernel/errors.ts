@@ -1,5 +1,5 @@
-// The catalogue of failures a caller may meet. Each has a stable code, an HTTP status and a message that says what to
-// do; facts travel in `details`. Anything thrown that is not a MusterError is a bug and is answered as INTERNAL_ERROR.
+// The failures a caller may meet: a stable code, an HTTP status, a message that says what to do, facts in `details`.
+// Anything thrown that is not a MusterError is a bug and is answered as INTERNAL_ERROR.
 
 export const errorStatus = {
   INVALID_REQUEST: 400,
@@ -65,7 +65,7 @@ export const notFound = (what: string): MusterError =>
 export const runNotFound = (): MusterError =>
   new MusterError('RUN_NOT_FOUND', 'There is no such run here, or these credentials cannot see it.')
 
-/** During a run the request was sound, so its status is another. */
+/** A request that names a missing prompt is answered 404; a run whose own request was sound is answered 422. */
 export const promptMissing = (
   promptId: string,
   variantId: string,

@@ -6,15 +6,14 @@ import { runInput, variantName } from './supervisor.ts'
 export const evalStatuses = ['running', 'completed', 'failed', 'cancelled'] as const
 export type EvalStatus = (typeof evalStatuses)[number]
 
-/** The ways in which the run of a case may end. */
-export const caseStatuses = ['DONE', 'ESCALATE', 'FAILED'] as const
+const caseStatuses = ['DONE', 'ESCALATE', 'FAILED'] as const
 export type CaseStatus = (typeof caseStatuses)[number]
 
-export const MOST_CASES = 1_000
+const MOST_CASES = 1_000
 export const MOST_VARIANTS = 10
 
 export const expectation = z.strictObject({
-  status: z.enum(caseStatuses).optional().describe('Where it is absent, a run that is FAILED does not pass.'),
+  status: z.enum(caseStatuses).optional().describe('If the status is absent, a run that is FAILED does not pass.'),
   contains: z.string().min(1).max(10_000).optional().describe('A part of the output.'),
   route: z
     .array(z.string().min(1).max(200))
@@ -28,10 +27,11 @@ export type Expectation = z.infer<typeof expectation>
 export const evalCase = z.union([
   z.strictObject({ task: runInput.shape.task, expect: expectation.default({}) }),
   z.strictObject({
-    run_id: idField.describe('A recorded run of the supervisor: its task is given again, and its course expected.'),
+    run_id: idField.describe(
+      'A recorded run of the supervisor. Its task is given again, and its course is the expectation.',
+    ),
   }),
 ])
-export type EvalCase = z.infer<typeof evalCase>
 
 export const evalInput = z.strictObject({
   name: nameField,
@@ -44,7 +44,6 @@ export const evalInput = z.strictObject({
 })
 export type EvalInput = z.infer<typeof evalInput>
 
-/** An eval as lists show it. */
 export const listedEvalSchema = z.strictObject({
   id: idField,
   project_id: idField,
@@ -68,17 +67,17 @@ export const caseResultSchema = z.strictObject({
   status: z
     .enum(['RUNNING', ...caseStatuses])
     .nullable()
-    .describe('Null where no run was started.'),
+    .describe('Null if no run was started.'),
   route: z.array(z.string()),
   output: z.string().nullable().describe('A long text is cut; the run has the whole as its summary.'),
   reason: z.string().nullable().describe('The expectations that did not hold, and how.'),
   latency: latencyField,
-  tokens: tokensField.describe('Of the run and of all runs below it.'),
+  tokens: tokensField.describe('The tokens of the run and of all runs below it.'),
   run_id: idField.nullable(),
 })
 export type CaseResult = z.infer<typeof caseResultSchema>
 
-/** The second minus the first, over the cases that have an outcome in both; null while there are none. */
+/** The second variant minus the first, over the cases that have an outcome in both; null while there are none. */
 export const deltasSchema = z.strictObject({
   pass_rate: z.number().nullable(),
   latency: z.int().nullable(),
@@ -87,7 +86,7 @@ export const deltasSchema = z.strictObject({
 
 const interval = z.tuple([z.number(), z.number()]).nullable()
 
-/** 95 % confidence intervals; null where there are too few cases for one. */
+/** 95 % confidence intervals; null if there are too few cases for one. */
 export const intervalsSchema = z.strictObject({ pass_rate: interval, latency: interval, tokens: interval })
 
 export const comparisonSchema = z.strictObject({ deltas: deltasSchema, intervals: intervalsSchema })
@@ -95,18 +94,18 @@ export type Comparison = z.infer<typeof comparisonSchema>
 
 const shareField = z.number().min(0).max(1).nullable()
 
-/** The shares of the cases in which an expectation of a kind holds; null where no case with an outcome has one. */
+/** The share of cases in which each kind of expectation holds; null if no case with an outcome has that kind. */
 export const correctnessSchema = z.strictObject({
   status: shareField,
   routing: shareField,
-  escalation: shareField.describe('A person is asked exactly where the expected status says so.'),
+  escalation: shareField.describe('A person is asked if the expected status says so, and only then.'),
 })
 export type Correctness = z.infer<typeof correctnessSchema>
 
 export const variantResultSchema = z.strictObject({
-  pass_rate: shareField.describe('Of the cases with an outcome; null while there are none.'),
-  latency: latencyField.describe('The mean from the start of a run until its end.'),
-  tokens: tokensField.describe('The mean of a case.'),
+  pass_rate: shareField.describe('The share of passed cases among those with an outcome; null while there are none.'),
+  latency: latencyField.describe('The mean time from the start of a run until its end.'),
+  tokens: tokensField.describe('The mean number of tokens of a case.'),
   correctness: correctnessSchema,
   versus_first: comparisonSchema.nullable().describe('Compared with the first variant; null for the first itself.'),
   cases: z.array(caseResultSchema),

@@ -1,5 +1,5 @@
-// Named points at which a test may kill, stop or delay the process. Without a plan every call is a comparison with
-// null. The list below must equal the list of the crash tests: a point that is not exercised is not a promise.
+// Named points at which a test may kill, stop or delay the process. Without a plan a call is a comparison with null.
+// The list must equal the list of the crash tests: a point that is not exercised is not a promise.
 
 export const faultPoints = [
   'migrate.mid',
@@ -21,7 +21,7 @@ export const faultPoints = [
 ] as const
 
 export type FaultPoint = (typeof faultPoints)[number]
-/** `at` is the passing of the point at which the fault occurs, from 1. */
+/** `at` counts the passings of the point, from 1; the fault occurs at that passing. */
 export type FaultPlan = Readonly<Partial<Record<FaultPoint, { action: 'kill' | 'stop'; at: number }>>>
 
 let plan: FaultPlan | null = null

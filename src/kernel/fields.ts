@@ -1,5 +1,6 @@
-// Building blocks of the schemas that check input.
 import { z } from 'zod'
+import { unlessMissing } from './explain-issue.ts'
+import { LONGEST_MS } from './limits.ts'
 
 /** A name people read: not blank, no control characters, bounded. */
 export const nameField = z
@@ -9,14 +10,29 @@ export const nameField = z
   .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
   .regex(/\S/, 'must not be blank')
 
-/** Ids are compared as text, too (seals, caches, sets), so each is lower case from its arrival on. */
-export const idField = z.uuid().toLowerCase()
+export const NOT_AN_ID = 'must be an id, such as 0199a6f0-5f3e-7c1a-9d52-8f6b1e2c3d4e'
+
+/** For answers that repeat an id as it was sent. */
+export const idAsSent = z.uuid({ error: unlessMissing(NOT_AN_ID) })
+
+/** Ids are also compared as text (seals, caches, sets), so each id is lower case from its arrival on. */
+export const idField = idAsSent.toLowerCase()
+/**
+ * The first letters of an id, in lower case and without dashes. Ids begin with their time: with fewer letters than
+ * eight, one request could read the ids of weeks.
+ */
+export const idBeginningField = z
+  .string()
+  .transform((text) => text.toLowerCase().replaceAll('-', ''))
+  .refine((text) => /^[0-9a-f]{8,32}$/.test(text), 'must be the first letters of an id, 8 or more')
+  .meta({ pattern: '^[0-9a-fA-F-]{8,36}$' })
+
 export const instantField = z.iso.datetime()
 
 /** Any JSON object. Its owner decides on its contents; NUL, depth and size were checked on arrival. */
 export const jsonObject = z.record(z.string(), z.unknown())
 
-export const durationField = z.int().min(0).max(2_147_483_647)
+export const durationField = z.int().min(0).max(LONGEST_MS)
 
 export const emailField = z.email().max(254)
 

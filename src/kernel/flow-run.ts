@@ -27,11 +27,12 @@ export const progressSchema = z.strictObject({
     .optional()
     .describe('The items in the pipelines of the flow.'),
 })
-export type Progress = z.infer<typeof progressSchema>
+export type FlowProgress = z.infer<typeof progressSchema>
 
 export const flowRunSchema = z.strictObject({
   id: idField,
   flow_id: idField.nullable(),
+  parent_run_id: idField.nullable().describe('The run of an agent that is a flow, which started this flow run.'),
   pattern: z.string().describe('The type of the root.'),
   status: z.enum(flowRunStatuses),
   input: z.unknown(),
@@ -39,10 +40,16 @@ export const flowRunSchema = z.strictObject({
   results: z.record(z.string(), z.unknown()).describe('The result of each finished leaf that has an id.'),
   error: z.string().nullable(),
   progress: progressSchema,
-  eta: instantField.nullable(),
-  cancel_requested_at: instantField.nullable().describe('Leaves under way then may end; nothing new begins.'),
+  eta: instantField.nullable().describe('Null if it is unknown, and while a leaf waits for a person.'),
+  cancel_requested_at: instantField
+    .nullable()
+    .describe('From this time on no new leaf starts; leaves under way may end.'),
   workers: z.int(),
-  usage: usageSchema.describe('Of its leaves that have ended, and of the calls that its functions muster.* have made.'),
+  timeout: durationField.describe('The time the run has, from its start.'),
+  usage: usageSchema.describe(
+    'Of the runs of its leaves that have ended, sub-runs included, and of the calls that its functions muster.* have made.',
+  ),
+  last_seq: z.int().describe('The last event in the journal; as Last-Event-ID it gives the events after this answer.'),
   created_at: instantField,
   started_at: instantField.nullable(),
   completed_at: instantField.nullable(),
@@ -50,18 +57,25 @@ export const flowRunSchema = z.strictObject({
 })
 export type FlowRun = z.infer<typeof flowRunSchema>
 
-/** The events of a flow's journal. The process that takes a flow over rebuilds its state from them alone. */
+/** A topology with its expected throughput, as a multiple of that of the present one. */
+export interface ConsideredTopology {
+  topology: Topology
+  estimate: number
+}
+
+/** The events of a flow's journal, from which another process rebuilds its state. Items: pipeline/pipeline-event.ts. */
 export type FlowEvent =
   | { kind: 'flow.started'; data: { input: unknown } }
+  /** Somebody changed the timeout or the workers. The run's row holds them; this event may come before the start. */
+  | { kind: 'flow.adjusted'; data: { timeout: number; workers: number | null } }
   | {
       kind: 'task.started'
       data: {
         task_id: string
         name: string
         attempt: number
-        /** The agent that carries out the task. */
         agent?: string
-        /** The tasks that this one waited for, if the tree does not say. */
+        /** The tasks that this one waited for, if the tree does not show them. */
         after?: string[]
         worker?: string
         /** Set if the task was taken from the queue of another worker. */
@@ -70,7 +84,16 @@ export type FlowEvent =
     }
   | {
       kind: 'topology.switched'
-      data: { pool: string; from: Topology; to: Topology; reason: string; moved: number; switch_ms: number }
+      data: {
+        pool: string
+        from: Topology
+        to: Topology
+        reason: string
+        /** The topologies that were compared with the present one; null if somebody asked for the switch. */
+        considered: ConsideredTopology[] | null
+        moved: number
+        switch_ms: number
+      }
     }
   /** Written at the end: the figures of one kind of work under each topology. */
   | {
@@ -90,6 +113,8 @@ export type FlowEvent =
         result: unknown
         /** Set if the result is in other events: the pages of this source, or the items of the last stage. */
         on_record?: 'pages' | 'items'
+        /** Set if the result is one of a list: the list that it belongs to, and its place there, from 0. */
+        part?: { of: string; place: number }
         duration: number
       }
     }
@@ -103,14 +128,14 @@ export type FlowEvent =
         duration: number
       }
     }
-  /** A page of items that a source function gave to a pattern. */
   | { kind: 'source.page'; data: { task_id: string; from: number; items: unknown[]; is_last: boolean } }
   | { kind: 'task.skipped'; data: { task_id: string } }
+  /** A run of the task, or a run below that one, waits for a person; `continued` says that the run waits no longer. */
+  | { kind: 'task.waiting' | 'task.continued'; data: { task_id: string; run_id: string } }
   /** The task is under way far longer than expected. */
   | { kind: 'task.slow'; data: { task_id: string; running_for: number } }
   /** People were told that the flow takes too long. The flow itself does not change. */
   | { kind: 'alert'; data: { alert_id: string; kind: 'slow'; suspected_cause: string } }
-  /** The time of a pattern was up. */
   | { kind: 'node.expired'; data: { node: string } }
   | { kind: 'flow.completed' | 'flow.partial'; data: { output: unknown } }
   | { kind: 'flow.failed' | 'flow.cancelled' | 'flow.timed_out'; data: { error: string | null } }

@@ -71,7 +71,7 @@ const { table, chart, button, select } = every
 const refused: [name: string, component: unknown][] = [
   ['an unknown type', { type: 'iframe', id: 'a', src: 'https://a.example' }],
   ['no type', { id: 'a', value: 'x' }],
-  ['a property that there is not', { ...every.text, onclick: 'alert(1)' }],
+  ['an unknown property', { ...every.text, onclick: 'alert(1)' }],
   ['an id with other characters', { ...every.text, id: 'a"b' }],
   ['an id that begins with a digit', { ...every.text, id: '1' }],
   ['no id', { type: 'text', value: 'x' }],
@@ -83,10 +83,10 @@ const refused: [name: string, component: unknown][] = [
   ['an image', { ...every.markdown, value: '![a](https://a.example)' }],
   ['a long text', { ...every.text, value: 'x'.repeat(2_001) }],
   ['a long markdown', { ...every.markdown, value: 'x'.repeat(20_001) }],
-  ['an action that there is not', { ...button, action: { type: 'delete', task_id: taskId } }],
+  ['an unknown action', { ...button, action: { type: 'delete', task_id: taskId } }],
   ['an address as an action', { ...button, action: { type: 'open', href: 'https://a.example' } }],
   ['an action without an id', { ...button, action: { type: 'approve' } }],
-  ['an action with an id that is none', { ...button, action: { type: 'approve', task_id: '../x' } }],
+  ['an action with a malformed id', { ...button, action: { type: 'approve', task_id: '../x' } }],
   ['an action on another thing', { ...button, action: { type: 'open', target: 'key', id: taskId } }],
   ['a button without words', { ...button, label: '' }],
   ['a row with a missing cell', { ...table, rows: [{ cells: [1] }] }],
@@ -95,7 +95,7 @@ const refused: [name: string, component: unknown][] = [
   ['too many rows', { ...table, rows: Array(201).fill({ cells: [1, 2] }) }],
   ['a series with a missing value', { ...chart, series: [{ label: 's', values: [1] }] }],
   ['a value that is no number', { ...chart, series: [{ label: 's', values: [1, Number.POSITIVE_INFINITY] }] }],
-  ['a choice that is there twice', { ...select, options: Array(2).fill({ value: 'a', label: 'A' }) }],
+  ['a choice that occurs twice', { ...select, options: Array(2).fill({ value: 'a', label: 'A' }) }],
   ['no choice', { ...select, options: [] }],
   ['a group within a group', { ...every.group, components: [every.group] }],
 ]
@@ -106,13 +106,17 @@ for (const [name, component] of refused) {
 
 const refusedLayouts: [name: string, components: unknown[], says: RegExp][] = [
   ['no component', [], /./],
-  ['two with one id', [text('a'), text('a')], /two components called a/],
-  ['two with one id in a group', [text('a'), { ...every.group, components: [text('a')] }], /two components called a/],
-  ['a group called like another', [text('a9'), every.group], /two components called a9/],
-  ['an answer from nowhere', [button], /no input/],
-  ['an answer from a text', [button, text('a2')], /no input/],
+  ['two components with one id', [text('a'), text('a')], /two components called a/],
   [
-    'too many in all',
+    'two components with one id in a group',
+    [text('a'), { ...every.group, components: [text('a')] }],
+    /two components called a/,
+  ],
+  ['a group with the id of another component', [text('a9'), every.group], /two components called a9/],
+  ['an answer from an unknown component', [button], /no input/],
+  ['an answer from a text component', [button, text('a2')], /no input/],
+  [
+    'too many components in all',
     Array.from({ length: 5 }, (_, at) => ({
       type: 'group',
       id: `g${at}`,
@@ -121,7 +125,7 @@ const refusedLayouts: [name: string, components: unknown[], says: RegExp][] = [
     new RegExp(`more than ${MOST_COMPONENTS}`),
   ],
   [
-    'too large in all',
+    'a layout that is too large',
     Array.from({ length: 150 }, (_, at) => ({ type: 'markdown', id: `m${at}`, value: 'x'.repeat(20_000) })),
     /too large/,
   ],

@@ -1,6 +1,5 @@
-// Layouts: components that a page draws, as data. This one union is the answer of `POST /v1/genui/layout`, its OpenAPI
-// schema, and the JSON schema that a model is asked with. A layout that fits it cannot make a page do anything but show
-// text and offer one of the actions below.
+// Layouts: components that a page draws, as data. This union is the answer of `POST /v1/genui/layout` and the schema a
+// model is asked with. A layout that fits it can only show text and offer one of the actions below.
 import { z } from 'zod'
 import { idField } from './fields.ts'
 import { isMore, jsonSize } from './json-size.ts'
@@ -8,21 +7,21 @@ import { hasHtml, isSafeMarkdown } from './safe-markup.ts'
 
 export const LONGEST_TEXT = 2_000
 export const LONGEST_LABEL = 200
-/** Of a Markdown text, and of a value before or after a change. */
+/** The limit of a Markdown text, and of a value before or after a change. */
 export const LONGEST_VALUE = 20_000
-export const MOST_ROWS = 200
+const MOST_ROWS = 200
 export const MOST_FIELDS = 200
 const MOST_COLUMNS = 12
 const MOST_OPTIONS = 50
 const MOST_SERIES = 10
 const MOST_IN_GROUP = 50
-/** Those within groups included. */
+/** The most components of a layout, including those within groups. */
 export const MOST_COMPONENTS = 200
 const LARGEST_LAYOUT = { bytes: 2 * 1_048_576, nodes: 50_000 }
 
 const words = (most: number) => z.string().max(most).refine(not(hasHtml), 'must not hold HTML')
 const label = words(LONGEST_LABEL)
-/** Shown as it is, letter by letter: never as markup. */
+/** A value is shown letter by letter, never as markup. */
 const value = z.string().max(LONGEST_VALUE)
 
 const componentId = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must begin with a letter: A-Z, a-z, 0-9, _, -')
@@ -31,7 +30,7 @@ const tone = z.enum(['neutral', 'good', 'warning', 'bad'])
 export const openTargets = ['task', 'run', 'eval', 'object'] as const
 const target = { target: z.enum(openTargets), id: idField }
 
-export const actionSchema = z.discriminatedUnion('type', [
+const actionSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('approve'), task_id: idField }),
   z.strictObject({
     type: z.literal('reject'),
@@ -45,7 +44,6 @@ export const actionSchema = z.discriminatedUnion('type', [
   }),
   z.strictObject({ type: z.literal('open'), ...target }),
 ])
-export type LayoutAction = z.infer<typeof actionSchema>
 
 const text = z.strictObject({
   type: z.literal('text'),
@@ -122,7 +120,7 @@ const diff = z.strictObject({
     )
     .max(MOST_FIELDS),
   unchanged: z.int().min(0).optional().describe('How many further fields stay as they are.'),
-  is_whole: z.boolean().optional().describe('False where the change is too large to be shown whole.'),
+  is_whole: z.boolean().optional().describe('False if the change is too large to be shown as a whole.'),
 })
 
 const chart = z
@@ -151,9 +149,9 @@ const markdown = z.strictObject({
 
 const leaves = [text, input, select, button, table, diff, chart, markdown] as const
 const leafSchema = z.discriminatedUnion('type', leaves)
-export type Leaf = z.infer<typeof leafSchema>
+export type LeafComponent = z.infer<typeof leafSchema>
 
-/** A group holds no groups: so a layout has an end, and a schema that every provider takes. */
+/** A group holds no groups, so that the depth of a layout is bounded and every provider accepts its schema. */
 const group = z.strictObject({
   type: z.literal('group'),
   id: componentId,
@@ -194,7 +192,7 @@ function layoutProblem(layout: Layout): string | null {
   return isMore(jsonSize(layout, LARGEST_LAYOUT), LARGEST_LAYOUT) ? 'is too large' : null
 }
 
-export const scenarios = ['generic', 'approval', 'run_summary', 'eval_comparison'] as const
+const scenarios = ['generic', 'approval', 'run_summary', 'eval_comparison'] as const
 export type Scenario = (typeof scenarios)[number]
 
 export const scenarioOf = (name: string): Scenario => scenarios.find((known) => known === name) ?? 'generic'
@@ -214,7 +212,7 @@ export const layoutContext = z
     run_id: idField.optional().describe('For run_summary.'),
     eval_id: idField.optional().describe('For eval_comparison.'),
     title: z.string().max(LONGEST_TEXT).optional().describe('For generic: the title.'),
-    fields: z.array(field).max(MOST_IN_GROUP).optional().describe('For generic: what is asked for.'),
+    fields: z.array(field).max(MOST_IN_GROUP).optional().describe('For generic: the values that the page asks for.'),
   })
   .catchall(z.unknown())
   .describe('Anything else is a fact that a generic layout shows.')

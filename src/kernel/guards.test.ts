@@ -114,7 +114,7 @@ for (const [facts, expected] of order) {
   })
 }
 
-test('the switches alone', () => {
+test('without a switch a call is made', () => {
   assert.equal(short(guardSwitches({ isCancelled: false, isHalted: false })), 'go')
 })
 

@@ -1,15 +1,17 @@
-// Guards are asked before every model call and every tool call. Each guard is a pure function of facts; runs/ acts on
-// the verdict. `guardModelCall` asks them in their order.
+// Guards are asked before every model call and tool call. Each is a pure function of facts; runs/ acts on the verdict.
 
 /** go: make the call · wind_down: one last call, tools off, to summarise · wait: park until something settles. */
 export type CallVerdict =
   | { verdict: 'go' }
   | { verdict: 'wind_down'; reason: 'step_limit' | 'timeout' }
   | { verdict: 'compact' }
-  | { verdict: 'wait'; reason: 'budget' | 'halted' }
+  | { verdict: 'wait'; reason: 'budget' }
+  | { verdict: 'wait'; reason: 'halted' }
+  /** An agent that is a flow has no tokens for the leaves of its task: the run goes on with a top-up. */
+  | { verdict: 'wait'; reason: 'tokens'; attemptRunId: string }
   | { verdict: 'stop'; status: 'paused'; reason: 'step_limit' | 'timeout' | 'context' | 'budget' }
   | { verdict: 'stop'; status: 'failed'; reason: 'BUDGET_EXHAUSTED' }
-  /** The project has used up its tokens of this month: the run goes on with the next one, or with a higher limit. */
+  /** The project has used up its tokens of this month: the run goes on next month, or with a higher limit. */
   | { verdict: 'next_month'; inMs: number }
   | { verdict: 'stop'; status: 'cancelled'; reason: null }
 
@@ -54,10 +56,7 @@ export interface BudgetFacts {
   isFirstCall: boolean
 }
 
-/**
- * A call is admitted when it fits with all calls under way, or when none is under way and some tokens are left: so an
- * agent overshoots by one call at most, however many of its runs ask at once.
- */
+/** A call is admitted if it fits with all calls under way, or if none is under way: an agent overshoots by one call. */
 export function guardBudget({ allocation, used, reserved, bound, isFirstCall }: BudgetFacts): CallVerdict {
   if (allocation === null || used + reserved + bound <= allocation) return go
   if (used >= allocation) {
@@ -71,7 +70,7 @@ export function guardBudget({ allocation, used, reserved, bound, isFirstCall }: 
 export interface ContextFacts {
   promptTokens: number
   contextTokens: number
-  /** True if the older steps were summarised already and no further step can be. */
+  /** True if the older steps were summarised already and no further step can be summarised. */
   isCompacted: boolean
 }
 
@@ -83,7 +82,7 @@ export function guardContext({ promptTokens, contextTokens, isCompacted }: Conte
   return promptTokens < contextTokens ? go : { verdict: 'stop', status: 'paused', reason: 'context' }
 }
 
-export interface SwitchFacts {
+interface SwitchFacts {
   isCancelled: boolean
   isHalted: boolean
 }
@@ -104,10 +103,7 @@ export function guardModelCall(facts: ModelCallFacts): CallVerdict {
   return go
 }
 
-/**
- * complete: the run is done · act: tools were asked for · retry: there is no ending, as if the connection had been cut
- * · fail: the same ending would come again (cut at the limit, filtered).
- */
+/** retry: no ending, as if the connection was cut · fail: the same ending would come again (cut, filtered). */
 export type Ending =
   | { ending: 'complete' }
   | { ending: 'act' }

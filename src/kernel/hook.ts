@@ -9,8 +9,10 @@ export const hookSchema = z.strictObject({
   name: nameField,
   url: z.string().describe('The address that senders deliver to.'),
   created_at: instantField,
-  last_used_at: instantField.nullable().describe('To the minute.'),
-  old_secret_until: instantField.nullable().describe('Until then the secret before the last rotation holds too.'),
+  last_used_at: instantField.nullable().describe('The time of the last delivery, to the minute.'),
+  old_secret_until: instantField
+    .nullable()
+    .describe('Until this time the secret before the last rotation is valid too.'),
 })
 export type Hook = z.infer<typeof hookSchema>
 

@@ -12,7 +12,7 @@ test('ten thousand ids of one millisecond are all different', () => {
   assert.equal(new Set(Array.from({ length: 10_000 }, () => newId(5))).size, 10_000)
 })
 
-test('what is no UUID is no id', () => {
+test('a text that is not a UUID is not an id', () => {
   for (const text of ['', '1', 'x'.repeat(36), `${newId()} `, newId().replaceAll('-', ''), `{${newId()}}`]) {
     assert.equal(isId(text), false, text)
   }

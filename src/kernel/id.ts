@@ -1,9 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto'
 
 /**
- * UUIDv7 (RFC 9562): ordered by time, so that new rows land at the end of their indexes. The random part is taken from
- * a v4, which has its random bits in the same places and which Node makes from a buffer, at a tenth of the cost of 16
- * random bytes.
+ * UUIDv7 (RFC 9562): ordered by time, so that new rows land at the end of their indexes. The random part comes from a
+ * v4, which Node makes at a tenth of the cost of 16 random bytes.
  */
 export function newId(nowMs = Date.now()): string {
   if (nowMs !== instant.ms) Object.assign(instant, { ms: nowMs, text: textOf(nowMs) })
@@ -29,5 +28,4 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export const isId = (text: string): boolean => UUID.test(text)
 
-/** It names nothing and comes before every other id. */
 export const LOWEST_ID = '00000000-0000-0000-0000-000000000000'

@@ -4,7 +4,7 @@ import { jsonSize } from './json-size.ts'
 
 const written = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
-test('a size is about that of the text', () => {
+test('the size of a value is about that of its JSON text', () => {
   const values = ['', 'abc', 'é"\n\u0001', [], {}, [1, 2, [3]], { a: { b: [true, null, 'x'] }, ü: '"' }, null, false]
   for (const value of values) {
     const { bytes } = jsonSize(value)
@@ -16,7 +16,7 @@ test('every value within another is a node', () => {
   assert.equal(jsonSize([1, { a: 2, b: [] }]).nodes, 5)
 })
 
-test('what is shared counts as often as it stands there, and is looked through once', () => {
+test('a shared part counts as often as it occurs, and is walked once', () => {
   let reads = 0
   const part = Array.from({ length: 100 }, (_, at) => at)
   const watched = new Proxy(part, {

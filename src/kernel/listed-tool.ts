@@ -9,7 +9,7 @@ export const listedTool = z.strictObject({
   effect: z
     .enum(['readonly', 'keyed', 'unsafe'])
     .describe(
-      'readonly: changes nothing. keyed: made again after a crash, under the same key. unsafe: not made again. Where it depends on the call, that of the worst one.',
+      'readonly: a call changes nothing. keyed: a call is made again after a crash, under the same key. unsafe: a call is not made again. If calls differ, this is the effect of the worst one.',
     ),
   input_schema: jsonObject,
 })

@@ -38,7 +38,7 @@ export const mcpServerInput = z
       .min(1)
       .optional()
       .describe('A program that speaks MCP on its standard input and output. Only the instance admin may set one.'),
-    args: z.array(argument).max(100).optional().describe('Its arguments, each as it is: no shell reads them.'),
+    args: z.array(argument).max(100).optional().describe('The arguments of the program. No shell reads them.'),
     headers: z
       .record(headerName, headerValue)
       .refine((headers) => Object.keys(headers).length <= 50, 'must be at most 50 headers')
@@ -72,10 +72,10 @@ export const mcpServerSchema = z.strictObject({
   name: mcpServerName,
   url: z.string().nullable().describe('Its query string is shown to admins only.'),
   command: z.string().nullable(),
-  args: z.array(z.string()).describe('Shown to admins only; others get as many asterisks.'),
+  args: z.array(z.string()).describe('Only admins see the arguments; others see an asterisk for each.'),
   header_names: z.array(z.string()).describe('Header values are write-only; these are their names.'),
   env_names: z.array(z.string()).describe('Values of variables are write-only; these are their names.'),
-  set_by_instance_admin: z.boolean().describe('True: its address may be a private one.'),
+  set_by_instance_admin: z.boolean().describe('True if the address may be a private one.'),
   tools: z
     .array(mcpToolEntry)
     .describe('The approved tools. Only these are called, and only while they are unchanged.'),
@@ -94,7 +94,9 @@ export const mcpApproval = z
       .array(z.string().max(100))
       .max(1_000)
       .optional()
-      .describe('The hashes of the tools that were looked at. Where the server offers others by now: 409.'),
+      .describe(
+        'The hashes of the tools that were looked at. If the server offers other tools by now, the answer is 409.',
+      ),
   })
   .nullish()
 export type McpApproval = z.infer<typeof mcpApproval>

@@ -1,18 +1,17 @@
-// Middleware of an app module: functions around the model calls and the tool calls of runs, for policies, safety checks
-// and transformations. These are the shapes that middleware sees. They stay as they are when Muster changes inside.
+// Middleware of an app module: functions around the model calls and tool calls of runs. These shapes, which middleware
+// sees, stay as they are when Muster changes inside.
 import { z } from 'zod'
 
-/** Data that the provider wants back with the history, like a thought signature. Leave it where it is. */
+/** Data that the provider wants back with the history, like a thought signature. Leave it in its place. */
 const metadata = z.record(z.string(), z.record(z.string(), z.unknown())).optional()
 
 const call = {
   id: z.string(),
   name: z.string(),
-  /** The arguments, or the model's own text where it is no JSON object. */
+  /** The arguments, or the model's own text if it is no JSON object. */
   args: z.union([z.record(z.string(), z.unknown()), z.string()]),
 }
 
-/** A tool call as the model asked for it. */
 const requestedCall = z.strictObject({ ...call, metadata })
 
 const reasoning = z.array(z.strictObject({ text: z.string(), metadata }))
@@ -45,10 +44,10 @@ const request = {
   /** Tools may be left out or described differently; others cannot be added. */
   tools: z.array(shownTool),
   tool_choice: z.enum(['auto', 'none']),
-  /** May be lowered. */
+  /** A hook may lower this limit. */
   max_output_tokens: z.int().min(1),
   temperature: z.number().nullable(),
-  /** The JSON that is asked for, under this name: `supervisor_decision`, for example. Cannot be changed. */
+  /** The JSON that is asked for, by name, like `supervisor_decision`. A hook cannot change the schema. */
   answer_schema: z.strictObject({ name: z.string(), schema: z.record(z.string(), z.unknown()) }).nullable(),
 }
 
@@ -72,15 +71,13 @@ export const middlewareResponse = z.strictObject({
   reasoning,
   /** `stop`, `tool-calls`, `length`, `content-filter`, or another word of the provider's. */
   finish_reason: z.string().min(1).max(100),
-  /** The tokens that the call took. Cannot be changed. */
+  /** The tokens that the call took. A hook cannot change these figures. */
   usage: z.strictObject({ input_tokens: z.number(), output_tokens: z.number(), estimated: z.boolean() }),
 })
 
 export type MiddlewareMessage = z.output<typeof message>
-/** A request to a model. */
 export type MiddlewareRequest = z.output<typeof middlewareRequest>
 export type ChangedRequest = Partial<z.input<typeof middlewareRequest>>
-/** The answer of a model. */
 export type MiddlewareResponse = z.output<typeof middlewareResponse>
 
 /** A tool call that is about to be made, or was made. `args` are checked, with their defaults filled in. */
@@ -93,15 +90,15 @@ export interface MiddlewareCall {
 export interface MiddlewareContext {
   run_id: string
   project_id: string
-  /** The agent's name. Of a supervisor system: `supervisor`, `finalizer`, `hitl_escalation`, or the specialist's name. */
+  /** The agent's name; in a supervisor system `supervisor`, `finalizer`, `hitl_escalation` or a specialist. */
   agent: string
-  /** The ordinal of the model call; of a tool call, the step that asked for it. */
+  /** The ordinal of the model call; for a tool call, the ordinal of the model call that asked for it. */
   step: number
 }
 
 /** The parts of a request that middleware changed, as the model saw them. */
 export interface RequestChanges extends Partial<Omit<MiddlewareRequest, 'messages'>> {
-  /** From the message at this place on, so many were taken out and these put in. */
+  /** From the place `at` on, `removed` messages were taken out and the messages in `added` were put in. */
   messages?: { at: number; removed: number; added: MiddlewareMessage[] }
 }
 
@@ -114,22 +111,19 @@ interface Heeded {
 type Returned<Value> = Value | undefined | Promise<Value | undefined>
 
 /**
- * Hooks are awaited, in the order of the list. Each is given a copy of its own; what it returns counts, nothing else. Parts
- * of a request or a response that it does not return stay as they are.
- * A hook of a finished step is never repeated; one whose step was cut off by a crash or tried again is.
+ * Hooks are awaited, in the order of the list. Each is given a copy; only the value that it returns counts, and the
+ * parts that it does not return stay as they are. The hooks of a finished step are never repeated; those of a step that
+ * a crash cut off, or that is tried again, are.
  */
 export interface Middleware {
   /** Before each request to a model, retries included. A throw fails the run with MIDDLEWARE_ERROR. */
   beforeModel?(given: Heeded & { request: MiddlewareRequest }): Returned<ChangedRequest>
   /** After each whole answer of a model. A throw fails the run with MIDDLEWARE_ERROR. */
   afterModel?(given: Heeded & { response: MiddlewareResponse }): Returned<Partial<MiddlewareResponse>>
-  /** With a `{result}` the tool is not called; the model gets that result. A throw is an error result. */
+  /** If the hook returns `{result}`, the model gets that result without a call. A throw is an error result. */
   beforeTool?(given: Heeded & { call: MiddlewareCall }): Returned<{ result: unknown; is_error?: boolean }>
-  /** `result` as the model will see it; an error has the form `{error}`. A throw is an error result. */
+  /** `result` is as the model will see it; an error has the form `{error}`. A throw is an error result. */
   afterTool?(given: Heeded & { call: MiddlewareCall; result: unknown; is_error: boolean }): unknown
-  /**
-   * Whether text is streamed while it arrives, although `afterModel` has not seen it yet. The default is false: where a
-   * middleware has an `afterModel`, text is shown once that is done.
-   */
+  /** True if text is streamed before `afterModel` has seen it. By default text is shown once `afterModel` is done. */
   live?: boolean
 }

@@ -58,11 +58,9 @@ export type ModelOutcome =
 
 export interface ModelCallOptions {
   signal: AbortSignal
-  /** Called with every piece of text as it arrives. */
   onText: (delta: string) => void
 }
 
-/** A model that a run may call, with its limits and its price. */
 export interface Model {
   call(request: ModelRequest, options: ModelCallOptions): Promise<ModelOutcome>
   /** The most tokens of one request, input and output together. */

@@ -12,7 +12,7 @@ export const objectKeyField = z
   .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
   .refine((key) => new TextEncoder().encode(key).length <= 1_600, 'must take 1,600 bytes at most')
 
-export const authorTypes = ['user', 'agent'] as const
+const authorTypes = ['user', 'agent'] as const
 const versionField = z.int().min(1).max(2_147_483_647)
 
 export const objectSchema = z.strictObject({
@@ -24,7 +24,7 @@ export const objectSchema = z.strictObject({
   actor_type: z.enum(authorTypes).describe('The author of the newest version.'),
   actor_id: idField
     .nullable()
-    .describe("The person's or agent's id, else the API key's or the instance's; null where nobody acted."),
+    .describe("The person's or agent's id, else the API key's or the instance's; null if nobody acted."),
   created_at: instantField,
   updated_at: instantField,
   deleted_at: instantField.nullable(),
@@ -34,6 +34,12 @@ export type GraphObject = z.infer<typeof objectSchema>
 export const objectInput = z.strictObject({
   type: objectTypeField,
   key: objectKeyField.nullish(),
+  properties: jsonObject,
+})
+
+export const objectByKey = z.strictObject({
+  type: objectTypeField,
+  key: objectKeyField,
   properties: jsonObject,
 })
 
@@ -61,7 +67,6 @@ export const relationshipInput = z.strictObject({
   to_id: idField,
   properties: jsonObject.optional(),
 })
-export type RelationshipInput = z.infer<typeof relationshipInput>
 
 export const relationshipSchema = z.strictObject({
   id: idField,
@@ -77,14 +82,13 @@ export const relationshipSchema = z.strictObject({
 })
 export type Relationship = z.infer<typeof relationshipSchema>
 
-/** A change of the graph that a person or an agent asks for. */
 export type GraphChange =
   | { op: 'create'; type: string; key: string | null; properties: Record<string, unknown> }
   | { op: 'update'; id: string; properties: Record<string, unknown>; expectedVersion: number | null }
   | { op: 'delete'; id: string; expectedVersion: number | null }
   | { op: 'relate'; type: string; fromId: string; toId: string; properties: Record<string, unknown> }
 
-export const eventTypes = ['created', 'updated', 'deleted'] as const
+const eventTypes = ['created', 'updated', 'deleted'] as const
 export const processingStatuses = ['pending', 'processing', 'completed', 'failed', 'abandoned', 'skipped'] as const
 
 /** The work that a reacting agent was given, and its outcome. */

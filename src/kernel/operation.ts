@@ -1,8 +1,8 @@
-// The operations of the organisation, as the log tells them: one line each, with the ids of what it is about. Operators
-// follow a piece of work by `correlation_id`, the id of its first task, through everything that came of it.
+// The operations of the organisation in the log, one line each. Operators follow a piece of work by `correlation_id`,
+// the id of its first task.
 import type { Log, LogFields } from './log.ts'
 
-/** The level and the sentence of each operation. What happens many times to every task is told to those who debug. */
+/** Operations that happen many times to every task have the level debug. */
 const operations = {
   'task.taken_up': ['debug', 'an agent took up a task'],
   'task.decided': ['debug', 'an agent made a decision about a task'],
@@ -31,9 +31,6 @@ const operations = {
 
 export type Operation = keyof typeof operations
 
-export const isOperation = (name: unknown): name is Operation => typeof name === 'string' && name in operations
-
-/** The ids of what an operation is about, as far as there are any. */
 export interface About {
   project_id: string
   agent_id?: string | null | undefined
@@ -49,7 +46,6 @@ export function noteOperation(log: Log, operation: Operation, about: About, more
   log[level]({ operation, ...ids, ...more }, sentence)
 }
 
-/** A task with the ids that the log needs of it. */
 export interface NotedTask {
   id: string
   project_id: string

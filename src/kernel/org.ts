@@ -11,7 +11,7 @@ const orgAgentFields = {
   status,
   paused_for,
   competencies,
-  load: z.int().describe('Open tasks in its hands.'),
+  load: z.int().describe('The number of open tasks that the agent holds.'),
   token_allocation,
   token_used,
 }
@@ -20,20 +20,18 @@ export interface OrgAgent extends z.infer<z.ZodObject<typeof orgAgentFields>> {
   subordinates: OrgAgent[]
 }
 
-export const orgAgentSchema: z.ZodType<OrgAgent> = z
-  .strictObject({
-    ...orgAgentFields,
-    get subordinates(): z.ZodArray<z.ZodType<OrgAgent>> {
-      return z.array(orgAgentSchema)
-    },
-  })
-  .meta({ id: 'OrgAgent' })
+export const orgAgentSchema: z.ZodType<OrgAgent> = z.strictObject({
+  ...orgAgentFields,
+  get subordinates(): z.ZodArray<z.ZodType<OrgAgent>> {
+    return z.array(orgAgentSchema)
+  },
+})
 
 export const orgSchema = z.strictObject({ items: z.array(orgAgentSchema) })
 
 export const agentHealthSchema = z.strictObject({
   agent_id: idField,
-  running: z.boolean().describe('It takes up tasks: it is enabled and not paused.'),
+  running: z.boolean().describe('True if the agent takes up tasks: it is enabled and not paused.'),
   heartbeat_at: instantField.nullable().describe('The last round of the organisation that served its project.'),
 })
 export type AgentHealth = z.infer<typeof agentHealthSchema>

@@ -10,7 +10,6 @@ export type Principal =
 export const isInstanceAdmin = (principal: Principal): boolean =>
   principal.type === 'instance_admin' || (principal.type === 'user' && principal.instanceAdmin)
 
-/** The author of an action and the address it came from, for the audit log. */
 export interface Actor {
   type: 'instance_admin' | 'key' | 'user' | 'agent' | 'hook' | 'system'
   id: string | null
@@ -20,5 +19,4 @@ export interface Actor {
 
 export const systemActor: Actor = { type: 'system', id: null, requestId: null, address: null }
 
-/** An agent, as the author of what its runs do. */
 export const agentActor = (id: string): Actor => ({ type: 'agent', id, requestId: null, address: null })

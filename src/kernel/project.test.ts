@@ -12,7 +12,7 @@ test('stored settings win over the defaults', () => {
   assert.equal(settingsFrom({ run_retention_days: 7 }).run_retention_days, 7)
 })
 
-test('a stored field this release does not know, or that does not fit, is the default', () => {
+test('a stored field that this release does not know, or that does not fit, is replaced by its default', () => {
   assert.deepEqual(settingsFrom({ from_the_future: 1, poll_interval: 'soon' }), defaultSettings)
 })
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { instantField, jsonObject } from './fields.ts'
 
-export const providerKinds = ['offline', 'openai', 'openai-compatible', 'anthropic', 'google', 'google-vertex'] as const
-export const providerKind = z.enum(providerKinds)
+const providerKinds = ['offline', 'openai', 'openai-compatible', 'anthropic', 'google', 'google-vertex'] as const
+const providerKind = z.enum(providerKinds)
 
 export const providerName = z
   .string()
@@ -49,3 +49,19 @@ export type ProviderInput = z.infer<typeof providerInput>
 
 export const providerPatch = providerInput.omit({ name: true, kind: true }).partial()
 export type ProviderPatch = z.infer<typeof providerPatch>
+
+export const providerTestInput = z.strictObject({
+  model: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('By default the first model with a price, else a small one of the maker, else the first of its list.'),
+})
+export const providerTestSchema = z.strictObject({
+  ok: z.boolean(),
+  model: z.string().nullable().describe('The model that was called.'),
+  took_ms: z.int(),
+  error: z.string().optional().describe('The reason in plain words, if `ok` is false.'),
+})
+export type ProviderTest = z.infer<typeof providerTestSchema>

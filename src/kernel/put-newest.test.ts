@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { putNewest } from './put-newest.ts'
 
-test('the oldest goes, and what was put in again is no longer the oldest', () => {
+test('the oldest entry goes, and an entry that was put in again is no longer the oldest', () => {
   const kept = new Map<string, number>()
   for (const [place, key] of ['a', 'b', 'c', 'a', 'd', 'e'].entries()) putNewest(kept, key, place, 3)
   assert.deepEqual(Object.fromEntries(kept), { a: 3, d: 4, e: 5 })
 })
 
-test('of many entries the oldest go a sixteenth at a time, and there are never more than the most', () => {
+test('a full cache drops its oldest sixteenth at a time and never exceeds its bound', () => {
   const kept = new Map<number, true>()
   for (let key = 1; key <= 32; key++) putNewest(kept, key, true, 32)
   assert.equal(kept.size, 32)

@@ -1,8 +1,7 @@
 /**
- * Bounds a cache: the entry becomes the newest, and when there are more than `most` entries the oldest are deleted. A
- * cache that was emptied when full would let one caller, who fills it, evict everybody's entries. A sixteenth is
- * deleted at a time, because a search for the oldest entry steps over all entries that were deleted from the front of a
- * Map.
+ * Bounds a cache: the oldest entries go first. Emptying a full cache would let one caller, who fills it, evict
+ * everybody's entries. A sixteenth is deleted at a time, because a search for the oldest entry of a Map steps over all
+ * entries that were deleted from its front.
  */
 export function putNewest<Key, Value>(kept: Map<Key, Value>, key: Key, value: Value, most: number): void {
   kept.delete(key)

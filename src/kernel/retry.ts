@@ -6,11 +6,9 @@ const FIRST_BACKOFF_MS = 500
 
 export interface FailedTry {
   isRetryable: boolean
-  /** The wait that the provider's Retry-After asked for. */
   retryAfterMs: number | null
 }
 
-/** The tries and waits of this call before the try that failed. */
 export interface Tries {
   attempts: number
   waitedMs: number

@@ -1,5 +1,5 @@
-// The events that a journal may hold about a run. An event is written once and read for ever: by the stream, by the
-// list of steps and by the process that takes the run over, which rebuilds the run's state from the events alone.
+// The events of a run's journal. They are written once and read for ever: by the stream, by the list of steps, and by
+// the process that takes the run over, which rebuilds the run's state from the events alone.
 
 import type { AgentSummaryDecision } from './decision.ts'
 import type { RequestChanges } from './middleware.ts'
@@ -18,27 +18,24 @@ export interface StepCall {
   metadata?: unknown
 }
 
-/**
- * A decision at the beginning of a task's run. ask: another question follows · again: the answer did not fit, and is
- * asked for once more · work: the work itself begins · done: others do the work, and the run is over.
- */
+/** ask: a question follows · again: the answer did not fit · work: begins · done: others do the work. */
 export interface OpeningStep {
   name: string
   next: 'ask' | 'again' | 'work' | 'done'
-  /** The problem with the answer, for the model; or the reason for what follows, for people. */
+  /** The problem with the answer, for the model; or the reason for the next step, for people. */
   note: string
-  /** True if the answer did not fit, also where it is not asked for again. */
+  /** True if the answer did not fit, even if it is not asked for again. */
   is_misfit?: boolean
 }
 
-/** A question of a node: the same question is never answered twice, whoever executes the node. */
-export interface NodeQuestion {
+/** A question of a node. The same question is never answered twice, even if another process executes the node later. */
+interface NodeQuestion {
   name: string
   key: string
 }
 
-/** The answer of a specialist that was asked for its summary: it fits, or it does not, and why. */
-export type SummaryStep = { fits: AgentSummaryDecision } | { problem: string }
+/** The answer of a specialist that was asked for its summary: a summary that fits, or the problem with the answer. */
+type SummaryStep = { fits: AgentSummaryDecision } | { problem: string }
 
 /** The stage of a run in its pipeline: the step of a sequential agent, the iteration of a loop. Counted from 0. */
 type Stage = number
@@ -48,10 +45,7 @@ export type RunEvent =
       kind: 'run.started'
       data: { agent_id: string | null; input: unknown; resumed_from?: string; forked_from?: string }
     }
-  /**
-   * The run of an agent with a prompt_id has read its prompt. Later owners of the run use this text. `rendered`: its
-   * variables are filled in, and `shows_task` says whether the task stands in it.
-   */
+  /** The prompt of an agent with a prompt_id, as read once. `shows_task`: the task stands in the rendered text. */
   | {
       kind: 'prompt.read'
       data: {
@@ -78,13 +72,11 @@ export type RunEvent =
         loop?: { last: string | null; count: number }
         /** Set if this was the call that asks for a summary. */
         wind_down?: 'step_limit' | 'timeout'
-        /** Set if the run of a task asked for a decision before its work. */
         decision?: OpeningStep
         /** Set if a node of a supervisor's graph asked: the question to which this is an answer. */
         node?: NodeQuestion
-        /** Set if a specialist was asked for its summary. */
         summary?: SummaryStep
-        /** Set if middleware changed the request: what the model saw in its place. A text where it was cut. */
+        /** Set if middleware changed the request: the parts that the model saw; their text, cut, if they are long. */
         request_changes?: RequestChanges | string
       }
     }
@@ -106,7 +98,7 @@ export type RunEvent =
       data: { step: number; call_id: string; name: string; args: unknown; key: string; effect: ToolEffect | 'run' }
     }
   | { kind: 'tool.progress'; data: { step: number; call_id: string; progress: unknown } }
-  /** A write was made, in this very commit. Middleware sees its result before the model does. */
+  /** A tool's write was made in the same commit as this event. Middleware sees its result before the model does. */
   | {
       kind: 'tool.written'
       data: {
@@ -145,16 +137,18 @@ export type RunEvent =
   | { kind: 'run.continued'; data: Record<string, never> }
   /** A node of a supervisor's graph was entered. `step`: the model call that it makes next. */
   | { kind: 'node.entered'; data: { node: string; step: number } }
-  /** A supervisor's graph has a new state. */
   | {
       kind: 'supervisor.updated'
       data: { node: string; status: string; active_agent: string | null; plan: readonly ToDo[] }
     }
   /**
-   * A person has answered the escalation of a supervisor's run, or lets a run go on that was unavailable: then nobody was
-   * asked, and `task_id` is null. `summaries`: their number before an answer.
+   * A person answered the escalation of a supervisor's run, or let an unavailable run go on (then `task_id` is null).
+   * `summaries` is the number of summaries before the answer.
    */
   | { kind: 'supervisor.answered'; data: { task_id: string | null; answer: string; summaries: number | null } }
+  /** The run of an agent that is a flow has started its flow run, in this very commit. */
+  | { kind: 'flow.started'; data: { flow_run_id: string } }
+  | { kind: 'flow.ended'; data: { flow_run_id: string; status: string; duration: number } }
   | { kind: 'run.completed'; data: { summary: string } }
   | { kind: 'run.failed'; data: { error_code: string; error_message: string; summary: string | null } }
   | { kind: 'run.cancelled'; data: { summary: string | null } }
@@ -167,7 +161,7 @@ export type RunEvent =
         call_id?: string
         call?: { step: number; name: string; args: unknown }
         not_begun?: string[]
-        /** The reason why the run could not go on, where it was unavailable. */
+        /** The reason why an unavailable run could not go on. */
         error_message?: string
       }
     }

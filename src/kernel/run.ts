@@ -17,7 +17,7 @@ export const pauseReasons = [
 ] as const
 export type PauseReason = (typeof pauseReasons)[number]
 
-export const triggerTypes = [
+const triggerTypes = [
   'manual',
   'schedule',
   'webhook',
@@ -31,12 +31,37 @@ export const triggerTypes = [
 ] as const
 export type TriggerType = (typeof triggerTypes)[number]
 
+/** Stored as JSON when the run began, so the fields are told as they are and not checked. */
+const storedId = z.string().meta({ format: 'uuid' }).optional()
+
+/** The cause of a run. Each type has fields of its own. */
+const triggerSchema = z.looseObject({
+  type: z.enum(triggerTypes),
+  scheduled_at: z
+    .string()
+    .meta({ format: 'date-time', description: 'With type schedule: the time at which the run was due.' })
+    .optional(),
+  hook_id: storedId.describe('With type webhook: the hook.'),
+  webhook_id: z.string().optional().describe('With type webhook: the header webhook-id of the request.'),
+  entry_id: storedId.describe('With type reaction: the entry in the processing log of the agent.'),
+  flow_run_id: storedId.describe('With type flow: the flow run whose leaf this run is.'),
+  task_id: z.string().optional().describe('With type task: the task. With type flow: the id of the leaf.'),
+  parent_run_id: storedId.describe('With type spawn: the run that called spawn_agent.'),
+  call_id: z.string().optional().describe('With type spawn: the id of that call.'),
+  resumed_from: storedId.describe('With type resume: the run that paused.'),
+  forked_from: storedId.describe('With type fork: the run that was forked.'),
+  after_step: z.int().optional().describe('With type fork: the last step that was taken over.'),
+  system_variant: z.string().optional().describe('With type supervisor: the variant of the system.'),
+  node: z.string().optional().describe('With type supervisor: the part of the system.'),
+  eval_id: storedId.describe('The eval of which the run is a case.'),
+})
+
 export const usageSchema = z.strictObject({
   input_tokens: z.int(),
   output_tokens: z.int(),
   total_tokens: z.int(),
-  estimated: z.boolean().describe('True where the provider gave no figures for a call.'),
-  cost_usd: z.number().nullable().describe('Null where the model has no price.'),
+  estimated: z.boolean().describe('True if the provider gave no figures for a call.'),
+  cost_usd: z.number().nullable().describe('Null if the model has no price.'),
 })
 
 export const runSchema = z.strictObject({
@@ -44,7 +69,7 @@ export const runSchema = z.strictObject({
   project_id: idField,
   agent_id: idField.nullable().describe('Null for runs of a supervisor system.'),
   status: z.enum(runStatuses),
-  trigger: z.looseObject({ type: z.enum(triggerTypes) }),
+  trigger: triggerSchema,
   input: z.unknown(),
   summary: z.string().nullable(),
   error_code: z.string().nullable(),
@@ -56,7 +81,9 @@ export const runSchema = z.strictObject({
   parent_run_id: idField.nullable(),
   resumed_from: idField.nullable(),
   forked_from: idField.nullable(),
+  flow_run_id: idField.nullable().describe('The flow run that the run of an agent with flow_type "flow" has started.'),
   duration: z.int().nullable(),
+  last_seq: z.int().describe('The last event in the journal; as Last-Event-ID it gives the events after this answer.'),
   created_at: instantField,
   started_at: instantField.nullable(),
   completed_at: instantField.nullable(),
@@ -67,7 +94,7 @@ export type Run = z.infer<typeof runSchema>
 
 export const hasEnded = (run: { completed_at: string | null }): boolean => run.completed_at !== null
 
-export const runInput = z.union([z.string().max(1_000_000), jsonObject])
+const runInput = z.union([z.string().max(1_000_000), jsonObject])
 const stepLimit = z.int().min(1).max(1_000_000)
 const timeoutField = durationField.min(1)
 
@@ -94,7 +121,7 @@ export const forkInput = z.strictObject({
 })
 export type ForkInput = z.infer<typeof forkInput>
 
-export const blockedReasons = [
+const blockedReasons = [
   'doom_loop',
   'step_limit',
   'timeout',
@@ -105,7 +132,7 @@ export const blockedReasons = [
 ] as const
 export type BlockedReason = (typeof blockedReasons)[number]
 
-const stepUsage = z.strictObject({
+export const stepUsage = z.strictObject({
   input_tokens: z.int(),
   output_tokens: z.int(),
   estimated: z.boolean(),
@@ -144,9 +171,16 @@ export const stepSchema = z.discriminatedUnion('kind', [
     outcome: z
       .literal('unknown')
       .optional()
-      .describe('The call may have taken effect or not, and the run waits for somebody to say; result is null.'),
+      .describe('The call may or may not have taken effect, and the run waits for somebody to say; result is null.'),
     started_at: instantField,
     duration: z.int(),
+  }),
+  z.strictObject({
+    seq: z.int(),
+    kind: z.literal('flow'),
+    flow_run_id: idField,
+    started_at: instantField,
+    duration: z.int().nullable().describe('Null while the flow run is under way.'),
   }),
 ])
 export type Step = z.infer<typeof stepSchema>

@@ -1,9 +1,10 @@
 // The JSON that Muster accepts. Values that PostgreSQL cannot store, that JavaScript may read in two ways, or that can
-// only do harm are refused on arrival, in one further pass over the text; about 10 ns a character.
+// only do harm are refused, in one further pass over the text; about 10 ns a character.
+import { jsonFault } from './json-fault.ts'
 
 export const MAX_DEPTH = 64
 
-/** Thrown with a sentence for the client; the sentence never repeats the input. */
+/** Thrown with a sentence for the client; the sentence repeats one character of the input at most. */
 export class JsonRefused extends Error {}
 
 const REFUSED_KEYS = new Set(['__proto__'])
@@ -23,7 +24,8 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new JsonRefused('is not valid JSON.')
+    const fault = jsonFault(text)
+    throw new JsonRefused(`is not valid JSON.${fault === null ? '' : ` ${fault}`}`)
   }
 }
 

@@ -75,7 +75,7 @@ const part = { prompt_id: promptIdField, model: modelChoice.nullable().describe(
 const specialistName = z
   .string()
   .regex(/^[A-Za-z][A-Za-z0-9_-]{0,62}$/, 'must begin with a letter and hold letters, digits, _ and - only')
-  // LangGraph looks the names of nodes up in an object, which has some from the start.
+  // LangGraph looks up node names in a plain object, so names that every object has, like "constructor", are refused.
   .refine((name) => !TAKEN_NAMES.includes(name) && !(name in {}), 'is the name of a part of every system')
 
 export const specialistConfig = z.strictObject({
@@ -84,9 +84,8 @@ export const specialistConfig = z.strictObject({
   tools: z.array(toolNameField).max(200),
   description: z.string().max(2_000).optional().describe('The work that it is for, as the planner is told.'),
 })
-export type SpecialistConfig = z.infer<typeof specialistConfig>
+type SpecialistConfig = z.infer<typeof specialistConfig>
 
-/** The whole configuration of a variant. */
 export const systemConfig = z.strictObject({
   supervisor: z.strictObject(part),
   specialists: z
@@ -96,7 +95,7 @@ export const systemConfig = z.strictObject({
     .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, 'must have different names'),
   finalizer: z.strictObject(part),
   escalation: z.strictObject(part),
-  traffic: z.int().min(0).max(1_000_000).describe('The weight among the variants where a request names none.'),
+  traffic: z.int().min(0).max(1_000_000).describe('The weight among the variants if a request names none.'),
 })
 export type SystemConfig = z.infer<typeof systemConfig>
 
@@ -135,7 +134,7 @@ export const runInput = z.strictObject({
 })
 
 const runRequest = z.strictObject({
-  input: runInput.nullish().describe('Needed, but for a run that was unavailable and only goes on.'),
+  input: runInput.nullish().describe('Required, except to let a run go on that was unavailable.'),
   options: z
     .strictObject({
       system_variant: variantName.nullish(),

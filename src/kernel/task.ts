@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idField, instantField, jsonObject } from './fields.ts'
+import { idAsSent, idField, instantField, jsonObject } from './fields.ts'
 
 export const taskKinds = ['work', 'suggestion', 'escalation'] as const
 export const taskPriorities = ['low', 'medium', 'high', 'urgent'] as const
@@ -29,7 +29,7 @@ const descriptionField = z.string().max(200_000)
 /** One change that a suggestion proposes; before and after are whole properties. */
 export const changeSchema = z.strictObject({
   op: z.enum(['create', 'update', 'delete', 'relate']),
-  object_type: z.string().describe('Of a relationship: the type of the object it starts from.'),
+  object_type: z.string().describe('For a relationship: the type of the object that it starts from.'),
   object_id: idField.nullable(),
   key: z.string().nullable().optional().describe('The key of an object that is to be created.'),
   base_version: z.int().nullable(),
@@ -38,13 +38,14 @@ export const changeSchema = z.strictObject({
 })
 
 export type SuggestedChange = z.infer<typeof changeSchema>
+export const changeVerbs = { create: 'Create', update: 'Update', delete: 'Delete', relate: 'Relate' } as const
 
 export const creatorSchema = z.strictObject({
   type: z.enum(['user', 'agent']),
   id: z
     .string()
     .nullable()
-    .describe("The person's or agent's id, else the API key's or the instance's; null where nobody acted."),
+    .describe("The person's or agent's id, else the API key's or the instance's; null if nobody acted."),
 })
 export type Creator = z.infer<typeof creatorSchema>
 
@@ -86,7 +87,6 @@ export type TaskInput = z.infer<typeof taskInput>
 
 export const rejectInput = z.strictObject({ reason: z.string().max(20_000).optional() }).nullish()
 // Verdicts repeat each id as it was sent, so that a caller finds its own ids.
-const idAsSent = z.uuid()
 export const taskIds = z.strictObject({ ids: z.array(idAsSent).min(1).max(200) })
 export const approvalResultSchema = z.strictObject({
   results: z.array(

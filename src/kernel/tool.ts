@@ -3,7 +3,7 @@ import type { Settings } from './project.ts'
 import type { ExecutionMode, Rights } from './rights.ts'
 import type { BlockedReason } from './run.ts'
 
-/** readonly: changes nothing · keyed: the same key twice is one effect · unsafe: must not be repeated unseen. */
+/** keyed: the same key twice is one effect · unsafe: must not be repeated without a person's word. */
 export type ToolEffect = 'readonly' | 'keyed' | 'unsafe'
 
 export type JsonSchema = Readonly<Record<string, unknown>>
@@ -53,21 +53,16 @@ export interface RunTool extends ToolFace {
   kind: 'spawn_agent' | 'ask_human' | 'finish_loop'
 }
 
-/**
- * A tool that changes Muster's own data. The run makes the change in one transaction with the journal's event, so the
- * change happens exactly once or not at all.
- */
+/** A tool that changes Muster's data. The change and the journal's event are one transaction. */
 export interface WriteTool extends ToolFace {
   kind: 'write'
   /** The tool as the models of runs in this mode see it: a suggestion must give a reason. */
   inMode(mode: ExecutionMode): WriteTool
 }
 
-/** One call of a WriteTool. */
 export interface WriteCall {
   name: string
   args: unknown
-  /** The key is the same for every attempt of the call. */
   key: string
   projectId: string
   runId: string
@@ -90,7 +85,7 @@ export interface WriteResult {
   hasStarted: boolean
   /** True if the change gave agents tasks, or let them work again. */
   hasTasks?: boolean
-  /** Set if the agent asked for something that is not its to do: the audit has an entry of this name. */
+  /** Set if the agent asked for something that it may not do: the name of the entry in the audit log. */
   refused?: 'task.refused' | 'budget.refused'
 }
 

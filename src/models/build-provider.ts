@@ -1,9 +1,10 @@
-// Builds the SDK for a provider's row. Every setting is passed explicitly: an SDK takes missing ones (keys, base URLs)
-// from the environment by itself. SDKs are loaded when first used; each takes 0.15 s.
+// Builds the SDK for a provider's row. Every setting is passed: an SDK takes missing ones from the environment. SDKs
+// are loaded when first used; each takes 0.15 s.
 import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
 import type { Fetch } from '../egress/egress.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import type { Provider } from '../kernel/provider.ts'
+import { listModels } from './list-models.ts'
 import { createOfflineModel } from './offline-model.ts'
 import { isStrictSchema } from './strict-schema.ts'
 import { createVertexModels, type GoogleAuthOptions } from './vertex-models.ts'
@@ -12,7 +13,8 @@ export interface BuiltProvider {
   /** May throw for a name that the SDK does not take. */
   modelOf(name: string): LanguageModelV4
   optionsFor(request: ModelRequest): SharedV4ProviderOptions | undefined
-  /** Texts that must not appear in messages. */
+  /** The names of the server's models, where no model is known beforehand. Throws as a call of a model does. */
+  listModels?(signal: AbortSignal): Promise<string[]>
   secrets: readonly string[]
 }
 
@@ -37,8 +39,8 @@ export async function buildProvider(build: ProviderBuild): Promise<BuiltProvider
   const plain = { secrets, optionsFor: () => undefined }
   switch (provider.kind) {
     case 'offline': {
-      const delayMs = typeof options.delay_ms === 'number' ? Math.max(0, options.delay_ms) : 0
-      return { ...plain, modelOf: (name) => createOfflineModel(name, { delayMs }) }
+      const pace = typeof options.delay_ms === 'number' ? { delayMs: Math.max(0, options.delay_ms) } : {}
+      return { ...plain, modelOf: (name) => createOfflineModel(name, pace) }
     }
     case 'openai': {
       const { createOpenAI } = await import('@ai-sdk/openai')
@@ -73,10 +75,12 @@ export async function buildProvider(build: ProviderBuild): Promise<BuiltProvider
         supportsStructuredOutputs: options.structured_outputs !== false,
         ...(apiKey !== null && { apiKey }),
       })
+      const sent = { ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }), ...headers }
       return {
         secrets,
         modelOf: (name) => compatible.chatModel(name),
         optionsFor: (request) => asWish('openaiCompatible', request),
+        listModels: (signal) => listModels({ fetch, baseUrl: baseURL, headers: sent }, signal),
       }
     }
     case 'anthropic': {

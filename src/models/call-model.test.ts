@@ -231,7 +231,7 @@ const refusals: FailureRow[] = [
     isFree: true,
   },
   {
-    what: 'a body that is none',
+    what: 'a body that cannot be read',
     error: refusal(200, 'Failed to process successful response'),
     isRetryable: true,
     message: 'acme could not be called: Failed to process successful response.',
@@ -389,7 +389,7 @@ test('an abort before the answer is passed on, and a stream that comes late is t
   assert.deepEqual(options.heard, [])
 })
 
-test('silence is a failure that may pass, and every part starts it anew', async (context) => {
+test('silence is a failure that may pass, and every part restarts the timer', async (context) => {
   context.after(() => mock.timers.reset())
   mock.timers.enable({ apis: ['setInterval', 'setTimeout'] })
   let controller: ReadableStreamDefaultController<LanguageModelV4StreamPart> | undefined

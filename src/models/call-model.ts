@@ -1,23 +1,21 @@
-// One model call, from the request to an outcome. Runs see models only through this: every behaviour of a provider
-// (it refuses, breaks off, falls silent, talks without end, ignores an abort) comes out as data.
+// One model call, from the request to an outcome. Every behaviour of a provider (it refuses, breaks off, falls silent,
+// talks without end, ignores an abort) is returned as data.
 //
-// Cost with an instant in-process model: a few µs per call and under one per part. There is therefore no timer and no
-// promise race per part: an interval counts ticks since the last part, and an abort ends the call from outside the
-// loop.
+// Cost with an instant in-process model: a few µs per call and under one per part. So there is no timer and no promise
+// race per part: an interval counts ticks since the last part, and an abort ends the call from outside the loop.
 import type { LanguageModelV4, LanguageModelV4StreamPart, SharedV4ProviderOptions } from '@ai-sdk/provider'
 import type { CallUsage, ModelCallOptions, ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
 import { type Gathered, gatherPart, nothingGathered, usageOf } from './gather-parts.ts'
 import { readFailure } from './read-failure.ts'
 
 export interface CallSettings extends ModelCallOptions {
-  /** The longest silence, before the answer and within it. A longer one is noticed at most a quarter later. */
+  /** The longest silence, before the answer and within it. It is noticed at most a quarter of this time late. */
   idleTimeoutMs: number
   totalTimeoutMs?: number
   /** Characters of text, reasoning and arguments after which an answer is ended as `length`. */
   maxTextLength?: number
   /** The provider's name in messages; the default is the model's own name for it. */
   providerName?: string
-  /** Texts that are never shown in a message. */
   secrets?: readonly string[]
   providerOptions?: SharedV4ProviderOptions | undefined
 }

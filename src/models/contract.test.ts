@@ -194,7 +194,7 @@ for (const subject of providerSubjects) {
     assert.match(sent?.body ?? '', /seven cats/)
   })
 
-  contract('tools that may not be called are still shown, or nothing of them is', async () => {
+  contract('tools that may not be called are still shown, or left out altogether', async () => {
     answered((await ask(asking('say it', { tools, toolChoice: 'none' }))).outcome)
     const body = sent?.body ?? ''
     if (body.includes('Finds things')) assert.match(body, /"(?:none|NONE)"/)
@@ -293,7 +293,7 @@ for (const subject of providerSubjects) {
     })
   }
 
-  contract('a provider that repeats the key does not get it into the message', async () => {
+  contract('a key that a provider repeats is not in the message', async () => {
     const { message, isRetryable } = failed((await askAt(subject, chattyUrl)).outcome)
     assert.equal(isRetryable, false)
     assert.match(message, /answered 401: /)

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { estimateInputTokens, estimateOutputTokens, estimateTokens } from './estimate-tokens.ts'
+import { estimateInputTokens, estimateOutputTokens } from './estimate-tokens.ts'
 
 const tokensOf = (prompt: LanguageModelV4Prompt, tools: LanguageModelV4FunctionTool[] = []) =>
   estimateInputTokens({ prompt, tools })
 
-test('a token is about four letters, and less of other scripts', () => {
-  assert.equal(estimateTokens(''), 0)
-  assert.equal(estimateTokens('four'), 1)
-  assert.equal(estimateTokens('four+'), 2)
-  assert.equal(estimateTokens('x'.repeat(4_000)), 1_000)
-  assert.equal(estimateTokens('日本語の文章です'), 6)
+test('a token is about four letters, and fewer letters of other scripts', () => {
+  assert.equal(estimateOutputTokens('', [], []), 0)
+  assert.equal(estimateOutputTokens('four', [], []), 1)
+  assert.equal(estimateOutputTokens('four+', [], []), 2)
+  assert.equal(estimateOutputTokens('x'.repeat(4_000), [], []), 1_000)
+  assert.equal(estimateOutputTokens('日本語の文章です', [], []), 6)
 })
 
 test('everything a prompt holds counts', () => {
@@ -48,7 +48,7 @@ test('tools and the schema of the answer count', () => {
   assert.ok(estimateInputTokens({ prompt: [], tools: [], answerSchema: { name: 'a', schema: { description } } }) > 100)
 })
 
-test('a file counts as much whatever its size', () => {
+test('a file counts the same, whatever its size', () => {
   const file = (bytes: number): LanguageModelV4Prompt => [
     {
       role: 'user',
@@ -63,7 +63,7 @@ test('text, reasoning and calls of an answer count', () => {
   assert.equal(estimateOutputTokens(text, [{ text }], [{ id: 'c', name: 'abcd', input: text }]), 301)
 })
 
-test('what is no JSON does not stop an estimate', () => {
+test('a value that is not JSON does not stop an estimate', () => {
   const input: Record<string, unknown> = {}
   input.self = input
   const call = { type: 'tool-call' as const, toolCallId: 'c', toolName: 'abcd', input }

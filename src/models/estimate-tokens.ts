@@ -1,6 +1,5 @@
-// Estimated token counts, for calls without counts of the provider: a quarter of the UTF-8 bytes. That is about four
-// characters of English per token, and does not undercount scripts whose characters are a token each. Real counts
-// differ by some ten percent.
+// Estimated token counts, for calls without counts of the provider: a quarter of the UTF-8 bytes. This does not
+// undercount scripts whose characters are a token each. Real counts differ by some ten percent.
 import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider'
 import type { ModelRequest, ReasoningPart, RequestedCall } from '../kernel/model-call.ts'
 
@@ -10,11 +9,6 @@ const BYTES_PER_MESSAGE = 16
 /** The approximate cost of an image or a page of a document, whatever its bytes. */
 const BYTES_PER_FILE = 4_000
 
-export function estimateTokens(text: string): number {
-  return toTokens(Buffer.byteLength(text))
-}
-
-/** The tokens of a request: the prompt, the tools with their schemas, the schema of the answer. */
 export function estimateInputTokens(request: Pick<ModelRequest, 'prompt' | 'tools' | 'answerSchema'>): number {
   let bytes = promptBytes(request.prompt)
   for (const tool of request.tools) bytes += toolBytes(tool)

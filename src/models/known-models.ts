@@ -1,4 +1,4 @@
-// The context sizes of well-known models, by the beginning of their names. An agent's own `context_tokens` comes first.
+// The context sizes of well-known models. An agent's own `context_tokens` comes first.
 
 /** A longer beginning stands before the shorter one that it starts with. */
 const CONTEXT_TOKENS: readonly (readonly [prefix: string, tokens: number])[] = [

@@ -68,7 +68,7 @@ async function call(model: Model | null) {
   return model.call(request, { signal: new AbortController().signal, onText: () => undefined })
 }
 
-test('there is no model of a provider that is not there', async () => {
+test('an unknown provider has no models', async () => {
   const { resolve } = createModels()
   assert.equal(await resolve('nobody'), null)
   assert.equal(await resolve('toString'), null)
@@ -200,7 +200,7 @@ test('a service account signs in through the one way out, once, and its project 
   }
 })
 
-test('Google Cloud is called with a token of the row, a plain key, or what is injected', async () => {
+test('Google Cloud is called with a token of the row, a plain key, or injected credentials', async () => {
   await add({ name: 'token', kind: 'google-vertex', options: { project: 'p', access_token: 'short-lived' } })
   await add({ name: 'express', kind: 'google-vertex', api_key: 'express-key' })
   const { resolve, sent } = createModels()
@@ -218,8 +218,11 @@ test('Google Cloud is called with a token of the row, a plain key, or what is in
 const problems: [ProviderInput, RegExp][] = [
   [{ name: 'no-url', kind: 'openai-compatible' }, /^The provider no-url cannot be used: it has no base_url\.$/],
   [{ name: 'no-project', kind: 'google-vertex' }, /its options name no project\.$/],
-  [{ name: 'half-account', kind: 'google-vertex', api_key: '{"client_email":"x"}' }, /service account and is none\.$/],
-  [{ name: 'no-account', kind: 'google-vertex', api_key: '{secret' }, /service account and is none\.$/],
+  [
+    { name: 'half-account', kind: 'google-vertex', api_key: '{"client_email":"x"}' },
+    /service account and is not one\.$/,
+  ],
+  [{ name: 'no-account', kind: 'google-vertex', api_key: '{secret' }, /service account and is not one\.$/],
 ]
 for (const [row, message] of problems) {
   test(`calls of ${row.name} fail and say why`, async () => {
@@ -255,7 +258,7 @@ test('the offline provider is a row like others', async () => {
   assert.match(outcome.kind === 'answered' ? outcome.text : '', /^I have read your message, "Hello"/)
 })
 
-test('the context is what the agent says, else what is known of the name', async () => {
+test('the context size is that of the agent, else that of a known model name', async () => {
   await add({ name: 'wide', kind: 'offline' })
   const { models, resolve } = createModels()
   const chosen = await models.resolve(modelChoice.parse({ provider: 'wide', name: 'gpt-4o', context_tokens: 5_000 }))

@@ -1,27 +1,17 @@
-// The models of this instance, by the provider's row and the model's name. A built provider is kept while its row stays
-// the same, and the row is read again every two seconds: a loop of many steps costs no query per step, and a changed
-// key or a deleted provider takes effect within that time.
+// The models of this instance. A built provider is kept while its row stays the same, and the row is read again every
+// two seconds: many steps cost no query each, and a changed key or a deleted provider takes effect within that time.
 import type { LanguageModelV4 } from '@ai-sdk/provider'
-import type { Db } from '../db/pool.ts'
-import type { Fetch } from '../egress/egress.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
 import type { Model, ModelOutcome } from '../kernel/model-call.ts'
 import type { Provider } from '../kernel/provider.ts'
-import type { Cipher } from '../secrets/cipher.ts'
-import { type BuiltProvider, buildProvider } from './build-provider.ts'
 import { callModel } from './call-model.ts'
 import { contextTokensOf } from './known-models.ts'
-import { findProvider, openProviderKey, openSecretOptions } from './providers.ts'
-import type { GoogleAuthOptions } from './vertex-models.ts'
+import { type OpenedProvider, type OpenParts, openProvider, problemOf } from './open-provider.ts'
+import { findProvider } from './providers.ts'
 
-export interface LanguageModelsOptions {
-  db: Db
-  cipher: Cipher
-  /** The `fetch` of the `trusted` policy, because the instance's admin sets the providers. */
-  fetch: Fetch
+export interface LanguageModelsOptions extends OpenParts {
   /** Models of an app or a test, by the name of their provider. These models come before the database's. */
   extra?: Readonly<Record<string, (name: string) => LanguageModelV4>>
-  googleAuthOptions?: GoogleAuthOptions
   /** A provider's `options.idle_timeout_ms` comes first. */
   idleTimeoutMs?: number
   totalTimeoutMs?: number
@@ -40,15 +30,14 @@ export interface LanguageModels {
 const ROW_KEPT_MS = 2_000
 const IDLE_TIMEOUT_MS = 120_000
 
-type Built = { ok: true; built: BuiltProvider } | { ok: false; problem: string }
 interface Entry {
   provider: Provider
-  result: Built
+  result: OpenedProvider
   readAt: number
 }
 
 export function createLanguageModels(options: LanguageModelsOptions): LanguageModels {
-  const { db, cipher, extra = {}, now = () => performance.now() } = options
+  const { db, extra = {}, now = () => performance.now() } = options
   const entries = new Map<string, Entry>()
   const reading = new Map<string, Promise<Entry | null>>()
 
@@ -70,30 +59,10 @@ export function createLanguageModels(options: LanguageModelsOptions): LanguageMo
     }
     const isSame =
       known?.provider.updated_at === provider.updated_at && known.provider.created_at === provider.created_at
-    const result = isSame ? known.result : await build(provider)
+    const result = isSame ? known.result : await openProvider(options, provider)
     const entry = { provider, result, readAt: now() }
     entries.set(name, entry)
     return entry
-  }
-
-  async function build(provider: Provider): Promise<Built> {
-    const { fetch, googleAuthOptions } = options
-    let apiKey: string | null
-    let secretOptions: Record<string, unknown>
-    const hasSecretOptions = provider.has_access_token || provider.header_names.length > 0
-    try {
-      apiKey = provider.has_api_key ? await openProviderKey(db, cipher, provider.name) : null
-      secretOptions = hasSecretOptions ? await openSecretOptions(db, cipher, provider.name) : {}
-    } catch (error) {
-      if (error instanceof Error && error.name === 'SecretUnreadable') return problemOf(provider.name, error)
-      throw error
-    }
-    try {
-      const whole = { ...provider, options: { ...provider.options, ...secretOptions } }
-      return { ok: true, built: await buildProvider({ provider: whole, apiKey, fetch, googleAuthOptions }) }
-    } catch (error) {
-      return problemOf(provider.name, error)
-    }
   }
 
   function modelOf({ provider, result }: Entry, choice: ModelChoice): Model {
@@ -148,11 +117,6 @@ export function createLanguageModels(options: LanguageModelsOptions): LanguageMo
 function idleTimeoutOf({ options }: Provider): number | null {
   const value = options.idle_timeout_ms
   return typeof value === 'number' && value >= 1 ? value : null
-}
-
-function problemOf(name: string, error: unknown): { ok: false; problem: string } {
-  const reason = error instanceof Error ? error.message : String(error)
-  return { ok: false, problem: `The provider ${name} cannot be used: ${reason.replace(/\.$/, '')}.` }
 }
 
 function failed(message: string): ModelOutcome {

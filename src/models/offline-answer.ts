@@ -8,7 +8,7 @@ import type {
 import { canonicalJson } from '../kernel/canonical-json.ts'
 import { argumentsFor, hasObjectAt, LONGEST_MESSAGE, type Message, parsed, readMessage } from './offline-arguments.ts'
 import { offlineDecision } from './offline-decisions.ts'
-import { type Assignment, offlineProse, offlineSummary, type ToolResult } from './offline-prose.ts'
+import { type Assignment, offlineProse, offlineSummary, type ToldResult } from './offline-prose.ts'
 import { writeAsNode } from './offline-supervisor.ts'
 import { readSystemMessage, type SystemMessage } from './offline-system-message.ts'
 import { ordersIn, readTaskMessage } from './offline-tasks.ts'
@@ -20,19 +20,17 @@ export interface OfflineAnswer {
 }
 
 interface Conversation extends Assignment {
-  /** The newest user message as it is. */
   message: string
-  /** The same, taken apart, if it is a prompt of a supervisor system. */
+  /** The message taken apart, if it is a prompt of a supervisor system. */
   system: SystemMessage | null
   /** The words that tell what to do, and may name tools. */
   orders: string
-  results: ToolResult[]
+  results: ToldResult[]
   /** The calls that were made since the message, and whether each has failed. */
   made: Map<string, { hasFailed: boolean }>
   /** The number of tool calls in the whole conversation. */
   callCount: number
   hasSpoken: boolean
-  /** The last words of the model. */
   said: string
 }
 
@@ -62,7 +60,7 @@ export function offlineAnswer(options: LanguageModelV4CallOptions): OfflineAnswe
   return { text, call: null }
 }
 
-/** A call that failed is made again then; the guard against doom loops puts an end to it. */
+/** With these words a call that failed is made again; the guard against doom loops ends the repetition. */
 const INSISTS = /\buntil (?:it|they|this|that) (?:works?|succeeds?)\b/i
 
 interface Wish {
@@ -82,7 +80,7 @@ function* wishes(
   for (const { word, at } of message.placesOf(names)) {
     const tool = byName.get(word)
     if (!tool) continue
-    // A text may speak of a tool again and again: without arguments of their own, all these places are one call.
+    // A text may name a tool several times: all places without arguments of their own make one call.
     if (named.has(word) && !hasObjectAt(message.text, at)) continue
     named.add(word)
     yield { tool, args: aboutObject(tool, objectId, argumentsFor(tool, message, message.text.slice(at))) }
@@ -160,7 +158,7 @@ function readConversation(prompt: LanguageModelV4Prompt): Conversation {
   return read
 }
 
-/** An agent that is to help a stuck one goes by its own prompt; any other task says itself what to do. */
+/** An agent that is to help a stuck agent follows its own prompt; any other task contains its orders. */
 function ordersOf(said: string, instructions: string): string {
   const task = readTaskMessage(said.slice(0, LONGEST_MESSAGE))
   if (!task) return said

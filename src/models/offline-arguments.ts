@@ -17,9 +17,7 @@ const MOST_ODD_WORDS = 100
 export interface Message {
   text: string
   hasWord(word: string): boolean
-  /**
-   * Every place at which one of these words stands by itself, in the order of the text; `at` is the end of the word.
-   */
+  /** Every place at which one of these words stands by itself; `at` is the end of the word. */
   placesOf(words: readonly string[]): { word: string; at: number }[]
   url(): string | null
   delegation(): { agent: string; errand: string } | null
@@ -119,7 +117,6 @@ function trimmed(text: string): string {
 
 const BEFORE_OBJECT = /[\s:(`]*(?:with\s+)?(?=\{)/iy
 
-/** True if a JSON object may begin at this place of the text. */
 export function hasObjectAt(text: string, at: number): boolean {
   BEFORE_OBJECT.lastIndex = at
   return BEFORE_OBJECT.test(text)

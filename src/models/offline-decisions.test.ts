@@ -66,7 +66,7 @@ test('a task that lists things for different subordinates is split and not hande
   assert.equal(chosen('Both python and proofread are needed.').subordinate, 'Pia', 'she is less busy')
 })
 
-test('subordinates that match equally well: the least busy is chosen, then the first', () => {
+test('of subordinates that match equally well the least busy is chosen, then the first', () => {
   const line = (name: string, open: number): string => `${name}: knows python; ${open} open tasks; no token limit`
   const chosen = (...lines: string[]) => decide('delegation_decision', delegation('Python', '', ...lines)).subordinate
   assert.equal(chosen(line('A', 3), line('B', 1), line('C', 1)), 'B')
@@ -76,7 +76,7 @@ test('subordinates that match equally well: the least busy is chosen, then the f
 const planned = (title: string, description: string, atHand = 'research, python, writing'): string =>
   `Decide whether this task is split into subtasks.\n\nTask: ${title}\n\n${description}\n\nCompetencies that are at hand: ${atHand}`
 
-/** Each subtask as its title; one that waits for the one before it begins with an arrow. */
+/** The titles of the subtasks; a subtask that waits for the one before it begins with an arrow. */
 const shape = (subtasks: readonly { title: string; depends_on?: string[] | undefined }[]): string[] =>
   subtasks.map(({ title, depends_on }) => (depends_on?.length ? `> ${title}` : title))
 
@@ -119,7 +119,7 @@ for (const [description, ...subtasks] of plans) {
   })
 }
 
-test('a title may list the subtasks, each of which says what to do and needs what it names', () => {
+test('a title may list the subtasks; each subtask says what to do and needs the competencies that it names', () => {
   const prompt = planned('Research rain, write python code and test it', 'Take care.')
   for (const text of [prompt, `${prompt}\n\nYour last answer could not be used: no, writing. Answer again.`]) {
     const { subtasks } = decide('task_plan', text)
@@ -140,12 +140,12 @@ test('at most twelve subtasks with short titles are made; the last has the rest 
   assert.match(subtasks[11]?.description ?? '', /The rest of the list:\n- thing 11 of many/)
 })
 
-test('a subtask that is planned in turn comes to an end', () => {
+test('the planning of subtasks in turn comes to an end', () => {
   const open = [
     { title: 'Research A, write B and review C', description: '1. Draft D, check E and send F\n2. Then rest' },
   ]
   for (let count = 0; open.length > 0; count++) {
-    assert.ok(count < 20, 'it is split for ever')
+    assert.ok(count < 20, 'the task is split for ever')
     const { title, description } = open.pop() ?? assert.fail()
     open.push(...decide('task_plan', planned(title, description)).subtasks)
   }
@@ -222,7 +222,7 @@ for (const [what, textOf] of Object.entries(hostile)) {
   })
 }
 
-/** The time that this thread worked: on a busy machine it waits besides. */
+/** The CPU time of this thread, without the time that it waits on a busy machine. */
 function cpuMs(work: () => unknown): number {
   const before = process.threadCpuUsage()
   work()

@@ -1,5 +1,10 @@
 // The decisions of the offline model, by name. A rule reads the words of the prompt, compares whole words and
 
+import type { Decided, DecisionName, DelegationDecision, PlannedTask, Subtask } from '../kernel/decision.ts'
+import { createPhraseFinder, wordsOf } from '../kernel/phrases.ts'
+import { CLOSING, withoutClosing } from './offline-prose.ts'
+import { type OfflineStep, stepsIn } from './offline-steps.ts'
+import { decideAsSupervisor, summariseWork } from './offline-supervisor.ts'
 // understands nothing. The same prompt always gets the same decision, and every decision fits its schema.
 //   delegation_decision  goes to the subordinate whose competencies stand in the task; else whose role or name does. A task
 //                        that lists things for different subordinates is not handed to one of them.
@@ -8,15 +13,11 @@
 //   queen_adjust         waits.
 //   queen_review         accepts the results and puts them together.
 //   supervisor_decision, agent_summary   are in offline-supervisor.ts.
-import type { Decided, DecisionName, DelegationDecision, PlannedTask, Subtask } from '../kernel/decision.ts'
-import { createPhraseFinder, wordsOf } from '../kernel/phrases.ts'
-import { CLOSING, withoutClosing } from './offline-prose.ts'
-import { type Step, stepsIn } from './offline-steps.ts'
-import { decideAsSupervisor, summariseWork } from './offline-supervisor.ts'
+import { dividedAtLast } from './offline-tasks.ts'
 import { capitalised, cut, firstSentence, listed, lowered, shortened } from './offline-words.ts'
 
-/** The offline model is not asked for the others (bin/ask-model.ts). */
-type Ruled = Exclude<DecisionName, 'flow_recommendation' | 'genui_layout'>
+/** The offline model is never asked for genui_layout (bin/ask-model.ts). */
+type Ruled = Exclude<DecisionName, 'genui_layout'>
 type DecisionOf<Name extends DecisionName> = Extract<Decided<Name>, { ok: true }>['decision']
 
 const rules: { readonly [Name in Ruled]: (prompt: string, said: string) => DecisionOf<Name> } = {
@@ -29,14 +30,14 @@ const rules: { readonly [Name in Ruled]: (prompt: string, said: string) => Decis
   agent_summary: (_, said) => summariseWork(said),
 }
 
-/** `said`: the model's last words before the question. Null where the name is not one of a decision that has a rule. */
+/** `said` holds the model's last words before the question. Null if no rule decides this. */
 export function offlineDecision(name: string | undefined, prompt: string, said = ''): DecisionOf<Ruled> | null {
   return name !== undefined && isRuled(name) ? rules[name](prompt, said) : null
 }
 
 const isRuled = (name: string): name is Ruled => Object.hasOwn(rules, name)
 
-/** No more of a task or a goal is read than this, and no more of a list of subordinates or competencies than that. */
+/** The most that is read of a task or a goal, and of a list of subordinates or competencies. */
 const LONGEST_TASK = 20_000
 const LONGEST_LIST = 50_000
 
@@ -157,8 +158,7 @@ function planTask(prompt: string): { subtasks: PlannedTask[] } {
   }
 }
 
-/** The things that a task lists, in its description or else in its title. */
-function stepsOf({ title, description }: { title: string; description: string }): readonly Step[] {
+function stepsOf({ title, description }: { title: string; description: string }): readonly OfflineStep[] {
   const inDescription = stepsIn(description)
   return withoutRest(inDescription.length > 0 ? inDescription : stepsIn(title))
 }
@@ -174,8 +174,7 @@ function planGoal(prompt: string): { subtasks: Subtask[] } {
   return { subtasks: parts.map(({ text: _, ...part }) => ({ ...part, workers: 1 })) }
 }
 
-/** Two sides of a goal that names no steps. */
-const halvesOf = (goal: string): Step[] =>
+const halvesOf = (goal: string): OfflineStep[] =>
   ['Gather the facts', 'Look for risks'].map((side) => ({
     text: `${side}: ${lowered(shortened(goal, LONGEST_DESCRIPTION)) || 'the goal'}`,
     isAfterPrevious: false,
@@ -191,15 +190,14 @@ interface PlanPart {
   title: string
   description: string
   depends_on: string[]
-  /** All words of the part. */
   text: string
 }
 
 /**
- * A part says only what itself is about: the words of the whole task would be taken for its own when it is delegated or
- * planned in turn.
+ * A part's text names its own subject only: words of the whole task would be taken for the part's own when the part is
+ * delegated or planned in turn.
  */
-function partsOf(steps: readonly Step[]): PlanPart[] {
+function partsOf(steps: readonly OfflineStep[]): PlanPart[] {
   return withoutRest(steps).map(({ text, isAfterPrevious }, place) => ({
     id: `part-${place + 1}`,
     title: capitalised(firstSentence(text, LONGEST_TITLE) || shortened(text, LONGEST_TITLE)),
@@ -210,7 +208,7 @@ function partsOf(steps: readonly Step[]): PlanPart[] {
 }
 
 /** The last part takes the steps for which there is no room, as a list. */
-function withoutRest(steps: readonly Step[]): readonly Step[] {
+function withoutRest(steps: readonly OfflineStep[]): readonly OfflineStep[] {
   if (steps.length <= MOST_PARTS) return steps
   const rest = steps.slice(MOST_PARTS - 1)
   const lines = rest.map(({ text, isAfterPrevious }, place) => `${isAfterPrevious ? `${place + 1}.` : '-'} ${text}`)
@@ -248,10 +246,4 @@ function taskIn(asked: string): { title: string; description: string } {
 function behind(text: string, words: string): string {
   const at = text.indexOf(words)
   return at === -1 ? text : text.slice(at + words.length)
-}
-
-/** A task may contain the words of a heading, so the last place counts. */
-function dividedAtLast(text: string, heading: string): [before: string, after: string] {
-  const at = text.lastIndexOf(heading)
-  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + heading.length)]
 }

@@ -54,7 +54,7 @@ const callOf = ({ calls, finishReason }: Extract<ModelOutcome, { kind: 'answered
   return calls.map(({ name, input }) => [name, JSON.parse(input)])
 }
 
-test('it answers word by word, the same every time, and counts words', async () => {
+test('the model answers word by word, the same every time, and counts words', async () => {
   const [first, second] = [await ask([user('Good morning to you')]), await ask([user('Good morning to you')])]
   assert.deepEqual(first, second)
   assert.match(first.text, /^I have read your message, "Good morning to you"\. .*\(Written by the offline model\.\)$/)
@@ -87,7 +87,7 @@ for (const [message, ...calls] of cases) {
   })
 }
 
-test('several mentions are called one after the other, each once, and then told', async () => {
+test('several tools that are mentioned are called one after the other, each once, and then reported', async () => {
   const prompt = [user('search {"query":"a"} then search {"query":"b"} then search {"query":"a"}')]
   const first = await ask(prompt)
   assert.deepEqual(callOf(first), [['search', { query: 'a' }]])
@@ -116,7 +116,7 @@ test('a loop ends after something was said', async () => {
   assert.deepEqual(callOf(await ask([user('Write a draft'), said, user('Go on')])), [['finish_loop', {}]])
 })
 
-test('with tools forbidden it sums up, even where no tool is offered', async () => {
+test('with tools forbidden the model sums up, even if no tool is offered', async () => {
   const prompt = [user('search {"query":"a"} and search {"query":"b"}'), ...called('search', { query: 'a' }, 'found A')]
   for (const offered of [tools, []]) {
     const { text, calls } = await ask(prompt, { toolChoice: 'none', tools: offered })
@@ -125,7 +125,7 @@ test('with tools forbidden it sums up, even where no tool is offered', async () 
   }
 })
 
-test('asked for JSON it fits the schema, after the tools', async () => {
+test('asked for JSON the model fits the schema, after the tool calls', async () => {
   const answerSchema = {
     name: 'verdict',
     schema: {
@@ -139,14 +139,14 @@ test('asked for JSON it fits the schema, after the tools', async () => {
   assert.deepEqual(JSON.parse(json), { verdict: 'yes', notes: [] })
 })
 
-test('it keeps to the output tokens it is given', async () => {
+test('the model keeps to the output tokens that it is given', async () => {
   const { text, finishReason, usage } = await ask([user('Good morning')], { maxOutputTokens: 3 })
   assert.equal(text.trim(), 'I have read')
   assert.equal(finishReason, 'length')
   assert.equal(usage.outputTokens, 3)
 })
 
-test('generating gives what streaming gives', async () => {
+test('generating and streaming give the same answer', async () => {
   const streamed = await ask([user('search cats')])
   const { content } = await model.doGenerate({ prompt: [user('search cats')], tools })
   assert.deepEqual(content, [
@@ -154,7 +154,7 @@ test('generating gives what streaming gives', async () => {
   ])
 })
 
-test('slowed down it still says everything, and stops when aborted', async () => {
+test('a model that is slowed down still says everything, and stops when aborted', async () => {
   const slow = createOfflineModel('offline', { delayMs: 1 })
   const request: ModelRequest = { prompt: [user('Hello')], tools: [], toolChoice: 'auto', maxOutputTokens: 100 }
   const { signal } = new AbortController()
@@ -187,7 +187,7 @@ test('an event of the graph is answered as the prompt says, for the object of th
 
 const long: Record<string, (length: number) => string> = {
   'the name of a tool again and again': (length) => 'search '.repeat(length / 7),
-  'the name of a tool with what is no JSON': (length) => 'search {'.repeat(length / 8),
+  'the name of a tool with text that is not JSON': (length) => 'search {'.repeat(length / 8),
   'an address that ends in stops': (length) => `see http://${'.'.repeat(length)}x`,
   'words that hand over to nobody': (length) => 'delegate '.repeat(length / 9),
   'words that begin a name': (length) => `spawn ${'.'.repeat(length)} `,

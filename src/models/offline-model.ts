@@ -13,7 +13,8 @@
 //      forbidden it writes "Summary so far: …".
 //   5. Asked for a decision of Muster by name, it decides by the words of the prompt (offline-decisions.ts). Asked for
 //      other JSON it gives the smallest value that fits the schema.
-// Tokens are words, separated by white space, in the texts and the JSON of the request and the answer.
+// Tokens are words, separated by white space, in the texts and the JSON of the request and the answer. The model named
+// "paced" writes as fast as people read, so that they can watch; every other name answers at once.
 import { setTimeout as wait } from 'node:timers/promises'
 import type {
   LanguageModelV4,
@@ -25,26 +26,29 @@ import type {
 import { type OfflineAnswer, offlineAnswer } from './offline-answer.ts'
 
 export interface OfflineOptions {
-  /** The delay between two words. */
   delayMs?: number
 }
 
-export function createOfflineModel(name: string, { delayMs = 0 }: OfflineOptions = {}): LanguageModelV4 {
+/** Milliseconds per word. */
+const READING_PACE_MS = 200
+
+export function createOfflineModel(name: string, options: OfflineOptions = {}): LanguageModelV4 {
+  const delayMs = options.delayMs ?? (name === 'paced' ? READING_PACE_MS : 0)
   return {
     specificationVersion: 'v4',
     provider: 'offline',
     modelId: name,
     supportedUrls: {},
-    async doStream(options) {
-      const parts = partsOf(answerWithin(options), options)
-      return { stream: delayMs > 0 ? slowStream(parts, delayMs, options.abortSignal) : instantStream(parts) }
+    async doStream(call) {
+      const parts = partsOf(answerWithin(call), call)
+      return { stream: delayMs > 0 ? slowStream(parts, delayMs, call.abortSignal) : instantStream(parts) }
     },
-    async doGenerate(options) {
-      const answer = answerWithin(options)
+    async doGenerate(call) {
+      const answer = answerWithin(call)
       const content: LanguageModelV4Content[] = []
       if (answer.text !== '') content.push({ type: 'text', text: answer.text })
       if (answer.call) content.push(callPart(answer.call))
-      return { content, finishReason: finishReasonOf(answer), usage: usageOf(answer, options), warnings: [] }
+      return { content, finishReason: finishReasonOf(answer), usage: usageOf(answer, call), warnings: [] }
     },
   }
 }

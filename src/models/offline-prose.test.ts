@@ -14,7 +14,7 @@ const gave = { name: 'search', text: `Rain falls. ${CLOSING}`, isError: false }
 const failed = { name: 'http_fetch', text: 'no luck', isError: true }
 
 const stuck = (agent: string, task: string, error: string): string =>
-  `Task: Agent ${agent} is stuck\n\n${agent} is blocked on the task "${task}".\n\nThe last error: ${error}\n\nComplete this task with the help it needs as the result.`
+  `Task: Agent ${agent} is stuck\n\n${agent} is blocked on the task "${task}".\n\nThe last error: ${error}\n\nComplete this task with advice as the result.`
 
 const cases: [what: string, assignment: Assignment, answer: string][] = [
   [
@@ -82,7 +82,7 @@ const cases: [what: string, assignment: Assignment, answer: string][] = [
   ],
   [
     'a task that says what is the matter',
-    given('Task: Agent Eve is bored\n\nEve had no task for 5 minutes. Look at how the work is spread.'),
+    given('Task: Agent Eve is bored\n\nEve had no task for 5 minutes. Check how work is spread.'),
     'The task "Agent Eve is bored" is done. It begins with this: Eve had no task for 5 minutes.',
   ],
   [
@@ -125,7 +125,7 @@ for (const [what, assignment, answer] of cases) {
   })
 }
 
-test('a summary says what there is and that something is left', () => {
+test('a summary tells the results and says that something is left', () => {
   assert.equal(
     offlineSummary(given('Write about rain.', { results: [gave] })),
     `Summary so far: I was asked to write about rain. search gave "Rain falls". The rest is left to do. ${CLOSING}`,
@@ -172,7 +172,7 @@ for (const [what, text] of Object.entries(hostile)) {
   })
 }
 
-/** The time that this thread worked: on a busy machine it waits besides. */
+/** The CPU time of this thread, without the time that it waits on a busy machine. */
 function cpuMs(work: () => unknown): number {
   const before = process.threadCpuUsage()
   work()

@@ -1,13 +1,13 @@
-// The prose of the offline model: two to four sentences made of the words it was given. They say what was asked, what
-// was done and what each tool gave, and end by saying who wrote them. The answer of one agent is often the message of
-// another, so the model adds no word of its own for which it would call a tool ("ask", "spawn").
+// The prose of the offline model: two to four sentences made of the words it was given, about the task, the work and
+// the results. The answer of one agent is often the message of another, so the model adds no word of its own for which
+// it would call a tool ("ask", "spawn").
 import { parsed } from './offline-arguments.ts'
 import { instructionIn, isVerb } from './offline-steps.ts'
 import { GIVEN } from './offline-system-message.ts'
 import { readTaskMessage, type TaskMessage } from './offline-tasks.ts'
 import { firstSentence, listed, lowered, shortened, topicsOf } from './offline-words.ts'
 
-export interface ToolResult {
+export interface ToldResult {
   name: string
   text: string
   isError: boolean
@@ -16,13 +16,12 @@ export interface ToolResult {
 export interface Assignment {
   /** The newest user message; if that is an event of the graph, the agent's instructions instead. */
   task: string
-  /** The agent's own prompt. */
   instructions: string
-  /** The object of the event, if the message is one. */
+  /** The object of the event, if the message is an event. */
   objectId: string | null
   /** The tool results after the message. */
-  results: readonly ToolResult[]
-  /** Set for a specialist of a supervisor system: those who did a part of the task before. */
+  results: readonly ToldResult[]
+  /** Set for a specialist of a supervisor system: the specialists that did a part of the task before. */
   earlier?: readonly string[] | undefined
 }
 
@@ -37,7 +36,7 @@ export function offlineProse(assignment: Assignment): string {
   return [opening, told, ending, CLOSING].filter((part) => part !== undefined).join(' ')
 }
 
-/** The answer where tools are forbidden, because a run ends before its work does. */
+/** The answer if tools are forbidden, because a run ends before its work does. */
 export function offlineSummary(assignment: Assignment): string {
   const { opening } = toldOf(assignment)
   const told = assignment.results.length === 0 ? 'No tool was called.' : resultsTold(assignment.results)
@@ -54,7 +53,6 @@ interface Told {
   opening: string
   /** A sentence about the work, for an answer without tool results. */
   work: string
-  /** The last sentence, behind the results. */
   ending?: string
 }
 
@@ -90,7 +88,6 @@ function toldOfEvent(objectId: string, instructions: string): Told {
   }
 }
 
-/** A specialist's part of a task. */
 function toldOfPart(text: string, earlier: readonly string[]): Told {
   const [part, whole] = dividedAt(text, `\n\n${GIVEN}`)
   const wanted = firstSentence(part, LONGEST_REQUEST)
@@ -105,8 +102,7 @@ function toldOfPart(text: string, earlier: readonly string[]): Told {
 /** A part of a plan says so in its description (offline-decisions.ts). */
 const PART = 'Do this part of a larger task: '
 
-/** The message of a task's run. */
-function toldOfTask(message: TaskMessage, results: readonly ToolResult[]): Told {
+function toldOfTask(message: TaskMessage, results: readonly ToldResult[]): Told {
   if (message.stuck) return toldOfStuck(message.stuck, results)
   const { title, description, earlier, advisers } = message
   const named = quoted(title, LONGEST_REQUEST)
@@ -136,7 +132,7 @@ function workTold(title: string, description: string): string {
 }
 
 /** The answer to a subordinate that is stuck is shown to it at its next attempt. */
-function toldOfStuck({ agent, task, error }: NonNullable<TaskMessage['stuck']>, results: readonly ToolResult[]): Told {
+function toldOfStuck({ agent, task, error }: NonNullable<TaskMessage['stuck']>, results: readonly ToldResult[]): Told {
   const who = shortened(agent, LONGEST_MATERIAL)
   const hasHelped = results.some((result) => !result.isError)
   return {
@@ -166,7 +162,7 @@ function dividedAt(text: string, words: string): [before: string, after: string]
 const MOST_RESULTS = 10
 const LONGEST_RESULTS = 240
 
-function resultsTold(results: readonly ToolResult[]): string {
+function resultsTold(results: readonly ToldResult[]): string {
   const shown = results.slice(0, MOST_RESULTS)
   const most = Math.max(40, Math.floor(LONGEST_RESULTS / shown.length))
   const told = shown.map(({ name, text, isError }) => {
@@ -190,7 +186,7 @@ const inBrackets = (names: readonly string[]): string =>
         MOST_NAMED,
       )})`
 
-/** The titles or names of what a tool listed; null if its result is no list of such things. */
+/** The titles or names of the items that a tool listed; null if its result is no list of items with names. */
 function namesIn(text: string): string[] | null {
   const value: unknown = text.startsWith('{') || text.startsWith('[') ? parsed(text) : null
   const list = Array.isArray(value) ? value : Object.values(value ?? {}).find(Array.isArray)

@@ -1,14 +1,14 @@
-// The things that a text lists as to be done: the lines of a list, sentences put in order ("first … then …"), or three
-// and more instructions in one sentence ("research X, write Y and review Z"). The work is linear in the text.
+// The things that a text lists as to be done: the lines of a list, sentences in order ("first … then …"), or three and
+// more instructions in one sentence ("research X, write Y and review Z"). The work is linear in the text.
 
-export interface Step {
+export interface OfflineStep {
   text: string
-  /** True where the text puts the step behind the one before it. */
+  /** True if the text puts the step behind the one before it. */
   isAfterPrevious: boolean
 }
 
 /** At least two steps, or none. */
-export function stepsIn(text: string): Step[] {
+export function stepsIn(text: string): OfflineStep[] {
   const lines = stepsInList(text)
   if (lines.length > 1) return lines
   const spoken = stepsInSentences(text)
@@ -19,8 +19,8 @@ export function stepsIn(text: string): Step[] {
 const ITEM = /^(?:([-*•–])|(?:step )?\(?\d{1,3}[.):])\s+(?:\[[ x]\]\s+)?(.*)$/i
 const LATER = /^(?:and\s+)?(?:then|after|afterwards|next|finally|lastly|once)\b/i
 
-/** Lines of a list of numbers follow each other; those of bullets only where their words say so. */
-function stepsInList(text: string): Step[] {
+/** The steps of a numbered list follow each other; those of a bulleted list only if their words say so. */
+function stepsInList(text: string): OfflineStep[] {
   const items: { lines: string[]; isNumbered: boolean }[] = []
   let top: { indent: number; isNumbered: boolean } | null = null
   let isAfterBlank = false
@@ -62,10 +62,10 @@ const MARK = /^(?:first(?:ly)?|then|next|finally|lastly|afterwards|after (?:that
 const PRELUDE =
   /^(?:(?:please|kindly|also|let's|to)\s+|(?:(?:i|we|you)\s+)?(?:need|want|would like|have|should|must|can|could|will)\s+(?:(?:you|us)\s+)?){1,4}/i
 const CONDITION = /^(?:if|when|whenever|unless)\b/i
-/** Instructions in one sentence are taken apart if there are so many. */
+/** Instructions in one sentence are taken apart if there are at least this many. */
 const FEWEST_INSTRUCTIONS = 3
 
-function stepsInSentences(text: string): Step[] {
+function stepsInSentences(text: string): OfflineStep[] {
   const steps: (Part & { isOpen: boolean })[] = []
   let before: Part | null = null
   for (const parts of sentencesOf(text)) {
@@ -138,7 +138,7 @@ function* sentencesOf(text: string): Generator<Part[]> {
 const isConditional = (text: string, [lead]: readonly Part[]): boolean =>
   lead !== undefined && CONDITION.test(text.slice(lead.from, lead.from + LONGEST_LEAD))
 
-/** No more of a part is looked at for the words that it begins with. */
+/** The most of a part that is searched for its first words. */
 const LONGEST_LEAD = 200
 
 function partOf(text: string, start: number, to: number, given: Part['mark']): Part {
@@ -164,7 +164,6 @@ export function instructionIn(request: string): string | null {
   return null
 }
 
-/** True if the text begins with a verb that tells somebody to do something. */
 export const isVerb = (text: string): boolean => VERBS.has(/^\s*(\p{L}+)/u.exec(text)?.[1]?.toLowerCase() ?? '')
 
 const VERBS = new Set(

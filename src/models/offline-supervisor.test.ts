@@ -97,7 +97,7 @@ for (const variant of VARIANTS) {
     assert.ok(third.plan.every(({ status }) => status === 'DONE'))
   })
 
-  test(`${variant}: the finalizer writes a report of what was planned, what came of it and what is open`, async () => {
+  test(`${variant}: the finalizer writes a report of the plan, its results and its open parts`, async () => {
     const plan = [toDo(1, 'DONE'), toDo(2, 'BLOCKED', 'transform_agent')]
     const history = [summary(), summary('FAILED', 'transform_agent', 'The table is missing.')]
     assert.equal(
@@ -184,7 +184,7 @@ test('a specialist that fails is tried twice, and twice more after a person’s 
   assert.equal(decide({ task, plan, history: [failed, failed, failed, failed] }).action, 'escalate')
 })
 
-test('a blocked part is never called done: where nothing else is left, people are asked', async () => {
+test('a blocked part is never called done: if nothing else is left, people are asked', async () => {
   const plan = [toDo(1, 'DONE'), toDo(2, 'IN_PROGRESS', 'transform_agent')]
   const history = [summary(), summary('FAILED', 'transform_agent', 'The table is missing.')]
   const decided = decide({ plan, history })
@@ -208,7 +208,7 @@ test('lines of JSON in the task are part of the task', () => {
   assert.equal(decide({ task, plan, history: [summary()] }).action, 'finish')
 })
 
-test('a message that is no prompt of a supervisor system is none', () => {
+test('a message that is not a prompt of a supervisor system is not taken for one', () => {
   for (const text of [
     '',
     'Compare green tea with black coffee.',
@@ -236,7 +236,7 @@ test('a specialist calls the tools that its part names, and none that stand in t
   assert.deepEqual([await callsOf('Think about tea.'), await callsOf('Use search about tea.')], [0, 1])
 })
 
-test('a summary repeats the last words, without who wrote them', async () => {
+test('a summary repeats the last words, without the note about their author', async () => {
   const { content } = await model.doGenerate({
     prompt: [
       { role: 'user', content: [{ type: 'text', text: 'Do it.' }] },

@@ -1,11 +1,11 @@
 // The offline model in a supervisor system. Its rules read the task, the plan, the summaries and the names of the
-// specialists where a prompt has them (offline-system-message.ts), and understand nothing of the rest.
+// specialists in a prompt (offline-system-message.ts), and understand nothing of the rest.
 //   supervisor_decision  plans one todo for each of the first two specialists, hands them out one after the other, and
 //                        finishes when all are done. It escalates a task that asks for a person, once, and one on which
 //                        a specialist does not get any further.
-//   agent_summary        repeats what the specialist said last.
-//   the finalizer        writes a report: what was planned, what came of it, what is open.
-//   the escalation       asks one question, and says what was done so far and why it does not go on.
+//   agent_summary        repeats the specialist's last words.
+//   the finalizer        writes a report: the plan, its results, the open parts.
+//   the escalation       asks one question, and gives the work so far and the reason why it does not go on.
 import type { AgentSummaryDecision, SupervisorDecision } from '../kernel/decision.ts'
 import { CLOSING, withoutClosing } from './offline-prose.ts'
 import { GIVEN, type Planned, readSystemMessage, type Summary, type SystemMessage } from './offline-system-message.ts'
@@ -36,7 +36,10 @@ export function decideAsSupervisor(prompt: string): SupervisorDecision {
   const instructions = `${next.description}${said}\n\n${GIVEN}${task}`
   return {
     plan: made.map((toDo) => (toDo === next ? { ...toDo, status: 'IN_PROGRESS' } : toDo)),
-    ...{ action: 'delegate', agent, instructions, notes: `${agent} does the next part.` },
+    action: 'delegate',
+    agent,
+    instructions,
+    notes: `${agent} does the next part.`,
   }
 }
 

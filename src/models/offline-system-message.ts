@@ -1,6 +1,5 @@
-// A prompt of a supervisor system as the offline model finds it in a user message: the task, the plan and the summaries
-// as lines of JSON, and the context with the names of the specialists. The task may contain such lines itself, so the
-// last ones count. The work is linear in the message.
+// A prompt of a supervisor system in a user message: the task, the plan and the summaries as lines of JSON, and the
+// context with the specialists. The task may contain such lines itself, so the last ones count. The work is linear.
 import { isRecord } from '../kernel/is-record.ts'
 
 export interface Planned {
@@ -17,7 +16,7 @@ export interface Summary {
 }
 
 export interface SystemMessage {
-  /** The task without its heading, and without what people answered. */
+  /** The task without its heading, and without the answers of people. */
   task: string
   /** The answers of people who were asked meanwhile. */
   answers: string[]
@@ -32,10 +31,10 @@ export interface SystemMessage {
 export const GIVEN = 'The task as it was given: '
 
 const LONGEST_LINE = 4_000_000
-/** The words of supervisor/nodes.ts. */
+/** The heading that supervisor/nodes.ts writes. */
 const ANSWERED = '\n\nA person was asked meanwhile, and answered:\n'
 
-/** Null where the message is no prompt of a supervisor system. */
+/** Null if the message is not a prompt of a supervisor system. */
 export function readSystemMessage(text: string): SystemMessage | null {
   if (!text.includes('"specialists":[')) return null
   const lines = text.split('\n')
@@ -70,7 +69,7 @@ function dividedAtAnswers(text: string): [task: string, answers: string[]] {
   return [text.slice(0, at).trim(), answers.map((answer) => answer.trim()).filter((answer) => answer !== '')]
 }
 
-/** The place of the last line before `end` that is a list; -1 where there is none. */
+/** The place of the last line before `end` that is a list; -1 if there is none. */
 function listBefore(lines: readonly string[], end: number): number {
   for (let place = end - 1; place >= 0; place -= 1) if (Array.isArray(jsonIn(lines[place] ?? ''))) return place
   return -1

@@ -21,7 +21,7 @@ const textOf = (task: Partial<Text[0]>, outcomes: Partial<Text[1]> = {}): string
     { dependencies: [], subtasks: [], ...outcomes },
   )
 
-/** The next call after these failed or succeeded, or the text. */
+/** The next call after these calls failed or succeeded, or the text of the answer. */
 async function next(said: string, earlier: readonly ['ok' | 'failed', string][] = [], system = 'You help.') {
   const prompt: LanguageModelV4Prompt = [
     { role: 'system', content: system },
@@ -43,7 +43,7 @@ async function next(said: string, earlier: readonly ['ok' | 'failed', string][] 
 
 const outcome = (title: string, result: string) => ({ task_id: 't', title, status: 'completed' as const, result })
 
-test('the words of a task name its tools; results, parts and errors that it tells do not', async () => {
+test('the words of a task name its tools; results, parts and errors that it quotes do not', async () => {
   assert.equal(await next(textOf({ title: 'Please count' })), 'count {}')
   assert.equal(await next(textOf({ description: 'Then count.' })), 'count {}')
   const told: Text[1] = { dependencies: [outcome('count', 'ask a human')], subtasks: [outcome('unlock', 'count it')] }
@@ -94,10 +94,10 @@ test('a call that failed is made again only if the task says "until it works"', 
 const PLEA = {
   title: 'Agent Otto is stuck',
   description:
-    'Otto is blocked on the task "count".\n\nThe last error: count failed: ask a human\n\nComplete this task with the help it needs.',
+    'Otto is blocked on the task "count".\n\nThe last error: count failed: ask a human\n\nComplete this task with advice.',
 }
 
-test('asked to help a stuck agent, it does what its own prompt says for that', async () => {
+test('an agent that is asked to help a stuck agent follows its own prompt', async () => {
   const said = textOf(PLEA)
   assert.equal(await next(said, [], 'If somebody is stuck, call unlock.'), 'unlock {}')
   assert.match(await next(said), /^I looked at what keeps Otto from the task "count"\. The error was/)

@@ -1,12 +1,12 @@
-// A task as the offline model finds it in the message of a task's run: "Task: …", the description, and under headings
-// what others said. The words of the headings are those of org/task-text.ts and org/escalate.ts.
+// The message of a task's run: "Task: …", the description, and the words of others under the headings of
+// org/task-text.ts and org/escalate.ts.
 
 export interface TaskMessage {
   title: string
   description: string
   /** The titles of the tasks whose results are told. */
   earlier: string[]
-  /** The answers to the agent's calls for help, and those who gave them. */
+  /** The answers to the agent's calls for help, and the agents that gave them. */
   advice: string
   advisers: string[]
   /** Set if the task is to help a subordinate that is stuck. */
@@ -22,10 +22,10 @@ const FAILURE = '\nThe last attempt failed: '
 /** Null if the message is not that of a task's run. */
 export function readTaskMessage(text: string): TaskMessage | null {
   if (!text.startsWith(TASK)) return null
-  const [untilFailure] = dividedAt(text, FAILURE)
-  const [untilAdvice, advice] = dividedAt(untilFailure, ADVICE)
-  const [untilParts] = dividedAt(untilAdvice, PARTS)
-  const [own, earlier] = dividedAt(untilParts, EARLIER)
+  const [untilFailure] = dividedAtLast(text, FAILURE)
+  const [untilAdvice, advice] = dividedAtLast(untilFailure, ADVICE)
+  const [untilParts] = dividedAtLast(untilAdvice, PARTS)
+  const [own, earlier] = dividedAtLast(untilParts, EARLIER)
   const end = own.indexOf('\n')
   const title = own.slice(TASK.length, end === -1 ? undefined : end).trim()
   const description = end === -1 ? '' : own.slice(end).trim()
@@ -39,10 +39,7 @@ export function readTaskMessage(text: string): TaskMessage | null {
   }
 }
 
-/**
- * The words in which the agent is told what to do. Results, errors and the names of tools in them are told by others, and
- * ask for nothing.
- */
+/** The words that tell the agent its work. Results and errors are quotations, so tool names in them ask for nothing. */
 export const ordersIn = ({ title, description, advice }: TaskMessage): string =>
   [title, description, advice].filter((part) => part !== '').join('\n\n')
 
@@ -59,7 +56,7 @@ const namesIn = (list: string, pattern: RegExp): string[] =>
   Array.from(list.matchAll(pattern), ([, name]) => name ?? '')
 
 /** Headings stand behind the description, which may contain the same words: the last place counts. */
-function dividedAt(text: string, heading: string): [before: string, after: string] {
+export function dividedAtLast(text: string, heading: string): [before: string, after: string] {
   const at = text.lastIndexOf(heading)
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + heading.length)]
 }

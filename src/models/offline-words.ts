@@ -1,17 +1,13 @@
-// Words and short texts, as the rules of the offline model compare and write them. The work on a text is linear, and no
-// more of it is read than the rule's limit.
+// Words and short texts of the offline model's rules. The work is linear, and bounded by the rule's limit.
+import { cutText } from '../kernel/cut-text.ts'
 import { WORD } from '../kernel/phrases.ts'
 
-/** White space is left out of a shortened text, so more than the text holds is read, but no more than this. */
+/** A shortened text leaves out white space, so more than its length is read, but no more than this. */
 const LONGEST_READ = 10_000
 
-/** The text as it is, up to that length. */
-export function cut(text: string, most: number): string {
-  // Half of a surrogate pair is no text.
-  return text.length <= most ? text : `${text.slice(0, most - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
-}
+export const cut = (text: string, most: number): string => cutText(text, most, '…')
 
-/** The text on one line, cut between words where it is longer than that. */
+/** The text on one line, cut between words if it is longer than `most` characters. */
 export function shortened(text: string, most: number): string {
   const read = text.slice(0, LONGEST_READ).replace(/\s+/g, ' ').trim()
   if (read.length <= most && text.length <= LONGEST_READ) return read
@@ -19,7 +15,7 @@ export function shortened(text: string, most: number): string {
   return cut(gap >= most / 2 ? `${read.slice(0, gap).replace(/[,;:.]$/, '')} …` : read, most)
 }
 
-/** "a", "a and b", "a, b and c"; after so many the rest is counted. */
+/** "a", "a and b", "a, b and c"; after `most` words the rest is counted. */
 export function listed(words: readonly string[], most: number): string {
   const shown = words.length > most ? [...words.slice(0, most), `${words.length - most} more`] : words
   return shown.length < 2 ? shown.join('') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`

@@ -1,29 +1,20 @@
 // Model providers of the instance. Keys, headers and access tokens are write-only: sealed with the provider's name
-// bound to them, opened only to make a call, never returned by the API.
+// bound to them, opened only to make a call.
+
 import { changeAudited } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import type { PageQuery } from '../db/list-page.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { conflict, invalidRequest, notFound } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
+import { didYouMean } from '../kernel/nearest.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { type Provider, type ProviderInput, type ProviderPatch, providerName } from '../kernel/provider.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 
-interface ProviderRow {
-  name: string
-  kind: Provider['kind']
-  base_url: string | null
-  has_api_key: boolean
-  prices: Provider['prices']
-  options: Record<string, unknown>
-  header_names: string[]
-  has_access_token: boolean
-  source: Provider['source']
-  created_at: Date
-  updated_at: Date
-}
+type ProviderRow = RowOf<Provider>
 
 const COLUMNS = `name, kind, base_url, sealed_api_key is not null as has_api_key, prices, options,
   header_names, sealed_access_token is not null as has_access_token, source, created_at, updated_at`
@@ -75,9 +66,22 @@ export async function findProvider(db: Db, name: string): Promise<Provider | nul
   return rows[0] ? toProvider(rows[0]) : null
 }
 
-export async function providerExists(db: Db, name: string): Promise<boolean> {
+async function providerExists(db: Db, name: string): Promise<boolean> {
   const { rowCount } = await db.query('select from providers where name = $1', [name])
   return rowCount === 1
+}
+
+/** Names that everybody may know. Other providers are named by the instance admin, for their own tenants. */
+const PUBLIC_NAMES = ['offline', 'openai', 'anthropic', 'google', 'google-vertex', 'ollama']
+
+/** The sentence that there is no such provider, with the nearest or the usual names; null if there is one. */
+export async function unknownProvider(db: Db, name: string): Promise<string | null> {
+  if (await providerExists(db, name)) return null
+  const { rows } = await db.query<{ name: string }>('select name from providers where name = any($1) order by name', [
+    PUBLIC_NAMES,
+  ])
+  const names = rows.map((row) => row.name)
+  return `there is no provider called ${name}.${didYouMean(name, names) || ` You may use ${names.join(' or ')}.`}`
 }
 
 /** An absent field stays as it is; `null` removes a base URL or key. */
@@ -140,7 +144,6 @@ export async function openProviderKey(db: Db, cipher: Cipher, name: string): Pro
   return sealed ? cipher.open(sealed, keyContext(name)).toString('utf8') : null
 }
 
-/** The secret options in clear, opened only when a call is made. */
 export async function openSecretOptions(db: Db, cipher: Cipher, name: string): Promise<Record<string, unknown>> {
   const { rows } = await db.query<SecretRow>(
     'select options, sealed_headers, sealed_access_token from providers where name = $1',
@@ -245,11 +248,9 @@ function toProvider(row: ProviderRow): Provider {
   // A server of an earlier release beside this one may still write headers and access token in clear.
   const { headers, access_token, ...options } = row.options
   return {
-    ...row,
+    ...tellInstants(row),
     options,
     header_names: row.header_names.length > 0 ? row.header_names : namesOf(headers),
     has_access_token: row.has_access_token || access_token !== undefined,
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
   }
 }

@@ -1,13 +1,15 @@
 // The failure of a model call, as one sentence and one decision: whether another try may succeed.
+
 import { APICallError } from '@ai-sdk/provider'
 import { findRefusal } from '../egress/refused.ts'
+import { cutText } from '../kernel/cut-text.ts'
 import { mask, maskShapes } from '../observe/secret-shapes.ts'
 
 export interface CallFailure {
   isRetryable: boolean
   retryAfterMs: number | null
   message: string
-  /** True if the provider refused the request or never got it, so that it costs nothing. */
+  /** True if the provider refused the request or never got it, so that the request costs nothing. */
   isFree: boolean
 }
 
@@ -70,7 +72,7 @@ function saidBy(error: unknown): string {
   return typeof named === 'string' ? named : 'it gave no reason'
 }
 
-/** The connection was lost when the request was on its way: the provider may have worked on it. */
+/** The connection was lost when the request was on its way, so the provider may have worked on the request. */
 const AFTER_SENDING = /^(?:ECONNRESET|EPIPE|ETIMEDOUT|UND_ERR_(?:SOCKET|HEADERS_TIMEOUT|BODY_TIMEOUT))$/
 const NETWORK_CODE = /^(?:E[A-Z_]{3,}|UND_ERR_[A-Z_]+)$/
 
@@ -134,8 +136,7 @@ const LONGEST = 500
 function asSentence(text: string, secrets: readonly string[]): string {
   let clean = text
   for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, mask)
-  clean = maskShapes(clean).replace(/\s+/g, ' ').trim()
-  if (clean.length > LONGEST) clean = `${clean.slice(0, LONGEST)}…`
+  clean = cutText(maskShapes(clean).replace(/\s+/g, ' ').trim(), LONGEST, '…')
   return /[.!?…]$/.test(clean) ? clean : `${clean}.`
 }
 

@@ -45,7 +45,7 @@ for (const [what, schema] of Object.entries(schemas)) {
   })
 }
 
-test('nothing but what is required is there', () => {
+test('an instance holds only the required properties', () => {
   const schema = { type: 'object', properties: { a: { type: 'string' }, b: { type: 'string' } }, required: ['b'] }
   assert.deepEqual(schemaInstance(schema), { b: 'offline' })
 })
@@ -64,7 +64,7 @@ const list = (items: object): object => ({ type: 'array', minItems: 1_000, items
 const required = Array.from({ length: 50 }, (_, at) => `p${at}`)
 const endless: Record<string, Record<string, unknown>> = {
   'lists within lists': { ...list(list(list(list({ type: 'string' })))) },
-  'many properties that are the whole again': {
+  'many properties that are the whole schema again': {
     type: 'object',
     required,
     properties: Object.fromEntries(required.map((name) => [name, { $ref: '#' }])),

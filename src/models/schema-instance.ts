@@ -1,5 +1,5 @@
 // The smallest value that fits a JSON schema: required properties only, the first of several choices, arrays as short
-// as they may be. The offline model uses it; patterns and other keywords that need a search are ignored.
+// as they may be. Patterns and other keywords that need a search are ignored.
 
 export interface Fill {
   text(name: string, schema: SchemaNode): string

@@ -1,8 +1,7 @@
 import { isRecord } from '../kernel/is-record.ts'
 import type { JsonSchema } from '../kernel/tool.ts'
 
-/** True if OpenAI's strict mode takes the schema: every object closed, every property required. Strict mode answers 400
- * to other schemas, so these are sent without it. */
+/** True if OpenAI's strict mode, which answers 400 to other schemas, takes it: objects closed, properties required. */
 export function isStrictSchema(schema: JsonSchema): boolean {
   return isStrict(schema)
 }

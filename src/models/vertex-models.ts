@@ -1,5 +1,5 @@
-// Gemini on Google Cloud, with the four ways to sign in, in this order: an access token, a service account's JSON as
-// the key, a plain API key (express mode), and the credentials that google-auth-library finds on the machine.
+// Gemini on Google Cloud. The ways to sign in, in this order: an access token, a service account's JSON as the key, a
+// plain API key (express mode), and the credentials that google-auth-library finds on the machine.
 import type { GoogleVertexProviderSettings } from '@ai-sdk/google-vertex'
 import type { LanguageModelV4 } from '@ai-sdk/provider'
 import type { Fetch } from '../egress/egress.ts'
@@ -34,7 +34,7 @@ export async function createVertexModels(
   if (project === null && signIn.apiKey === undefined) throw new Error('its options name no project')
   const { createGoogleVertex } = await import('@ai-sdk/google-vertex')
   const vertex = createGoogleVertex({
-    // These are empty strings, because the SDK fills absent settings from the environment.
+    // Empty strings stand for absent settings, which the SDK would fill from the environment.
     apiKey: signIn.apiKey ?? '',
     project: project ?? '',
     location: textOf(provider.options.location) ?? 'us-central1',
@@ -67,7 +67,7 @@ function holderOf(token: string): AuthClient {
 }
 
 function readServiceAccount(text: string): { client_email: string; private_key: string; project_id?: string } {
-  const refuse = () => new Error('its key begins like the JSON of a service account and is none')
+  const refuse = () => new Error('its key begins like the JSON of a service account and is not one')
   let account: unknown
   try {
     account = JSON.parse(text)

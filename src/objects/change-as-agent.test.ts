@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
+import { nothingSetOff } from '../../test/kit/nothing-set-off.ts'
 import { insertProject } from '../../test/kit/runs.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
@@ -10,7 +11,6 @@ import type { SuggestedChange } from '../kernel/task.ts'
 import { byPerson } from './author.ts'
 import { type AgentOutcome, changeAsAgent } from './change-as-agent.ts'
 import { createObjectWriter, MOST_PROPERTIES } from './write-objects.ts'
-import { nothingSetOff } from './write-statements.ts'
 
 const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
@@ -43,7 +43,7 @@ async function ask(
 /** Properties that take this many bytes as JSON, `{"text":"…"}`. */
 const properties = (bytes: number) => ({ text: 'x'.repeat(bytes - '{"text":""}'.length) })
 
-test('what would be larger than objects may be is refused at once, carried out or suggested', async () => {
+test('a change that would make an object too large is refused at once, carried out or suggested', async () => {
   const id = await create(properties(1_000_000))
   const changes: GraphChange[] = [
     { op: 'update', id, properties: { more: 'y'.repeat(100_000) }, expectedVersion: null },
@@ -57,7 +57,7 @@ test('what would be larger than objects may be is refused at once, carried out o
   }
 })
 
-test('what is just as large as objects may be is suggested', async () => {
+test('a change that makes an object exactly as large as allowed is suggested', async () => {
   const id = await create({ text: '' })
   const changes: GraphChange[] = [
     { op: 'update', id, properties: properties(MOST_PROPERTIES), expectedVersion: null },

@@ -34,9 +34,8 @@ export interface AgentOutcome {
 }
 
 /**
- * Carries out an agent's change of the graph within the agent's rights. The change is refused in every mode if the
- * agent's capabilities do not allow it; it is put before people if the agent may only suggest; otherwise it is written
- * by the same path as everybody's changes.
+ * Carries out an agent's change of the graph within its rights: refused if the capabilities do not allow it, put before
+ * people if the agent may only suggest, otherwise written by everybody's write path.
  */
 export async function changeAsAgent(
   tx: Db,
@@ -119,7 +118,9 @@ async function carryOut(tx: Db, writer: ObjectWriter, request: AgentRequest): Pr
     case 'too_large':
       return failed(TOO_LARGE_PROBLEM)
     case 'taken':
-      return failed('There is an object of this type and key already. Update that one, or use another key.')
+      return failed(
+        `There is an object of this type and key already${outcome.id === null ? '' : `, with the id ${outcome.id}`}. Update that one, or use another key.`,
+      )
   }
 }
 

@@ -11,7 +11,7 @@ const HEAVY_PAGE = 4 * 1_048_576
 const AT_ONCE = 20
 
 /** Every version of an object, newest first. The cursor is the last version seen. */
-export async function listVersions(
+export async function listObjectVersions(
   db: Db,
   objectId: string,
   { limit, cursor }: PageQuery,

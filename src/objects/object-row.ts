@@ -1,11 +1,10 @@
+import type { RowOf } from '../db/instants.ts'
 import type { GraphObject } from '../kernel/object.ts'
 
 export const OBJECT_COLUMNS =
   'id, type, key, properties, version, actor_type, actor_id, created_at, updated_at, deleted_at'
 
-type Instants = 'created_at' | 'updated_at'
-export type ObjectRow = Omit<GraphObject, Instants | 'deleted_at'> &
-  Record<Instants, Date> & { deleted_at: Date | null }
+export type ObjectRow = RowOf<GraphObject>
 
 export function toObject(row: ObjectRow): GraphObject {
   return {

@@ -1,5 +1,4 @@
-// The tools with which agents act on the graph. This file has each tool's description for the model and the check of
-// its arguments; the rights of the run decide on a call (change-as-agent.ts).
+// The tools with which agents act on the graph. The rights of the run decide on a call (change-as-agent.ts).
 import { z } from 'zod'
 import type { Db } from '../db/pool.ts'
 import { idField, jsonObject } from '../kernel/fields.ts'
@@ -21,7 +20,7 @@ const beside = {
     apply: z
       .enum(['execute', 'suggest'])
       .describe('"execute" changes the graph at once; "suggest" puts the change before people, who decide.'),
-    reasoning: reasoningField.optional().describe('Why. Needed where you suggest.'),
+    reasoning: reasoningField.optional().describe('Why you make this change. Required when you suggest.'),
   },
 } as const
 
@@ -29,16 +28,16 @@ const changes = {
   object_create: {
     description: `Creates an object in the project's graph.
 
-- Search first: do not create what is there already. A "key" is your own name for the object, unique within its type.
-- Answers the object with its id and version.`,
+- Search first: do not create an object that exists. A "key" is your own name for the object, unique within its type.
+- Returns the object with its id and version.`,
     own: { ...objectInput.shape, key: objectKeyField.optional() },
     toChange: (args) => ({ op: 'create', type: args.type, key: args.key ?? null, properties: args.properties }),
   } satisfies Kind<{ type: string; key?: string | undefined; properties: Record<string, unknown> }>,
   object_update: {
-    description: `Changes properties of an object. Those you name are replaced, the others stay.
+    description: `Changes properties of an object. The properties you name are replaced, the others stay.
 
-- Give "expected_version" where your change relies on what you have read; if somebody changed the object since, you are told.
-- Answers the object as it is then.`,
+- Give "expected_version" if your change relies on what you read; if somebody changed the object since, you are told.
+- Returns the object as it is after the change.`,
     own: { id: idField, properties: jsonObject, expected_version: z.int().min(1).optional() },
     toChange: (args) => ({
       op: 'update',
@@ -55,7 +54,7 @@ const changes = {
   relationship_create: {
     description: `Relates two objects: from one to the other, with a type such as "works_at".
 
-- Both must exist. The same two are related once per type and direction.`,
+- Both objects must exist. The same two objects are related once per type and direction.`,
     own: relationshipInput.shape,
     toChange: (args) => ({
       op: 'relate',
@@ -76,7 +75,6 @@ interface Kind<Args> {
 type ChangeName = keyof typeof changes
 const modes: readonly ExecutionMode[] = ['execute', 'suggest', 'hybrid']
 
-/** Tools that change the graph. */
 export const graphTools: readonly WriteTool[] = Object.entries(changes).map(([name, { description, own }]) => {
   const variants = new Map<ExecutionMode, WriteTool>()
   const inMode = (mode: ExecutionMode): WriteTool => variants.get(mode) ?? tool
@@ -84,7 +82,7 @@ export const graphTools: readonly WriteTool[] = Object.entries(changes).map(([na
     const fields: z.ZodRawShape = { ...own, ...beside[mode] }
     const schema = z.strictObject(fields).superRefine((args, issues) => {
       if (mode !== 'hybrid' || args.apply !== 'suggest' || args.reasoning !== undefined) return
-      issues.addIssue({ code: 'custom', path: ['reasoning'], message: 'is required where you suggest' })
+      issues.addIssue({ code: 'custom', path: ['reasoning'], message: 'is required when you suggest' })
     })
     const text =
       mode === 'suggest' ? `${description}\n- You may only suggest: people decide about the change.` : description
@@ -105,7 +103,7 @@ export interface ParsedChange {
 /** Takes arguments that the tool's own schema has accepted. */
 export function parseChange(name: ChangeName, args: unknown): ParsedChange {
   const { apply = null, reasoning = '' } = args as Partial<ParsedChange> // parsed by the tool's schema
-  const { toChange } = changes[name] as Kind<unknown> // the schema and the function of one entry belong together
+  const { toChange } = changes[name] as Kind<unknown> // each function takes its own schema's type
   return { change: toChange(args), apply, reasoning }
 }
 
@@ -113,10 +111,9 @@ const getArguments = z.strictObject({ id: idField })
 const searchArguments = z.strictObject({
   type: objectTypeField.optional().describe('Only objects of this type.'),
   q: z.string().max(500).optional().describe('Words that the object holds; beginnings of words will do.'),
-  limit: z.int().min(1).max(200).optional().describe('At most so many, newest first; 20 where absent.'),
+  limit: z.int().min(1).max(200).optional().describe('The most objects to return, newest first; 20 by default.'),
 })
 
-/** Tools that read the graph. */
 export function createGraphReaders(db: Db): CallTool[] {
   const reader = { kind: 'call', effect: 'readonly', isPoller: false, timeoutMs: null } as const
   return [

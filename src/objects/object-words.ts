@@ -1,19 +1,18 @@
-// The words by which an object is found. The rule is the same for objects and for queries: letters, digits and pictures
-// count, case does not, and a word of a query may be the beginning of a stored word. In scripts without spaces a word
-// is found from every character on. (PostgreSQL's own parser takes "order-17" for a word and the number -17, and an
-// address for one word; a person who types 17 would not find the object.)
+// The words by which an object is found, the same for objects and queries: letters, digits and pictures count, case
+// does not, and a word of a query may be the beginning of a stored word. In scripts without spaces a word is found from
+// every character on. (PostgreSQL's own parser takes "order-17" for a word and the number -17.)
 
 const MOST_WORDS = 20_000
 /** The most characters of all words together; PostgreSQL takes a megabyte. */
 const MOST_CHARACTERS = 200_000
 /** Longer words are cut, in objects and in queries. */
 const LONGEST_WORD = 60
-/** A repeated word costs time as well, so at most this many beginnings of words are looked at, and this many texts. */
+/** A repeated word costs time as well, so at most this many beginnings of words are read, and this many texts. */
 const MOST_PLACES = 200_000
 /** Folding can turn one character into eighteen; an object holds a million at most. */
 const MOST_FOLDED = 1_100_000
 
-export function wordsOf(key: string | null, properties: Readonly<Record<string, unknown>>): string[] {
+export function objectWords(key: string | null, properties: Readonly<Record<string, unknown>>): string[] {
   const words = createWords()
   if (key !== null) words.add(key, true)
   addValues(words, properties)
@@ -28,8 +27,19 @@ export function wordsQuery(text: string): string | null {
   return list.length === 0 ? null : list.map((word) => `'${word}':*`).join(' & ')
 }
 
+/**
+ * The same for a search while somebody types. A short word of letters and digits begins a great part of all words, so
+ * it must be a whole word.
+ */
+export function soughtWords(text: string): string | null {
+  const words = createWords()
+  words.add(text, false)
+  const list = words.list().map((word) => (/^[a-z0-9]{1,2}$/.test(word) ? `'${word}'` : `'${word}':*`))
+  return list.length === 0 ? null : list.join(' & ')
+}
+
 interface Words {
-  /** `isStored` is true for a text of an object: in a script without spaces it is found from every character on. */
+  /** In a script without spaces a stored text is found from every character on. */
   add(text: string, isStored: boolean): void
   isFull(): boolean
   list(): string[]
@@ -77,7 +87,7 @@ function createWords(): Words {
   }
 }
 
-/** A long text is folded in parts, because folding may make it many times as long: the limit is then seen in time. */
+/** Folding may make a text many times as long: a long text is folded in parts, so that the limit stops it in time. */
 const PART_CHARACTERS = 65_536
 
 /** A part ends behind a space if there is one, so that no word is cut. */
@@ -100,7 +110,6 @@ function foldedText(text: string): string {
   return text.replace(TOO_MANY_MARKS, '$1').normalize('NFKC').toUpperCase().toLowerCase()
 }
 
-/** The end of the first `characters` characters of the text. */
 function endAfter(text: string, characters: number): number {
   let end = 0
   for (let count = 0; count < characters && end < text.length; count++) end += widthAt(text, end)

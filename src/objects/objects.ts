@@ -1,5 +1,4 @@
-// The graph: typed, versioned objects and the relationships between them. Every change goes through the one write path
-// (write-objects.ts); this file reads the graph.
+// The graph: typed, versioned objects and their relationships. This file reads; write-objects.ts is the one write path.
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { notFound } from '../kernel/errors.ts'
@@ -31,17 +30,28 @@ export async function getObject(db: Db, projectId: string, objectId: string): Pr
   return object
 }
 
+const FIND_KEY: PreparedSql = {
+  name: 'object_of_key',
+  text: 'select id from objects where project_id = $1 and type = $2 and key = $3 and deleted_at is null',
+}
+
+/** The id of the live object with this type and key. */
+export async function findByKey(db: Db, projectId: string, type: string, key: string): Promise<string | null> {
+  const { rows } = await db.query<{ id: string }>(FIND_KEY, [projectId, type, key])
+  return rows[0]?.id ?? null
+}
+
 export interface ObjectFilter {
   type?: string | undefined
+  key?: string | undefined
   /** Words that the key and the properties hold together; the beginning of a word is enough. */
   q?: string | undefined
 }
 
-/** Lists the live objects, newest first. */
 export async function listObjects(
   db: Db,
   projectId: string,
-  { type, q }: ObjectFilter,
+  { type, key, q }: ObjectFilter,
   query: PageQuery,
 ): Promise<Page<GraphObject>> {
   const words = q === undefined ? null : wordsQuery(q)
@@ -49,8 +59,9 @@ export async function listObjects(
   return listPage<ObjectRow, GraphObject>(db, {
     sql: `select ${OBJECT_COLUMNS} from objects where project_id = $1 and deleted_at is null
           ${type === undefined ? 'and $2::text is null' : 'and type = $2'}
-          ${words === null ? 'and $3::text is null' : 'and words @@ $3::tsquery'}`,
-    values: [projectId, type ?? null, words],
+          ${words === null ? 'and $3::text is null' : 'and words @@ $3::tsquery'}
+          ${key === undefined ? 'and $4::text is null' : 'and key = $4'}`,
+    values: [projectId, type ?? null, words, key ?? null],
     query,
     toItem: toObject,
     largeColumns: ['properties'],

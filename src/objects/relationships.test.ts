@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
+import { nothingSetOff } from '../../test/kit/nothing-set-off.ts'
 import { readPlans, recordStatements } from '../../test/kit/query-plans.ts'
 import { insertProject } from '../../test/kit/runs.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -8,7 +9,6 @@ import { systemActor } from '../kernel/principal.ts'
 import { byPerson } from './author.ts'
 import { listRelationships, type RelateOutcome, relate } from './relationships.ts'
 import { createObjectWriter } from './write-objects.ts'
-import { nothingSetOff } from './write-statements.ts'
 
 const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
@@ -64,7 +64,7 @@ test('an edge that waited for the deletion of its end is not made', async () => 
   assert.deepEqual((await listRelationships(pool, other, { limit: 10 })).items, [])
 })
 
-test('a page of the relationships of an object is newest first, and lists one to itself once', async () => {
+test("a page of an object's relationships is newest first, and lists a relationship to itself once", async () => {
   const [object, other] = [await create(), await create()]
   const made: string[] = []
   for (const ends of [
@@ -84,7 +84,7 @@ test('a page of the relationships of an object is newest first, and lists one to
   assert.equal(second.next_cursor, null)
 })
 
-test('a page reads no more than it shows, however many relationships the object has or had', async () => {
+test('a page reads no more rows than it shows, however many relationships the object has or had', async () => {
   const [object, other] = [await create(), await create()]
   await pool.query(
     `insert into relationships (id, project_id, type, from_id, to_id, actor_type, created_at, deleted_at)

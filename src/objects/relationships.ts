@@ -1,4 +1,5 @@
 import { changeAudited } from '../audit/record.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import { notFound } from '../kernel/errors.ts'
@@ -9,7 +10,7 @@ import type { Actor } from '../kernel/principal.ts'
 import type { Author } from './author.ts'
 
 const COLUMNS = 'id, type, from_id, to_id, properties, actor_type, actor_id, run_id, approved_by, created_at'
-type RelationshipRow = Omit<Relationship, 'created_at'> & { created_at: Date }
+type RelationshipRow = RowOf<Relationship>
 
 export type Relation = Extract<GraphChange, { op: 'relate' }>
 /** missing: an end is no live object of this project · taken: these ends are related so already. */
@@ -82,4 +83,4 @@ export async function deleteRelationship(db: Db, projectId: string, id: string, 
   if (rows.length === 0) throw notFound('relationship')
 }
 
-const toRelationship = (row: RelationshipRow): Relationship => ({ ...row, created_at: row.created_at.toISOString() })
+const toRelationship = (row: RelationshipRow): Relationship => tellInstants(row)

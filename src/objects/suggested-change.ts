@@ -51,7 +51,7 @@ async function isTaken(tx: Db, projectId: string, type: string, key: string): Pr
   return rowCount === 1
 }
 
-/** Objects may change while people decide; an edge between them holds all the same, so it has no base version. */
+/** An edge has no base version: a change of its two objects while people decide does not touch the edge. */
 function relation(from: GraphObject, change: Extract<GraphChange, { op: 'relate' }>): SuggestedChange {
   const { type, fromId, toId, properties } = change
   return {
@@ -64,7 +64,7 @@ function relation(from: GraphObject, change: Extract<GraphChange, { op: 'relate'
   }
 }
 
-/** The change that an approval writes. An update writes `after` as it was shown, onto the version it was shown for. */
+/** The change that an approval writes. An update writes the `after` that people saw, onto the version that they saw. */
 export function changeOf(suggested: SuggestedChange): GraphChange {
   const { op, object_id: id, base_version: expectedVersion } = suggested
   const after = suggested.after ?? {}

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
+import { nothingSetOff } from '../../test/kit/nothing-set-off.ts'
 import { insertProject } from '../../test/kit/runs.ts'
 import { newId } from '../kernel/id.ts'
 import type { GraphObject } from '../kernel/object.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { byAgent, byPerson } from './author.ts'
-import { listVersions } from './history.ts'
+import { listObjectVersions } from './history.ts'
 import { getObject, listObjects } from './objects.ts'
 import { createObjectWriter, type ObjectChange, type WriteOutcome } from './write-objects.ts'
-import { nothingSetOff } from './write-statements.ts'
 
 const { pool, clock } = await createTestDatabase()
 const projectId = await insertProject(pool)
@@ -29,12 +29,12 @@ function objectOf(outcome: WriteOutcome): GraphObject {
   return outcome.kind === 'written' ? outcome.object : assert.fail()
 }
 
-test('an object begins at version 1, by whoever made it, with a history entry and an audit entry', async () => {
+test('an object begins at version 1 with its author, a history entry and an audit entry', async () => {
   const object = await create('Person', { name: 'Ada' }, 'ada')
   assert.equal(object.version, 1)
   assert.deepEqual([object.actor_type, object.actor_id], ['user', person.id])
   assert.deepEqual(await getObject(pool, projectId, object.id), object)
-  const { items } = await listVersions(pool, object.id, { limit: 10 })
+  const { items } = await listObjectVersions(pool, object.id, { limit: 10 })
   assert.deepEqual(
     items.map(({ version, op, properties, run_id, approved_by }) => ({ version, op, properties, run_id, approved_by })),
     [{ version: 1, op: 'create', properties: { name: 'Ada' }, run_id: null, approved_by: null }],
@@ -56,7 +56,7 @@ test('an update merges by name, raises the version and keeps every version as it
   const object = objectOf(changed)
   assert.deepEqual(object.properties, { name: 'Bob', born: null, address: { city: 'Ulm' } })
   assert.deepEqual([object.version, object.actor_type, object.actor_id], [2, 'agent', agentId])
-  const { items } = await listVersions(pool, id, { limit: 10 })
+  const { items } = await listObjectVersions(pool, id, { limit: 10 })
   assert.deepEqual(
     items.map(({ version, op, run_id, approved_by }) => [version, op, run_id, approved_by]),
     [
@@ -71,12 +71,12 @@ test('an update that changes nothing keeps the version and leaves no trace', asy
   const { id } = await create('Person', { name: 'Cy', tags: ['a', { b: 1, c: 2 }] })
   const same = await update(id, { tags: ['a', { c: 2, b: 1 }] })
   assert.equal(same.kind, 'unchanged')
-  assert.equal((await listVersions(pool, id, { limit: 10 })).items.length, 1)
+  assert.equal((await listObjectVersions(pool, id, { limit: 10 })).items.length, 1)
   const { rowCount } = await pool.query('select from audit_log where target_id = $1', [id])
   assert.equal(rowCount, 1)
 })
 
-test('another version than the expected one is said, and nothing is written', async () => {
+test('an update that expects another version is told the present one, and nothing is written', async () => {
   const { id } = await create('Person', { name: 'Di' })
   await update(id, { name: 'Dee' })
   assert.deepEqual(await update(id, { name: 'Do' }, 1), { kind: 'moved', version: 2 })
@@ -92,7 +92,7 @@ test('a deleted object is a version of its own, leaves the lists and takes no ch
   assert.deepEqual(await update(id, { name: 'Eve' }), { kind: 'missing' })
   assert.deepEqual(await remove(id), { kind: 'missing' })
   assert.deepEqual((await listObjects(pool, projectId, { type: 'Gone' }, { limit: 10 })).items, [])
-  const { items } = await listVersions(pool, id, { limit: 10 })
+  const { items } = await listObjectVersions(pool, id, { limit: 10 })
   assert.deepEqual(
     items.map(({ version, op, properties }) => [version, op, properties]),
     [
@@ -104,7 +104,8 @@ test('a deleted object is a version of its own, leaves the lists and takes no ch
 
 test('type and key are unique among live objects, and free again after a delete', async () => {
   const first = await create('Unique', {}, 'k')
-  assert.deepEqual(await write({ op: 'create', type: 'Unique', key: 'k', properties: {} }), { kind: 'taken' })
+  const again = await write({ op: 'create', type: 'Unique', key: 'k', properties: {} })
+  assert.deepEqual(again, { kind: 'taken', id: first.id })
   await create('Other', {}, 'k')
   await create('Unique', {})
   await create('Unique', {})
@@ -119,25 +120,25 @@ test("another project's object is missing", async () => {
   assert.deepEqual(await write(change, byPerson(person), other), { kind: 'missing' })
 })
 
-test('30 changes of one object at once: each is applied to what the one before left', async () => {
+test('each of 30 concurrent changes of one object is applied to the result of the change before', async () => {
   const { id } = await create('Busy', {})
   const outcomes = await Promise.all(Array.from({ length: 30 }, (_, index) => update(id, { [`field${index}`]: index })))
   assert.ok(outcomes.every((outcome) => outcome.kind === 'written'))
   const object = await getObject(pool, projectId, id)
   assert.equal(object.version, 31)
   assert.equal(Object.keys(object.properties).length, 30)
-  const { items } = await listVersions(pool, id, { limit: 100 })
+  const { items } = await listObjectVersions(pool, id, { limit: 100 })
   assert.deepEqual(
     items.map((item) => Object.keys(item.properties).length),
     Array.from({ length: 31 }, (_, index) => 30 - index),
   )
 })
 
-test('30 changes of one object at once, and its deletion: no version is older than the one before', async () => {
+test('with 30 concurrent changes of one object and its deletion no version is older than the one before', async () => {
   const { id } = await create('Busy', {})
   await Promise.all(Array.from({ length: 30 }, (_, index) => update(id, { [`field${index}`]: index })))
   const last = await getObject(pool, projectId, id)
-  assert.equal((await listVersions(pool, id, { limit: 1 })).items[0]?.at, last.updated_at)
+  assert.equal((await listObjectVersions(pool, id, { limit: 1 })).items[0]?.at, last.updated_at)
   const gone = objectOf(await remove(id))
   const { rows } = await pool.query<{ version: number }>(
     `select version from object_versions where object_id = $1 order by at, version`,
@@ -147,17 +148,17 @@ test('30 changes of one object at once, and its deletion: no version is older th
     rows.map((row) => row.version),
     Array.from({ length: 32 }, (_, index) => index + 1),
   )
-  assert.equal((await listVersions(pool, id, { limit: 1 })).items[0]?.at, gone.deleted_at)
+  assert.equal((await listObjectVersions(pool, id, { limit: 1 })).items[0]?.at, gone.deleted_at)
   assert.equal(gone.updated_at, gone.deleted_at)
 })
 
-test('a version that is written by a clock that was set back is as old as the one before', async () => {
+test('a version written after the clock was set back has the same instant as the version before', async () => {
   const { id } = await create('Clock', {})
   await clock.advance(60_000)
   const later = objectOf(await update(id, { a: 1 }))
   await clock.advance(-60_000)
   assert.equal(objectOf(await update(id, { a: 2 })).updated_at, later.updated_at)
-  const { items } = await listVersions(pool, id, { limit: 2 })
+  const { items } = await listObjectVersions(pool, id, { limit: 2 })
   assert.deepEqual(
     items.map((item) => item.at),
     [later.updated_at, later.updated_at],
@@ -182,7 +183,7 @@ test('the search finds words and their beginnings in key and properties, newest 
   assert.deepEqual(await found('straße', 'Deep'), [deep])
 })
 
-test('a changed word is found, the word it replaced is not', async () => {
+test('a changed word is found; the word that was replaced is not', async () => {
   const { id } = await create('Word', { text: 'beforehand' })
   await update(id, { text: 'afterwards' })
   const find = (q: string) => listObjects(pool, projectId, { q }, { limit: 10 })
@@ -195,7 +196,7 @@ test('pages of a history neither repeat nor miss a version', async () => {
   for (let index = 0; index < 5; index++) await update(id, { index })
   const versions: number[] = []
   for (let cursor: string | undefined; ; ) {
-    const page = await listVersions(pool, id, { limit: 2, cursor })
+    const page = await listObjectVersions(pool, id, { limit: 2, cursor })
     versions.push(...page.items.map((item) => item.version))
     if (page.next_cursor === null) break
     cursor = page.next_cursor
@@ -239,8 +240,8 @@ test('pages of large objects and versions end early, and together hold all of th
   )
   const { id } = await create('Large', { text })
   for (let index = 0; index < 25; index++) await update(id, { index })
-  const first = await listVersions(pool, id, { limit: 200 })
+  const first = await listObjectVersions(pool, id, { limit: 200 })
   assert.ok(first.items.length < 26 && first.next_cursor !== null, String(first.items.length))
-  const rest = await listVersions(pool, id, { limit: 200, cursor: first.next_cursor ?? '' })
+  const rest = await listObjectVersions(pool, id, { limit: 200, cursor: first.next_cursor ?? '' })
   assert.equal(first.items.length + rest.items.length, 26)
 })

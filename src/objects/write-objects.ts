@@ -1,65 +1,86 @@
-// The one write path of the graph. Every change of an object (by a person, by an agent, or by an agent whose suggestion
-// was approved) goes through this file, and object, version, audit entry and reactions are committed together.
+// The one write path of the graph: object, version, audit entry and reactions of every change are committed together.
+
 import { setImmediate as giveWay } from 'node:timers/promises'
 import { noteValues } from '../audit/record.ts'
 import { createBatches } from '../db/batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { canonicalJson } from '../kernel/canonical-json.ts'
+import { defined } from '../kernel/defined.ts'
+import { unavailable } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { GraphChange, GraphObject } from '../kernel/object.ts'
 import type { Author } from './author.ts'
 import { type ObjectRow, toObject } from './object-row.ts'
-import { wordsOf } from './object-words.ts'
-import { findObject } from './objects.ts'
+import { objectWords } from './object-words.ts'
+import { findByKey, findObject } from './objects.ts'
 import { type SetsOff, writeStatements } from './write-statements.ts'
 
 export type ObjectChange = Exclude<GraphChange, { op: 'relate' }>
 
-export interface ObjectWrite<Change extends ObjectChange = ObjectChange> {
+interface ObjectWrite<Change extends ObjectChange = ObjectChange> {
   projectId: string
   change: Change
   author: Author
 }
 
 /** `started` is the number of runs that the change started. */
-export type Written = { kind: 'written'; object: GraphObject; started: number }
-/**
- * missing: no such live object · moved: the object is at another version · taken: a live object has this type and key ·
- * too_large: the properties would be more than an object holds.
- */
+export type WrittenObject = { kind: 'written'; object: GraphObject; started: number }
+/** missing: no such live object · moved: another version · taken: the live object `id` has this type and key. */
 export type WriteOutcome =
-  | Written
+  | WrittenObject
   | { kind: 'unchanged'; object: GraphObject }
   | { kind: 'missing' }
   | { kind: 'moved'; version: number }
-  | { kind: 'taken' }
+  | { kind: 'taken'; id: string | null }
   | { kind: 'too_large' }
 
+interface ObjectPut extends Omit<ObjectWrite, 'change'> {
+  type: string
+  key: string
+  properties: Record<string, unknown>
+}
+
 export interface ObjectWriter {
-  /** Writes in a separate transaction. */
   write(request: ObjectWrite): Promise<WriteOutcome>
   /** Writes within the caller's transaction, which keeps the object locked until it ends. */
   writeIn(tx: Db, request: ObjectWrite): Promise<WriteOutcome>
+  /** Creates the object with this type and key, or merges the properties into it: of two at once one creates it. */
+  put(request: ObjectPut): Promise<WriteOutcome>
 }
 
 export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: SetsOff }): ObjectWriter {
   const statements = writeStatements(setsOff)
   const createTogether = createBatches<ObjectWrite<Creation>, WriteOutcome>((creations) => createAll(pool, creations))
 
+  async function write(request: ObjectWrite): Promise<WriteOutcome> {
+    if (isCreation(request)) return sayingWhose(pool, request, await createTogether(request))
+    // Mostly nobody else writes the same object: one read is enough, and one statement that finds the object unchanged.
+    // A deletion locks the object first: it also deletes edges that were committed while it waited for the lock.
+    const isUpdate = request.change.op === 'update'
+    const outcome = isUpdate ? await changeKnown(pool, request as ObjectWrite<Alteration>, false) : null
+    return outcome ?? inTransaction(pool, (tx) => changeLocked(tx, request as ObjectWrite<Alteration>))
+  }
+
   return {
-    async write(request) {
-      if (request.change.op === 'create') return createTogether(request as ObjectWrite<Creation>) // narrowed by its change
-      // Mostly nobody else writes the same object: one read is enough, and one statement that finds the object
-      // unchanged. A deletion locks the object from the start: it also deletes edges that were committed while it
-      // waited for the lock, and only a statement that begins after the wait sees those edges.
-      const isUpdate = request.change.op === 'update'
-      const outcome = isUpdate ? await changeKnown(pool, request as ObjectWrite<Alteration>, false) : null
-      return outcome ?? inTransaction(pool, (tx) => changeLocked(tx, request as ObjectWrite<Alteration>))
-    },
+    write,
     async writeIn(tx, request) {
-      if (request.change.op === 'create') return (await createAll(tx, [request as ObjectWrite<Creation>]))[0] ?? TAKEN
+      if (isCreation(request)) return sayingWhose(tx, request, (await createAll(tx, [request]))[0] ?? TAKEN)
       return changeLocked(tx, request as ObjectWrite<Alteration>)
+    },
+    async put({ type, key, properties, ...shared }) {
+      let id = await findByKey(pool, shared.projectId, type, key)
+      for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
+        const change: ObjectChange =
+          id === null
+            ? { op: 'create', type, key, properties }
+            : { op: 'update', id, properties, expectedVersion: null }
+        const outcome = await write({ ...shared, change })
+        if (outcome.kind !== 'taken' && outcome.kind !== 'missing') return outcome
+        // Somebody else created the object since, or deleted it.
+        id = outcome.kind === 'taken' ? outcome.id : null
+      }
+      throw unavailable('Others create and delete the object with this key all the time. Try again.')
     },
   }
 
@@ -121,7 +142,7 @@ export function createObjectWriter({ pool, setsOff }: { pool: Pool; setsOff: Set
   }
 }
 
-/** In bytes of JSON; the same as the limit of a request. */
+/** The limit in bytes of JSON, which is also the limit of a request. */
 export const MOST_PROPERTIES = 1_048_576
 export const TOO_LARGE_PROBLEM = 'The properties of an object may take 1 MiB in all.'
 
@@ -131,13 +152,24 @@ export const isTooLarge = (properties: Record<string, unknown>): boolean => size
 
 const sizeOf = (properties: Record<string, unknown>): number => Buffer.byteLength(JSON.stringify(properties))
 
-const TAKEN: WriteOutcome = { kind: 'taken' }
+const TAKEN: WriteOutcome = { kind: 'taken', id: null }
 const TOO_LARGE: WriteOutcome = { kind: 'too_large' }
 
 type Creation = Extract<ObjectChange, { op: 'create' }>
 type Alteration = Exclude<ObjectChange, Creation>
 
-async function run(db: Db, sql: { name: string; text: string }, values: unknown[]): Promise<Written | null> {
+const isCreation = (request: ObjectWrite): request is ObjectWrite<Creation> => request.change.op === 'create'
+
+/** A `put` begins again when others create or delete the object between its steps. */
+const MOST_ATTEMPTS = 20
+
+async function sayingWhose(db: Db, request: ObjectWrite<Creation>, outcome: WriteOutcome): Promise<WriteOutcome> {
+  const { type, key } = request.change
+  if (outcome.kind !== 'taken' || key === null) return outcome
+  return { kind: 'taken', id: await findByKey(db, request.projectId, type, key) }
+}
+
+async function run(db: Db, sql: { name: string; text: string }, values: unknown[]): Promise<WrittenObject | null> {
   const { rows } = await db.query<ObjectRow & { started: number }>(sql, values)
   const row = rows[0]
   return row ? { kind: 'written', object: toObject(row), started: row.started } : null
@@ -150,7 +182,7 @@ function sharedValues(
   author: Author,
 ): unknown[] {
   // The text of a tsvector; no character of the words needs more than quotes.
-  const words = wordsOf(key, properties)
+  const words = objectWords(key, properties)
     .map((word) => `'${word}'`)
     .join(' ')
   const { type, id: authorId, runId, approvedBy, depth } = author
@@ -170,12 +202,12 @@ function note(
     projectId,
     targetType: 'object',
     targetId: id,
-    details: {
+    details: defined({
       type,
       version,
-      ...(key === null ? {} : { key }),
-      ...(runId === null ? {} : { run_id: runId }),
-      ...(approvedBy === null ? {} : { approved_by: approvedBy }),
-    },
+      key: key ?? undefined,
+      run_id: runId ?? undefined,
+      approved_by: approvedBy ?? undefined,
+    }),
   })
 }

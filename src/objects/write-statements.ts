@@ -1,22 +1,19 @@
-// The statements behind every change of an object: the row, its version, its audit entry and the runs that the change
-// starts, all or nothing in one round trip. Tried and rejected: a transaction of single statements (begin, write,
-// version, audit, match, commit are six round trips), and matching reacting agents after the commit (a crash in between
-// loses their runs).
+// The statements behind every change of an object: the row, its version, its audit entry and the runs that it starts,
+// all or nothing in one round trip. Tried and rejected: a transaction of single statements (six round trips), and
+// matching reacting agents after the commit (a crash in between loses their runs).
 import { NOTE_COLUMNS, NOTE_TYPES } from '../audit/record.ts'
+import { MARK_CHANGED } from '../db/changed-in.ts'
 import type { PreparedSql } from '../db/pool.ts'
 import { OBJECT_COLUMNS } from './object-row.ts'
 
 /**
  * The reactions to a change, as further parts of its statement. `parts` read the rows of `change` (id, project_id,
- * type, key, properties, version, actor_type, actor_id, event, depth, delivery); `started` counts the runs that they
- * start.
+ * type, key, properties, version, actor_type, actor_id, event, depth, delivery); `started` counts their runs.
  */
 export interface SetsOff {
   parts: string
   started: string
 }
-
-export const nothingSetOff: SetsOff = { parts: '', started: '0' }
 
 export interface WriteStatements {
   create: PreparedSql
@@ -25,9 +22,9 @@ export interface WriteStatements {
 }
 
 const FIRST_NOTE = 11
-export const FIRST_OWN = FIRST_NOTE + NOTE_TYPES.length
+const FIRST_OWN = FIRST_NOTE + NOTE_TYPES.length
 
-/** `now` is the transaction's start and may lie before the version before: no version is older than the one before. */
+/** `now` is the transaction's start and may be earlier than the last version; a new version is never older. */
 const CHANGED_AT = 'greatest(updated_at, muster.now())'
 
 export function writeStatements(setsOff: SetsOff): WriteStatements {
@@ -38,10 +35,9 @@ export function writeStatements(setsOff: SetsOff): WriteStatements {
     }),
     remove: changeStatement('delete', 'deleted', setsOff, {
       set: `deleted_at = ${CHANGED_AT}`,
-      // All edges of the deleted object are deleted too, provided that an earlier statement locked the object.
-      // Each edge costs an entry in four indexes. The instant is taken from the object: calling muster.now() for each of
-      // 200,000 edges took two of nine seconds.
-      // (Parameters that no other part reads must have a type all the same.)
+      // All edges of the deleted object, which is locked, are deleted too. The instant is taken from the object:
+      // calling muster.now() for each of 200,000 edges took two of nine seconds. (PostgreSQL demands a type for every
+      // parameter, also for one that no other part reads.)
       more: `unlinked as (
         update relationships r set deleted_at = c.updated_at from changed c
         where (r.from_id = c.id or r.to_id = c.id) and r.deleted_at is null
@@ -95,7 +91,7 @@ function createStatement(setsOff: SetsOff): PreparedSql {
   }
 }
 
-/** Values 1 to 10: id, project, properties, words, author's type and id, run, approver, depth, delivery; then the note. */
+/** Values 1 to 10: id, project, properties, words, author's type and id, run, approver, depth, delivery. */
 function changeStatement(
   op: 'update' | 'delete',
   event: string,
@@ -122,7 +118,7 @@ function changeStatement(
 /** Changes the object only if it is still at the version that was read. */
 const changeSql = (set: string): string => `
   update objects set ${set}, version = version + 1, actor_type = $5::text, actor_id = $6::uuid,
-    updated_at = ${CHANGED_AT}
+    updated_at = ${CHANGED_AT}, ${MARK_CHANGED}
   where id = $1::uuid and project_id = $2::uuid and version = $${FIRST_OWN}::int and deleted_at is null`
 
 const notePlaces = (): string => NOTE_TYPES.map((type, index) => `$${FIRST_NOTE + index}::${type}`).join(', ')

@@ -1,5 +1,5 @@
-// LangSmith's side is a server on this machine that answers as LangSmith's documentation and its own SDK say. Nothing here
-// was tried against LangSmith itself.
+// LangSmith's side is a server on this machine that answers as LangSmith's documentation and its SDK describe. Nothing
+// here was tried against LangSmith itself.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../kernel/log.ts'
@@ -10,8 +10,8 @@ const PROJECT = '5c3a9c52-5d3b-4f5e-8a55-222222222222'
 const langsmith = { url: new URL('https://api.smith.langchain.com'), key: 'lsv2_key', project: 'my project' }
 const place = { traceId: '0'.repeat(32), spanId: '0102030405060708' }
 
-test('a span has the id that LangSmith gives it: its own, filled up with zeros', () => {
-  // The vector of the SDK's own test.
+test('a span has the id that LangSmith gives it: its own id, filled up with zeros', () => {
+  // This vector is from the SDK's own test.
   assert.equal(langsmithRunId('0102030405060708'), '00000000-0000-0000-0102-030405060708')
 })
 
@@ -25,13 +25,13 @@ for (const [api, web] of [
   test(`people see the traces of ${api} at ${web}`, () => assert.equal(webOf(new URL(api)), web))
 }
 
-test('traces are sent to its OTLP endpoint with its headers, runs only', () => {
+test('traces of runs alone are sent to the OTLP endpoint of LangSmith, with its headers', () => {
   const { url, headers, runsOnly } = langsmithTarget({ ...langsmith, url: new URL('https://ai.example.com/api/v1/') })
   assert.equal(url, 'https://ai.example.com/api/v1/otel/v1/traces')
   assert.deepEqual([headers, runsOnly], [{ 'x-api-key': 'lsv2_key', 'langsmith-project': 'my project' }, true])
 })
 
-test('the address is null until LangSmith has said where the project is; it is asked once, and again after a while', async () => {
+test('the address is null until LangSmith has named the project; LangSmith is asked once, and again after a while', async () => {
   const asked: { url: string; key: string | null }[] = []
   let answer = (): Response => Response.json([])
   const settled: Promise<unknown>[] = []
@@ -53,7 +53,7 @@ test('the address is null until LangSmith has said where the project is; it is a
   assert.deepEqual(asked, [
     { url: 'https://api.smith.langchain.com/sessions?name=my%20project&limit=1', key: 'lsv2_key' },
   ])
-  // LangSmith makes the project with the first trace: it is not there yet.
+  // LangSmith makes the project with the first trace, so the project does not exist yet.
   assert.equal(urlOf(place), null)
   for (const failing of [() => new Response('', { status: 403 }), () => Response.json({ not: 'a list' })]) {
     answer = failing
@@ -70,5 +70,5 @@ test('the address is null until LangSmith has said where the project is; it is a
   assert.equal(urlOf(place), expected)
   nowMs += 300_000
   assert.equal(urlOf(place), expected)
-  assert.equal(asked.length, 4, 'what is known is not asked again')
+  assert.equal(asked.length, 4, 'a known address is not asked for again')
 })

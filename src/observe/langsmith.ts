@@ -1,23 +1,23 @@
-// LangSmith as a place where traces are sent, by its own OTLP endpoint, and where people see them. The address of a run
-// there is made of the ids of the workspace and of the project, which LangSmith is asked for once, and of the id that it
-// gives to a span: the span's own, filled up with zeros from the left (langsmith-sdk, `langsmith_run_id_from_otel_span_id`).
+// Traces are sent to LangSmith by its own OTLP endpoint. The address of a run there is made of three ids: those of the
+// workspace and of the project, which LangSmith is asked for once, and that of the span, filled up with zeros from the
+// left (langsmith-sdk, `langsmith_run_id_from_otel_span_id`).
 import { z } from 'zod'
 import type { Log } from '../kernel/log.ts'
 import type { TracePlace } from './trace-ids.ts'
 import type { TraceTarget } from './tracing.ts'
 
 export interface Langsmith {
-  /** LANGSMITH_ENDPOINT, the base of its API. */
+  /** LANGSMITH_ENDPOINT, the base of LangSmith's API. */
   url: URL
   key: string
-  /** The name of the project that the traces belong to. LangSmith makes it with the first trace. */
+  /** The name of the project that the traces belong to. LangSmith makes the project with the first trace. */
   project: string
 }
 
 export const langsmithTarget = ({ url, key, project }: Langsmith): TraceTarget => ({
   url: `${baseOf(url)}/otel/v1/traces`,
   headers: { 'x-api-key': key, 'langsmith-project': project },
-  // The encoding of LangSmith's own exporters.
+  // LangSmith's own exporters use this encoding.
   format: 'protobuf',
   runsOnly: true,
 })
@@ -25,13 +25,10 @@ export const langsmithTarget = ({ url, key, project }: Langsmith): TraceTarget =
 const ANSWERS_WITHIN_MS = 5_000
 const ASK_AGAIN_AFTER_MS = 30_000
 
-/** Another field may come with any answer. */
+/** Any answer may have further fields. */
 const projects = z.array(z.object({ id: z.uuid(), tenant_id: z.uuid() }))
 
-/**
- * The address of a span. Nobody waits for LangSmith: it is null until LangSmith has said where the project is, and the
- * first call asks for that.
- */
+/** The address of a span; null until LangSmith, which the first call asks, has named the project. */
 export function createLangsmithUrls({
   langsmith,
   fetch,
@@ -64,7 +61,7 @@ export function createLangsmithUrls({
     if (home === null && now() - askedAt >= ASK_AGAIN_AFTER_MS) {
       askedAt = now()
       ask().catch((error: unknown) => {
-        log.info({ err: error }, 'LangSmith did not say where its traces can be seen; it will be asked again')
+        log.info({ err: error }, 'LangSmith did not name the place of its traces; it will be asked again')
       })
     }
     return home === null ? null : `${home}/r/${langsmithRunId(spanId)}?poll=true`
@@ -76,7 +73,7 @@ export const langsmithRunId = (spanId: string): string =>
 
 const baseOf = (url: URL): string => url.href.replace(/\/+$/, '')
 
-/** People see LangSmith at another address than programs: without `api`, wherever it stands. */
+/** People see LangSmith at another address than programs do: the address without `api`. */
 export function webOf(url: URL): string {
   const region = /^(?:([a-z]+)\.)?api\.smith\.langchain\.com$/.exec(url.hostname)
   if (region) return `https://${region[1] ? `${region[1]}.` : ''}smith.langchain.com`

@@ -16,7 +16,7 @@ function open(options: { pretty?: boolean; level?: 'debug' | 'info' } = {}): { l
 const canary = `mk_${randomBytes(36).toString('base64url')}`
 const registered = 'correct horse battery'
 
-/** Every way a secret gets into a log line. */
+/** Every way by which a secret gets into a log line. */
 const paths: [string, (log: Logger, secret: string) => void][] = [
   ['message', (log, secret) => log.info({}, `failed with ${secret}`)],
   ['message alone', (log, secret) => log.info(secret)],
@@ -105,7 +105,7 @@ test('an error is logged with its kind, stack, fields and whole chain of causes'
   assert.deepEqual([err.cause.cause.type, err.cause.cause.code], ['TypeError', 'ECONNRESET'])
 })
 
-test('a pretty line is for people, and one line unless it tells of an error', () => {
+test('a pretty line is for people, and is one line unless it shows an error', () => {
   const { log, lines } = open({ pretty: true })
   log.warn({ run_id: 'r1', agent_id: 'a1' }, 'the run is late')
   assert.match(lines.join(''), /^[^{].*WARN.*the run is late.*run_id.*r1.*a1.*\n$/)
@@ -113,7 +113,7 @@ test('a pretty line is for people, and one line unless it tells of an error', ()
   assert.match(lines.at(-1) ?? '', /no luck[\s\S]*\n\s+at /)
 })
 
-test('without a destination it writes to standard output, and nothing is lost at exit', async () => {
+test('without a destination the logger writes to standard output, and nothing is lost at exit', async () => {
   const program = `
     import { createLogger } from '${new URL('./logger.ts', import.meta.url)}'
     const log = createLogger({ level: 'info', pretty: false })

@@ -1,6 +1,5 @@
 // Logs, metrics and traces of the process. The events of a run are in its journal, not here. Log lines are JSON on
-// standard output, one sentence with ids as fields. Every line passes the redactor last before it is written, so
-// messages, fields, child bindings and errors of every logger are covered.
+// standard output, one sentence with ids as fields. Every line passes the redactor last before it is written.
 
 import { type LevelWithSilent, type Logger as PinoLogger, pino } from 'pino'
 import { isColorSupported, prettyFactory } from 'pino-pretty'
@@ -8,7 +7,7 @@ import type { Log } from '../kernel/log.ts'
 import { toPlain } from './plain.ts'
 import { createRedactor, type Redactor } from './redact.ts'
 
-export type LogLevel = LevelWithSilent
+type LogLevel = LevelWithSilent
 
 export type Logger = PinoLogger & Log & Pick<Redactor, 'registerSecret'> & { readonly redactor: Redactor }
 

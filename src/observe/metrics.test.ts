@@ -57,7 +57,7 @@ test('requests are counted by method, route and status, in seconds', async () =>
   assert.deepEqual(find(samples, `${name}_count`, { method: 'OTHER', status: '405' }), [1])
 })
 
-test('a pool is read when it is asked for', async () => {
+test('a pool is read when its metrics are asked for', async () => {
   const metrics = createMetrics()
   const pool = { totalCount: 5, idleCount: 2, waitingCount: 0 }
   metrics.watchPool(pool)
@@ -91,12 +91,17 @@ test('a gauge that cannot be read is left out and logged; the others are still t
     if (fails) throw new Error('database away')
     return [{ labels: {}, value: 3 }]
   })
-  assert.deepEqual(find(await read(metrics), 'muster_queued_runs'), [3])
+  metrics.watch({ name: 'muster_waiting_tasks', help: 'Waiting.', labels: ['kind'] }, async () => {
+    if (fails) throw new Error('database away')
+    return [{ labels: { kind: 'work' }, value: 4 }]
+  })
+  const known = await read(metrics)
+  assert.deepEqual([find(known, 'muster_queued_runs'), find(known, 'muster_waiting_tasks')], [[3], [4]])
   fails = true
   const samples = await read(metrics)
-  assert.deepEqual(find(samples, 'muster_queued_runs'), [])
+  assert.deepEqual([find(samples, 'muster_queued_runs'), find(samples, 'muster_waiting_tasks')], [[], []])
   assert.equal(find(samples, 'process_resident_memory_bytes').length, 1)
-  assert.equal(warnings.length, 1)
+  assert.equal(warnings.length, 2)
 })
 
 test('two instances share nothing, and none keeps the process alive', async () => {

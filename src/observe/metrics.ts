@@ -9,16 +9,15 @@ import {
 } from 'prom-client'
 import { type Log, silentLog } from '../kernel/log.ts'
 
-/** Names start with `muster_` and end in their unit (`_seconds`, `_bytes`, `_total` for counters), as in Prometheus.
- * Labels take few values: never an id. */
-export interface MetricOptions<Label extends string> {
+/** Names start with `muster_` and end in their unit (`_total` for counters). Labels take few values: never an id. */
+interface MetricOptions<Label extends string> {
   readonly name: `muster_${string}`
   readonly help: string
   readonly labels?: readonly Label[]
 }
 
 /** The counts that a pool of `pg` gives. */
-export interface PoolUse {
+interface PoolUse {
   readonly totalCount: number
   readonly idleCount: number
   readonly waitingCount: number
@@ -30,9 +29,7 @@ export interface Metrics {
   histogram<Label extends string = never>(
     options: MetricOptions<Label> & { readonly buckets?: readonly number[] },
   ): Histogram<Label>
-  /**
-   * A gauge that is read for each request for metrics. If reading fails, the gauge is left out and the failure logged.
-   */
+  /** A gauge that is read for each request for metrics. If reading fails, it is left out and the failure logged. */
   watch<Label extends string = never>(
     options: MetricOptions<Label>,
     read: () => Promise<readonly Reading<Label>[]> | readonly Reading<Label>[],
@@ -43,7 +40,7 @@ export interface Metrics {
   render(): Promise<{ contentType: string; text: string }>
 }
 
-export type Reading<Label extends string> = { readonly labels: LabelValues<Label>; readonly value: number }
+type Reading<Label extends string> = { readonly labels: LabelValues<Label>; readonly value: number }
 
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -67,7 +64,7 @@ export function createMetrics(options: { log?: Log } = {}): Metrics {
             for (const { labels, value } of await read()) gauge.set(labels, value)
           } catch (error) {
             // A reset gauge without labels would still say 0.
-            gauge.remove()
+            gauge.remove({})
             log.warn({ err: error, metric: settings.name }, 'A metric could not be read.')
           }
         },
@@ -105,7 +102,7 @@ export function createMetrics(options: { log?: Log } = {}): Metrics {
   metrics.watch(
     {
       name: 'muster_db_pool_connections',
-      help: 'Connections of a pool; waiting are the callers without one.',
+      help: 'Connections of a pool; waiting counts the callers that have none.',
       labels: ['pool', 'state'],
     },
     () =>

@@ -1,5 +1,4 @@
-// Sends spans by OTLP over HTTP, through the `fetch` it is given. The exporter of OpenTelemetry dials by itself, so it
-// would go around our own way out.
+// Sends spans by OTLP through the given `fetch`. OpenTelemetry's own exporter would bypass egress.
 import { setTimeout as wait } from 'node:timers/promises'
 import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace'
@@ -13,12 +12,12 @@ const ANSWERS_WITHIN_MS = 10_000
 const MOST_TRIES = 4
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 5_000
-/** The answers after which the specification of OTLP tells a client to try again. */
+/** The statuses after which the specification of OTLP tells a client to try again. */
 const PASSING = [429, 502, 503, 504]
 
 type Fetch = typeof globalThis.fetch
 
-/** `isOver` gives up whatever is being sent. */
+/** `isOver` gives up the spans that are being sent. */
 export function createOtlpExporter(target: TraceTarget, fetch: Fetch, isOver: AbortSignal): SpanExporter {
   const { serializer, contentType } = FORMATS[target.format]
   const underWay = new Set<Promise<void>>()

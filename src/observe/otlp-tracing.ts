@@ -1,6 +1,5 @@
-// The OpenTelemetry side of tracing.ts. Nothing is registered globally: the current span is in a storage of this file,
-// so two instances in one process (tests) do not mix, and libraries that look for a global tracer cannot add spans that
-// skip the redaction.
+// The OpenTelemetry side of tracing.ts. Nothing is registered globally, so two instances in one process (tests) do not
+// mix, and libraries that look for a global tracer cannot add spans that skip the redaction.
 
 import { AsyncLocalStorage } from 'node:async_hooks'
 import {
@@ -109,8 +108,7 @@ export function createOtlpTracing(options: TracingOptions & { redactor: Redactor
   }
 }
 
-/** Logs the first failure of an outage and its end. The processor is told of no failure: it would only give up the
- * batches after the failed one when it stops. */
+/** Logs the first failure of an outage and its end. The processor, if told, would give up all later batches. */
 function reportOutages(exporter: SpanExporter, log: Log): SpanExporter {
   const success = 0
   let isDown = false
@@ -142,7 +140,7 @@ function onlyRuns(processor: SpanProcessor): SpanProcessor {
 
 const SAMPLED = 1
 
-/** Random ids, but for a span whose place is given while it is made. */
+/** Makes random ids, except for a span whose place is given while it is made. */
 function createIds() {
   const random = new RandomIdGenerator()
   let given: TracePlace | null = null

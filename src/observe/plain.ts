@@ -2,8 +2,8 @@ const deepest = 10
 const mostValues = 5_000
 
 /**
- * A copy of anything as JSON data: errors with their causes, maps and headers as fields, cycles cut. Never throws, and
- * stays small for a socket or a request, which lead to half of the heap.
+ * A copy as JSON data: errors with causes, maps and headers as fields, cycles cut. Never throws, and stays small for a
+ * socket or a request, which lead to half of the heap.
  */
 export function toPlain(value: unknown): unknown {
   try {

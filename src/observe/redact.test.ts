@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
+import { cpuTime } from '../../test/kit/cpu-time.ts'
 import { createRedactor, isSecretName } from './redact.ts'
 
 const random = (bytes: number): string => randomBytes(bytes).toString('base64url')
@@ -52,7 +53,7 @@ const places: [string, string][] = [
   ['-----BEGIN EC PRIVATE KEY-----\ncanary', 'canary'],
 ]
 
-test('what looks like a secret is masked wherever it stands in a text', () => {
+test('a text that looks like a secret is masked wherever it stands', () => {
   const { scrub } = createRedactor()
   for (const [text, secret] of [...shapes, ...places]) {
     const scrubbed = scrub(text)
@@ -62,7 +63,7 @@ test('what looks like a secret is masked wherever it stands in a text', () => {
   }
 })
 
-test('ordinary text stays as it is', () => {
+test('ordinary text stays unchanged', () => {
   const { scrub } = createRedactor()
   for (const text of [
     'a step of the run has ended',
@@ -124,7 +125,7 @@ test('a secret field is masked by its name, in any spelling and at any depth', (
   assert.deepEqual(clean(harmless), harmless)
 })
 
-test('a registered secret is masked in every form it is written in', () => {
+test('a registered secret is masked in every form in which it may be written', () => {
   const redactor = createRedactor()
   const secret = 'my "odd" pass/phrases'
   assert.ok(redactor.registerSecret(secret))
@@ -138,7 +139,7 @@ test('a registered secret is masked in every form it is written in', () => {
   assert.equal(redactor.scrub('short'), 'short')
 })
 
-test('anything can be cleaned: cycles, depths, hostile objects, sockets and what JSON has no word for', () => {
+test('anything can be cleaned: cycles, depths, hostile objects, sockets and values that JSON does not know', () => {
   const { clean } = createRedactor()
   const cycle: Record<string, unknown> = { name: 'x' }
   cycle.self = cycle
@@ -162,10 +163,10 @@ test('anything can be cleaned: cycles, depths, hostile objects, sockets and what
   assert.equal(clean(hostile), '[unreadable]')
   const everyoneKnowsEveryone: Record<string, unknown>[] = Array.from({ length: 30 }, (_, id) => ({ id }))
   for (const person of everyoneKnowsEveryone) person.friends = [...everyoneKnowsEveryone]
-  const startedAt = performance.now()
+  const startedAt = cpuTime()
   assert.ok(JSON.stringify(clean(everyoneKnowsEveryone)).length < 1_000_000)
   assert.ok(JSON.stringify(clean({ people: new Map(everyoneKnowsEveryone.entries()), process })).length < 1_000_000)
-  assert.ok(performance.now() - startedAt < 5_000)
+  assert.ok(cpuTime() - startedAt < 5_000)
 })
 
 test('no text makes the scrubbing slow', () => {
@@ -189,8 +190,8 @@ test('no text makes the scrubbing slow', () => {
   ]
   parts.push('-----BEGIN PRIVATE KEY-----', 'password', 'a.b+', 'Bearer ', 'secret_', '\\"', '=', '@', 'x@')
   for (const part of parts) {
-    const startedAt = performance.now()
+    const startedAt = cpuTime()
     scrub(part.repeat(100_000 / part.length))
-    assert.ok(performance.now() - startedAt < 2_000, JSON.stringify(part))
+    assert.ok(cpuTime() - startedAt < 2_000, JSON.stringify(part))
   }
 })

@@ -1,12 +1,10 @@
-// Finds secrets in logs and traces before they leave the process, in three ways: by the name of a field, by the shape
-// of a value, and by registered values themselves. None of the ways is enough alone.
+// Finds secrets in logs and traces by the name of a field, by the shape of a value, and by registered values.
 
 import { toPlain } from './plain.ts'
 import { mask, maskShapes } from './secret-shapes.ts'
 
 export interface Redactor {
-  /** Masks this exact value everywhere from now on. Returns false for fewer than 8 characters: masking such a value
-   * would blank ordinary words. */
+  /** Masks this exact value from now on. Returns false for fewer than 8 characters, which could be an ordinary word. */
   registerSecret(value: string): boolean
   /** The text without registered secrets and without words that look like one. */
   scrub(text: string): string

@@ -8,8 +8,7 @@ const label =
   '(?:(?:api|access|secret|private)[_-]?key|(?:[a-z]{1,20}[_-])?(?:token|secret)|password|passwd|pwd|authorization)'
 
 const shapes: readonly (readonly [pattern: RegExp, replacement: string])[] = [
-  // Muster's own: API keys, webhook secrets, and the 43 characters of randomToken() (sessions, sign-in links, secret
-  // files).
+  // Muster's own: API keys, webhook secrets, and the 43 characters of randomToken() (sign-in, links, secret files).
   [/(?<![A-Za-z0-9])mk_[A-Za-z0-9_-]{12,}/g, mask],
   [/(?<![A-Za-z0-9])whsec_[A-Za-z0-9+/=%_-]{8,}/g, mask],
   [/(?<![A-Za-z0-9_-])(?=[a-z0-9_-]{0,42}[A-Z])(?=[A-Z0-9_-]{0,42}[a-z])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])/g, mask],
@@ -23,7 +22,7 @@ const shapes: readonly (readonly [pattern: RegExp, replacement: string])[] = [
   [/(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, mask],
   [/-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/gs, mask],
 
-  // After these words any value is a secret.
+  // Any value after these words is a secret.
   [/\b(Bearer\s{1,8})[A-Za-z0-9._~+/=-]{3,}/gi, `$1${mask}`],
   [/\b(Basic\s{1,8})(?=[a-z+/_-]{0,200}[A-Z0-9])[A-Za-z0-9+/_-]{6,}={0,2}/g, `$1${mask}`],
   [/\b((?:set-)?cookie:\s{0,8})[^\r\n]+/gi, `$1${mask}`],

@@ -1,8 +1,10 @@
 import type { Redactor } from './redact.ts'
 import type { SpanAttributes } from './tracing.ts'
 
-/** The last part of an attribute's name tells content, in the vocabularies of OpenTelemetry's GenAI conventions, the AI
- * SDK and OpenInference: `gen_ai.input.messages` is content, `gen_ai.usage.input_tokens` is not. */
+/**
+ * The last part of an attribute's name shows whether it is content, in the vocabularies of OpenTelemetry, the AI SDK
+ * and OpenInference: `gen_ai.input.messages` is content, `gen_ai.usage.input_tokens` is not.
+ */
 const contentParts = new Set([
   'args',
   'arguments',

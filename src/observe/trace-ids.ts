@@ -1,5 +1,5 @@
-// The ids of traces and spans follow from the ids of runs: every process that works on a run, at any time, gives its spans
-// the same places without asking anybody, and the address of a trace is known before anything of it was sent.
+// The ids of traces and spans follow from the ids of runs. Every process that works on a run gives its spans the same
+// places, and the address of a trace is known before any span was sent.
 import { createHash } from 'node:crypto'
 
 /** The place of a run in its trace. */
@@ -16,6 +16,5 @@ export const traceIdOf = (rootRunId: string): string => digitsOf(rootRunId)
 /** The second half of a run's id, which is the random one. */
 export const spanIdOf = (runId: string): string => digitsOf(runId).slice(16)
 
-/** The span of a part of a run. */
 export const partSpanId = (runId: string, part: string): string =>
   createHash('sha256').update(`${runId} ${part}`).digest('hex').slice(0, 16)

@@ -8,16 +8,9 @@ import { after, before, beforeEach, test } from 'node:test'
 import { promisify } from 'node:util'
 import { createEgress } from '../egress/egress.ts'
 import { silentLog } from '../kernel/log.ts'
+import { createTracing } from './create-tracing.ts'
 import { createRedactor } from './redact.ts'
-import {
-  createTracing,
-  noTracing,
-  type Span,
-  type TraceTarget,
-  type Tracing,
-  type TracingOptions,
-  tracesUrl,
-} from './tracing.ts'
+import { noTracing, type Span, type TraceTarget, type Tracing, type TracingOptions, tracesUrl } from './tracing.ts'
 
 interface OtlpSpan {
   traceId: string
@@ -152,7 +145,7 @@ test('a span continues the trace it is given, from another process or an earlier
 
 const PLACE = { traceId: '0123456789abcdef0123456789abcdef', spanId: 'fedcba9876543210' }
 
-test('what is over is recorded at its place in a trace, with its own times', async () => {
+test('work that is over is recorded at its place in a trace, with its own times', async () => {
   const tracing = await open()
   const startedAt = new Date('2026-01-02T03:04:05.678Z')
   const endedAt = new Date('2026-01-02T03:04:06.789Z')
@@ -180,7 +173,7 @@ test('what is over is recorded at its place in a trace, with its own times', asy
   assert.ok(!posts.some((post) => post.body.includes('CANARY')))
 })
 
-test('several places get the same spans; one that wants runs only gets no requests', async () => {
+test('several targets get the same spans; a target that wants runs only gets no requests', async () => {
   const targets = [
     target({ url: `${endpoint}/all/v1/traces` }),
     target({ url: `${endpoint}/runs/v1/traces`, runsOnly: true }),
@@ -210,7 +203,7 @@ test('a collector that is busy for a moment is tried again, and nothing is lost 
   assert.deepEqual(warnings, [])
 })
 
-test('a failure passes through unchanged and marks its span, without quoting it', async () => {
+test('a failure passes through unchanged and marks its span, and the span does not quote the failure', async () => {
   const tracing = await open()
   const failure = new TypeError('CANARY in a message')
   await assert.rejects(
@@ -275,7 +268,7 @@ test('prompts and tool content are not recorded, figures are', async () => {
   for (const key of Object.keys(figures)) assert.notEqual(attribute(received()[0], key), undefined, key)
 })
 
-test('control: an attribute that is no content is recorded', async () => {
+test('control: an attribute that is not content is recorded', async () => {
   const sent = await traceEverywhere(await open(), { 'muster.note': 'CANARY' })
   assert.equal(sent.match(/CANARY/g)?.length, 2)
 })
@@ -302,7 +295,7 @@ test('secrets are masked: by shape, by name and when registered', async () => {
   assert.ok(!posts.some((post) => post.body.includes('CANARY')), posts[0]?.body)
 })
 
-test('a collector that fails is logged once, and nobody else notices', async () => {
+test('a collector that fails is logged once, and no caller notices', async () => {
   const warnings: string[] = []
   const log = { ...silentLog, warn: (_: object, message: string) => warnings.push(message) }
   answer = { status: 400 }
@@ -315,7 +308,7 @@ test('a collector that fails is logged once, and nobody else notices', async () 
   assert.equal(warnings.length, 1)
 })
 
-test('when the collector is back, that is logged too, and later spans arrive', async () => {
+test('the return of the collector is logged too, and later spans arrive', async () => {
   const warned = Promise.withResolvers<void>()
   const infos: string[] = []
   const log = { ...silentLog, warn: () => warned.resolve(), info: (_: object, message: string) => infos.push(message) }
@@ -331,7 +324,7 @@ test('when the collector is back, that is logged too, and later spans arrive', a
   assert.equal(received().at(-1)?.name, 'arrived')
 })
 
-test('a collector that never answers, or is not there, does not hold up the stop', async () => {
+test('a collector that never answers, or does not exist, does not delay the stop', async () => {
   answer = 'never'
   for (const url of [tracesUrl(endpoint), 'http://127.0.0.1:1/v1/traces']) {
     const tracing = await open({ targets: [target({ url })] })
@@ -342,7 +335,7 @@ test('a collector that never answers, or is not there, does not hold up the stop
   }
 })
 
-test('without an endpoint the work runs all the same', async () => {
+test('without an endpoint the traced work still runs', async () => {
   assert.equal(await open({ targets: [] }), noTracing)
   noTracing.record({ ...PLACE, name: 'x', parentId: null, startedAt: new Date(), endedAt: new Date(), attributes: {} })
   assert.equal(await noTracing.span('x', {}, (span) => span.traceparent), null)
@@ -355,13 +348,13 @@ test('without an endpoint the work runs all the same', async () => {
   await noTracing.stop()
 })
 
-test('without an endpoint nothing of OpenTelemetry is loaded; with one it is', async () => {
+test('without an endpoint nothing of OpenTelemetry is loaded; with an endpoint it is', async () => {
   // Every module of either kind passes these hooks, so a module that they did not see was not loaded.
   const program = `
     import { registerHooks } from 'node:module'
     const loaded = []
     registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context) } })
-    const { createTracing } = await import('${new URL('./tracing.ts', import.meta.url)}')
+    const { createTracing } = await import('${new URL('./create-tracing.ts', import.meta.url)}')
     const log = { debug() {}, info() {}, warn() {}, error() {} }
     const targets = process.argv[1] ? [{ url: process.argv[1], format: 'json' }] : []
     const tracing = await createTracing({ targets, fetch: async () => new Response(), serviceName: 'x', version: '1', log })
@@ -374,7 +367,7 @@ test('without an endpoint nothing of OpenTelemetry is loaded; with one it is', a
     return JSON.parse((await promisify(execFile)(process.execPath, args)).stdout)
   }
   const [without, withEndpoint] = [await loadedWith(''), await loadedWith(endpoint)]
-  assert.ok(without.some((url) => url.endsWith('/observe/tracing.ts')))
+  assert.ok(without.some((url) => url.endsWith('/observe/create-tracing.ts')))
   assert.deepEqual(
     without.filter((url) => /opentelemetry|otlp/.test(url)),
     [],

@@ -1,4 +1,4 @@
-// An agent was changed or deleted: its tasks, its subordinates and its work follow in the same transaction.
+// After an agent was changed or deleted, its tasks, its subordinates and its runs are changed in the same transaction.
 import type { AgentChange } from '../agents/agents.ts'
 import { holdAgents } from '../agents/seniors.ts'
 import type { Db } from '../db/pool.ts'
@@ -15,7 +15,7 @@ import { holdTakeUps } from './take-up-lock.ts'
 import { tell } from './tell.ts'
 
 export async function agentChanged(tx: Db, log: Log, agent: Agent, { before, isDeleted }: AgentChange): Promise<void> {
-  // An attempt that is being begun is seen, and none begins beside this change.
+  // The lock waits for attempts that are just starting, and lets none start until this change is committed.
   if (isDeleted || (before && before.enabled !== agent.enabled)) await holdTakeUps(tx, agent.project_id)
   if (isDeleted) return handOver(tx, log, agent)
   if (agent.senior_id !== null && before?.senior_id !== agent.senior_id) await watchIdle(tx, [agent.id])
@@ -31,7 +31,7 @@ interface OpenTask extends NotedTask {
   ended_run_id: string | null
 }
 
-/** The open tasks of a deleted agent go to its senior, else to people. The run of an attempt under way is ended. */
+/** The open tasks of a deleted agent go to its senior, or to people. Its running attempts are cancelled. */
 async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
   await tellDelegators(tx, log, [agent.id], 'was deleted')
   const { id, project_id: projectId, senior_id: seniorId } = agent
@@ -52,14 +52,21 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
   )
   for (const task of rows)
     tell(tx, log, 'task.handed_over', { ...aboutTask(task), agent_id: id }, { to_agent_id: heir })
-  await askToEnd(
-    tx,
-    rows.map((row) => row.ended_run_id),
-  )
-  await withdrawEscalations(
-    tx,
-    rows.filter((row) => row.was === 'blocked'),
-  )
+  const runIds = rows.map((row) => row.ended_run_id)
+  await askToEnd(tx, runIds)
+  await endFlows(tx, agent)
+  const blocked = rows.filter((row) => row.was === 'blocked')
+  await withdrawEscalations(tx, blocked)
   await withdrawRequest(tx, id)
   await makeDue(tx, projectId, [heir])
+}
+
+/** Runs that wait for their flow runs are made ready: they find their agent deleted, end, and take the flow runs down. */
+async function endFlows(tx: Db, { id, project_id }: Agent): Promise<void> {
+  await tx.query(
+    `update agent_runs set ready_at = coalesce(ready_at, muster.now())
+     where project_id = $2 and agent_id = $1 and status in ('running', 'paused') and started_flow_run_id is not null
+       and completed_at is null and owner is null`,
+    [id, project_id],
+  )
 }

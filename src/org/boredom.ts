@@ -1,7 +1,8 @@
-// Agents that had nothing to do for long are bored, and their seniors are told: one open task for each senior, to which
-// further bored subordinates are added.
+// Agents without a task for long are bored. Each senior is told by one open task, to which further agents are added.
+
 import type { Db } from '../db/pool.ts'
 import { cleanJson } from '../journal/clean-json.ts'
+import { cutText } from '../kernel/cut-text.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { MAX_TITLE } from '../kernel/task.ts'
@@ -31,7 +32,7 @@ async function tellSeniors(
     id: newId(),
     agents: bored.map((agent) => agent.id),
     title: titleOf(bored),
-    description: `${bored.map((agent) => agent.name).join(', ')} had no task for ${idleFor}. Look at how the work is spread.`,
+    description: `${bored.map((agent) => agent.name).join(', ')} had no task for ${idleFor}. Check how work is spread.`,
     from: bored[0]?.id,
   }))
   const { rows } = await tx.query<{ id: string; project_id: string; assigned_to: string; from_id: string }>(
@@ -70,7 +71,7 @@ async function tellSeniors(
 function titleOf(bored: readonly ChangedAgent[]): string {
   const [first] = bored
   const others = bored.length === 1 ? 'is' : `and ${bored.length - 1} more are`
-  return `Agent ${first?.name} ${others} bored`.slice(0, MAX_TITLE).toWellFormed()
+  return cutText(`Agent ${first?.name} ${others} bored`, MAX_TITLE)
 }
 
 function inWords(ms: number): string {

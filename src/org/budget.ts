@@ -1,4 +1,4 @@
-// The tokens of agents: warnings to the senior, the pause when they are used up, and the way back.
+// The tokens of agents: warnings to the senior, the pause when an agent has none left, and its return to work.
 import { recordAudit } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -12,7 +12,7 @@ import { tellDelegators } from './delegators.ts'
 import { escalate, withdraw } from './escalate.ts'
 import { sendMessages } from './messages.ts'
 import { changeStatus } from './statuses.ts'
-import { told } from './task-text.ts'
+import { resultText } from './task-text.ts'
 import { tell } from './tell.ts'
 import type { WorkTask } from './work-row.ts'
 
@@ -30,14 +30,14 @@ const SPENDING = `
   from agents a left join agent_tokens t on t.agent_id = a.id
   left join agents s on s.id = a.senior_id and s.deleted_at is null where a.id = $1 and a.deleted_at is null`
 
-/** Called in the transaction that noted the marks: 90, 95 or 100 percent of the allocation were used. */
+/** Called in the transaction that noted the marks (90, 95 or 100 percent of the allocation). */
 export async function marksCrossed(tx: Db, log: Log, agentId: string, marks: readonly CrossedMark[]): Promise<void> {
   if (marks.length === 0) return
   const { rows } = await tx.query<SpendingAgent>(SPENDING, [agentId])
   const agent = rows[0]
   if (!agent) return
   const isExhausted = marks.some(({ mark }) => mark >= 100)
-  // The marks come in their order, and the last one says the most.
+  // The marks are in ascending order; the highest is logged.
   tell(tx, log, 'budget.marked', { project_id: agent.project_id, agent_id: agentId }, { ...marks.at(-1) })
   for (const { mark, used, allocation } of marks) {
     if (agent.senior_id === null) break
@@ -51,7 +51,7 @@ export async function marksCrossed(tx: Db, log: Log, agentId: string, marks: rea
   if (isExhausted) await exhausted(tx, log, agentId, agent)
 }
 
-/** A run of the agent was refused tokens: the agent pauses, unless it was given some meanwhile. */
+/** Called when a run of the agent was refused tokens. The agent pauses, unless it was given tokens meanwhile. */
 export async function noteExhausted(tx: Db, log: Log, agentId: string): Promise<void> {
   await marksCrossed(tx, log, agentId, await crossMarks(tx, agentId))
   const { rows } = await tx.query<SpendingAgent>(
@@ -62,7 +62,7 @@ export async function noteExhausted(tx: Db, log: Log, agentId: string): Promise<
 }
 
 const exhaustedTaskId = (agentId: string, count: number): string => idFrom(`exhausted ${agentId} ${count}`)
-/** People are asked after a senior that gave no tokens. */
+/** The id of the task that asks people, after a senior gave no tokens. */
 const secondTaskId = (agentId: string, count: number): string => idFrom(`exhausted ${agentId} ${count} people`)
 
 async function exhausted(tx: Db, log: Log, agentId: string, agent: SpendingAgent): Promise<void> {
@@ -93,8 +93,8 @@ async function askForTokens(
   const { name, project_id: projectId, allocation } = agent
   const howTo =
     to === null
-      ? `Give it some with POST /api/projects/${projectId}/agents/${agentId}/budget {"add": ${allocation}}: that answers this.`
-      : `Give it some with budget_add ${JSON.stringify({ agent: name, tokens: allocation })}, or tell why not.`
+      ? `Give it some with POST /api/projects/${projectId}/agents/${agentId}/budget {"add": ${allocation}}, which completes this task.`
+      : `Give it some with budget_add ${JSON.stringify({ agent: name, tokens: allocation })}, or say why you do not.`
   await escalate(tx, log, {
     id,
     projectId,
@@ -102,7 +102,7 @@ async function askForTokens(
     from: agentId,
     title: `Agent ${name} has used up its tokens`,
     description: [
-      `${name} is paused until it is given tokens; its work then goes on where it stood.`,
+      `${name} is paused until it is given tokens; its work then goes on from the same point.`,
       howTo,
       ...(said === undefined ? [] : [`Its senior was asked first, gave none, and said: ${said}`]),
     ].join('\n\n'),
@@ -113,8 +113,8 @@ async function askForTokens(
 }
 
 /**
- * A task that asked for tokens was completed, and the agent has none: words do not help it. People are told so; after a
- * senior agent, people are asked.
+ * Called when a task that asked for tokens was completed. If the agent still has none, a person is refused, and after a
+ * senior agent people are asked.
  */
 export async function requestResolved(tx: Db, log: Log, task: WorkTask): Promise<void> {
   const { helps_agent_id: agentId } = task
@@ -131,10 +131,10 @@ export async function requestResolved(tx: Db, log: Log, task: WorkTask): Promise
     )
   }
   const id = secondTaskId(agentId, agent.exhaustions)
-  await askForTokens(tx, log, { id, agentId, agent, to: null, said: told(task.result) })
+  await askForTokens(tx, log, { id, agentId, agent, to: null, said: resultText(task.result) })
 }
 
-/** Nobody is asked for tokens for this agent any more. */
+/** Cancels the open requests for tokens for this agent. */
 export async function withdrawRequest(tx: Db, agentId: string): Promise<void> {
   const { rows } = await tx.query<{ exhaustions: number }>('select exhaustions from agent_tokens where agent_id = $1', [
     agentId,
@@ -160,8 +160,8 @@ async function isOpen(tx: Db, taskId: string): Promise<boolean> {
 }
 
 /**
- * Called in the transaction that raised an allocation. If there are tokens again, the agent works again, its work goes on
- * where it stood, and the task that asked for tokens is completed.
+ * Called in the transaction that raised an allocation. If the agent has tokens again, its work goes on, and the task
+ * that asked for tokens is completed.
  */
 export async function allocationRaised(tx: Db, log: Log, agentId: string): Promise<void> {
   await resetMark(tx, agentId)
@@ -174,7 +174,7 @@ export async function allocationRaised(tx: Db, log: Log, agentId: string): Promi
   if (!agent) return
   await changeStatus(tx, log, { agentId, event: 'funded', why: 'it has tokens again.' })
   if (await isBlocked(tx, agentId)) {
-    await changeStatus(tx, log, { agentId, event: 'blocked', why: 'it was stuck before it had no tokens.' })
+    await changeStatus(tx, log, { agentId, event: 'blocked', why: 'it was stuck before it ran out of tokens.' })
   }
   await tx.query(
     `update tasks set status = 'completed', completed_at = muster.now(), result = to_jsonb('Tokens were added.'::text),
@@ -184,7 +184,7 @@ export async function allocationRaised(tx: Db, log: Log, agentId: string): Promi
   await makeDue(tx, agent.project_id, [agentId])
 }
 
-/** Larger numbers are not exact. */
+/** JavaScript numbers above this are not exact. */
 export const MOST_TOKENS = Number.MAX_SAFE_INTEGER
 
 export interface TopUp {
@@ -194,7 +194,6 @@ export interface TopUp {
   actor: Actor
 }
 
-/** Adds to the allocation of an agent that has one. */
 export async function addTokens(pool: Pool, log: Log, { projectId, agentId, add, actor }: TopUp): Promise<void> {
   await inTransaction(pool, async (tx) => {
     const { rows } = await tx.query<{ token_allocation: number | null }>(

@@ -1,11 +1,11 @@
-// Tokens: warnings, the pause when they are used up, and the way back.
+// Tokens of agents: warnings, the pause when an agent has none left, and its return to work.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
 import type { Task } from '../kernel/task.ts'
 
 const org = await createOrganisation({ poll_interval: 100 })
-/** A call that costs so many tokens. */
+/** Returns a model call that costs this many tokens. */
 const costs = (inputTokens: number) => ({ usage: { inputTokens, outputTokens: 0, isEstimated: false } })
 
 test('Token budget is enforced inside a task: it pauses, asks the senior once, and a top-up goes on where it stood', async () => {
@@ -47,7 +47,7 @@ test('Token budget is enforced inside a task: it pauses, asks the senior once, a
   assert.equal(made.length, 1)
 })
 
-test('a task whose agent has no tokens before the first call waits, and that is no attempt', async () => {
+test('a task whose agent has no tokens before the first call waits, and the wait counts as no attempt', async () => {
   const agent = await org.agent({ name: 'poor', token_allocation: 0 })
   const given = await org.give({ title: 'Waits', assigned_to: agent.id })
   await untilTrue(async () => (await org.runsOf(agent.id))[0]?.status === 'paused', 'the run is paused')
@@ -116,7 +116,7 @@ test('monthly_token_limit: every model call of the project counts, and runs go o
   await org.patchSettings({ monthly_token_limit: null })
 })
 
-test('words do not help an agent without tokens: its question is not completed by them', async () => {
+test('a request for tokens cannot be completed while the agent still has none', async () => {
   const agent = await org.agent({ name: 'broke', token_allocation: 0 })
   const given = await org.give({ title: 'Waits for tokens', assigned_to: agent.id })
   const asks = (task: Task) => task.metadata.exhaustedAgentId === agent.id && task.status === 'pending'

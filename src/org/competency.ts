@@ -1,14 +1,14 @@
-// The agent that suits a task: by competency, then by load, then by the tokens that are left. A senior may have hundreds of
-// subordinates with a hundred competencies each, so these are read once, for all tasks and parts that are judged together.
+// Finds the agent that suits a task: by competency, then by load, then by the tokens that are left. Competencies
+// (hundreds of subordinates may have a hundred each) are read once for all tasks that are judged together.
 import { createPhraseFinder } from '../kernel/phrases.ts'
 
 export interface Candidate {
   id: string
   name: string
   competencies: readonly string[]
-  /** Open tasks in the agent's hands. It may change while tasks are given. */
+  /** The number of the agent's open tasks. It changes while tasks are given out. */
   load: number
-  /** The tokens that are left; null where there is no limit. */
+  /** The tokens that are left; null if there is no limit. */
   tokensLeft: number | null
 }
 
@@ -18,30 +18,27 @@ export interface Match<Kind extends Candidate = Candidate> {
   met: string[]
 }
 
-export interface TaskInWords {
+interface TaskInWords {
   title: string
   description: string
   metadata: Readonly<Record<string, unknown>>
 }
 
 export interface Matcher<Kind extends Candidate> {
-  /**
-   * The needs of a task: the competencies that it names itself, else the competencies of the candidates whose words are
-   * found in its title and description.
-   */
+  /** The competencies that the task names, else those of candidates whose words are in its title and description. */
   needsOf(task: TaskInWords): string[]
   /** The best first. Candidates that meet no need are left out, unless the task needs nothing in particular. */
   rank(needs: readonly string[]): Match<Kind>[]
 }
 
 const MOST_NEEDS = 100
-/** No more of a description is read than this. */
+/** At most this many characters of a description are read. */
 const MOST_CHARACTERS = 50_000
 
 const plain = (text: string): string => text.normalize('NFKC').toLowerCase().trim()
 
 export function createMatcher<Kind extends Candidate>(candidates: readonly Kind[]): Matcher<Kind> {
-  /** The candidates that have a competency, with its place among theirs. */
+  /** The candidates that have a competency, each with the competency's place in the candidate's list. */
   const holders = new Map<string, Map<Kind, number>>()
   for (const candidate of candidates) {
     for (const [place, competency] of candidate.competencies.entries()) {
@@ -78,7 +75,7 @@ export function createMatcher<Kind extends Candidate>(candidates: readonly Kind[
     },
   }
 
-  /** As the first who has the competency writes it. */
+  /** The competency as its first holder writes it. */
   function inWords(key: string): string {
     const [first] = holders.get(key) ?? []
     return first ? (first[0].competencies[first[1]] ?? key) : key
@@ -94,7 +91,7 @@ function compare(a: Match, b: Match): number {
   )
 }
 
-/** The choice in words, for the task's metadata. `needs` is null where the model chose by a reason of its own. */
+/** The choice in words, for the task's metadata. `needs` is null if the model chose for a reason of its own. */
 export function explainMatch({ candidate, met }: Match, needs: readonly string[] | null): string {
   const known = needs?.length === 0 ? 'The task needs no particular competency' : `It knows ${met.join(', ')}`
   const left = candidate.tokensLeft === null ? 'no token limit' : `${candidate.tokensLeft} tokens left`

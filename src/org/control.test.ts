@@ -4,7 +4,7 @@ import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
 
 const org = await createOrganisation()
 
-test('restart of an agent whose call hangs ends the call, and the work goes on where it stood', async () => {
+test('a restart of an agent whose call hangs ends the call, and the work goes on from the same point', async () => {
   let calls = 0
   const agent = await org.agent(
     { name: 'hanging', tools: ['task_create'] },
@@ -27,7 +27,7 @@ test('restart of an agent whose call hangs ends the call, and the work goes on w
   assert.equal(made.length, 1)
 })
 
-test('the run of a stopped agent is not resumed apart from its task', async () => {
+test('the run of a stopped agent cannot be resumed without its task', async () => {
   let calls = 0
   const agent = await org.agent(
     { name: 'stopped in a call' },
@@ -46,7 +46,7 @@ test('the run of a stopped agent is not resumed apart from its task', async () =
   assert.equal(calls, 2)
 })
 
-test('all agents are stopped, started and restarted at once, however many they are', async () => {
+test('any number of agents can be stopped, started and restarted at once', async () => {
   const senior = await org.agent({ name: 'senior of many' })
   await org.pool.query(
     `insert into agents (id, project_id, name, capabilities, senior_id)
@@ -72,7 +72,7 @@ test('all agents are stopped, started and restarted at once, however many they a
   assert.deepEqual(await statuses(), { active: all - 1, paused: 1 })
 })
 
-test('the delegator hears that the one it gave the task to is stuck', async () => {
+test('the delegator of a task gets a message when the task’s agent is stuck', async () => {
   await org.patchSettings({ stuck_retry_limit: 0 })
   const senior = await org.agent(
     { name: 'delegator' },
@@ -94,7 +94,7 @@ test('the delegator hears that the one it gave the task to is stuck', async () =
   assert.equal(told.length, 1)
 })
 
-test('an attempt that reached its limit is not resumed apart from its task, and the task says which limit', async () => {
+test('an attempt that reached its limit cannot be resumed without its task, and the task names the limit', async () => {
   await org.patchSettings({ stuck_retry_limit: 0 })
   const agent = await org.agent({ name: 'slow', default_timeout: 1 }, { work: 'so far' })
   const given = await org.give({ title: 'Takes long', assigned_to: agent.id })
@@ -109,7 +109,7 @@ test('an attempt that reached its limit is not resumed apart from its task, and 
   assert.equal(resumed.status, 409)
 })
 
-test('starting all agents lets the paused ones work, and leaves a stuck one to those who help it', async () => {
+test('starting all agents lets paused agents work, and leaves a stuck agent stuck until it is helped', async () => {
   await org.patchSettings({ stuck_retry_limit: 0 })
   const stuck = await org.agent({ name: 'stuck' }, { work: { text: 'cut', finishReason: 'length' } })
   const given = await org.give({ title: 'Too hard', assigned_to: stuck.id })

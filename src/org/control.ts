@@ -2,14 +2,14 @@
 import { recordAudits } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
-import type { Journal } from '../journal/append.ts'
+import type { Journal } from '../journal/journal.ts'
 import { STOP_CHANNEL, tellProcesses } from '../journal/wake.ts'
 import { conflict, notFound } from '../kernel/errors.ts'
 import { LOWEST_ID } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
 import type { Actor } from '../kernel/principal.ts'
-import { stopped } from '../runs/end.ts'
+import { endUnowned, stopped } from '../runs/end.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { tellDelegators } from './delegators.ts'
 import { withdrawEscalations } from './escalate.ts'
@@ -24,7 +24,7 @@ export interface ControlParts {
   log: Log
 }
 
-/** start: lets agents work · stop: pauses them, their work is handed back · restart: their work under way begins anew. */
+/** start: lets agents work · stop: pauses agents and hands their work back · restart: begins running work anew. */
 export type Control = 'start' | 'stop' | 'restart'
 
 export interface Controlled {
@@ -39,7 +39,7 @@ interface ControlledRow {
   is_funded: boolean
 }
 
-/** Throws if there is no such agent, or if it shall work and has no tokens. */
+/** Throws if there is no such agent, or if an agent without tokens is started. */
 export async function controlAgent(
   parts: ControlParts,
   control: Control,
@@ -58,7 +58,7 @@ export async function controlAgent(
 
 const MOST_AT_ONCE = 500
 
-/** All agents of the project, some at a time. Those that have no tokens are not started. */
+/** Controls all agents of the project in batches. Agents without tokens are not started. */
 export async function controlAll(parts: ControlParts, control: Control, controlled: Controlled): Promise<void> {
   for (let after = LOWEST_ID; ; ) {
     const ids = await someAgents(parts.pool, controlled.projectId, after)
@@ -73,7 +73,7 @@ export async function controlAll(parts: ControlParts, control: Control, controll
   }
 }
 
-/** Starting all lets those work that are paused: one that is stuck needs help, not another try at the same. */
+/** A start of all agents concerns paused agents only: a stuck agent needs help, not another try at the same task. */
 function isConcerned({ status, is_funded: isFunded }: ControlledRow, control: Control): boolean {
   return control === 'stop' || (isFunded && (control === 'restart' || status === 'paused'))
 }
@@ -97,7 +97,7 @@ async function lockAgents(tx: Db, projectId: string, ids: readonly string[]): Pr
   return rows
 }
 
-/** Returns the runs under way that are to stop; their owners are told after the commit. */
+/** Returns the runs that a process executes and that shall stop; these processes are notified after the commit. */
 async function act(
   tx: Db,
   { journal, log }: ControlParts,
@@ -136,8 +136,8 @@ async function freeBlocked(tx: Db, log: Log, agentIds: readonly string[]): Promi
 }
 
 /**
- * Runs without an owner that are ready, or that wait for tokens of the month, pause here; the owners of the others are
- * told. Runs that wait for people pause when they wake.
+ * Pauses runs without an owner that are ready, or wait for the month's tokens or for a flow run, and returns the owned
+ * runs, which must be told. Runs that wait for people pause when they wake. A run whose flow run has ended ends too.
  */
 async function stopRuns(
   tx: Db,
@@ -149,13 +149,12 @@ async function stopRuns(
     `update agent_runs set stop_requested_at = muster.now()
      where agent_id = any($1) and task_id is not null and completed_at is null and is_task_open
        and (owner is not null or not $2)
-     returning id, owner, ancestors, ready_at is not null or coalesce(waits_for = 'month', false) as may_end`,
+     returning id, owner, ancestors, case when started_flow_run_id is null
+       then ready_at is not null or coalesce(waits_for = 'month', false) else open_children > 0 end as may_end`,
     [agentIds, onlyOwned],
   )
-  for (const { id: runId, owner, ancestors, may_end: mayEnd } of rows) {
-    if (owner !== null || !mayEnd) continue
-    const end = stopped('stopped', null)
-    await journal.appendIn(tx, { runId, fence: null, events: [end.event], change: { set: end.set }, ancestors })
+  for (const { id, owner, ancestors, may_end: mayEnd } of rows) {
+    if (owner === null && mayEnd) await endUnowned(tx, journal, { id, ancestors }, stopped('stopped', null))
   }
   return rows.filter((row) => row.owner !== null).map((row) => row.id)
 }
@@ -171,8 +170,6 @@ function noteControl(
   { projectId, actor }: Controlled,
 ): Promise<void> {
   const note = { action: `agent.${control}`, actor, projectId, targetType: 'agent' }
-  return recordAudits(
-    tx,
-    agentIds.map((targetId) => ({ ...note, targetId })),
-  )
+  const notes = agentIds.map((targetId) => ({ ...note, targetId }))
+  return recordAudits(tx, notes)
 }

@@ -9,7 +9,7 @@ import { tellDelegators } from './delegators.ts'
 
 const { pool } = await createTestDatabase()
 
-test('delegators are told by index, however many agents and messages there are; other metadata tells nobody', async () => {
+test('delegators are found by index among many agents and messages; other metadata names no delegator', async () => {
   const project = await insertProject(pool)
   const [delegator, agent, task] = [newId(), newId(), newId()]
   await pool.query(

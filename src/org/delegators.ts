@@ -12,11 +12,11 @@ interface DelegatedTask {
   changes: number
 }
 
-/** SQL: the agent that delegated the task. People write metadata too, so it may hold anything. */
+/** SQL for the id of the agent that delegated the task. People write metadata too, so the field may hold anything. */
 const DELEGATOR = `case when t.metadata->>'delegated_by' ~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$'
   then (t.metadata->>'delegated_by')::uuid end`
 
-/** Those who delegated open tasks to the agents hear once that they do not work on them for now. */
+/** Agents that delegated open tasks to these agents get one message each that the task waits. */
 export async function tellDelegators(tx: Db, log: Log, agentIds: readonly string[], what: string): Promise<void> {
   const { rows } = await tx.query<DelegatedTask>(
     `select t.id, t.project_id, t.title, a.id as agent_id, a.name as agent_name, d.id as delegator,

@@ -1,5 +1,5 @@
-// A task before its agent, with the subordinates that it could be given to. Those of one senior are read once, however
-// many of its tasks are looked at together.
+// A desk is a task with the subordinates that its agent could give it to. They are read once for all tasks of a senior
+// that are decided together.
 import { anyOf, listAt } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { isAvailable } from '../kernel/agent-status.ts'
@@ -30,9 +30,9 @@ interface SubordinateRow {
   load: number
 }
 
-/** No more subordinates of a senior are considered than this: their competencies are all read and compared. */
+/** At most this many subordinates of a senior are considered, because all their competencies are read and compared. */
 const MOST_SUBORDINATES = 300
-/** An agent that has more open tasks is as busy as can be. */
+/** Open tasks of an agent are counted up to this number; beyond it the agent counts as fully busy. */
 const MOST_COUNTED = 100
 
 const READ: PreparedSql = { name: 'desks_read', text: `select ${WORK_COLUMNS} from tasks where id = ${anyOf(1)}` }
@@ -54,11 +54,11 @@ const SUBORDINATES: PreparedSql = {
 
 export interface AskedDesk {
   taskId: string
-  /** False where nobody reports to the task's agent, so that nobody is looked for. */
+  /** False if nobody reports to the task's agent; then no subordinates are read. */
   isSenior: boolean
 }
 
-/** In the order in which they were asked for; null where there is no such task. */
+/** Returns desks in the order of the requests; null for a task that does not exist. */
 export async function readDesks(db: Db, asked: readonly AskedDesk[]): Promise<(Desk | null)[]> {
   const { rows } = await db.query<WorkTask>(READ, [asked.map(({ taskId }) => taskId)])
   const ofSeniors = new Set(asked.filter(({ isSenior }) => isSenior).map(({ taskId }) => taskId))

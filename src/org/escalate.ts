@@ -1,7 +1,8 @@
-// An agent that cannot go on asks its senior; where there is none, people are asked. Such a task is made once: its id
-// follows from its cause.
+// An agent that cannot go on asks its senior, or people. The task is made once: its id is computed from its cause.
+
 import { holdAgents } from '../agents/seniors.ts'
 import type { Db } from '../db/pool.ts'
+import { cutText } from '../kernel/cut-text.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
@@ -17,39 +18,28 @@ import type { WorkTask } from './work-row.ts'
 export interface NewEscalation {
   id: string
   projectId: string
-  /** The senior who shall see to it; null for people. */
+  /** The senior that gets the task; null for people. */
   to: string | null
   from: string
   title: string
   description: string
   priority: TaskPriority
   metadata: Readonly<Record<string, unknown>>
-  /** The blocked task that it is about. */
+  /** The blocked task that needs help. */
   helpsTaskId?: string
-  /** The agent that it asks for tokens for. */
+  /** The agent that needs tokens. */
   helpsAgentId?: string
   chainDepth?: number
   /** The first task of the piece of work in which help is needed. */
   rootTaskId?: string
 }
 
-/** Makes the task unless it was made before. Returns whether it was made now. */
+/** Makes the task unless it exists already. Returns true if the task was made now. */
 export async function escalate(tx: Db, log: Log, escalation: NewEscalation): Promise<boolean> {
-  // A senior that was deleted at this moment is none any more.
+  // A senior may have been deleted at this moment; people get the task then.
   const [to = null] = escalation.to === null ? [] : await holdAgents(tx, escalation.projectId, [escalation.to])
-  const {
-    id,
-    projectId,
-    from,
-    title,
-    description,
-    priority,
-    metadata,
-    chainDepth = 0,
-    rootTaskId,
-    helpsTaskId,
-    helpsAgentId,
-  } = escalation
+  const { id, projectId, from, title, description, priority, metadata } = escalation
+  const { chainDepth = 0, rootTaskId = null, helpsTaskId = null, helpsAgentId = null } = escalation
   const { rowCount } = await tx.query(
     `insert into tasks (id, project_id, kind, title, description, priority, assigned_to, created_by, metadata, chain_depth, is_decided,
        root_task_id, helps_task_id, helps_agent_id)
@@ -58,16 +48,16 @@ export async function escalate(tx: Db, log: Log, escalation: NewEscalation): Pro
       id,
       projectId,
       to === null ? 'escalation' : 'work',
-      title.slice(0, MAX_TITLE).toWellFormed(),
+      cutText(title, MAX_TITLE).toWellFormed(),
       description,
       priority,
       to,
       JSON.stringify({ type: 'agent', id: from }),
       JSON.stringify(metadata),
       chainDepth,
-      rootTaskId ?? null,
-      helpsTaskId ?? null,
-      helpsAgentId ?? null,
+      rootTaskId,
+      helpsTaskId,
+      helpsAgentId,
     ],
   )
   if (rowCount !== 1) return false
@@ -77,9 +67,9 @@ export async function escalate(tx: Db, log: Log, escalation: NewEscalation): Pro
   return true
 }
 
-export const stuckTaskId = (taskId: string, timesStuck: number): string => idFrom(`stuck ${taskId} ${timesStuck}`)
+const stuckTaskId = (taskId: string, timesStuck: number): string => idFrom(`stuck ${taskId} ${timesStuck}`)
 
-/** The task has failed too often: it is blocked, its agent is stuck, and a senior is asked, each time one higher. */
+/** Called for a task that failed too often: it is blocked, its agent is stuck, and the next senior is asked. */
 export async function getStuck(tx: Db, log: Log, task: WorkTask, error: string): Promise<void> {
   const agentId = task.assigned_to
   if (agentId === null) return
@@ -98,7 +88,7 @@ export async function getStuck(tx: Db, log: Log, task: WorkTask, error: string):
   const description = [
     `${agent.name} is blocked on the task "${task.title}".`,
     `The last error: ${error}`,
-    'Complete this task with the help it needs as the result, and it tries again; or reassign or cancel the blocked task.',
+    'Complete this task with advice as the result, and the agent tries again; or reassign or cancel the blocked task.',
   ].join('\n\n')
   await escalate(tx, log, {
     id: stuckTaskId(task.id, timesStuck),
@@ -120,7 +110,7 @@ export async function getStuck(tx: Db, log: Log, task: WorkTask, error: string):
   await sendMessages(tx, [{ projectId, from: agentId, to, kind: 'escalation', body, taskId, key }], log)
 }
 
-/** The senior so many levels above the agent; null where the organisation is not that high. */
+/** The senior this many levels above the agent; null if the organisation has fewer levels. */
 async function seniorAbove(tx: Db, agentId: string, levels: number): Promise<string | null> {
   const { rows } = await tx.query<{ id: string }>(
     `with recursive above (id, senior_id, level) as (
@@ -135,7 +125,7 @@ async function seniorAbove(tx: Db, agentId: string, levels: number): Promise<str
   return rows[0]?.id ?? null
 }
 
-/** The agent is freed: its escalation is answered, or somebody took the blocked task off its hands. */
+/** Frees a stuck agent, because its escalation was answered or its blocked task was given to another. */
 export async function free(tx: Db, log: Log, agentId: string, why: string, task?: FreedTask): Promise<void> {
   const agent = await changeStatus(tx, log, { agentId, event: 'freed', why, task })
   if (agent) await makeDue(tx, agent.project_id, [agentId])
@@ -144,15 +134,13 @@ export async function free(tx: Db, log: Log, agentId: string, why: string, task?
 type FreedTask = Pick<WorkTask, 'id' | 'root_task_id'>
 type Stuck = Pick<WorkTask, 'id' | 'times_stuck'>
 
-/** The escalations of blocked tasks are not needed any more. The run that says so goes on. */
-export const withdrawEscalations = (tx: Db, tasks: readonly Stuck[], byRun: string | null = null): Promise<void> =>
-  withdraw(
-    tx,
-    tasks.map((task) => stuckTaskId(task.id, task.times_stuck)),
-    byRun,
-  )
+/** Cancels the escalations of tasks that are no longer blocked. The run `byRun` that asks for this goes on. */
+export function withdrawEscalations(tx: Db, tasks: readonly Stuck[], byRun: string | null = null): Promise<void> {
+  const taskIds = tasks.map((task) => stuckTaskId(task.id, task.times_stuck))
+  return withdraw(tx, taskIds, byRun)
+}
 
-/** Cancels open tasks, and ends the runs of those that work on them, but for the run that asks for it. */
+/** Cancels open tasks and the runs that work on them, except the run `byRun` that asks for this. */
 export async function withdraw(tx: Db, taskIds: readonly string[], byRun: string | null = null): Promise<void> {
   if (taskIds.length === 0) return
   const { rows } = await tx.query<{ attempt_run_id: string | null }>(
@@ -160,8 +148,6 @@ export async function withdraw(tx: Db, taskIds: readonly string[], byRun: string
      where id = any($1) and status in ('pending', 'in-progress') returning attempt_run_id`,
     [taskIds],
   )
-  await askToEnd(
-    tx,
-    rows.map((row) => row.attempt_run_id).filter((runId) => runId !== byRun),
-  )
+  const runIds = rows.map((row) => row.attempt_run_id).filter((runId) => runId !== byRun)
+  await askToEnd(tx, runIds)
 }

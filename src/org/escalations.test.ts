@@ -1,4 +1,4 @@
-// Escalations: those that are no longer needed, and those whose metadata people have changed.
+// Escalations that are no longer needed, and escalations whose metadata people have changed.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
@@ -6,7 +6,7 @@ import type { Task } from '../kernel/task.ts'
 
 const org = await createOrganisation({ stuck_retry_limit: 0, poll_interval: 100 })
 
-test('an escalation that is withdrawn while the senior is at it is cancelled, and says nothing of an attempt', async (t) => {
+test('an escalation withdrawn while the senior works on it is cancelled, with no note of an attempt', async (t) => {
   const answered = Promise.withResolvers<{ text: string }>()
   t.after(() => answered.resolve({ text: 'Too late.' }))
   const senior = await org.agent({ name: 'senior' }, { work: () => answered.promise })
@@ -27,7 +27,7 @@ test('an escalation that is withdrawn while the senior is at it is cancelled, an
   await untilTrue(async () => (await org.agentNow(agent.id)).status === 'active', 'the agent is free')
 })
 
-test('metadata is people’s to write: it neither makes an escalation nor unmakes one', async () => {
+test('metadata that people write neither makes a task an escalation nor stops it from being one', async () => {
   let isHard = true
   const work = () => (isHard ? ({ text: 'cut', finishReason: 'length' } as const) : { text: 'Done.' })
   const agent = await org.agent({ name: 'blocked' }, { work })
@@ -45,7 +45,7 @@ test('metadata is people’s to write: it neither makes an escalation nor unmake
   assert.equal((await org.until(given.id, 'completed')).result, 'Done.')
 })
 
-test('the help of a senior stands among the messages of the one it helped', async () => {
+test('the help of a senior is among the messages of the agent that was stuck', async () => {
   const senior = await org.agent({ name: 'guide' }, { work: 'Turn it off and on.' })
   const work = ({ prompt }: { prompt: unknown }) =>
     JSON.stringify(prompt).includes('off and on')

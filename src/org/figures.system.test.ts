@@ -20,7 +20,7 @@ async function agent(project: string, fields: Record<string, unknown> = {}): Pro
   }
   return insert('agents', given)
 }
-/** A task that was made so many seconds ago. */
+/** Makes a task that is this many seconds old. */
 async function task(assignedTo: string | null, seconds: number, fields: Record<string, unknown> = {}): Promise<string> {
   const created_at = new Date((await nowMs()) - seconds * 1_000)
   const given = { id: newId(), project_id: project, kind: 'work', title: 'x', created_by: {}, created_at }
@@ -34,14 +34,14 @@ async function insert(table: string, fields: Record<string, unknown>): Promise<s
 }
 const nowMs = async (): Promise<number> =>
   (await pool.query<{ at: Date }>('select muster.now() as at')).rows[0]?.at.getTime() ?? 0
-/** To the nearest ten seconds. */
+/** Rounds to the nearest ten seconds. */
 const oldest = async (): Promise<number> => Math.floor((await oldestTaskSeconds(pool)) / 10) * 10
 const set = (table: string, id: string, change: string) =>
   pool.query(`update ${table} set ${change} where id = $1`, [id])
 
 const project = await insertProject(pool)
 
-test('the oldest task counts that an agent could take up now, and no other', async () => {
+test('the oldest task is the oldest that an agent could start now', async () => {
   assert.equal(await oldestTaskSeconds(pool), 0)
   const worker = await agent(project)
   const bored = await agent(project, { status: 'bored' })
@@ -90,7 +90,7 @@ test('thousands of older tasks of agents that may not work do not hide the oldes
   await pool.query('delete from tasks where assigned_to = $1', [stopped])
 })
 
-test('open tasks are counted by kind and status, agents by status, and nothing that has ended', async () => {
+test('open tasks are counted by kind and status, live agents by status', async () => {
   await pool.query('delete from tasks')
   await pool.query('delete from agents')
   await Promise.all([agent(project), agent(project), agent(project, { status: 'stuck' })])
@@ -124,7 +124,7 @@ test('agents are counted by the mark of their allocation that they have passed',
   ])
 })
 
-test('the months of projects with a limit are summed up, those of others not', async () => {
+test('the month’s tokens are summed up for projects with a limit only', async () => {
   const limited = await insertProject(pool)
   await set('projects', limited, `settings = '{"monthly_token_limit": 100}'`)
   const other = await insertProject(pool)
@@ -146,7 +146,7 @@ test('the months of projects with a limit are summed up, those of others not', a
   assert.deepEqual(await sumLimitedMonths(pool), { used: 0, limit: 0, spent: 0 })
 })
 
-test('no figure reads what has ended, nor every project and agent', async () => {
+test('no figure reads ended tasks, nor every project and agent', async () => {
   await fill(pool, async (client) => {
     await client.query(`insert into projects (id, name) select gen_random_uuid(), 'Idle' from generate_series(1, 1000)`)
     await client.query(

@@ -1,7 +1,7 @@
-// The figures of the organisation, over all projects and processes, for the metrics. Each is read by an index that holds
-// what is open and nothing else, and counted up to a bound. With 1,000 projects, 10,000 agents, 10,000 open tasks and
-// 1,000,000 ended ones they touch 71 (the oldest task), 29 (tasks), 15 (agents), 624 (1,450 agents with a mark) and 1,282
-// buffers (the months of 500 projects).
+// The figures of the organisation, over all projects and processes, for the metrics. Each is read by an index of open
+// rows, and counted up to a bound. With 1,000 projects, 10,000 agents, 10,000 open tasks and 1,000,000 ended tasks they
+// touch 71 (the oldest task), 29 (tasks), 15 (agents), 624 (1,450 agents with a mark) and 1,282 buffers (the months of
+// 500 projects).
 import type { Db } from '../db/pool.ts'
 import { THIS_MONTH } from '../journal/month.ts'
 import { type AgentStatus, agentStatuses } from '../kernel/agent-status.ts'
@@ -18,13 +18,13 @@ const mayWork = (agentId: string): string => `exists (select from agents a join 
   where a.id = ${agentId} and a.enabled and a.deleted_at is null and a.status in ('active', 'bored')
     and p.halted_at is null and p.deleted_at is null)`
 
-/** Tasks that may have to be passed over to find the oldest that can be taken up. */
+/** Pending tasks, oldest first; some may have to be passed over to find one that can be started. */
 const PENDING = `tasks t where t.completed_at is null and t.kind = 'work' and t.status = 'pending' order by t.created_at`
 
 /**
- * The age of the oldest task that an agent could take up, in seconds; 0 if there is none. The tasks are looked at from the
- * oldest on, and mostly one of the first can be taken up. If the oldest MOST_TASKS all belong to agents that may not work,
- * the oldest task of each agent is looked at instead, which takes some hundred milliseconds for 10,000 agents.
+ * The age of the oldest task that an agent could start, in seconds. Mostly one of the first can be started. If the
+ * oldest MOST_TASKS all belong to agents that may not work, the oldest task of each agent is read instead, which takes
+ * some hundred milliseconds for 10,000 agents.
  */
 export async function oldestTaskSeconds(db: Db): Promise<number> {
   const { rows } = await db.query<{ seconds: number }>(
@@ -54,7 +54,6 @@ export interface TaskCount {
   count: number
 }
 
-/** Open tasks; each count stops at MOST_TASKS. */
 export async function countOpenTasks(db: Db): Promise<TaskCount[]> {
   const { rows } = await db.query<TaskCount>(
     `select g.kind, g.status, (select count(*)::int from (
@@ -66,7 +65,6 @@ export async function countOpenTasks(db: Db): Promise<TaskCount[]> {
   return rows
 }
 
-/** Agents by status; each count stops at MOST_AGENTS. */
 export async function countAgents(db: Db): Promise<{ status: AgentStatus; count: number }[]> {
   const { rows } = await db.query<{ status: AgentStatus; count: number }>(
     `select s.status, (select count(*)::int from (
@@ -77,7 +75,6 @@ export async function countAgents(db: Db): Promise<{ status: AgentStatus; count:
   return rows
 }
 
-/** Agents by the highest mark of their allocation that they have passed, in percent. */
 export async function countMarked(db: Db): Promise<{ mark: number; count: number }[]> {
   const { rows } = await db.query<{ mark: number; count: number }>(
     `select m.mark, (select count(*)::int from (
@@ -90,8 +87,8 @@ export async function countMarked(db: Db): Promise<{ mark: number; count: number
 }
 
 /**
- * The tokens that projects with a limit have used this month, their limits, and the number of projects that have used all.
- * The projects are found first: with their number known, the agents are read by index or all at once, as is cheaper.
+ * The tokens that projects with a limit have used this month, their limits, and the number of projects without tokens.
+ * The projects are found first: knowing their number, PostgreSQL reads the agents by index or all at once.
  */
 export async function sumLimitedMonths(db: Db): Promise<{ used: number; limit: number; spent: number }> {
   const { rows: limited } = await db.query<{ id: string; most: number }>(

@@ -13,7 +13,7 @@ export interface TokenGift {
   runId: string
 }
 
-/** Moves tokens from a senior to its subordinate. Returns the reason why it cannot be done, or null. */
+/** Moves tokens from a senior to its subordinate. Returns null, or the reason why the tokens cannot be moved. */
 export async function giveTokens(
   tx: Db,
   log: Log,

@@ -4,28 +4,33 @@ import { newId } from '../kernel/id.ts'
 import type { WorkTask } from './work-row.ts'
 
 interface EarlierAttempt {
+  status: string
   pause_reason: string | null
   completed_at: Date | null
   last_seq: number
   step_count: number
   rights: Record<string, unknown>
+  payers: string[]
 }
 
 type Resumed = WorkTask & { max_steps: number | null; default_timeout: number | null }
 
-/** The id of the run that goes on where an interrupted attempt stood, or null if there is nothing to go on from. */
+/** The id of the run that continues an interrupted attempt, or null if there is none to continue. */
 export async function goOn(tx: Db, task: Resumed): Promise<string | null> {
   if (task.attempt_run_id === null) return null
   const { rows } = await tx.query<EarlierAttempt>(
-    `select pause_reason, completed_at, last_seq, step_count, rights from agent_runs
-     where id = $1 and agent_id = $2 and status = 'paused' for update`,
+    `select status, pause_reason, completed_at, last_seq, step_count, rights, payers from agent_runs
+     where id = $1 and agent_id = $2 and (status = 'paused' or (is_task_open and tokens_wait_since is not null))
+     for update`,
     [task.attempt_run_id, task.assigned_to],
   )
   const earlier = rows[0]
   if (!earlier) return null
+  // The flow run of the attempt ended while both waited for tokens, and the attempt ends now, or has ended.
+  if (earlier.status !== 'paused') return task.attempt_run_id
   if (earlier.completed_at === null && earlier.pause_reason === 'budget') {
     await tx.query(
-      // It waits for nothing any more: otherwise its outcome, "waits for tokens", would be carried over once again.
+      // `waits_for` is cleared: otherwise the outcome "waits for tokens" would be carried to the task once again.
       `update agent_runs set is_task_open = true, waits_for = null, ready_at = coalesce(ready_at, muster.now()) where id = $1`,
       [task.attempt_run_id],
     )
@@ -36,7 +41,7 @@ export async function goOn(tx: Db, task: Resumed): Promise<string | null> {
 
 async function continueRun(tx: Db, task: Resumed, runId: string, earlier: EarlierAttempt): Promise<string> {
   const id = newId()
-  const { last_seq: seq, step_count: steps, rights } = earlier
+  const { last_seq: seq, step_count: steps, rights, payers } = earlier
   await insertRun(tx, {
     id,
     projectId: task.project_id,
@@ -49,6 +54,7 @@ async function continueRun(tx: Db, task: Resumed, runId: string, earlier: Earlie
     input: null,
     resumedFrom: runId,
     rights,
+    payers,
     base: { runId, seq, steps },
   })
   return id

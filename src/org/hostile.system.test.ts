@@ -1,4 +1,4 @@
-// A hostile or careless member of a project may try all of this: nothing is lost, nobody is stranded, and no answer is a 500.
+// A hostile or careless member of a project may try all of this. No task is lost, no agent hangs, no answer is a 500.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
@@ -8,7 +8,7 @@ const org = await createOrganisation({ poll_interval: 100, stuck_retry_limit: 0 
 const breaks = { fail: { message: 'It is broken.', isRetryable: false } }
 const costs = (inputTokens: number) => ({ usage: { inputTokens, outputTokens: 0, isEstimated: false } })
 const EMOJI = '\u{1F600}'
-/** Its 20,000th character is the first half of a pair. */
+/** A text whose 20,000th character is the first half of a surrogate pair. */
 const cutInHalf = `${'a'.repeat(19_999)}${EMOJI}${'b'.repeat(10)}`
 
 const escalationOf = (taskId: string): Promise<Task> =>
@@ -59,7 +59,7 @@ for (const by of ['a person', 'its senior'] as const) {
     if (by === 'a person') await org.patch(`/tasks/${target}`, { assigned_to: other.id })
     else await org.until((await org.give({ title: 'Give it away', assigned_to: boss.id })).id, 'completed')
     assert.equal((await org.task(target)).assigned_to, other.id)
-    // Time for it to start, if it would: this task of the same agent comes after it.
+    // A later task of the same agent has completed, so the subtask would have started by now if it could.
     await org.until((await org.give({ title: 'In between', assigned_to: other.id })).id, 'completed')
     assert.equal((await org.task(target)).status, 'pending')
     seen = ''
@@ -100,13 +100,13 @@ test('results that are cut in the middle of a character are rolled up', async ()
   assert.ok(JSON.stringify(done.result).length < 1_100_000)
 })
 
-test('an allocation that could not be told exactly is refused, and the agent stays as it was', async () => {
+test('an allocation too large for an exact number is refused, and the agent stays as it was', async () => {
   const agent = await org.agent({ name: 'rich', token_allocation: Number.MAX_SAFE_INTEGER })
   assert.equal((await org.post(`/agents/${agent.id}/budget`, { add: 1 })).status, 409)
   assert.equal((await org.agentNow(agent.id)).token_allocation, Number.MAX_SAFE_INTEGER)
 })
 
-test('a question to people is not given to an agent, which would not take it up', async () => {
+test('a question to people cannot be given to an agent, which would not start it', async () => {
   const agent = await org.agent({ name: 'asks people' }, { work: breaks })
   const helper = await org.agent({ name: 'would help' })
   const given = await org.give({ title: 'Fails', assigned_to: agent.id })
@@ -114,7 +114,7 @@ test('a question to people is not given to an agent, which would not take it up'
   assert.equal((await org.patch(`/tasks/${asked.id}`, { assigned_to: helper.id })).status, 409)
 })
 
-test('an agent that is called like the id of another takes nothing from it', async () => {
+test('an agent whose name is the id of another agent gets none of the other’s tasks', async () => {
   const victim = await org.agent({ name: 'victim' })
   await org.agent({ name: victim.id })
   const given = await org.give({ title: 'For the victim' })
@@ -122,7 +122,7 @@ test('an agent that is called like the id of another takes nothing from it', asy
   assert.deepEqual([answer.status, answer.body.assigned_to], [200, victim.id])
 })
 
-test('a stuck agent that runs out of tokens and is given some is stuck as before', async () => {
+test('a stuck agent that runs out of tokens and is given some is still stuck', async () => {
   let isBroken = true
   const work = () => (isBroken ? breaks : { text: 'Done.', ...costs(5_000) })
   const agent = await org.agent({ name: 'stuck and broke', token_allocation: 1_000 }, { work })
@@ -138,7 +138,7 @@ test('a stuck agent that runs out of tokens and is given some is stuck as before
   assert.equal((await org.agentNow(agent.id)).status, 'active')
 })
 
-test('metadata of people does not stand for the task that tells a senior of bored agents', async () => {
+test('metadata that people write cannot take the place of the task that tells a senior of bored agents', async () => {
   const senior = await org.agent({ name: 'told' })
   await org.post(`/agents/${senior.id}/stop`)
   await org.give({ title: 'Not what it seems', assigned_to: senior.id, metadata: { boredAgentIds: [] } })
@@ -152,7 +152,7 @@ test('metadata of people does not stand for the task that tells a senior of bore
   await org.patchSettings({ boredom_threshold: 900_000 })
 })
 
-test('an organisation has a hundred levels at most, however they come about', async () => {
+test('an organisation has a hundred levels at most, whether levels are added above or below', async () => {
   let senior: string | null = null
   const chain: string[] = []
   for (let level = 1; level <= 100; level++) {
@@ -169,7 +169,7 @@ test('an organisation has a hundred levels at most, however they come about', as
   assert.equal((await org.call(`GET ${org.base}/org`)).status, 200)
 })
 
-test('the competencies of an agent are bounded together', async () => {
+test('the total length of an agent’s competencies is bounded', async () => {
   const competencies = Array.from({ length: 100 }, (_, n) => `${n} ${'x'.repeat(150)}`)
   assert.equal((await org.post('/agents', { name: 'knows it all', competencies })).status, 400)
 })

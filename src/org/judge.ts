@@ -1,5 +1,5 @@
-// A model's decision about a task, judged by code: only an available subordinate is given work, and only a plan that can
-// be carried out is followed.
+// Code judges a model's decision about a task: only an available subordinate is given work, and only a plan that can be
+// carried out is followed.
 import { type DecisionName, planProblem, readDecision } from '../kernel/decision.ts'
 import { createMatcher, explainMatch } from './competency.ts'
 import type { Desk, Subordinate } from './desk.ts'
@@ -8,7 +8,7 @@ import type { WorkTask } from './work-row.ts'
 
 export type Judged = { problem: string } | { subtasks: NewSubtask[]; note: string }
 
-/** The judgement on an answer that gives nobody work, or null: whom it may be given to is seen when it takes effect. */
+/** The judgement on an answer that gives nobody work; null for others, which need the available agents. */
 export function judgeAlone(name: DecisionName, answer: string): Judged | null {
   if (name === 'delegation_decision') {
     const read = readDecision('delegation_decision', answer)
@@ -21,7 +21,7 @@ export function judgeAlone(name: DecisionName, answer: string): Judged | null {
   return read.decision.subtasks.length > 0 ? null : { subtasks: [], note: 'The task is done in one piece.' }
 }
 
-/** The judgement on an answer, before those who are available at this moment. */
+/** The judgement on an answer, given the subordinates that are available at this moment. */
 export function judge(name: DecisionName, answer: string, desk: Desk): Judged {
   const alone = judgeAlone(name, answer)
   if (alone) return alone
@@ -41,7 +41,7 @@ function judgeDelegation(answer: string, { task, subordinates, matcher }: Desk):
   const chosen = subordinates.find((each) => each.name === named)
   if (!chosen) {
     const names = subordinates.map((each) => each.name).join(', ')
-    return { problem: `subordinate: "${named}" is none of those who are available (${names || 'nobody is'}).` }
+    return { problem: `subordinate: "${named}" is not available (available: ${names || 'nobody'}).` }
   }
   return delegated(task, chosen, `${reasoning} ${explainMatch({ candidate: chosen, met: [] }, null)}`.trim())
 }
@@ -74,14 +74,14 @@ function judgePlan(answer: string, { task, subordinates }: Desk): Judged {
   const problem = planProblem(parts)
   if (problem) return { problem }
   const agentId = task.assigned_to ?? ''
-  // Each part that is given counts for the next one.
+  // A subtask that is given to an agent counts as load for the next choice.
   const matcher = createMatcher(subordinates.map((each) => ({ ...each })))
   const places = new Map(parts.map((part, index) => [part.id, index]))
   const subtasks = parts.map(({ title, description, competencies, depends_on }): NewSubtask => {
     const asked = { title, description, metadata: { competencies } }
     const needs = matcher.needsOf(asked)
     const best = needs.length === 0 ? undefined : matcher.rank(needs)[0]
-    const reasoning = best ? explainMatch(best, needs) : 'No available subordinate suits it: the agent does it itself.'
+    const reasoning = best ? explainMatch(best, needs) : 'No subordinate suits the subtask: the agent does it itself.'
     if (best) best.candidate.load++
     return {
       title,

@@ -1,4 +1,5 @@
-// An agent is let work again while its tasks are being taken up: it must be looked at once more.
+// An agent may work again at the very moment when its tasks are being started: the organisation must check it once
+// more.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -46,14 +47,15 @@ test('given tokens in a transaction that commits while the take-up waits for the
   let taken: Promise<unknown> = Promise.resolve()
   await fund(async () => {
     taken = takeUpTasks(pool, silentLog, projectId)
-    // Long enough for the take-up to come to the row, or to pass it over.
+    // This is long enough for the take-up to reach the row, or to pass it over.
     await Promise.race([taken, sleep(500)])
   })
   await taken
   assert.equal(await isForgotten(), false)
 })
 
-// Time is read before the row is locked: reading it takes long here, so that the change falls between snapshot and lock.
+// The statement reads the clock before it locks the row. The clock is slow here, so that the change is committed
+// between snapshot and lock.
 for (const ms of [600, 900]) {
   test(`given tokens ${ms} ms after the take-up began, after its snapshot and before it locks the row`, async () => {
     const { pool, projectId, isForgotten } = await world()

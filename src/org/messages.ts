@@ -1,4 +1,6 @@
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
+import { columnsOf } from '../db/lists.ts'
 import type { Db } from '../db/pool.ts'
 import { cleanText } from '../journal/clean-json.ts'
 import type { AgentMessage, MessageKind } from '../kernel/agent-message.ts'
@@ -14,14 +16,13 @@ export interface NewMessage {
   kind: MessageKind
   body: string
   taskId?: string | null
-  /** Two messages with the same key are one. */
   key: string
 }
 
-/** Two messages with the same key are one; keys hold ids, so they differ between projects. */
+/** A second message with the same key is not stored. Keys contain ids, so keys of different projects differ. */
 export const messageId = (key: string): string => idFrom(`message ${key}`)
 
-/** Messages between agents are rows: nobody pays a model to deliver or to read them. */
+/** Messages between agents are rows: no model is called to deliver or to read them. */
 export async function sendMessages(db: Db, messages: readonly NewMessage[], log: Log = silentLog): Promise<void> {
   if (messages.length === 0) return
   const { rows } = await db.query<SentMessage>(
@@ -29,20 +30,14 @@ export async function sendMessages(db: Db, messages: readonly NewMessage[], log:
      select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::uuid[])
      on conflict (id) do nothing
      returning ${SENT}`,
-    [
-      messages.map(({ key }) => messageId(key)),
-      messages.map((message) => message.projectId),
-      messages.map((message) => message.from),
-      messages.map((message) => message.to),
-      messages.map((message) => message.kind),
-      messages.map((message) => cleanText(message.body)),
-      messages.map((message) => message.taskId ?? null),
-    ],
+    columnsOf(messages, ({ key, projectId, from, to, kind, body, taskId = null }) => {
+      return [messageId(key), projectId, from, to, kind, cleanText(body), taskId]
+    }),
   )
   noteSent(db, log, rows)
 }
 
-/** SQL: the columns of a new message that the log needs. */
+/** SQL for the columns of a new message that the log needs. */
 export const SENT = `project_id, from_agent, to_agent, kind, task_id,
   (select coalesce(t.root_task_id, t.id) from tasks t where t.id = task_id) as root_task_id`
 
@@ -62,13 +57,12 @@ export function noteSent(tx: Db, log: Log, messages: readonly SentMessage[]): vo
   }
 }
 
-interface MessageRow extends Omit<AgentMessage, 'from' | 'to' | 'created_at'> {
+interface MessageRow extends RowOf<Omit<AgentMessage, 'from' | 'to'>> {
+  project_id: string
   from_agent: string
   to_agent: string
-  created_at: Date
 }
 
-/** The messages that the agent sent and received, the newest first. */
 export async function listMessages(
   db: Db,
   projectId: string,
@@ -83,14 +77,6 @@ export async function listMessages(
     ],
     values: [projectId, agentId],
     query,
-    toItem: ({ from_agent: from, to_agent: to, id, kind, body, task_id, created_at }) => ({
-      id,
-      from,
-      to,
-      kind,
-      body,
-      task_id,
-      created_at: created_at.toISOString(),
-    }),
+    toItem: ({ from_agent: from, to_agent: to, project_id: _, ...row }) => ({ ...tellInstants(row), from, to }),
   })
 }

@@ -21,7 +21,7 @@ test('the decisions and the work of a task count, and the limit stops it between
   const boss = await org.agent({ name: 'decider' }, { work: { text: 'Done myself.', ...costs(30) } })
   await org.agent({ name: 'helper', senior_id: boss.id })
   const before = await used()
-  // The decision about the delegation takes 15 tokens, that about a plan another 15.
+  // The decision about the delegation takes 15 tokens, the decision about a plan another 15.
   await limitTo(before + 16)
   const given = await org.give({ title: 'Decide first', assigned_to: boss.id })
   const run = await waits(boss.id)
@@ -59,7 +59,7 @@ test('a task that waits for the month uses up no attempt, and its agent stays as
   assert.equal((await org.runsOf(agent.id)).length, 1)
 })
 
-test('the agent of a task that waits for the month is stopped like any other, and started again', async () => {
+test('the agent of a task that waits for the month can be stopped and started like any other', async () => {
   const agent = await org.agent({ name: 'stopped in between' }, { work: 'Done.' })
   await limitTo(0)
   const given = await org.give({ title: 'Stop me', assigned_to: agent.id })

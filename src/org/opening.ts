@@ -1,20 +1,20 @@
 // The decisions with which an agent begins a task: whether a subordinate does it, and whether it is split. The model
-// decides, code checks. Decisions of the same moment take effect in one transaction, together with their journal.
+// decides, code checks. Decisions of the same moment take effect in one transaction, with their journal.
 import { createBatches } from '../db/batches.ts'
 import type { Pool } from '../db/pool.ts'
-import type { Appended, Journal } from '../journal/append.ts'
+import type { Appended, Journal } from '../journal/journal.ts'
 import type { Log } from '../kernel/log.ts'
 import { noteOperation } from '../kernel/operation.ts'
 import type { OpeningStep } from '../kernel/run-event.ts'
-import type { Opening, OpeningReply } from '../runs/session.ts'
+import type { Opening, OpeningReply } from '../runs/owned-run.ts'
 import { type AskedDesk, lockDesks, readDesks } from './desk.ts'
 import { type Judged, judge, judgeAlone } from './judge.ts'
 import { delegationQuestion, planQuestion } from './questions.ts'
 import { addSubtasks, type Split } from './subtasks.ts'
 
-/** A task this far below the first one is not split again. */
+/** A task this many levels below the first task is not split again. */
 const DEEPEST_PLAN = 3
-/** An answer that does not fit is asked for once more. */
+/** After an answer that does not fit, the model is asked once more. */
 const MOST_MISFITS = 1
 
 interface Decided {
@@ -67,16 +67,14 @@ export function createOpening({ pool, journal, log }: { pool: Pool; journal: Jou
   async function commitTogether(replies: readonly OpeningReply[]): Promise<Decided[]> {
     let steps: OpeningStep[] = []
     const appended = await journal.appendAllAfter(pool, async (tx) => {
-      const desks = await lockDesks(
-        tx,
-        replies.map(({ run }) => run.task_id ?? ''),
-      )
+      const taskIds = replies.map(({ run }) => run.task_id ?? '')
+      const desks = await lockDesks(tx, taskIds)
       const splits: Split[] = []
       steps = replies.map((reply) => {
         const { run, question } = reply
         const desk = desks.get(run.task_id ?? '')
         if (desk?.task.attempt_run_id !== run.id || desk.task.status !== 'in-progress') {
-          return { name: question.name, next: 'work', note: 'The task is no longer this run’s.' }
+          return { name: question.name, next: 'work', note: 'The task no longer belongs to this run.' }
         }
         const judged = judge(question.name, reply.answer, desk)
         if ('subtasks' in judged && judged.subtasks.length > 0) {
@@ -92,14 +90,14 @@ export function createOpening({ pool, journal, log }: { pool: Pool; journal: Jou
   }
 }
 
-/** A task that is given now counts for those who choose after it. */
+/** A task that is given to an agent now counts as load in the choices after it. */
 function countLoad(
   desks: Iterable<{ subordinates: { id: string; load: number }[] }>,
   subtasks: readonly { assignedTo: string }[],
 ): void {
   const given = new Map<string, number>()
   for (const { assignedTo: id } of subtasks) given.set(id, (given.get(id) ?? 0) + 1)
-  // The tasks of one senior have the same subordinates before them.
+  // All tasks of one senior share the same list of subordinates.
   const all = new Set([...desks].flatMap(({ subordinates }) => subordinates))
   for (const subordinate of all) subordinate.load += given.get(subordinate.id) ?? 0
 }

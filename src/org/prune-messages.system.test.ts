@@ -19,7 +19,7 @@ const send = async (projectId: string, count: number, taskId: string | null = nu
 const left = async (projectId: string): Promise<number> =>
   (await pool.query('select from agent_messages where project_id = $1', [projectId])).rowCount ?? 0
 
-test('messages older than the project keeps runs go in batches; young ones and those of others stay', async () => {
+test('messages older than the project keeps runs are removed in batches; other messages stay', async () => {
   const [project, other] = [await insertProject(pool), await insertProject(pool)]
   await send(project, 1_200)
   await send(other, 10)

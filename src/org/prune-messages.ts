@@ -9,8 +9,8 @@ const MESSAGES: EndedRows = {
 }
 
 /**
- * Removes messages that are older than their project keeps runs. A message about a task stays while the task is open:
- * the messages of a task are counted to tell a new one from a repeated one. Returns the number of removed messages.
+ * Removes messages older than their project keeps runs, and returns their number. A message about an open task stays:
+ * the messages of a task are counted to tell a new message from a repeated one.
  */
 export const pruneMessages = (
   pool: Pool,

@@ -1,13 +1,11 @@
 // The questions an agent is asked before it works on a task. The offline model reads these words too.
 import type { Matcher } from './competency.ts'
 import type { Subordinate } from './desk.ts'
-import { cut } from './task-text.ts'
+import { shortForAgents } from './task-text.ts'
 import type { WorkTask } from './work-row.ts'
 
-const MOST_CHARACTERS = 20_000
-
 const MOST_NAMED = 200
-/** The most characters in which the competencies of one are told, and of all. */
+/** The most characters that a question spends on the competencies of one agent, and of all agents. */
 const KNOWN_OF_ONE = 500
 const KNOWN_OF_ALL = 20_000
 
@@ -26,7 +24,7 @@ export function delegationQuestion(
   ].join('\n\n')
 }
 
-/** Those who suit the task come first, if there are too many to name them all. */
+/** If there are too many subordinates to name them all, those that suit the task come first. */
 function firstOf(
   task: Asked,
   subordinates: readonly Subordinate[],
@@ -50,10 +48,9 @@ export function planQuestion(task: Asked, known: readonly { competencies: readon
 }
 
 function describe({ title, description }: Pick<Asked, 'title' | 'description'>): string {
-  return [`Task: ${title}`, cut(description, MOST_CHARACTERS)].filter((part) => part !== '').join('\n\n')
+  return [`Task: ${title}`, shortForAgents(description)].filter((part) => part !== '').join('\n\n')
 }
 
-/** As many as fit. */
 function listed(words: readonly string[], most: number): string {
   let room = most
   const shown = words.filter((word) => {

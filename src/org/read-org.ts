@@ -7,7 +7,7 @@ interface OrgRow extends Omit<OrgAgent, 'subordinates'> {
   senior_id: string | null
 }
 
-/** The tree of the project's agents, by name; those without a senior are at the top. */
+/** The tree of the project's agents, by name; agents without a senior are at the top. */
 export async function readOrg(db: Db, projectId: string): Promise<OrgAgent[]> {
   const { rows } = await db.query<OrgRow>(
     `select a.id, a.name, a.role, a.status, a.paused_for, a.competencies, a.senior_id, a.token_allocation, coalesce(t.used, 0) as token_used,

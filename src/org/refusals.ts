@@ -5,7 +5,7 @@ import { noteOperation } from '../kernel/operation.ts'
 
 type Refused = Pick<ClaimedRun, 'id' | 'project_id' | 'agent_id' | 'task_id'>
 
-/** Tells the log that an agent was refused something, with the piece of work that it was at. Never throws. */
+/** Logs the refusal of an agent's action, with the task that the agent was working on. Never throws. */
 export async function logRefusal(
   db: Db,
   log: Log,

@@ -1,5 +1,4 @@
-// A task was completed, cancelled or has failed, by an agent or by people: the tasks that wait for it go on, in the same
-// transaction.
+// When a task is completed, is cancelled or fails, the tasks that wait for it go on in the same transaction.
 import { anyOf, listAt, rowsOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { cleanJson, cleanText } from '../journal/clean-json.ts'
@@ -10,11 +9,11 @@ import { makeDue } from '../tasks/task-queue.ts'
 import { requestResolved } from './budget.ts'
 import { free } from './escalate.ts'
 import { messageId, noteSent, SENT, type SentMessage, sendMessages } from './messages.ts'
-import { subtasksOf, type TaskOutcome, told, withOpenParts } from './task-text.ts'
+import { resultText, subtasksOf, type TaskOutcome, withOpenParts } from './task-text.ts'
 import { tell } from './tell.ts'
 import { lockTasks, WORK_COLUMNS, type WorkTask } from './work-row.ts'
 
-/** The tasks are locked by the caller, and their rows say how they were resolved. */
+/** The caller has locked the tasks and written their final status. */
 export async function tasksResolved(tx: Db, log: Log, tasks: readonly WorkTask[]): Promise<void> {
   for (const task of tasks) {
     await answerEscalation(tx, log, task)
@@ -30,8 +29,8 @@ export async function tasksResolved(tx: Db, log: Log, tasks: readonly WorkTask[]
 export const taskResolved = (tx: Db, log: Log, task: WorkTask): Promise<void> => tasksResolved(tx, log, [task])
 
 /**
- * A resolved escalation frees the agent that was stuck, and its task is tried once more with the answer. Metadata says the
- * same for people to read, and people may write it.
+ * A resolved escalation frees the stuck agent, and the blocked task is tried once more with the answer. Columns decide
+ * this: people may write metadata.
  */
 async function answerEscalation(tx: Db, log: Log, task: WorkTask): Promise<void> {
   if (task.helps_task_id === null) return
@@ -39,7 +38,7 @@ async function answerEscalation(tx: Db, log: Log, task: WorkTask): Promise<void>
   if (blocked?.status !== 'blocked' || blocked.assigned_to === null) return
   if (task.status === 'completed') {
     const from = task.assigned_to === null ? 'The people in charge' : await nameOf(tx, task.assigned_to)
-    const text = told(task.result)
+    const text = resultText(task.result)
     const advice = [...blocked.advice, { from, text }]
     if (task.assigned_to !== null) {
       const about = { projectId: task.project_id, from: task.assigned_to, to: blocked.assigned_to, taskId: blocked.id }
@@ -62,9 +61,9 @@ async function nameOf(tx: Db, agentId: string): Promise<string> {
   return rows[0]?.name ?? 'An agent that was deleted'
 }
 
-/** A whole is told by its parts: their results were reported by those who did them. */
+/** A parent's own message lists the status of its subtasks only: their results were reported by their agents. */
 function inShort(result: unknown): string {
-  if (!Array.isArray(result)) return told(result)
+  if (!Array.isArray(result)) return resultText(result)
   return result.map(({ title, status }: TaskOutcome) => `"${title}" is ${status}.`).join(' ')
 }
 
@@ -77,7 +76,7 @@ const REPORT: PreparedSql = {
     on conflict (id) do nothing returning ${SENT}`,
 }
 
-/** Seniors hear of the ends of tasks, in messages that nobody pays for. */
+/** Seniors get a message when a task ends; no model is called for it. */
 async function report(tx: Db, log: Log, tasks: readonly WorkTask[]): Promise<void> {
   const reported = tasks.filter((task) => task.assigned_to !== null && task.kind === 'work')
   if (reported.length === 0) return
@@ -92,7 +91,7 @@ async function report(tx: Db, log: Log, tasks: readonly WorkTask[]): Promise<voi
   noteSent(tx, log, rows)
 }
 
-/** Subtasks begin when all that they depend on is completed; they cannot where one is not. */
+/** A subtask starts when all tasks it depends on are completed; it fails if one of them was not completed. */
 async function wakeDependents(tx: Db, log: Log, tasks: readonly WorkTask[]): Promise<void> {
   const { rows: waiting } = await tx.query<WorkTask>(DEPENDENTS, [
     tasks.map((task) => task.parent_task_id),
@@ -128,14 +127,14 @@ async function cancelDependent(tx: Db, log: Log, dependent: WorkTask): Promise<v
   await taskResolved(tx, log, { ...dependent, status: 'cancelled', error_message: error })
 }
 
-/** Parents complete with their subtasks' results. If one of them was not completed, the parent has one try that sees it. */
+/** Parents complete with the results of their subtasks. If one was not completed, the parent's agent gets one try. */
 async function rollUp(tx: Db, log: Log, parentIds: readonly string[]): Promise<void> {
   const locked = await lockTasks(tx, parentIds)
   const waiting = [...locked.values()].filter((task) => task.status === 'in-progress' && task.waits_for === 'subtasks')
   const ids = waiting.map((task) => task.id)
   const open = await withOpenParts(tx, ids)
   const whole = ids.filter((id) => !open.has(id))
-  // Results of results grow with every level: where they are too much for one task, each part is told in short.
+  // Results grow with every level of subtasks: if they are too long for one task, each result is shortened.
   const partsOf = await subtasksOf(tx, whole, { ofAll: MOST_CHARACTERS, ofOne: MOST_CHARACTERS })
   const completed: (WorkTask & { result: TaskOutcome[] })[] = []
   for (const parent of waiting) {

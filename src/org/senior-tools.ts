@@ -1,5 +1,5 @@
-// The hands of a senior: tools for agents with subordinates. They reach the agent's own tasks, those it made and those of
-// its direct subordinates; anything else is refused and audited.
+// Tools for agents with subordinates. They reach the agent's own tasks, tasks that it made and tasks of its direct
+// subordinates; any other task is refused and audited.
 import { z } from 'zod'
 import { findAgent } from '../agents/agents.ts'
 import { recordAudit } from '../audit/record.ts'
@@ -15,7 +15,7 @@ import { updateTaskIn } from '../tasks/update-task.ts'
 import { zodArguments } from '../tools/arguments.ts'
 import { giveTokens } from './give-tokens.ts'
 import { taskChanged } from './task-changed.ts'
-import { told } from './task-text.ts'
+import { resultText } from './task-text.ts'
 
 const listArguments = z.strictObject({
   status: z.enum(taskStatuses).optional(),
@@ -39,7 +39,7 @@ const tool = (name: string, description: string, schema: z.ZodObject): WriteTool
 }
 
 export const seniorTools: readonly WriteTool[] = [
-  tool('task_list', 'Lists tasks: your own, those you made, and those of your direct subordinates.', listArguments),
+  tool('task_list', 'Lists your own tasks, tasks you made, and tasks of your direct subordinates.', listArguments),
   tool(
     'task_update',
     'Changes a task of yours, one you made, or one of a direct subordinate: reassign, reorder, complete or cancel it.',
@@ -63,7 +63,7 @@ const handlers: Readonly<Record<string, Handler>> = {
   budget_add: addBudget,
 }
 
-export const isSeniorTool = (name: string): boolean => name in handlers
+export const isSeniorTool = (name: string): boolean => Object.hasOwn(handlers, name)
 
 /** A refusal is an error result to the model, and an entry in the audit. */
 class Refused extends Error {}
@@ -122,7 +122,9 @@ async function listTasks(tx: Db, _log: Log, { projectId, agentId, args }: WriteC
      order by t.created_at desc, t.id desc`,
     [projectId, agentId, status === undefined ? taskStatuses : [status], assignee],
   )
-  return { tasks: rows.map((row) => ({ ...row, result: row.result === null ? null : told(row.result).slice(0, 500) })) }
+  return {
+    tasks: rows.map((row) => ({ ...row, result: row.result === null ? null : resultText(row.result).slice(0, 500) })),
+  }
 }
 
 async function changeTask(tx: Db, log: Log, call: WriteCall): Promise<unknown> {
@@ -137,7 +139,7 @@ async function changeTask(tx: Db, log: Log, call: WriteCall): Promise<unknown> {
   )
   const task = rows[0]
   if (!task?.is_within)
-    throw new Refused('You may not change this task: it is not yours, nor one of a direct subordinate.')
+    throw new Refused('You may not change this task: it belongs neither to you nor to a direct subordinate.')
   if (task.attempt_run_id === runId && (change.status !== undefined || named !== undefined)) {
     throw new Refused('This is the task you are working on: your answer completes it.')
   }

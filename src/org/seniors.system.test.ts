@@ -1,4 +1,4 @@
-// Plans with dependencies, the hands of seniors, loops between agents, and agents that go.
+// Plans with dependencies, the tools of seniors, loops between agents, and deleted agents.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
@@ -6,7 +6,7 @@ import type { Task } from '../kernel/task.ts'
 
 const org = await createOrganisation({ poll_interval: 100 })
 
-test('a plan is carried out by those who suit it, in the order of its dependencies, and the parent completes with all', async () => {
+test('suitable agents carry out a plan in the order of its dependencies; its results complete the parent', async () => {
   const boss = await org.agent(
     { name: 'planner' },
     {
@@ -75,7 +75,7 @@ for (const [name, answer] of [
   })
 }
 
-test('two agents that hand each other tasks for ever stop at the limit, with the reason in the inbox', async () => {
+test('two agents that hand each other tasks endlessly stop at the limit, with the reason in the inbox', async () => {
   const handOn = (to: string) => ({
     work: (request: { prompt: readonly { role: string }[] }) =>
       request.prompt.some((message) => message.role === 'tool')
@@ -87,7 +87,7 @@ test('two agents that hand each other tasks for ever stop at the limit, with the
   await org.give({ title: 'Your turn', assigned_to: ping.id })
   const inbox = await untilTrue(async () => {
     const found = (await org.list<Task>('/tasks?kind=escalation&status=pending')).filter(
-      ({ title }) => title === 'Agents give each other tasks for ever',
+      ({ title }) => title === 'Agents give each other tasks endlessly',
     )
     return found.length > 0 ? found : null
   }, 'people are told')
@@ -109,7 +109,7 @@ test('deleting an agent hands its open tasks and its subordinates to its senior'
   assert.equal((await org.agentNow(low.id)).senior_id, top.id)
 })
 
-test('disabling leaves tasks pending, and enabling takes them up', async () => {
+test('the tasks of a disabled agent stay pending, and start when the agent is enabled', async () => {
   const agent = await org.agent({ name: 'switched', enabled: false })
   const given = await org.give({ title: 'Later', assigned_to: agent.id })
   assert.equal((await org.task(given.id)).status, 'pending')
@@ -117,7 +117,7 @@ test('disabling leaves tasks pending, and enabling takes them up', async () => {
   await org.until(given.id, 'completed')
 })
 
-test('a senior sees and changes the tasks of its direct subordinates, and no others', async () => {
+test('a senior sees and changes the tasks of its direct subordinates, and no other tasks', async () => {
   let stranger = ''
   let theirs = ''
   const boss = await org.agent(

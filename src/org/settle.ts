@@ -1,6 +1,5 @@
-// The outcome of an attempt is carried over to its task. An attempt is a run; when it has ended, or pauses because it was
-// stopped, reached a limit or has no tokens, its task is completed, tried again, blocked or handed back.
-import { explainFailure } from '../db/failures.ts'
+// Carries the outcome of an attempt (a run) over to its task, which is completed, retried, blocked or handed back.
+import { isUnavailable } from '../db/failures.ts'
 import { anyOf, listAt, rowsOf } from '../db/lists.ts'
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -14,7 +13,7 @@ import { taskResolved, tasksResolved } from './resolved.ts'
 import { tell } from './tell.ts'
 import { lockTasks, type WorkTask } from './work-row.ts'
 
-export interface EndedAttempt {
+interface EndedAttempt {
   id: string
   project_id: string
   agent_id: string
@@ -26,6 +25,8 @@ export interface EndedAttempt {
   error_message: string | null
   timeout: number | null
   max_steps: number | null
+  /** True if the attempt ended while it waited for tokens, because its flow run had ended. */
+  has_waited: boolean
 }
 
 type Unfinished = EndedAttempt & { status: Exclude<EndedAttempt['status'], 'completed'> }
@@ -48,7 +49,7 @@ const FIND: PreparedSql = {
 const LOCK: PreparedSql = {
   name: 'attempts_lock',
   text: `select id, project_id, agent_id, task_id, status, pause_reason, summary, error_code, error_message, timeout,
-      max_steps
+      max_steps, tokens_wait_since is not null as has_waited
     from agent_runs where id = ${anyOf(1)} and ${TO_SETTLE} order by id for update skip locked`,
 }
 const SETTLED: PreparedSql = {
@@ -69,18 +70,15 @@ const COMPLETE: PreparedSql = {
 
 const SET_ASIDE_MS = 60_000
 
-export interface Settled {
-  /** The attempts that were settled: their agents may be due. */
+export interface SettledAttempts {
+  /** The settled attempts, whose agents may be due. */
   settled: readonly EndedAttempt[]
-  /** True if attempts were passed over because somebody else has them, or their tasks, locked. */
+  /** True if attempts were passed over because another transaction has locked them or their tasks. */
   isBusy: boolean
 }
 
-/**
- * Answers the function that settles some attempts; there may be more. An attempt that cannot be settled is set aside for a
- * minute, so that it does not stop the others.
- */
-export function createSettling(pool: Pool, log: Log): () => Promise<Settled> {
+/** Returns the function that settles one batch. An attempt that fails is set aside for a minute, to stop no other. */
+export function createSettling(pool: Pool, log: Log): () => Promise<SettledAttempts> {
   const asideUntil = new Map<string, number>()
 
   return async () => {
@@ -108,8 +106,6 @@ export function createSettling(pool: Pool, log: Log): () => Promise<Settled> {
   }
 }
 
-const isUnavailable = (error: unknown): boolean => explainFailure(error)?.code === 'UNAVAILABLE'
-
 interface Found {
   id: string
   task_id: string
@@ -119,29 +115,30 @@ async function settleTogether(pool: Pool, log: Log, found: readonly Found[]): Pr
   return inTransaction(pool, async (tx) => {
     const taskIds = found.map((run) => run.task_id)
     const tasks = await lockTasks(tx, taskIds, { passOver: true })
-    // A task that was deleted has no row, and its attempt is settled all the same.
+    // A deleted task has no row; its attempt is settled all the same.
     const gone = await missingOf(tx, taskIds, tasks)
     const free = found.filter(({ task_id: taskId }) => tasks.has(taskId) || gone.has(taskId))
     const { rows: runs } = await tx.query<EndedAttempt>(LOCK, [free.map((run) => run.id)])
     const completed: { task: WorkTask; run: EndedAttempt }[] = []
     for (const run of runs) {
       const task = tasks.get(run.task_id)
-      if (task?.attempt_run_id !== run.id || task.status !== 'in-progress') continue
+      if (task?.attempt_run_id !== run.id || !isOpen(task, run)) continue
       tell(tx, log, 'attempt.ended', aboutTask(task), { status: run.status, pause_reason: run.pause_reason })
       if (isUnfinished(run)) await settle(tx, log, task, run)
       else completed.push({ task, run })
     }
     await complete(tx, log, completed)
     await tx.query(SETTLED, [runs.map((run) => run.id)])
-    await noteFreed(
-      tx,
-      runs.map((run) => run.agent_id),
-    )
+    const agentIds = runs.map((run) => run.agent_id)
+    await noteFreed(tx, agentIds)
     return runs
   })
 }
 
-/** The ids that name no task any more. */
+/** A task that waits for tokens is pending. Its attempt may end all the same. */
+const isOpen = ({ status }: WorkTask, run: EndedAttempt): boolean =>
+  status === 'in-progress' || (status === 'pending' && run.status !== 'paused' && run.has_waited)
+
 async function missingOf(tx: Db, ids: readonly string[], known: ReadonlyMap<string, unknown>): Promise<Set<string>> {
   const unknown = ids.filter((id) => !known.has(id))
   if (unknown.length === 0) return new Set()
@@ -150,7 +147,7 @@ async function missingOf(tx: Db, ids: readonly string[], known: ReadonlyMap<stri
   return new Set(unknown.filter((id) => !there.has(id)))
 }
 
-/** One statement for all attempts that came to their end. Tasks that were delegated or split wait for their subtasks. */
+/** One statement settles all ended attempts. Tasks that were delegated or split wait for their subtasks. */
 async function complete(tx: Db, log: Log, completed: readonly { task: WorkTask; run: EndedAttempt }[]): Promise<void> {
   const done = completed.filter(({ task }) => task.waits_for !== 'subtasks')
   if (done.length === 0) return
@@ -196,7 +193,7 @@ async function cancel(tx: Db, log: Log, task: WorkTask): Promise<void> {
   await taskResolved(tx, log, { ...task, status: 'cancelled' })
 }
 
-/** No attempt was used up: the work goes on where it stood, when there are tokens or the agent is started again. */
+/** The attempt does not count: the work goes on from the same point with tokens, or when the agent is started again. */
 async function handBack(tx: Db, log: Log, task: WorkTask, note: string): Promise<void> {
   tell(tx, log, 'task.handed_back', aboutTask(task))
   await tx.query(`update tasks set status = 'pending', progress_note = $2 where id = $1`, [task.id, note])
@@ -219,7 +216,7 @@ async function failAttempt(tx: Db, log: Log, task: WorkTask, error: string): Pro
   tell(tx, log, 'task.retried', aboutTask(task), { attempts, in_ms: waitMs })
 }
 
-/** Nobody is there to try again. */
+/** The task has no agent that could try again. */
 async function fail(tx: Db, log: Log, task: WorkTask, error: string): Promise<void> {
   await tx.query(
     `update tasks set status = 'failed', error_message = $2, completed_at = muster.now(), progress_note = null where id = $1`,

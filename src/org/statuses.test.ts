@@ -1,4 +1,4 @@
-// Failure, boredom, stop and start: the statuses of agents and what follows from them.
+// Failure, boredom, stop and start: the statuses of agents and their consequences.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
@@ -21,7 +21,7 @@ test('Stuck detection triggers on task failure: after the retries the task is bl
       },
     },
   )
-  // The senior's help comes when the agent is stuck, so the tool is mended then.
+  // The tool works again when the senior helps, which happens only after the agent is stuck.
   await org.post(`/agents/${senior.id}/stop`)
   const given = await org.give({ title: 'Turn the screw', assigned_to: agent.id })
   const blocked = await org.until(given.id, 'blocked')
@@ -76,7 +76,7 @@ test('Boredom detection triggers after idle period, once, and a new task ends it
   assert.equal(statuses.length, 2)
 })
 
-test('stop hands the task under way back as pending, and start goes on where it stood', async () => {
+test('a stop hands the running task back as pending, and a start continues it from the same point', async () => {
   let calls = 0
   const agent = await org.agent(
     { name: 'stopped', tools: ['task_create'] },
@@ -106,7 +106,7 @@ test('stop hands the task under way back as pending, and start goes on where it 
   assert.equal(made.length, 1, 'the call was made twice')
 })
 
-test('restart leaves the agent running', async () => {
+test('a restart leaves the agent running', async () => {
   const agent = await org.agent({ name: 'restarted' })
   await org.post(`/agents/${agent.id}/stop`)
   assert.equal((await org.post(`/agents/${agent.id}/restart`)).body.status, 'active')

@@ -6,7 +6,7 @@ import { watchIdle } from '../tasks/task-queue.ts'
 import { sendMessages } from './messages.ts'
 import { tell } from './tell.ts'
 
-export interface AgentState {
+interface AgentState {
   id: string
   project_id: string
   name: string
@@ -15,20 +15,20 @@ export interface AgentState {
   paused_for: PausedFor | null
 }
 
-/** An agent after a change, with the status before it. */
+/** An agent after a change, with its status before the change. */
 export interface ChangedAgent extends AgentState {
   was: AgentStatus
 }
 
 export interface StatusChange {
   event: StatusEvent
-  /** The reason, for the senior. */
+  /** The reason that the senior is told. */
   why: string
-  /** The task that the change came of, for the log. */
+  /** The task that caused the change, for the log. */
   task?: { id: string; root_task_id: string } | undefined
 }
 
-/** As `changeStatuses`, for one agent. Null if there is no such agent. */
+/** Null if there is no such agent. */
 export async function changeStatus(
   tx: Db,
   log: Log,
@@ -38,10 +38,7 @@ export async function changeStatus(
   return agent ?? null
 }
 
-/**
- * Changes the statuses of agents as the table of transitions allows, tells their seniors, and answers the agents as they
- * stand after.
- */
+/** Changes statuses as the table of transitions allows, tells the seniors, and returns the agents after the change. */
 export async function changeStatuses(
   tx: Db,
   log: Log,
@@ -56,12 +53,8 @@ export async function changeStatuses(
   const moves = rows.map((before) => ({ before, after: { ...before, ...stateAfter(before, event) } }))
   await write(tx, moves)
   const changed = moves.filter(({ before, after }) => before.status !== after.status)
-  const active = changed.filter(({ after }) => after.status === 'active')
-  if (active.length > 0)
-    await watchIdle(
-      tx,
-      active.map(({ after }) => after.id),
-    )
+  const active = changed.flatMap(({ after }) => (after.status === 'active' ? [after.id] : []))
+  if (active.length > 0) await watchIdle(tx, active)
   for (const { before, after } of changed) {
     const ids = { project_id: after.project_id, agent_id: after.id }
     const about = { ...ids, task_id: task?.id, correlation_id: task?.root_task_id }

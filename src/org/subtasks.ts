@@ -10,19 +10,19 @@ export interface NewSubtask {
   title: string
   description: string
   assignedTo: string
-  /** The places of the subtasks that must be completed first. */
+  /** The positions of the subtasks that must be completed first. */
   dependsOn: readonly number[]
   planDepth: number
   metadata: Readonly<Record<string, unknown>>
 }
 
-/** A task and the parts that it was split into; one part, if it was delegated. */
+/** A task and the parts that it was split into; a delegated task has one part. */
 export interface Split {
   parent: WorkTask
   subtasks: readonly NewSubtask[]
 }
 
-/** One statement for all: the subtasks, their parents' wait, the messages to those who are given work, and their queues. */
+/** One statement for the subtasks, their parents' wait, and the messages to and queues of the agents that get work. */
 const ADD: PreparedSql = {
   name: 'subtasks_add',
   text: `
@@ -59,7 +59,7 @@ const ADD: PreparedSql = {
     from told t join given g on g.id = t.task_id join parents p on p.id = g.parent_id`,
 }
 
-/** Makes the subtasks of tasks, which wait for them from now on. They keep the depth of their parents. */
+/** Each parent then waits for its subtasks. A subtask has the chain depth of its parent. */
 export async function addSubtasks(tx: Db, log: Log, splits: readonly Split[]): Promise<void> {
   if (splits.length === 0) return
   const { rows } = await tx.query<SentMessage>(ADD, [cleanJson(splits.flatMap(rowsOf))])

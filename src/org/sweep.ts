@@ -1,5 +1,5 @@
-// A round at the shortest poll_interval: idle agents become bored, and tasks that were overlooked are taken up. Only
-// agents whose time it is are looked at, so a round in which it is nobody's time is two statements.
+// A round runs at the shortest poll_interval of all projects: idle agents become bored, and overlooked tasks are
+// started. Only agents whose check_at has passed are read, so an idle round is two statements.
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Log } from '../kernel/log.ts'
@@ -9,7 +9,7 @@ import { becomeBored } from './boredom.ts'
 import { IS_AT_WORK } from './work-row.ts'
 
 const MOST_AT_ONCE = 500
-/** An agent with open tasks is looked at again after this time. */
+/** An agent with open tasks is checked again after this time. */
 const BUSY_MS = 60_000
 
 const ROUND: PreparedSql = {
@@ -24,7 +24,7 @@ const ROUND: PreparedSql = {
 /** Returns the time until the next round is due. */
 export async function sweepProjects(pool: Pool, log: Log): Promise<number> {
   const { rows } = await pool.query<{ poll_interval: number | null }>(ROUND)
-  // The rest waits until the tasks that arrived meanwhile are taken up.
+  // The next batch waits until tasks that arrived meanwhile are started.
   if ((await checkIdle(pool, log)) === MOST_AT_ONCE) return 0
   return Math.min(defaultSettings.poll_interval, Math.max(SHORTEST_MS, rows[0]?.poll_interval ?? Number.MAX_VALUE))
 }
@@ -35,13 +35,13 @@ interface CheckedAgent {
   id: string
   project_id: string
   settings: Record<string, unknown>
-  /** The time at which it was to be looked at. */
+  /** The time at which the agent was to be checked. */
   check_at: string
-  /** The agent could become bored: it has no open task, and it has a senior or was given a task before. */
+  /** True for an agent without an open task that has a senior or was given a task before. */
   may_be_bored: boolean
   idle_ms: number
   has_open: boolean
-  /** It is free, a task of its could be taken up, and nobody made it due. */
+  /** True for a free agent that is not due although one of its tasks could start. */
   is_overlooked: boolean
 }
 
@@ -69,7 +69,6 @@ const CHECK: PreparedSql = {
      ) o`,
 }
 
-/** Looks at the agents whose time it is. Returns their number. */
 async function checkIdle(pool: Pool, log: Log): Promise<number> {
   const { rows } = await pool.query<CheckedAgent>(CHECK)
   const bored = new Map<number, Look[]>()
@@ -86,17 +85,13 @@ async function checkIdle(pool: Pool, log: Log): Promise<number> {
   for (const [thresholdMs, looks] of bored) {
     await inTransaction(pool, async (tx) => {
       const idle = await stillIdle(tx, looks)
-      await becomeBored(
-        tx,
-        log,
-        idle.map((look) => look.id),
-        thresholdMs,
-      )
+      const agentIds = idle.map((look) => look.id)
+      await becomeBored(tx, log, agentIds, thresholdMs)
       await checkAgain(tx, idle)
     })
   }
   for (const [projectId, ids] of overlooked) {
-    log.warn({ project_id: projectId, agents: ids.length }, 'agents had tasks to take up and nobody looked; they go on')
+    log.warn({ project_id: projectId, agents: ids.length }, 'agents had tasks to start but were not due; now they are')
     await makeDue(pool, projectId, ids)
   }
   return rows.length
@@ -105,11 +100,11 @@ async function checkIdle(pool: Pool, log: Log): Promise<number> {
 interface Look {
   id: string
   checkAt: string
-  /** The time until the next look; null if there is nothing to look for. */
+  /** The time until the next check; null if none is needed. */
   inMs: number | null
 }
 
-/** Those who were given nothing since. Nobody gives them anything until the transaction ends. */
+/** Keeps the agents that got no task since, and locks their queues: they get none until the transaction ends. */
 async function stillIdle(tx: Db, looks: readonly Look[]): Promise<Look[]> {
   const { rows } = await tx.query<{ agent_id: string }>(
     `select q.agent_id from task_queues q join unnest($1::uuid[], $2::text[]) as g (id, check_at) on q.agent_id = g.id
@@ -120,7 +115,7 @@ async function stillIdle(tx: Db, looks: readonly Look[]): Promise<Look[]> {
   return looks.filter((look) => idle.has(look.id))
 }
 
-/** An agent that somebody wants to be looked at since then keeps its time. */
+/** Sets the time of the next check. An agent whose check_at was changed since keeps the changed time. */
 async function checkAgain(db: Db, looks: readonly Look[]): Promise<void> {
   if (looks.length === 0) return
   await db.query(
@@ -131,7 +126,7 @@ async function checkAgain(db: Db, looks: readonly Look[]): Promise<void> {
   )
 }
 
-/** The project's threshold was changed: its agents are looked at again. */
+/** Checks all agents of the project again, because its threshold was changed. */
 export async function checkAll(db: Db, projectId: string): Promise<void> {
   await db.query('update task_queues set check_at = muster.now() where project_id = $1 and check_at is not null', [
     projectId,

@@ -1,9 +1,9 @@
 import type { Db } from '../db/pool.ts'
 
-/** The number of the lock under which the tasks of the project at `$1` are taken up. */
+/** The number of the lock under which tasks of the project at `$1` are started. */
 export const TAKE_UP_LOCK = `hashtextextended('tasks ' || $1::text, 0)`
 
-/** Nobody takes up tasks of the project until the transaction ends; whoever is at it has committed. */
+/** Waits until no process is starting tasks of the project, and lets none start any until the transaction ends. */
 export async function holdTakeUps(tx: Db, projectId: string): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock(${TAKE_UP_LOCK})`, [projectId])
 }

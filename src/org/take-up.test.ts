@@ -1,5 +1,5 @@
-// Tasks are taken up and settled while others hold locks, while limits are reached, and while one project asks all the
-// time.
+// Tasks are started and settled while other transactions hold locks, while limits are reached, and while one project
+// asks all the time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -42,7 +42,7 @@ const taskOf = async (projectId: string) =>
 const runsOf = async (projectId: string) =>
   (await pool.query('select * from agent_runs where project_id = $1', [projectId])).rows
 
-test('an attempt that goes on after a top-up is not handed back before somebody takes it', async () => {
+test('an attempt that goes on after a top-up is not handed back before a worker claims it', async () => {
   const settle = createSettling(pool, silentLog)
   const { projectId } = await project({ settings: { max_concurrent_agents: 1, task_batch_size: 1 } })
   assert.equal((await takeUp(projectId)).started, 1)
@@ -63,7 +63,7 @@ test('an attempt that goes on after a top-up is not handed back before somebody 
   assert.deepEqual([again.id, again.is_task_open, again.ready_at !== null], [run.id, true, true])
   assert.equal((await taskOf(projectId)).status, 'in-progress')
 
-  // It counts as at work: its agent has no place for another task, and nobody else has one.
+  // The attempt counts as work: its agent may start no other task, and the project's limit lets no other agent start.
   await pool.query(
     `insert into tasks (id, project_id, kind, title, assigned_to, created_by)
      select gen_random_uuid(), $1, 'work', 'another', assigned_to, created_by from tasks where project_id = $1`,
@@ -73,13 +73,13 @@ test('an attempt that goes on after a top-up is not handed back before somebody 
   assert.equal((await takeUp(projectId)).started, 0)
 })
 
-test('agents that wait for a place are not looked at again and again, however many they are', async () => {
+test('agents that wait for a place are not read again and again, however many they are', async () => {
   const { projectId } = await project({ agents: 700, settings: { max_concurrent_agents: 2 } })
   assert.equal((await takeUp(projectId)).started, 2)
   for (let pass = 0; pass < 3; pass++) assert.deepEqual(await takeUp(projectId), { started: 0, againInMs: null })
 })
 
-test('an agent whose queue somebody else has locked is looked at in a moment', async () => {
+test('an agent whose queue is locked by another transaction is checked again in a moment', async () => {
   const { projectId, agentId } = await project()
   await inTransaction(pool, async (tx) => {
     await tx.query('update task_queues set check_at = muster.now() where agent_id = $1', [agentId])
@@ -89,7 +89,7 @@ test('an agent whose queue somebody else has locked is looked at in a moment', a
   assert.equal((await takeUp(projectId)).started, 1)
 })
 
-test('an agent whose task somebody else has locked is looked at in a moment', async () => {
+test('an agent whose task is locked by another transaction is checked again in a moment', async () => {
   const { projectId } = await project()
   await inTransaction(pool, async (tx) => {
     await tx.query(`update tasks set metadata = '{"a": 1}' where project_id = $1`, [projectId])
@@ -100,7 +100,7 @@ test('an agent whose task somebody else has locked is looked at in a moment', as
   assert.equal((await takeUp(projectId)).started, 1)
 })
 
-test('a subtask that is being made keeps nobody from its parent', async () => {
+test('a subtask that is being made does not lock its parent', async () => {
   const { projectId } = await project()
   const { id } = await taskOf(projectId)
   await inTransaction(pool, async (tx) => {
@@ -113,7 +113,7 @@ test('a subtask that is being made keeps nobody from its parent', async () => {
   })
 })
 
-test('an attempt whose task somebody else has locked stops no other', async () => {
+test('an attempt whose task is locked by another transaction stops no other attempt', async () => {
   const settle = createSettling(pool, silentLog)
   const [locked, free] = [await project(), await project()]
   for (const { projectId } of [locked, free]) await takeUp(projectId)
@@ -128,7 +128,7 @@ test('an attempt whose task somebody else has locked stops no other', async () =
   assert.equal((await taskOf(locked.projectId)).status, 'completed')
 })
 
-test('a project that asks all the time keeps no other from its second look', async (t) => {
+test('a project that asks all the time does not delay the second check of another project', async (t) => {
   const busy = await project()
   const { projectId } = await project()
   const lock = await pool.connect()
@@ -153,7 +153,7 @@ test('a project that asks all the time keeps no other from its second look', asy
   await asking
 })
 
-test('a look in between does not forget an agent that will be due', async (t) => {
+test('a check in between does not forget an agent that will be due', async (t) => {
   const { projectId, agentId } = await project()
   await pool.query(
     `with retried as (update tasks set retry_at = muster.now() + interval '400 ms' where project_id = $1 returning assigned_to)
@@ -169,7 +169,7 @@ test('a look in between does not forget an agent that will be due', async (t) =>
   await until(async () => (await runsOf(projectId)).length === 1, 'it was tried again in time', 3_000)
 })
 
-test('a project whose tasks cannot be taken up does not make the process unwell, and is tried less and less often', async (t) => {
+test('a project whose tasks cannot start leaves the process healthy, and is tried less and less often', async (t) => {
   const { projectId } = await project()
   await pool.query(
     `create function refuse() returns trigger language plpgsql as 'begin raise exception ''refused''; end'`,
@@ -187,6 +187,6 @@ test('a project whose tasks cannot be taken up does not make the process unwell,
   await until(() => lines.length === 3, 'it was tried three times')
   const waits = lines.slice(1).map((line, index) => line.at - (lines[index]?.at ?? 0))
   assert.ok((waits[0] ?? 0) >= 900 && (waits[1] ?? 0) >= 1_900, `it waited ${waits.map(Math.round)} ms`)
-  assert.ok(lines.every(({ text }) => text === 'tasks of a project cannot be taken up yet'))
+  assert.ok(lines.every(({ text }) => text === 'tasks of a project cannot be started yet'))
   assert.ok(lines.every(({ fields }) => JSON.stringify(fields).includes(projectId)))
 })

@@ -1,10 +1,11 @@
-// Agents take up their tasks. An agent that is due is looked at once: its most urgent tasks, up to task_batch_size with
-// those it works on already, become runs, which are durable from then on. The project is locked meanwhile, so that two
-// processes do not pass its limits together.
+// Agents take up (start) their tasks. A due agent is checked once: its most urgent tasks become runs, at most
+// task_batch_size at once. The project is locked meanwhile, so that two processes do not exceed its limits together.
 import { anyOf, rowsOf } from '../db/lists.ts'
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { cleanJson } from '../journal/clean-json.ts'
+import { insertRunsSql } from '../journal/insert-run.ts'
+import type { Agent } from '../kernel/agent.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
@@ -19,29 +20,30 @@ import { IS_AT_WORK, WORK_COLUMNS, type WorkTask } from './work-row.ts'
 export interface TakenUp {
   /** The number of runs that were started or go on. */
   started: number
-  /** The time until the project is to be looked at again; null if something must happen first. */
+  /** The time until the project is to be checked again; null if an event must come first. */
   againInMs: number | null
 }
 
-/** An agent that was due, and one of the tasks that it takes up now, if there are any. */
+/** A due agent with one of the tasks that it starts now; without a task if there is none. */
 type DueRow = DueAgent & { [Column in keyof WorkTask]: WorkTask[Column] | null }
 
-export interface DueAgent {
+interface DueAgent {
   agent_id: string
   agent_status: string
   max_steps: number | null
   default_timeout: number | null
-  /** The number of tasks that it may take up. */
+  flow_type: Agent['flow_type']
+  /** The number of tasks that the agent may start. */
   free: number
-  /** False for an agent that has to wait because max_concurrent_agents others are at work. */
+  /** False for an agent that has to wait because max_concurrent_agents other agents are at work. */
   has_place: boolean
 }
 
 const MOST_AGENTS = 500
-/** One transaction begins no more attempts than this. */
+/** One transaction starts at most this many attempts. */
 const MOST_ATTEMPTS = 500
 const NOTHING: TakenUp = { started: 0, againInMs: null }
-/** Others have locked a row that matters; their transactions are short. */
+/** The wait after a needed row was locked by another transaction; such transactions are short. */
 const BUSY_WAIT_MS = 30
 
 /** Takes up the tasks of all due agents of the project, within its limits. */
@@ -61,28 +63,23 @@ export async function takeUpTasks(pool: Pool, log: Log, projectId: string): Prom
   })
 }
 
-/** Agents that were looked at: they are due again when something happens. */
+/** The checked agents, which become due again with the next event. */
 interface LookedAt {
   ids: string[]
-  /** Those of them that could have taken up more tasks than they found. */
+  /** Agents among them that could have started more tasks than they had. */
   hungry: string[]
 }
 
 function lookedAt(rows: readonly DueRow[]): LookedAt {
-  const agents = Map.groupBy(
-    rows.filter((row) => row.has_place),
-    (row) => row.agent_id,
-  )
-  // The last one may have more tasks than fitted.
+  const placed = rows.filter((row) => row.has_place)
+  const agents = Map.groupBy(placed, (row) => row.agent_id)
+  // The last agent may have more tasks than fitted.
   if (rows.length === MOST_ATTEMPTS) agents.delete(rows.at(-1)?.agent_id ?? '')
   const hungry = [...agents.values()].filter((own) => own.filter(isPicked).length < (own[0]?.free ?? 0))
   return { ids: [...agents.keys()], hungry: hungry.map((own) => own[0]?.agent_id ?? '') }
 }
 
-/**
- * Tells whether agents are left that may begin at once. An agent that found no task leaves its place to one that has to
- * wait. Where nobody had a place, another look would find the same.
- */
+/** True if agents are left that may start at once. If no agent had a place, another check would find the same. */
 function isMore(rows: readonly DueRow[], { ids }: LookedAt): boolean {
   const isProgress = ids.length > 0 || rows.some(isPicked)
   if (rows.length === MOST_ATTEMPTS) return isProgress
@@ -101,15 +98,15 @@ interface LockedProject {
   settings: Record<string, unknown>
   /** False for a project that is halted or deleted, or whose tokens of the month are used up. */
   is_open: boolean
-  /** False if another process takes up its tasks at this moment. */
+  /** False if another process is starting the project's tasks at this moment. */
   is_locked: boolean
-  /** The agents that are due, and whose queues nobody changes until the transaction ends. */
+  /** The due agents whose queues this transaction has locked. */
   due: string[]
-  /** True if others are due whose queues somebody else changes at this moment. */
+  /** True if other agents are due whose queues another transaction has locked. */
   is_passed_over: boolean
 }
 
-/** A statement of its own: the next one must see all that was committed before the locks were had. */
+/** The locks are taken by a separate statement, because the next one must see everything committed before the locks. */
 const LOCK: PreparedSql = {
   name: 'take_up_lock',
   text: `
@@ -133,7 +130,7 @@ async function lockProject(tx: Db, projectId: string): Promise<LockedProject | n
   return rows[0] ?? null
 }
 
-/** An agent that works already needs no place of its own: a project's limit counts agents, not tasks. */
+/** A working agent needs no further place, because a project's limit counts agents, not tasks. */
 const PICK: PreparedSql = {
   name: 'take_up_pick',
   text: `
@@ -141,7 +138,7 @@ const PICK: PreparedSql = {
       select agent_id, count(*)::int as count from agent_runs
       where project_id = $1 and ${IS_AT_WORK} group by agent_id
     ), due as (
-      select q.agent_id, q.due_at, a.max_steps, a.default_timeout, a.status as agent_status,
+      select q.agent_id, q.due_at, a.max_steps, a.default_timeout, a.flow_type, a.status as agent_status,
         a.enabled and a.deleted_at is null and a.status in ('active', 'bored') as may_work
       from task_queues q join agents a on a.id = q.agent_id where q.agent_id = ${anyOf(4)}
     ), ranked as (
@@ -152,7 +149,7 @@ const PICK: PreparedSql = {
     ), looked_at as (
       select *, free <= 0 or is_at_work or nth <= $3::int - (select count(*) from at_work) as has_place from ranked
     )
-    select l.agent_id, l.agent_status, l.max_steps, l.default_timeout, l.free, l.has_place, t.*
+    select l.agent_id, l.agent_status, l.max_steps, l.default_timeout, l.flow_type, l.free, l.has_place, t.*
     from looked_at l left join lateral (
       select ${WORK_COLUMNS} from tasks
       where l.has_place and assigned_to = l.agent_id and status = 'pending' and kind = 'work' and waits_for is null
@@ -168,7 +165,7 @@ interface Attempt {
   input: string | null
 }
 
-/** An attempt that was interrupted goes on where it stood; every other one is a new run. */
+/** An interrupted attempt is continued; every other attempt is a new run. */
 async function begin(
   tx: Db,
   log: Log,
@@ -190,16 +187,20 @@ async function begin(
   return dueInMs
 }
 
-async function inputOf(tx: Db, task: WorkTask): Promise<string> {
+/** A flow gets the task as data: it reads the parts by its placeholders. */
+async function inputOf(tx: Db, task: DueAgent & WorkTask): Promise<unknown> {
   const dependencies = await outcomesOf(tx, task.depends_on)
+  if (task.flow_type === 'flow') {
+    const { id, title, description, metadata } = task
+    return { task: { id, title, description, metadata }, ...(dependencies.length > 0 ? { dependencies } : {}) }
+  }
   const subtasks = task.is_decided ? ((await subtasksOf(tx, [task.id])).get(task.id) ?? []) : []
   return taskText(task, { dependencies, subtasks })
 }
 
 /**
- * One statement for all that begins. An agent whose tasks wait for another try is due again at the earliest of them. One
- * that could take up more, and whose tasks somebody else had locked, is due in a moment; the others are due when
- * something happens.
+ * One statement starts all attempts. An agent whose tasks wait for another try is due again at the earliest retry; one
+ * whose tasks another transaction had locked, in a moment; the others with the next event.
  */
 const WRITE: PreparedSql = {
   name: 'take_up_write',
@@ -208,10 +209,21 @@ const WRITE: PreparedSql = {
       select * from ${rowsOf(['uuid', 'uuid', 'jsonb', 'int', 'int'])}
         as g (task_id, run_id, input, max_steps, timeout)
     ), started as (
-      insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, chain_depth, task_id, is_task_open)
-      select b.run_id, t.project_id, t.assigned_to, jsonb_build_object('type', 'task', 'task_id', t.id), b.input,
-        b.max_steps, b.timeout, t.chain_depth, t.id, true
-      from begun b join tasks t on t.id = b.task_id where b.input is not null
+      ${insertRunsSql(
+        {
+          id: 'b.run_id',
+          project_id: 't.project_id',
+          agent_id: 't.assigned_to',
+          trigger: `jsonb_build_object('type', 'task', 'task_id', t.id)`,
+          input: 'b.input',
+          max_steps: 'b.max_steps',
+          timeout: 'b.timeout',
+          chain_depth: 't.chain_depth',
+          task_id: 't.id',
+          is_task_open: 'true',
+        },
+        'from begun b join tasks t on t.id = b.task_id where b.input is not null',
+      )}
     ), taken as (
       update tasks t set status = 'in-progress', attempt_run_id = b.run_id, retry_at = null,
         progress_note = 'Attempt ' || t.attempts + 1 || ' is under way.'
@@ -262,7 +274,7 @@ const FIND: PreparedSql = {
       select from projects where id = f.id and halted_at is null and deleted_at is null limit 1) open`,
 }
 
-/** Projects with agents that are or will be due, and the time until the first of them is. Halted projects are left out. */
+/** Projects with agents that are or will be due, each with the time until then. Halted projects are left out. */
 export async function findDue(db: Db): Promise<{ id: string; inMs: number }[]> {
   const { rows } = await db.query<{ id: string; in_ms: number }>(FIND)
   return rows.map(({ id, in_ms: inMs }) => ({ id, inMs }))

@@ -1,4 +1,4 @@
-// People or a senior changed a task: its run, its agent and the tasks around it follow, in the same transaction.
+// After people or a senior changed a task, its run, its agent and related tasks are changed in the same transaction.
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask, type NotedTask } from '../kernel/operation.ts'
@@ -12,7 +12,7 @@ import { lockTasks } from './work-row.ts'
 
 type Before = Pick<Task, 'status' | 'assigned_to'>
 
-/** Called in the transaction that changed the task, by a run or by people. Runs that are no longer wanted are cancelled. */
+/** Called in the transaction that changed the task. Runs that are no longer wanted are cancelled. */
 export async function taskChanged(
   tx: Db,
   log: Log,
@@ -29,7 +29,7 @@ export async function taskChanged(
   const isClosed = isResolved(task.status) && !isResolved(before.status)
   const isReopened = task.status === 'pending' && before.status !== 'pending'
   if (!isReassigned && !isClosed && !isReopened) {
-    // Its place in the queue may be another one now.
+    // The task's place in the queue may have changed.
     await makeDue(tx, task.project_id, [task.assigned_to])
     return
   }
@@ -37,7 +37,7 @@ export async function taskChanged(
   if (unwanted !== null) await askToEnd(tx, [unwanted])
   if (before.status === 'blocked' && before.assigned_to !== null) {
     await withdrawEscalations(tx, [task], byRun)
-    await free(tx, log, before.assigned_to, 'its blocked task was taken off its hands.', task)
+    await free(tx, log, before.assigned_to, 'its blocked task was given to another.', task)
   }
   if (isClosed) {
     tell(tx, log, task.status === 'completed' ? 'task.completed' : 'task.cancelled', aboutTask(task))
@@ -45,10 +45,10 @@ export async function taskChanged(
     await cancelSubtasks(tx, log, task.id, byRun)
     await taskResolved(tx, log, task)
   } else if (!isResolved(task.status)) {
-    // The task begins anew, in whoever's hands it is.
+    // The task begins anew, whether it has the same or another assignee.
     tell(tx, log, before.status === 'blocked' ? 'task.freed' : 'task.handed_back', aboutTask(task))
     await tx.query(
-      // It waits for what it depends on, whoever does it.
+      // A task that depends on others waits for them, whoever its assignee is.
       `update tasks set status = 'pending', attempts = 0, retry_at = null, attempt_run_id = null, progress_note = null,
          waits_for = nullif(waits_for, 'subtasks') where id = $1`,
       [task.id],
@@ -63,7 +63,7 @@ interface Cancelled extends NotedTask {
   was: Task['status']
 }
 
-/** Subtasks of a task that is closed or begins anew are not wanted any more, nor are theirs. */
+/** Cancels the subtasks of a task that is closed or begins anew, and all subtasks below them. */
 async function cancelSubtasks(tx: Db, log: Log, parentId: string, byRun: string | null): Promise<void> {
   const { rows } = await tx.query<Cancelled>(
     `with recursive below (id) as (
@@ -80,10 +80,8 @@ async function cancelSubtasks(tx: Db, log: Log, parentId: string, byRun: string 
   )
   if (rows.length === 0) return
   for (const task of rows) tell(tx, log, 'task.cancelled', aboutTask(task))
-  await askToEnd(
-    tx,
-    rows.map((task) => task.attempt_run_id),
-  )
+  const runIds = rows.map((task) => task.attempt_run_id)
+  await askToEnd(tx, runIds)
   const blocked = rows.filter((task) => task.was === 'blocked')
   await withdrawEscalations(tx, blocked, byRun)
   for (const task of blocked) {

@@ -1,4 +1,4 @@
-// An agent works on its tasks by itself: it claims, decides, works, retries and reports.
+// An agent works on its tasks without help: it claims, decides, works, retries and reports.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createOrganisation } from '../../test/kit/organisation.ts'
@@ -55,7 +55,7 @@ test('completed tasks are never picked again', async () => {
   assert.equal((await org.runsOf(agent.id)).length, 2)
 })
 
-test('a senior delegates to the subordinate its decision names, and completes with the result', async () => {
+test('a senior delegates to the subordinate that its decision names, and completes with the result', async () => {
   const boss = await org.agent(
     { name: 'boss' },
     { delegation_decision: { delegate: true, subordinate: 'writer', reasoning: 'It writes well.' } },

@@ -1,10 +1,10 @@
-// The words in which a task is put before its agent.
 import { anyOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
+import { cutText } from '../kernel/cut-text.ts'
 import type { Task } from '../kernel/task.ts'
 import type { WorkTask } from './work-row.ts'
 
-/** A subtask or dependency, as far as others are told of it. */
+/** A subtask or dependency, with the fields that other tasks' texts mention. */
 export interface TaskOutcome {
   task_id: string
   title: string
@@ -13,10 +13,9 @@ export interface TaskOutcome {
 }
 
 const MOST_CHARACTERS = 20_000
-/** The most characters that a task is told of the results before it, together. */
+/** The most characters of earlier results in a task's text, all results together. */
 const MOST_OF_ALL = 400_000
 
-/** The input of the run that attempts the task. */
 export function taskText(
   task: Pick<WorkTask, 'title' | 'description' | 'advice' | 'error_message'>,
   outcomes: { dependencies: readonly TaskOutcome[]; subtasks: readonly TaskOutcome[] },
@@ -39,25 +38,25 @@ export function taskText(
 }
 
 const listed = (outcomes: readonly TaskOutcome[]): string =>
-  outcomes.map(({ title, status, result }) => `- ${title} (${status}): ${told(result)}`).join('\n')
+  outcomes.map(({ title, status, result }) => `- ${title} (${status}): ${resultText(result)}`).join('\n')
 
-/** A result in words, cut where it is long. */
-export function told(result: unknown): string {
+/** A result in words, cut if it is long. */
+export function resultText(result: unknown): string {
   if (result === null || result === undefined) return 'no result'
   const text = typeof result === 'string' ? result : JSON.stringify(result)
-  return cut(text, MOST_CHARACTERS)
+  return shortForAgents(text)
 }
 
-/** Half of a surrogate pair is no text, and cannot be stored. */
-export const cut = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most).toWellFormed()} [cut]`
+/** At most this many characters of the text, and a mark at the cut. */
+export const shortForAgents = (text: string): string =>
+  text.length <= MOST_CHARACTERS ? text : `${cutText(text, MOST_CHARACTERS)} [cut]`
 
-/** A result that is stored in more bytes, and of which only a part could be told, is not even read. */
+/** A result that is stored in more bytes than this and could only be told in part is not read at all. */
 const READ_AT_ALL = 8_192
-/** The results of more parts are not added up: each has its share. */
+/** With more subtasks than this the lengths are not added up: each result has an equal share. */
 const FEW_PARTS = 20
 
-/** SQL: the result of a task t, or so many characters of it. */
+/** SQL for the result of a task t, or its first `most` characters. */
 const inShort = (most: string): string => `
   case when t.result is null then null
     when pg_column_size(t.result) > greatest(${READ_AT_ALL}, ${most})
@@ -65,7 +64,7 @@ const inShort = (most: string): string => `
     when length(t.result #>> '{}') <= ${most} then t.result
     else to_jsonb(left(t.result #>> '{}', (${most})::int) || ' [cut]') end`
 
-/** SQL: the subtasks of parents: those of the last plan, and people's. */
+/** SQL for the subtasks of parents: the subtasks of the last plan, and those that people made. */
 const PARTS = `tasks t join tasks p on p.id = t.parent_task_id and (t.run_id is null or t.run_id = p.attempt_run_id)`
 
 const SUBTASKS: PreparedSql = {
@@ -85,7 +84,7 @@ const SUBTASKS: PreparedSql = {
     ) t order by t.created_at, t.id`,
 }
 
-/** The outcomes of subtasks by parent, in the order in which they were made. Many or long ones are told in short. */
+/** The outcomes of subtasks by parent, in the order of creation. Long results, or results of many, are cut. */
 export async function subtasksOf(
   db: Db,
   parentIds: readonly string[],
@@ -103,7 +102,7 @@ const OPEN: PreparedSql = {
     where t.parent_task_id = ${anyOf(1)} and t.status in ('pending', 'in-progress', 'blocked')`,
 }
 
-/** Those of the parents that have an open subtask. */
+/** The parents that have an open subtask. */
 export async function withOpenParts(db: Db, parentIds: readonly string[]): Promise<Set<string>> {
   if (parentIds.length === 0) return new Set()
   const { rows } = await db.query<{ id: string }>(OPEN, [parentIds])

@@ -3,7 +3,7 @@ import { afterCommit } from '../db/transaction.ts'
 import type { Log, LogFields } from '../kernel/log.ts'
 import { type About, noteOperation, type Operation } from '../kernel/operation.ts'
 
-/** Tells the log of an operation once its transaction is committed. */
+/** Logs an operation once its transaction is committed. */
 export function tell(tx: Db, log: Log, operation: Operation, about: About, more: LogFields = {}): void {
   afterCommit(tx, () => noteOperation(log, operation, about, more))
 }

@@ -2,7 +2,7 @@ import { anyOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 import type { Task } from '../kernel/task.ts'
 
-/** A task as the organisation works on it: more than clients see. */
+/** A task with all the columns that the organisation needs; clients see fewer. */
 export interface WorkTask {
   id: string
   project_id: string
@@ -26,16 +26,16 @@ export interface WorkTask {
   plan_depth: number
   is_decided: boolean
   advice: Advice[]
-  /** The blocked task that this one asks for help with. */
+  /** The blocked task that this task asks for help with. */
   helps_task_id: string | null
   /** The agent that this task asks for tokens for. */
   helps_agent_id: string | null
-  /** The first task of the piece of work: this one, if there is none above it. */
+  /** The first task of the tree; this task itself if there is none above it. */
   root_task_id: string
 }
 
-/** An answer to an escalation: by whom, and what was said. */
-export interface Advice {
+/** An answer to an escalation, with its author. */
+interface Advice {
   from: string
   text: string
 }
@@ -44,7 +44,7 @@ export const WORK_COLUMNS = `id, project_id, kind, title, description, priority,
   result, error_message, metadata, chain_depth, attempt_run_id, attempts, times_stuck, waits_for, depends_on, plan_depth,
   is_decided, advice, helps_task_id, helps_agent_id, coalesce(root_task_id, id) as root_task_id`
 
-/** SQL: an attempt that is under way, or that somebody takes next. */
+/** SQL that is true for an attempt that is running or waits for a worker. */
 export const IS_AT_WORK = `task_id is not null and (status in ('queued', 'running') or (status = 'paused' and ready_at is not null))`
 
 const lockSql = (name: string, wait: string): PreparedSql => ({
@@ -54,7 +54,7 @@ const lockSql = (name: string, wait: string): PreparedSql => ({
 const LOCK = lockSql('tasks_lock', '')
 const LOCK_FREE = lockSql('tasks_lock_free', 'skip locked')
 
-/** Locks tasks in the order of their ids. With `passOver`, those that somebody else has locked are left out. */
+/** Locks tasks in the order of their ids. With `passOver`, tasks that another transaction has locked are left out. */
 export async function lockTasks(
   tx: Db,
   ids: readonly string[],

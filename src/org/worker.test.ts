@@ -5,7 +5,7 @@ import type { Task } from '../kernel/task.ts'
 
 const org = await createOrganisation()
 
-/** From now on the database refuses to write such rows. */
+/** Makes the database refuse to write such rows. */
 async function refuse(table: string, operation: string, condition: string): Promise<void> {
   const name = `refuse_${Math.random().toString(36).slice(2)}`
   await org.pool.query(
@@ -16,7 +16,7 @@ async function refuse(table: string, operation: string, condition: string): Prom
   )
 }
 
-test('an attempt whose outcome cannot be stored stops no other', async () => {
+test('an attempt whose outcome cannot be stored stops no other attempt', async () => {
   await refuse('tasks', 'update', `new.title = 'poison' and new.status = 'completed'`)
   const agent = await org.agent({ name: 'poisoned' })
   const poison = await org.give({ title: 'poison', assigned_to: agent.id })
@@ -28,7 +28,7 @@ test('an attempt whose outcome cannot be stored stops no other', async () => {
   assert.equal((await org.task(poison.id)).status, 'in-progress')
 })
 
-test('a project whose tasks cannot be taken up stops no other', async () => {
+test('a project whose tasks cannot start stops no other project', async () => {
   const broken = await org.createProject()
   const answer = await org.call<{ id: string }>(`POST /api/projects/${broken.id}/agents`, { body: { name: 'broken' } })
   await refuse('agent_runs', 'insert', `new.project_id = '${broken.id}'`)
@@ -40,7 +40,7 @@ test('a project whose tasks cannot be taken up stops no other', async () => {
   await org.call(`POST /api/projects/${broken.id}/halt`)
 })
 
-test('many agents that become bored at once are one task for each senior', async () => {
+test('many agents that become bored at once make one task for each senior', async () => {
   const seniors = await Promise.all([1, 2].map((n) => org.agent({ name: `senior ${n}` })))
   await org.pool.query(
     `with made as (
@@ -62,7 +62,7 @@ test('many agents that become bored at once are one task for each senior', async
   await org.patchSettings({ boredom_threshold: 900_000 })
 })
 
-test('an agent without a task in its hands does not take the place of one that has some', async () => {
+test('an agent without a task does not take the place of an agent with tasks', async () => {
   await org.patchSettings({ max_concurrent_agents: 1 })
   const [idle, busy] = await Promise.all([org.agent({ name: 'due for nothing' }), org.agent({ name: 'due for work' })])
   await org.post(`/agents/${busy.id}/stop`)
@@ -76,7 +76,7 @@ test('an agent without a task in its hands does not take the place of one that h
   await org.until(given.id, 'completed')
   await org.patchSettings({ max_concurrent_agents: 10 })
 })
-test('a task that waits for a person keeps its agent from nothing: the next pending task is taken up', async () => {
+test('an agent whose task waits for a person starts its next pending task', async () => {
   const agent = await org.agent(
     { name: 'asker', tools: ['ask_human'] },
     {

@@ -1,6 +1,6 @@
 import type { Log } from '../kernel/log.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
-import type { WriteCallTool } from '../runs/session.ts'
+import type { WriteCallTool } from '../runs/owned-run.ts'
 import { createWriteTools } from '../tasks/write-tools.ts'
 import { callSeniorTool, isSeniorTool } from './senior-tools.ts'
 

@@ -19,7 +19,7 @@ const keyOf = (projectId: string, promptId = 'planner') => ({ projectId, promptI
 const save = (projectId: string, text: string, promptId?: string) =>
   inTransaction(pool, (tx) => savePrompt(tx, keyOf(projectId, promptId), { messages: says(text) }, write))
 
-/** A library whose clock stands still, and that counts what it asks the database. */
+/** A library whose clock stands still, and that counts its queries. */
 function createCounted() {
   const clock = { ms: 0 }
   const count = { queries: 0 }
@@ -31,7 +31,7 @@ function createCounted() {
       await hooks.before()
       const answer = await pool.query(sql as string, values as unknown[])
       await hooks.after()
-      return answer as never // the rows are what the caller asked for
+      return answer as never // the rows that the caller asked for
     },
   }
   return { clock, count, hooks, library: createPromptLibrary({ db, shipped, now: () => clock.ms }) }
@@ -64,7 +64,7 @@ test('a notice makes this process read one prompt anew, and no other', async () 
   await textOf(library, project)
   await textOf(library, project, 'other')
   await save(project, 'changed')
-  assert.equal(await textOf(library, project), 'as it came', 'it is kept until the notice comes')
+  assert.equal(await textOf(library, project), 'as it came', 'the old text is kept until the notice comes')
   library.forget(noticeOf(keyOf(project)))
   assert.equal(await textOf(library, project), 'changed')
   await textOf(library, project, 'other')
@@ -93,30 +93,30 @@ test('a text that was read before a change and arrives after its notice is not k
     await save(project, 'changed')
     library.forget(noticeOf(keyOf(project)))
   }
-  assert.equal(await textOf(library, project), 'as it came', 'it was asked for before the change')
+  assert.equal(await textOf(library, project), 'as it came', 'the text was asked for before the change')
   assert.equal(await textOf(library, project), 'changed')
 })
 
-test('those who ask while a prompt is read share the answer', async () => {
+test('callers who ask while a prompt is read share the answer', async () => {
   const { library, count } = createCounted()
   const project = await insertProject(pool)
   const texts = await Promise.all(Array.from({ length: 20 }, () => textOf(library, project)))
   assert.deepEqual([new Set(texts).size, count.queries], [1, 1])
 })
 
-test('a missing prompt is told loudly, by its name and variant, and is asked for again each time', async () => {
+test('a missing prompt is an error with its name and variant, and is asked for again each time', async () => {
   const { library, count } = createCounted()
   const project = await insertProject(pool)
   await assert.rejects(library.get(project, 'nothing', 'blue'), isMissing)
   await save(project, 'now there', 'nothing')
-  assert.equal(await textOf(library, project, 'nothing'), 'now there', 'that it was missing is not kept')
+  assert.equal(await textOf(library, project, 'nothing'), 'now there', 'the absence of the prompt is not kept')
   await inTransaction(pool, (tx) => deletePrompt(tx, keyOf(project, 'nothing'), write))
   library.forget(noticeOf(keyOf(project, 'nothing')))
   await assert.rejects(library.get(project, 'nothing', 'blue'), isMissing)
   assert.equal(count.queries, 3)
 })
 
-test('a database that fails says nothing about the prompt, and its failure is not kept', async () => {
+test('a database failure says nothing about the prompt, and the failure is not kept', async () => {
   const { library, hooks } = createCounted()
   const project = await insertProject(pool)
   hooks.before = async () => {

@@ -1,5 +1,5 @@
-// The prompt library as runs read it. A prompt that was read is kept in this process until a notice says that it has
-// changed. A notice can be lost with the connection that listens, so nothing is believed for longer than five seconds.
+// The prompt library as runs read it. A prompt is kept in this process until a notice says that it has changed. A
+// notice can be lost, so nothing is believed for longer than five seconds.
 import type { Db } from '../db/pool.ts'
 import { promptMissing } from '../kernel/errors.ts'
 import type { PromptMessage } from '../kernel/prompt.ts'
@@ -10,16 +10,12 @@ import { noticeOf } from './write-prompt.ts'
 
 export interface LibraryPrompt {
   messages: readonly PromptMessage[]
-  /** Null where the library does not tell. */
+  /** Null if the library does not tell the version. */
   version: number | null
 }
 
-/** The library of this process, or one elsewhere (remote-library.ts). */
 export interface PromptLibrary {
-  /**
-   * Throws a MusterError: PROMPT_MISSING (422) names prompt and variant; UNAVAILABLE says that the library cannot be
-   * asked now, and nothing about the prompt.
-   */
+  /** Throws PROMPT_MISSING (422), or UNAVAILABLE if the library cannot be asked now. */
   get(projectId: string, promptId: string, variantId: string): Promise<LibraryPrompt>
 }
 
@@ -32,7 +28,7 @@ export interface CachedLibrary extends PromptLibrary {
 
 const BELIEVED_MS = 5_000
 const MOST_ENTRIES = 1_000
-/** In characters. Larger prompts are read each time, so that the cache holds 64 million characters at most. */
+/** The limit in characters. Larger prompts are read each time: the cache holds 64 million characters at most. */
 const LARGEST_KEPT = 65_536
 
 export function createPromptLibrary({
@@ -58,7 +54,7 @@ export function createPromptLibrary({
     const name = noticeOf(key)
     const known = entries.get(name)
     if (known && known.until > now()) return known.prompt
-    // A prompt that changes while it is read is forgotten by its notice, also before the read has ended.
+    // A prompt that changes while it is read is forgotten when its notice comes, even before the read has ended.
     const entry = { prompt: read(key), until: now() + BELIEVED_MS }
     putNewest(entries, name, entry, MOST_ENTRIES)
     const drop = (): void => {

@@ -1,13 +1,11 @@
 // A prompt as a text that people read and write: the messages one after another, each below the name of its role.
-//
 //   # Lines before the first role that begin like this are comments.
 //   [system]
 //   You plan the work of a team.
-//
 //   [user]
 //   The task: {{USER_INPUT}}
 //
-// Blank lines around a message are no part of it.
+// Blank lines around a message are not part of it.
 import { type PromptMessage, promptMessages } from '../kernel/prompt.ts'
 
 const ROLE = /^\[(\w+)\]$/

@@ -156,7 +156,7 @@ test('people who save at once make a version each, without gap or double', async
   }
 })
 
-test('of people who expect the same version one saves, and the others are told', async () => {
+test('of people who expect the same version one saves, and the others get an error', async () => {
   for (const [promptId, expected] of [
     ['planner', 1],
     ['own', 0],
@@ -200,7 +200,7 @@ test('the list is in the order of names, page by page, own prompts among those t
     assert.ok(page.items.length <= 3)
     found.push(...page.items.map((item) => `${item.prompt_id}/${item.variant_id} ${item.version}`))
     if (page.next_cursor === null) break
-    assert.ok(page.next_cursor.length <= 200, 'it fits what the list takes')
+    assert.ok(page.next_cursor.length <= 200, 'the cursor fits the limits of the list')
     cursor = page.next_cursor
   }
   assert.deepEqual(found, [
@@ -234,7 +234,7 @@ test('a page of versions ends before it is too large, and none is missed', async
     seen,
     Array.from({ length: 12 }, (_, i) => 12 - i),
   )
-  assert.ok(pages > 0, 'it took more than one page')
+  assert.ok(pages > 0, 'the list took more than one page')
   await assert.rejects(listVersions(pool, shipped, key, { limit: 1, cursor: '-1' }), fails('INVALID_REQUEST'))
 })
 

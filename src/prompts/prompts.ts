@@ -1,5 +1,4 @@
-// The prompts of a project: texts that came with Muster, and versions that people wrote. A version is never changed; a
-// deletion is a version without a text.
+// The prompts of a project: texts that came with Muster, and unchanging versions. A deletion is an empty version.
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { cutByBytes } from '../journal/read.ts'
 import { invalidRequest, notFound, promptMissing } from '../kernel/errors.ts'
@@ -40,15 +39,15 @@ const FIND: PreparedSql = {
     where p.project_id = $1 and p.prompt_id = $2 and p.variant_id = $3`,
 }
 
-/** The newest version that is stored, also where it is a deletion; null where the project never changed the variant. */
+/** The newest version that is stored, even if it is a deletion; null if the project never changed the variant. */
 export async function findStored(db: Db, key: PromptKey): Promise<PromptVersion | null> {
-  // Other names exist nowhere, and the database takes no NUL.
+  // No prompt has another name, and the database takes no NUL.
   if (!isPromptName(key.promptId) || !isPromptName(key.variantId)) return null
   const { rows } = await db.query<VersionRow>(FIND, [key.projectId, key.promptId, key.variantId])
   return rows[0] ? toVersion(rows[0]) : null
 }
 
-/** The same, or the text that came with Muster; null where the variant never was. */
+/** The newest version, or the text that came with Muster; null if the variant never existed. */
 export const findPrompt = async (db: Db, shipped: ShippedPrompts, key: PromptKey): Promise<PromptVersion | null> =>
   (await findStored(db, key)) ?? seededVersion(db, shipped, key)
 
@@ -83,7 +82,7 @@ export async function getVersion(
   return toVersion(rows[0])
 }
 
-/** The number of the newest version, deletions counted. */
+/** The number of the newest version; deletions count too. */
 export async function latestVersion(db: Db, shipped: ShippedPrompts, key: PromptKey): Promise<number> {
   const newest = await findPrompt(db, shipped, key)
   if (!newest) throw promptMissing(key.promptId, key.variantId)
@@ -95,7 +94,7 @@ interface ListQuery {
   cursor?: string | undefined
 }
 
-/** Newest first. A page ends early where its texts are large. */
+/** Lists the newest versions first. A page ends early if its texts are large. */
 export async function listVersions(
   db: Db,
   shipped: ShippedPrompts,
@@ -132,20 +131,21 @@ const LIST_VERSIONS = `
 interface ListedRow extends Omit<VersionRow, 'messages' | 'rolled_back_to'> {
   prompt_id: string
   variant_id: string
+  is_deleted: boolean
 }
 
-/** By name. Prompts that were deleted are left out. */
+/** Lists prompts by name. Prompts that were deleted are left out, unless they are asked for. */
 export async function listPrompts(
   db: Db,
   shipped: ShippedPrompts,
   projectId: string,
-  { limit, cursor }: ListQuery,
+  { limit, cursor, withDeleted = false }: ListQuery & { withDeleted?: boolean },
 ): Promise<Page<ListedPrompt>> {
   const [promptId, variantId] = cursor === undefined ? ['', ''] : readCursor(cursor)
   const { rows } = await db.query<ListedRow>(
-    `select p.prompt_id, p.variant_id, v.version, v.is_seeded, v.actor_type, v.actor_id, v.created_at
+    `select p.prompt_id, p.variant_id, p.is_deleted, v.version, v.is_seeded, v.actor_type, v.actor_id, v.created_at
      from prompt_variants p join prompt_versions v on v.variant = p.id and v.version = p.version
-     where p.project_id = $1 and not p.is_deleted and (p.prompt_id, p.variant_id) > ($2, $3)
+     where p.project_id = $1 ${withDeleted ? '' : 'and not p.is_deleted'} and (p.prompt_id, p.variant_id) > ($2, $3)
      order by p.prompt_id, p.variant_id limit $4`,
     [projectId, promptId, variantId, limit + 1],
   )
@@ -153,6 +153,7 @@ export async function listPrompts(
     ...namesOf({ projectId, promptId: row.prompt_id, variantId: row.variant_id }),
     ...factsOf(row),
     required: isRequired(row.prompt_id),
+    deleted: row.is_deleted,
   }))
   const seeded = (await unchangedPrompts(db, shipped, projectId)).filter(
     (prompt) => compareNames(prompt, { prompt_id: promptId, variant_id: variantId }) > 0,
@@ -178,9 +179,8 @@ async function unchangedPrompts(db: Db, shipped: ShippedPrompts, projectId: stri
     const prompt = shipped.all[place - 1]
     if (!prompt) return []
     const { promptId, variantId } = prompt
-    return [
-      { ...namesOf({ projectId, promptId, variantId }), ...seededFacts(created_at), required: isRequired(promptId) },
-    ]
+    const facts = { ...seededFacts(created_at), required: isRequired(promptId), deleted: false }
+    return [{ ...namesOf({ projectId, promptId, variantId }), ...facts }]
   })
 }
 

@@ -31,7 +31,7 @@ const isUnavailable = (message: RegExp) => (error: unknown) => {
   return true
 }
 
-test('the service is asked as the spec says, for the project, with the key', async (t) => {
+test('the service is asked in the form of the spec, for the project, with the key', async (t) => {
   const asked: unknown[] = []
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const { authorization, 'x-project-id': project } = request.headers
@@ -49,7 +49,7 @@ test('the service is asked as the spec says, for the project, with the key', asy
   ])
 })
 
-test('nothing is kept: every call asks', async (t) => {
+test('nothing is kept: every call asks the service', async (t) => {
   let count = 0
   const url = await serveLocally(t, (_, response) => {
     count++
@@ -61,7 +61,7 @@ test('nothing is kept: every call asks', async (t) => {
   assert.equal(count, 2)
 })
 
-test('an answer may say more than is asked for', async (t) => {
+test('an answer may have more fields than are needed', async (t) => {
   const more = { ...answer, prompt: { ...answer.prompt, tags: [], variant: { ...answer.prompt.variant, model: 'm' } } }
   assert.deepEqual((await ask(t, (_, response) => send(response, 200, more))).messages, messages)
 })
@@ -120,7 +120,7 @@ const away: { name: string; serve: (request: IncomingMessage, response: ServerRe
 ]
 
 for (const { name, serve, says } of away) {
-  test(`a service that ${name} is unavailable, which is another error than a missing prompt`, async (t) => {
+  test(`a service that ${name} is unavailable, and the error differs from that of a missing prompt`, async (t) => {
     await assert.rejects(ask(t, serve), isUnavailable(says))
   })
 }
@@ -135,7 +135,7 @@ test('a service that is down is unavailable, and is used again when it is back',
   assert.deepEqual((await library.get(projectId, 'planner', 'blue')).messages, messages)
 })
 
-test('Retry-After is handed on, and the key is not told', async (t) => {
+test('Retry-After is passed on, and the key is not in the error', async (t) => {
   await assert.rejects(
     ask(t, (_, response) => send(response, 429, {}, { 'retry-after': '7' })),
     (error: unknown) => error instanceof MusterError && error.retryAfterS === 7 && !error.message.includes('a-key'),

@@ -20,7 +20,7 @@ export interface RemoteLibraryOptions {
 const TIMEOUT_MS = 5_000
 const LARGEST_ANSWER = 4 * 1_048_576
 
-/** Another program may say more than we ask for. */
+/** Another program may send more fields than Muster needs. */
 const answerSchema = z.object({ prompt: z.object({ variant: z.object({ messages: promptMessages }) }) })
 const refusalSchema = z.object({ error: z.object({ code: z.string() }) })
 
@@ -77,7 +77,7 @@ export function createRemoteLibrary(options: RemoteLibraryOptions): PromptLibrar
   }
 }
 
-/** Undefined where the body is no JSON: the status tells the rest. Rejects where the connection is cut. */
+/** Returns undefined if the body is not JSON: the status is enough then. Rejects if the connection is cut. */
 async function readJson(response: Response): Promise<unknown> {
   const { bytes } = await readBody(response, LARGEST_ANSWER)
   try {

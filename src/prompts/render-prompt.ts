@@ -1,7 +1,9 @@
-// Fills the variables of a prompt in, in one pass: a value that holds `{{PLAN_JSON}}` itself is not looked at again. A
-// variable without a value is empty. Anything else in double braces stays as it is, because a prompt may well speak of
-// templates; people are shown the names that no variable has when they save it (`unknownVariables`).
+// Fills in the variables of a prompt in one pass: a value that holds `{{PLAN_JSON}}` itself is not looked at again.
+// Anything else in double braces stays as it is, because a prompt may well speak of placeholders. People who save a
+// prompt are shown the names that are not variables (`unknownVariables`).
+
 import { MusterError } from '../kernel/errors.ts'
+import { LARGEST_VALUE_BYTES } from '../kernel/limits.ts'
 import { type PromptMessage, type PromptVariable, promptVariables } from '../kernel/prompt.ts'
 
 export type PromptValues = Readonly<Partial<Record<PromptVariable, string>>>
@@ -9,13 +11,12 @@ export type PromptValues = Readonly<Partial<Record<PromptVariable, string>>>
 const VARIABLE = new RegExp(`\\{\\{\\s*(${promptVariables.join('|')})\\s*\\}\\}`, 'g')
 const ANY_NAME = /\{\{\s*(\w[\w.]*)\s*\}\}/g
 
-/** In characters. A variable that stands in many places multiplies its value. */
-const MOST_RENDERED = 16 * 1_048_576
 const MOST_NAMED = 100
 
 /** Throws PAYLOAD_TOO_LARGE as soon as the messages together would hold more than 16 MiB. */
 export function renderPrompt(messages: readonly PromptMessage[], values: PromptValues): PromptMessage[] {
-  let room = MOST_RENDERED
+  // A variable that stands in many places multiplies its value.
+  let room = LARGEST_VALUE_BYTES
   const spend = (characters: number): void => {
     room -= characters
     if (room < 0) {
@@ -36,7 +37,7 @@ export function renderPrompt(messages: readonly PromptMessage[], values: PromptV
 export const usesVariable = (messages: readonly PromptMessage[], variable: PromptVariable): boolean =>
   messages.some(({ content }) => content.matchAll(VARIABLE).some(([, name]) => name === variable))
 
-/** The names in double braces that no variable has, each once. */
+/** The names in double braces that are not variables, each once. */
 export function unknownVariables(messages: readonly PromptMessage[]): string[] {
   const names = new Set<string>()
   for (const { content } of messages) {

@@ -55,7 +55,7 @@ const words: [promptId: string, ...words: RegExp[]][] = [
 ]
 
 for (const [promptId, ...expected] of words) {
-  test(`${promptId} names the words of the decision it is answered with`, () => {
+  test(`${promptId} names the fields of the decision that answers it`, () => {
     for (const variantId of ['blue', 'green']) {
       const text = shipped.find(promptId, variantId)?.[0]?.content ?? ''
       for (const word of expected) assert.match(text, word, variantId)
@@ -87,7 +87,7 @@ const broken: { name: string; file: string; text: string; says: RegExp }[] = [
 ]
 
 for (const { name, file, text, says } of broken) {
-  test(`a start is refused where a file is no prompt: ${name}`, async () => {
+  test(`a start is refused if a file is no prompt: ${name}`, async () => {
     const folder = await mkdtemp(join(tmpdir(), 'muster-prompts-'))
     folders.push(folder)
     await mkdir(join(folder, 'a'))

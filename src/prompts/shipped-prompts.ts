@@ -1,15 +1,17 @@
-// The prompts that come with Muster: the files of `prompts/`, one folder per prompt and one file per variant. They are the
-// texts of every project that has not changed them. A project gets rows of its own with its first edit, which keeps the
-// text it replaces as version 1; from then on no release changes that prompt of that project. Rows for every project from
-// the start would have to be made for all projects at each release, would leave projects that changed nothing on texts
-// that no longer fit the program, and two releases that run side by side would overwrite each other's.
+// The prompts that come with Muster: the files of `prompts/`, one folder per prompt and one file per variant. A project
+// gets rows of its own with its first edit, which keeps the replaced text as version 1; from then on no release changes
+// that prompt of that project.
+//
+// Rows for every project from the start were rejected. They would have to be made for all projects at each release,
+// projects that changed nothing would keep texts that no longer fit the program, and two releases that run side by side
+// would overwrite each other's rows.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isPromptName, type PromptMessage } from '../kernel/prompt.ts'
 import { parsePromptText } from './prompt-text.ts'
 
-export interface ShippedPrompt {
+interface ShippedPrompt {
   promptId: string
   variantId: string
   messages: PromptMessage[]
@@ -17,13 +19,13 @@ export interface ShippedPrompt {
 
 export interface ShippedPrompts {
   find(promptId: string, variantId: string): PromptMessage[] | null
-  /** In the order of their names. */
+  /** All prompts in the order of their names. */
   all: readonly ShippedPrompt[]
 }
 
 const shippedFolder = fileURLToPath(new URL('../../prompts', import.meta.url))
 
-/** Throws where a file is no prompt, and names the file. */
+/** Throws if a file is no prompt, and names the file. */
 export async function loadShippedPrompts(folder = shippedFolder): Promise<ShippedPrompts> {
   const folders = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isDirectory())
   const loaded = await Promise.all(folders.map(({ name }) => loadVariants(folder, name)))
@@ -38,7 +40,7 @@ export function shippedPrompts(prompts: readonly ShippedPrompt[]): ShippedPrompt
   }
 }
 
-/** As the database compares names: code by code. */
+/** Compares names as the database does: code by code. */
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)
 
 async function loadVariants(folder: string, promptId: string): Promise<ShippedPrompt[]> {

@@ -39,13 +39,13 @@ export async function savePrompt(
   return getPrompt(tx, write.shipped, key)
 }
 
-/** The versions stay, and a rollback brings any of them back. */
+/** Deletes the prompt. The versions stay, and a rollback brings any of them back. */
 export async function deletePrompt(tx: Db, key: PromptKey, write: Write): Promise<void> {
   if (!hasNames(key)) throw promptMissing(key.promptId, key.variantId)
   await appendVersion(tx, key, { action: 'prompt.delete', messages: null, expected: null, rolledBackTo: null }, write)
 }
 
-/** The text of an earlier version becomes the next version. */
+/** Appends the text of an earlier version as the next version. */
 export async function rollBackPrompt(
   tx: Db,
   key: PromptKey,
@@ -97,8 +97,8 @@ async function appendVersion(tx: Db, key: PromptKey, next: NextVersion, { shippe
 }
 
 /**
- * The first version that a project writes of a text that came with Muster is the second: the text it replaces is kept as
- * the first. No row comes back where the expected version is another, or where there is nothing to delete.
+ * The first version that a project writes is version 2: the replaced text of Muster is kept as version 1. No row comes
+ * back if the expected version is another one, or if there is nothing to delete.
  */
 const APPEND = `
   with head as (

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NO_PROJECT } from '../db/queue-table.ts'
 import { silentLog } from '../kernel/log.ts'
 import { createClaimLoop } from './claim-loop.ts'
+import { NO_PROJECT } from './queue-table.ts'
 import { createSlots } from './slots.ts'
 
 interface Item {
@@ -10,7 +10,7 @@ interface Item {
   project_id: string
 }
 
-/** A loop over a list of waiting rows; the test ends the work on each. */
+/** A loop over a list of waiting rows; the test ends the work on each row. */
 function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
   const waiting: Item[] = []
   const suspects: Item[] = []
@@ -72,19 +72,19 @@ const settle = async (): Promise<void> => {
   for (let turns = 0; turns < 10; turns++) await new Promise(setImmediate)
 }
 
-test('as many are under way as there are slots, and a slot that frees up takes the next', async () => {
+test('as many rows are under way as there are slots, and a slot that becomes free takes the next row', async () => {
   const { loop, under, seen, add } = setUp(2)
   add('a', 'b', 'c')
   loop.poke()
   await settle()
   assert.deepEqual([...under.keys()], ['a', 'b'])
-  assert.equal(seen.full, 1, 'others are told that there may be more')
+  assert.equal(seen.full, 1, 'other processes are told that there may be more rows')
   under.get('a')?.(true)
   await settle()
   assert.deepEqual([...under.keys()], ['b', 'c'])
 })
 
-test('many pokes at once are few claims, and none is lost', async () => {
+test('many pokes at once make few claims, and no poke is lost', async () => {
   const { loop, under, seen, add } = setUp(100)
   for (let index = 0; index < 50; index++) {
     add(`${index}`)
@@ -107,7 +107,7 @@ test('a claim that fails is made again at the next poke', async () => {
   assert.equal(under.size, 1)
 })
 
-test('an end that makes nothing ready is followed by a claim only where some were left behind', async () => {
+test('an end that makes nothing ready is followed by a claim only if rows were left behind', async () => {
   const { loop, under, seen, add } = setUp(10, { endsMakeReady: false })
   add('a')
   loop.poke()
@@ -124,7 +124,7 @@ test('an end that makes nothing ready is followed by a claim only where some wer
   assert.ok(seen.claims > before + 1)
 })
 
-test('a suspect takes one slot while everything else is served, one after the other', async () => {
+test('suspects take one slot, one after the other, while everything else is served', async () => {
   const { loop, suspects, under, add } = setUp(3)
   add('a')
   suspects.push({ id: 's', project_id: 'p' }, { id: 't', project_id: 'p' })
@@ -141,10 +141,10 @@ test('a suspect takes one slot while everything else is served, one after the ot
   assert.deepEqual([...under.keys()].toSorted(), ['a', 't'])
 })
 
-test('rows that are ours in the database alone are freed, and nothing is claimed meanwhile', async () => {
+test('rows that this process owns in the database but does not work on are freed, and nothing is claimed meanwhile', async () => {
   const { loop, under, seen, add } = setUp(2)
   await loop.sweep(SEEN)
-  assert.deepEqual(seen.freed, [[]], 'at first there may be some')
+  assert.deepEqual(seen.freed, [[]], 'at first there may be such rows')
   await loop.sweep(SEEN)
   assert.equal(seen.freed.length, 1)
   add('a', 'b')
@@ -156,7 +156,7 @@ test('rows that are ours in the database alone are freed, and nothing is claimed
   assert.deepEqual(seen.freed.at(-1), ['b'])
 })
 
-test('nothing is claimed while strays are looked for: it would be taken for one', async () => {
+test('nothing is claimed while strays are looked for, because a new row would be taken for a stray', async () => {
   const { loop, under, seen, add } = setUp(2)
   const gate = Promise.withResolvers<void>()
   seen.gate = gate.promise
@@ -172,7 +172,7 @@ test('nothing is claimed while strays are looked for: it would be taken for one'
   assert.deepEqual([...under.keys()], ['a'])
 })
 
-test('after close nothing is claimed, and stop waits for what is under way', async () => {
+test('after close nothing is claimed, and stop waits for the rows under way', async () => {
   const { loop, waiting, under, add } = setUp(2)
   add('a')
   loop.poke()
@@ -203,7 +203,7 @@ test('a process without slots claims nothing', async () => {
   assert.equal(seen.claims, 0)
 })
 
-test('a suspect whose claim was answered into the void is freed and passed on, and others are claimed meanwhile', async () => {
+test('a suspect whose claim got no answer is freed and passed on, and other rows are claimed meanwhile', async () => {
   const { loop, under, seen, suspects, add } = setUp(4)
   await loop.sweep({ has_ready: false, has_suspects: false })
   suspects.push({ id: 's', project_id: 'p' })
@@ -224,19 +224,19 @@ test('a suspect whose claim was answered into the void is freed and passed on, a
   await loop.stop()
 })
 
-test('a burst of rows that need no claim takes no more slots than there are, and leaves those that are kept', async () => {
-  const { loop, under, seen, add } = setUp(10)
+test('a burst of rows that need no claim takes no more slots than there are, and leaves the kept slots free', async () => {
+  const { loop, under, seen, add } = setUp(9)
   const reserved = Array.from({ length: 30 }, () => loop.reserve('p')).filter(Boolean)
-  assert.equal(reserved.length, 9)
+  assert.equal(reserved.length, 8)
   assert.equal(loop.reserve('newcomer'), true)
-  for (let index = 0; index < 8; index++) loop.adopt({ id: `r${index}`, project_id: 'p' })
+  for (let index = 0; index < 7; index++) loop.adopt({ id: `r${index}`, project_id: 'p' })
   loop.adopt({ id: 'n', project_id: 'newcomer' })
-  assert.equal(under.size, 9)
+  assert.equal(under.size, 8)
   add('a')
   loop.poke()
   await settle()
   assert.equal(seen.claims, 0, 'no slot was free')
-  // The ninth was not stored.
+  // The eighth row was not stored.
   loop.unreserve('p')
   await settle()
   assert.ok(under.has('a'))

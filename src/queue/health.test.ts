@@ -24,22 +24,22 @@ function setUp() {
   }
 }
 
-test('a failure of ours is an error at once and once, until it succeeds again', () => {
+test('a failure that is no outage is logged as an error at once, and once until the work succeeds again', () => {
   const { health, lines, wait } = setUp()
   for (let rounds = 0; rounds < 5; rounds++) {
     health.failed(BUG)
     wait(1_000)
   }
-  assert.deepEqual(lines, ['error: nothing is swept; this is tried again all the time'])
-  assert.equal(health.isWell(), true, 'it may be over in a moment')
+  assert.deepEqual(lines, ['error: nothing is swept; the work is retried'])
+  assert.equal(health.isWell(), true, 'the failure may be over in a moment')
   wait(5_001)
   assert.equal(health.isWell(), false)
   health.succeeded()
   assert.equal(health.isWell(), true)
   health.failed(BUG)
   assert.deepEqual(lines.slice(1), [
-    'info: this no longer holds: nothing is swept',
-    'error: nothing is swept; this is tried again all the time',
+    'info: the work succeeds again after this failure: nothing is swept',
+    'error: nothing is swept; the work is retried',
   ])
 })
 

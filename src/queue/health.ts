@@ -1,4 +1,4 @@
-import { explainFailure } from '../db/failures.ts'
+import { isUnavailable } from '../db/failures.ts'
 import type { Log } from '../kernel/log.ts'
 
 /** Watches whether repeated work still succeeds. Runs wait for such work, so people must see when it fails. */
@@ -20,10 +20,7 @@ export interface HealthOptions {
 
 export const UNWELL_AFTER_MS = 10_000
 
-/**
- * Logs a failure as an error, once until the work succeeds again. Other parts report a database that is away for a
- * moment.
- */
+/** Logs a failure as an error, once until the work succeeds again. */
 export function createHealth({ log, ifItFails, unwellAfterMs, now = () => performance.now() }: HealthOptions): Health {
   let succeededAt = now()
   let isTold = false
@@ -32,13 +29,13 @@ export function createHealth({ log, ifItFails, unwellAfterMs, now = () => perfor
     isWell,
     succeeded: () => {
       succeededAt = now()
-      if (isTold) log.info({}, `this no longer holds: ${ifItFails}`)
+      if (isTold) log.info({}, `the work succeeds again after this failure: ${ifItFails}`)
       isTold = false
     },
     failed: (error) => {
-      if (isTold || (isWell() && explainFailure(error)?.code === 'UNAVAILABLE')) return
+      if (isTold || (isWell() && isUnavailable(error))) return
       isTold = true
-      log.error({ err: error }, `${ifItFails}; this is tried again all the time`)
+      log.error({ err: error }, `${ifItFails}; the work is retried`)
     },
   }
 }

@@ -8,9 +8,9 @@ const kept: [count: number, kept: number][] = [
   [3, 0],
   [4, 1],
   [9, 1],
-  [10, 1],
-  [50, 5],
-  [500, 50],
+  [10, 2],
+  [50, 10],
+  [500, 100],
 ]
 for (const [count, expected] of kept) {
   test(`of ${count} slots ${expected} are kept`, () => assert.equal(keptOf(count), expected))
@@ -18,15 +18,15 @@ for (const [count, expected] of kept) {
 
 test('one project alone leaves the kept slots free', () => {
   const slots = createSlots(50)
-  assert.equal(slots.roomFor('hog'), 45)
-  for (let index = 0; index < 45; index++) slots.take('hog')
+  assert.equal(slots.roomFor('hog'), 40)
+  for (let index = 0; index < 40; index++) slots.take('hog')
   assert.equal(slots.hasRoomFor('hog'), false)
   assert.equal(slots.hasRoomFor('newcomer'), true)
   slots.release('hog')
   assert.equal(slots.roomFor('hog'), 1)
 })
 
-test('whatever a newcomer takes of them leaves the next newcomer as many', () => {
+test('a newcomer leaves the next newcomer as many kept slots as it takes', () => {
   const slots = createSlots(50)
   for (let index = 0; index < 45; index++) slots.take('hog')
   const taken: number[] = []
@@ -39,7 +39,7 @@ test('whatever a newcomer takes of them leaves the next newcomer as many', () =>
   assert.equal(slots.free(), 0)
 })
 
-test('where few slots are, none is kept', () => {
+test('a process with few slots keeps none', () => {
   const slots = createSlots(1)
   assert.equal(slots.roomFor('any'), 1)
   slots.take('any')
@@ -48,7 +48,7 @@ test('where few slots are, none is kept', () => {
   assert.deepEqual(slots.underWay(), { projectIds: [], counts: [] })
 })
 
-test('the room of a project is as many as it may take one after the other', () => {
+test('the room of a project is the number of slots that it may take one after the other', () => {
   for (let count = 0; count <= 24; count++) {
     for (let others = 0; others <= count; others++) {
       for (let own = 0; own <= count - others; own++) {

@@ -1,11 +1,9 @@
-// The slots for work under way in this process, counted by project. A part of them is kept for projects that have less
-// than their share under way: otherwise one project's hanging work would hold every slot, and a newcomer would wait.
+// The slots for work under way in this process. Some are kept for projects with less than their share under way:
+// otherwise one project's hanging work would hold every slot.
 
 export interface Slots {
   free(): number
-  /** The number of kept slots. */
   readonly kept: number
-  /** Tells whether this project may take one more slot. */
   hasRoomFor(projectId: string): boolean
   /** The number of slots this project may take at once. */
   roomFor(projectId: string): number
@@ -14,8 +12,8 @@ export interface Slots {
   underWay(): { projectIds: string[]; counts: number[] }
 }
 
-/** A tenth, at least one; of fewer than four slots, none. */
-export const keptOf = (count: number): number => (count < 4 ? 0 : Math.max(1, Math.floor(count / 10)))
+/** A fifth of the slots is kept, at least one; of fewer than four slots none is kept. */
+export const keptOf = (count: number): number => (count < 4 ? 0 : Math.max(1, Math.floor(count / 5)))
 
 export function createSlots(count: number): Slots {
   const kept = keptOf(count)
@@ -29,7 +27,7 @@ export function createSlots(count: number): Slots {
     kept,
     free,
     hasRoomFor: (projectId) => mayTake(ownOf(projectId), free()),
-    // As often as mayTake holds, one after the other.
+    // The number of times that mayTake holds, one slot after the other.
     roomFor: (projectId) => Math.max(0, free() - kept, Math.ceil((free() - ownOf(projectId)) / 2)),
     take: (projectId) => {
       used++

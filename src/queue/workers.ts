@@ -1,6 +1,6 @@
-// The processes that live over this database. A worker owns its runs as long as its lease lasts by the database's
-// clock. It also holds a session lock, which ends with its connection. A missing lock proves nothing by itself, because
-// a connection can be cut while its process lives; it only shortens the wait for a lease that is not renewed any more.
+// The processes over this database. A worker owns its runs while its lease lasts by the database's clock. It also holds
+// a lock, which ends with its connection. A missing lock proves nothing by itself, because a connection can be cut
+// while its process lives; it only shortens the wait for a lease that is not renewed.
 import type { Db, PreparedSql } from '../db/pool.ts'
 
 export interface Worker {
@@ -21,17 +21,12 @@ export async function insertWorker(db: Db, { id, slots, lockKey, leaseMs, beatMs
   )
 }
 
-/**
- * Takes a lock for as long as the session of `db` lasts. The key is new each time: the server may still hold the last.
- */
+/** Takes a lock that lasts as long as the connection. The key is new: the server may still hold the last lock. */
 export async function takeLock(db: Db, lockKey: number): Promise<void> {
   await db.query('select pg_advisory_lock($1)', [lockKey])
 }
 
-/**
- * Renews with a new lock on a new connection. Returns false if another process declared this worker dead and took its
- * runs.
- */
+/** Renews with a new lock on a new connection. Returns false if another process declared this worker dead. */
 export async function renewWithLock(db: Db, { id, leaseMs, lockKey }: Worker): Promise<boolean> {
   const { rowCount } = await db.query(
     `update workers set lease_until = ${LEASE}, renewed_at = muster.now(), lock_key = $3, locked_on = pg_postmaster_start_time() where id = $1`,
@@ -57,7 +52,6 @@ export interface Sighting {
   /** The time since the worker renewed its lease, by the database's clock. */
   silentForMs: number
   beatMs: number
-  /** True if the worker's lease has passed. */
   hasLapsed: boolean
   /** True if the worker's lock is gone although the database has not restarted since the lock was taken. */
   isUnlocked: boolean
@@ -75,7 +69,6 @@ const SIGHT_OTHERS: PreparedSql = {
     from workers where id <> $1`,
 }
 
-/** The other workers as the database shows them. */
 export async function sightOthers(db: Db, ownId: string): Promise<Sighting[]> {
   const { rows } = await db.query<{
     id: string

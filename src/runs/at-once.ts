@@ -1,6 +1,6 @@
 const MOST_AT_ONCE = 16
 
-/** Works on all items side by side, but on so many only. Rejects with the first failure. */
+/** Works on all items side by side, but on a bounded number at a time. Rejects with the first failure. */
 export async function atOnce<Item>(
   items: readonly Item[],
   work: (item: Item, index: number) => Promise<void>,

@@ -3,9 +3,9 @@ import { inTransaction } from '../db/transaction.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import { crossMarks } from '../journal/reserve.ts'
 import { systemActor } from '../kernel/principal.ts'
-import type { RunDeps } from './session.ts'
+import type { RunDeps } from './owned-run.ts'
 
-/** 90 %, 95 % and all of an agent's allocation are recorded when they are crossed, each once. */
+/** Records each time an agent's use crosses 90 %, 95 % or all of its allocation, each mark once. */
 export async function noteMarks(
   { pool, onMarks }: Pick<RunDeps, 'pool' | 'onMarks'>,
   run: ClaimedRun,

@@ -19,7 +19,7 @@ const marksOf = async (agentId: string): Promise<number[]> => {
   return rows.map((row) => row.details.mark)
 }
 
-test('every call is metered on the agent, and crossing 90 %, 95 % and all of it is recorded once each', async () => {
+test('every call is metered on the agent, and crossing 90 %, 95 % and all of the allocation is recorded once each', async () => {
   runs.models.set(
     'script',
     createScriptedModel((_request, call) => ({ calls: [{ name: 'look', args: { call } }], usage })),
@@ -35,7 +35,7 @@ test('every call is metered on the agent, and crossing 90 %, 95 % and all of it 
   assert.deepEqual(await marksOf(agent.id), [90, 95, 100])
 })
 
-test('a run that is refused before its first call fails; more allocation lets the next one go', async () => {
+test('a run that is refused before its first call fails; a larger allocation admits the next run', async () => {
   runs.models.set(
     'script',
     createScriptedModel([
@@ -75,7 +75,7 @@ test('twenty runs of one agent at once overshoot its allocation by one call at m
   assert.equal(rows[0].reserved, 0)
 })
 
-test('an answer without figures, or with impossible ones, never lowers what was spent', async () => {
+test('an answer without figures, or with impossible ones, never lowers the number of spent tokens', async () => {
   runs.models.set('script', createScriptedModel([{ text: 'a', usage: { ...usage, isEstimated: true } }]))
   const agent = await runs.createAgent({ model })
   const run = await runs.run(agent)

@@ -7,8 +7,8 @@ export type Hooked =
   | { kind: 'aborted' }
 
 /**
- * Calls a hook of middleware. Never throws, and never waits for a hook that hangs: it is left behind when the signal fires
- * or its time is up, and whatever it does later is ignored.
+ * Calls a hook. Never throws, and never waits for a hook that hangs: when the signal fires or its time is up, the hook
+ * is left behind, and anything it does later is ignored.
  */
 export async function callHook(
   hook: (signal: AbortSignal) => unknown,

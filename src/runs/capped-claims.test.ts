@@ -4,9 +4,9 @@ import { test } from 'node:test'
 import { createTestDatabase } from '../../test/kit/database.ts'
 import { recordStatements } from '../../test/kit/query-plans.ts'
 import { insertProject, insertWorker } from '../../test/kit/runs.ts'
-import { NO_PROJECT } from '../db/queue-table.ts'
 import { insertRun } from '../journal/insert-run.ts'
 import { newId } from '../kernel/id.ts'
+import { NO_PROJECT } from '../queue/queue-table.ts'
 import { createSlots } from '../queue/slots.ts'
 import { createCappedClaims } from './capped-claims.ts'
 
@@ -27,7 +27,7 @@ async function addRuns(projectId: string, count: number): Promise<void> {
   }
 }
 
-/** A process with so many slots whose runs end when the test says so. */
+/** A process with this many slots, whose runs end when the test ends them. */
 async function createProcess(count: number, caps: ReadonlyMap<string, number>) {
   const owner = await insertWorker(pool)
   const slots = createSlots(count)
@@ -59,7 +59,7 @@ test('a project with a cap has its turn although others could fill every slot', 
   const underWay = await process.claim()
   let turns = 0
   while (!underWay.some((run) => run.projectId === capped)) {
-    assert.ok(turns < 2 * busy.length, 'every other project had a turn, and another')
+    assert.ok(turns < 2 * busy.length, 'every other project had a turn, and a second one')
     const run = underWay.shift()
     if (run) await process.end(run)
     underWay.push(...(await process.claim()))
@@ -67,7 +67,7 @@ test('a project with a cap has its turn although others could fill every slot', 
   }
 })
 
-test('the cap holds, and free slots go to a capped project as far as it allows', async () => {
+test('the cap holds, and free slots go to a capped project as far as the cap allows', async () => {
   const capped = await insertProject(pool)
   await addRuns(capped, 10)
   await pool.query('update agent_runs set ready_at = null where project_id <> $1', [capped])

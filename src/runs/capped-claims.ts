@@ -1,10 +1,9 @@
-// Claims of runs where some projects cap the number under way. A cap holds over all processes, so runs of such a project
-// are claimed behind a lock of its row, one project at a time. These projects have their turns among all others: the deal
-// over the others says which of them it passed over, and they come first at the next claim. Capped projects without ready
-// runs cost nothing.
+// Claims of runs if some projects cap the number under way. A cap holds over all processes, so runs of such a project
+// are claimed behind a lock of its row, one project at a time. The deal over the other projects says which capped
+// projects it passed over; these come first at the next claim. Capped projects without ready runs cost nothing.
 import type { Pool } from '../db/pool.ts'
-import type { Dealt, FairAsk } from '../db/queue-table.ts'
 import { type ClaimedRun, claimCappedRuns, claimRuns } from '../journal/claim.ts'
+import type { Dealt, FairAsk } from '../queue/queue-table.ts'
 import type { Slots } from '../queue/slots.ts'
 import type { ProjectSwitches } from './project-switches.ts'
 
@@ -14,7 +13,7 @@ export interface CappedClaims {
   onEnd(projectId: string): void
 }
 
-/** So many capped projects have their turn in one claim before the others. */
+/** At most this many capped projects have their turn in one claim before the others. */
 const MOST_TURNS = 2
 /** A project that was found at its cap is asked again after this time, or when one of its runs here has ended. */
 const AT_CAP_MS = 1_000
@@ -33,7 +32,7 @@ export function createCappedClaims({ pool, slots }: { pool: Pool; slots: Slots }
       const dealt = await claimRuns(pool, { ...left, leftOut: [...caps.keys(), ...deleted] })
       for (const projectId of dealt.passedOver) if (caps.has(projectId) && !isFull(projectId)) owed.add(projectId)
       const taken = [...first, ...dealt.claimed]
-      // Slots that nobody else wants go to capped projects, as many as they may have.
+      // Slots that no other project wants go to capped projects.
       const last = await takeTurns({ ...left, free: ask.free - taken.length }, caps, { turns: owed.size, isAll: true })
       return { ...dealt, claimed: [...taken, ...last], mayHaveMore: dealt.mayHaveMore || owed.size > 0 }
     },

@@ -72,7 +72,7 @@ async function runPlan(plan: Plan): Promise<Run> {
   return run
 }
 
-/** Each call has exactly one result, and they stand in the order of the plan. */
+/** Each call has exactly one result, and the results stand in the order of the plan. */
 function assertHistory(plan: Plan, request: ModelRequest | undefined): void {
   const results = request?.prompt.flatMap((message) =>
     message.role === 'tool' ? message.content.flatMap((part) => ('toolCallId' in part ? [part.toolCallId] : [])) : [],
@@ -98,7 +98,7 @@ const plans = fc.array(fc.array(fc.array(toolName, { minLength: 1, maxLength: 3 
   maxLength: 10,
 })
 
-test('whoever dies, every plan ends whole and no effect happens twice', async () => {
+test('every plan ends whole and no effect happens twice, whichever process dies', async () => {
   const isDone = { all: false }
   const chaos = (async () => {
     while (!isDone.all) {

@@ -1,5 +1,7 @@
+import { guessAgent } from '../agents/agent-names.ts'
 import { findAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
+import { placeBelow } from '../journal/insert-run.ts'
 import { spawnRun } from '../journal/spawn-run.ts'
 import { MusterError } from '../kernel/errors.ts'
 import { fault } from '../kernel/fault.ts'
@@ -10,15 +12,15 @@ import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tool
 import { cancelRuns } from './cancel.ts'
 import { continued } from './continue-child.ts'
 import { evalOf } from './eval-calls.ts'
+import { append, type OwnedRun, remainingMs } from './owned-run.ts'
 import { type ChildOutcome, readOutcomes } from './run-outcomes.ts'
 import type { PendingCall } from './run-state.ts'
-import { append, remainingMs, type Session } from './session.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 import { toEvent } from './tool-result.ts'
 
-/** Starts the sub-runs that are not there yet and takes the results of those that have ended. Answers how many are open. */
-export async function settleChildren(session: Session, calls: readonly PendingCall[]): Promise<number> {
-  const { deps } = session
+/** Starts sub-runs that do not exist yet and takes the results of ended ones. Returns the number of open sub-runs. */
+export async function settleChildren(owned: OwnedRun, calls: readonly PendingCall[]): Promise<number> {
+  const { deps } = owned
   const idOf = new Map(calls.map((call) => [call, idFrom(call.key)]))
   const known = await readOutcomes(deps.pool, [...idOf.values()])
   const results: OwnResult[] = []
@@ -29,34 +31,36 @@ export async function settleChildren(session: Session, calls: readonly PendingCa
       results.push({ call, result: resultOf(child), isError: false, startedAt: child.createdAt.getTime() })
     } else if (child) open.push({ call, id })
     else {
-      const refusal = await spawn(session, call, id)
+      const refusal = await spawn(owned, call, id)
       if (refusal) results.push({ call, result: { error: refusal.message }, isError: true, blocked: refusal.blocked })
       else open.push({ call, id })
     }
   }
   if (open.length > 0) deps.onReady()
-  const events = await showResults(session, results)
-  const leftMs = remainingMs(session)
+  const events = await showResults(owned, results)
+  const leftMs = remainingMs(owned)
   if (leftMs !== null && leftMs <= 0) {
-    events.push(...(await stopLate(session, open)))
+    events.push(...(await stopLate(owned, open)))
     open.length = 0
   }
-  if (events.length > 0) await append(session, events)
+  if (events.length > 0) await append(owned, events)
   return open.length
 }
 
 type Refusal = { message: string; blocked: BlockedReason | null }
 
-async function spawn(session: Session, call: PendingCall, id: string): Promise<Refusal | null> {
-  const { run, settings, deps } = session
+async function spawn(owned: OwnedRun, call: PendingCall, id: string): Promise<Refusal | null> {
+  const { run, settings, deps } = owned
   const args: SpawnAgentArguments = spawnAgentArguments.parse(call.args)
-  const depth = run.depth + 1
-  if (depth > settings.spawn_depth_limit) {
+  if (run.depth + 1 > settings.spawn_depth_limit) {
     const message = `Agents may be nested ${settings.spawn_depth_limit} deep at most, and this run is at that depth.`
     return { message, blocked: 'spawn_depth' }
   }
   const child = await findAgent(deps.pool, run.project_id, args.agent)
-  if (!child) return { message: `There is no agent called "${args.agent}".`, blocked: null }
+  if (!child) {
+    const guess = await guessAgent(deps.pool, run.project_id, args.agent)
+    return { message: `There is no agent called "${args.agent}".${guess}`, blocked: null }
+  }
   if (!child.enabled) return { message: `The agent "${child.name}" is disabled.`, blocked: null }
   const fresh = {
     id,
@@ -66,22 +70,22 @@ async function spawn(session: Session, call: PendingCall, id: string): Promise<R
     input: args.input,
     maxSteps: args.max_steps ?? child.max_steps ?? settings.subagent_max_steps,
     timeoutMs: args.timeout ?? child.default_timeout,
-    parentRunId: run.id,
-    ancestors: [...run.ancestors, run.id],
-    rights: { ...session.rights },
+    ...placeBelow(run),
+    rights: { ...owned.rights },
+    payers: run.payers,
     chainDepth: run.chain_depth,
   }
   const { resume_run_id: pausedId } = args
   let isSpawned: boolean
   try {
-    const made = pausedId === undefined ? fresh : (tx: Db) => continued(tx, session, fresh, pausedId)
+    const made = pausedId === undefined ? fresh : (tx: Db) => continued(tx, owned, fresh, pausedId)
     isSpawned = await spawnRun(deps.pool, { id: run.id, fence: run.fence }, made)
   } catch (error) {
     if (error instanceof MusterError && error.status < 500) return { message: error.message, blocked: null }
     throw error
   }
   await fault('spawn.after_insert')
-  // Cancelled or taken over: the next guard, or the next append, says which.
+  // The run was cancelled or taken over; the next guard, or the next append, tells which.
   return isSpawned ? null : { message: 'The run was stopped before the agent was started.', blocked: null }
 }
 
@@ -89,15 +93,12 @@ function resultOf({ id, status, summary, errorMessage }: ChildOutcome): Record<s
   return { run_id: id, status, summary, error_message: errorMessage }
 }
 
-/** The parent's time is up: nobody waits for its open sub-runs, and they are cancelled. */
-async function stopLate(session: Session, open: readonly { call: PendingCall; id: string }[]): Promise<RunEvent[]> {
-  const { deps, run } = session
+/** The parent's time is up. No run waits for its open sub-runs any more, so they are cancelled. */
+async function stopLate(owned: OwnedRun, open: readonly { call: PendingCall; id: string }[]): Promise<RunEvent[]> {
+  const { deps, run } = owned
   if (open.length === 0) return []
-  await cancelRuns(
-    deps,
-    run.project_id,
-    open.map(({ id }) => id),
-  )
-  const error = 'The time of the run was up before the agent had finished; it was cancelled.'
+  const runIds = open.map(({ id }) => id)
+  await cancelRuns(deps, run.project_id, runIds)
+  const error = 'The time of the run was up before the agent had finished; the agent was cancelled.'
   return open.map(({ call, id }) => toEvent(call, { error, run_id: id }, true, Date.now(), 'timeout'))
 }

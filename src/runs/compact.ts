@@ -3,10 +3,10 @@ import { costOf } from '../kernel/cost.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
-import { brokenOff, type End, stopped } from './end.ts'
+import { brokenOff, leave, stopped } from './end.ts'
 import { userMessage } from './messages.ts'
-import { afterModel, type Prepared } from './middleware.ts'
-import { append, remainingMs, type Session, spend, withChange } from './session.ts'
+import { afterModel, type PreparedRequest } from './middleware.ts'
+import { append, type OwnedRun, remainingMs, spend } from './owned-run.ts'
 
 const INSTRUCTION =
   'The conversation above is about to be shortened. Write down everything that is needed to go on without it: the goal, ' +
@@ -16,16 +16,13 @@ const INSTRUCTION =
 const KEEP_SHARE = 0.2
 const SUMMARY_TOKENS = 2_048
 
-/**
- * The request that makes the older part of the history a summary, and the number of messages that stay. Null if nothing
- * can be summarised.
- */
+/** The request for a summary of the older history, and the number of messages that stay. Null if there is nothing. */
 export function planCompaction({
   state,
   model,
   stage,
   prompt,
-}: Session): { request: ModelRequest; keep: number } | null {
+}: OwnedRun): { request: ModelRequest; keep: number } | null {
   const keep = newestThatFit(state.messages, model.contextTokens * KEEP_SHARE)
   const older = state.messages.slice(1, state.messages.length - keep)
   if (older.length < 2) return null
@@ -41,43 +38,39 @@ export function planCompaction({
   }
 }
 
-/**
- * The model writes the summary; the original stays in the journal. If the summary does not come, the run pauses: a
- * provider's refusal would lose the work.
- */
-export async function compactHistory(session: Session, keep: number, { request }: Prepared): Promise<'again' | 'left'> {
-  const { state, model, control, settings } = session
+/** The model writes the summary. If none comes, the run pauses, because a provider's refusal would lose the work. */
+export async function compactHistory(
+  owned: OwnedRun,
+  keep: number,
+  { request }: PreparedRequest,
+): Promise<'again' | 'left'> {
+  const { state, model, control, settings } = owned
   const step = state.steps + 1
-  const call = control.signalFor(remainingMs(session, settings.grace_period))
+  const call = control.signalFor(remainingMs(owned, settings.grace_period))
   const said = await model.call(request, { signal: call.signal, onText: () => {} })
-  const passed = said.kind === 'answered' ? await afterModel(session, said, { step, signal: call.signal }) : null
+  const passed = said.kind === 'answered' ? await afterModel(owned, said, { step, signal: call.signal }) : null
   call.end()
   const { inputTokens, outputTokens, isEstimated } = said.usage
   const cost = costOf(model.price, inputTokens, outputTokens)
   const usage = { input_tokens: inputTokens, output_tokens: outputTokens, estimated: isEstimated, cost_usd: cost }
   if (said.kind === 'aborted' || passed?.kind === 'aborted') {
     const lost = { step, reason: 'handed_back', usage } as const
-    await append(session, [{ kind: 'step.restarted', data: lost }], spend(session, usage))
+    await append(owned, [{ kind: 'step.restarted', data: lost }], spend(owned, usage))
     return 'again'
   }
-  if (passed?.kind === 'failed') return leaveWith(session, brokenOff(session, passed.message), usage)
-  if (!passed || passed.value.text.trim() === '') return pauseForContext(session, usage)
+  if (passed?.kind === 'failed') return leave(owned, brokenOff(owned, passed.message), [], spend(owned, usage))
+  if (!passed || passed.value.text.trim() === '') return pauseForContext(owned, usage)
   const compacted = { step: state.steps, summary: passed.value.text, keep, usage }
-  await append(session, [{ kind: 'context.compacted', data: compacted }], spend(session, usage))
+  await append(owned, [{ kind: 'context.compacted', data: compacted }], spend(owned, usage))
   return 'again'
 }
 
 const NOTHING: StepUsage = { input_tokens: 0, output_tokens: 0, estimated: false, cost_usd: null }
 
-export const pauseForContext = (session: Session, usage = NOTHING): Promise<'left'> =>
-  leaveWith(session, stopped('context', session.state.text || null), usage)
+export const pauseForContext = (owned: OwnedRun, usage = NOTHING): Promise<'left'> =>
+  leave(owned, stopped('context', owned.state.text || null), [], spend(owned, usage))
 
-async function leaveWith(session: Session, { event, set }: End, usage: StepUsage): Promise<'left'> {
-  await append(session, [event], withChange(spend(session, usage), set))
-  return 'left'
-}
-
-/** The number of last messages that stay. They begin with the model's own: a result without its call is an error. */
+/** The number of last messages that stay. The first is the model's, because a result without its call is an error. */
 function newestThatFit(messages: readonly LanguageModelV4Message[], tokens: number): number {
   let left = tokens
   let keep = 0

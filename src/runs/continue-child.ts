@@ -2,16 +2,16 @@ import type { Db } from '../db/pool.ts'
 import type { NewRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { type Rights, rightsWithin } from '../kernel/rights.ts'
+import type { OwnedRun } from './owned-run.ts'
 import { lockPaused } from './resume.ts'
-import type { Session } from './session.ts'
 
 /**
- * The sub-run as one that goes on from a paused sub-run: with its journal, within the rights of both. Only a sub-run of
- * this run, or of the run it continues, may go on so: to know an id gives no say about a run. Throws if it may not.
+ * The sub-run as a continuation of a paused sub-run, within the rights of both. Throws unless this run, or the run that
+ * it continues, started the paused one: to know the id of a run is not enough.
  */
 export async function continued(
   tx: Db,
-  { run, rights }: Pick<Session, 'run' | 'rights'>,
+  { run, rights }: Pick<OwnedRun, 'run' | 'rights'>,
   fresh: NewRun,
   pausedId: string,
 ): Promise<NewRun> {
@@ -21,7 +21,9 @@ export async function continued(
   const paused = await lockPaused(tx, run.project_id, pausedId)
   if (paused.agent_id !== fresh.agentId) throw invalidRequest('resume_run_id is a run of another agent.')
   if (paused.pause_reason === 'outcome_unknown') {
-    throw conflict('People must say first what became of a call of that run. Go on without it, or ask them.')
+    throw conflict(
+      'A person must first give the outcome of a call of that run. Go on without that run, or ask a person.',
+    )
   }
   return {
     ...fresh,
@@ -33,7 +35,6 @@ export async function continued(
   }
 }
 
-/** By this very run, or by one that it was resumed from. */
 async function hasSpawned(tx: Db, runId: string, childId: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `with recursive before (id, resumed_from) as (

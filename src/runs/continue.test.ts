@@ -10,8 +10,8 @@ import { wakeHalted, wakeWaiting } from '../journal/wake.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { cancelRuns } from './cancel.ts'
 import { forkRun } from './fork.ts'
+import type { AskHuman } from './owned-run.ts'
 import { resumeRun } from './resume.ts'
-import type { AskHuman } from './session.ts'
 
 const made: { tool: string; key: string; attempt: number }[] = []
 let holdTools: Promise<void> | null = null
@@ -47,7 +47,7 @@ const resume = async (runId: string, input = {}) => {
   return runs.finished(run.id)
 }
 
-test('a resumed run is a new one with the old history; steps go on counting, its limit counts for it alone', async () => {
+test('a resumed run is a new run with the old history; steps go on counting, its limit counts for the new run alone', async () => {
   script((request, call) => (request.toolChoice === 'none' ? { text: 'so far' } : lookAt(call)))
   const paused = await runs.run(await runs.createAgent({ tools: ['look'], max_steps: 2 }), { input: 'The task.' })
   assert.equal(paused.step_count, 3)
@@ -60,7 +60,7 @@ test('a resumed run is a new one with the old history; steps go on counting, its
   assert.equal(resumed.max_steps, 4)
   const prompt = JSON.stringify(model.requests[0]?.prompt)
   assert.match(prompt, /The task\..*so far.*Go on, please\./)
-  assert.equal((await runs.steps(resumed.id))[0]?.step, 4)
+  assert.partialDeepStrictEqual((await runs.steps(resumed.id))[0], { step: 4 })
   const unchanged = await runs.get(paused.id)
   assert.deepEqual(unchanged, paused)
   script([{ text: 'the end' }])
@@ -186,7 +186,7 @@ test('the time that a sub-run waits for a person does not count against its time
   assert.equal((await runs.get(rows[0].id)).summary, 'I may.')
 })
 
-test('the off switch pauses runs at their next guard; released, they go on under the same id', async () => {
+test('the off switch pauses runs at their next guard; after the release they go on under the same id', async () => {
   const go = Promise.withResolvers<void>()
   const asked = Promise.withResolvers<void>()
   made.length = 0
@@ -209,7 +209,7 @@ test('the off switch pauses runs at their next guard; released, they go on under
   assert.equal(made.length, 0)
   await setHalted(pool, projectId, false, systemActor)
   await pool.query(`select pg_notify('muster_halt', '')`)
-  // The switch is a fact that each process reads; until this one has, the runs pause again.
+  // The switch is a fact that each process reads; until this process has read it, the runs pause again.
   while ((await runs.get(id)).completed_at === null || (await runs.get(later.id)).completed_at === null) {
     await wakeHalted(pool, projectId)
     runs.worker.onReady()
@@ -226,7 +226,7 @@ async function declareDead(): Promise<void> {
   for (const { id } of (await workers()).rows) await buryWorker(pool, id)
 }
 
-test('a call whose owner died: keyed tools are called again under the same key, unsafe ones never', async () => {
+test('after the death of an owner keyed tools are called again under the same key, unsafe ones never', async () => {
   const hold = Promise.withResolvers<void>()
   holdTools = hold.promise
   made.length = 0
@@ -267,7 +267,7 @@ test('a call whose owner died: keyed tools are called again under the same key, 
   )
   const [resumed, ...others] = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
   assert.ok(resumed)
-  assert.equal(others.length, 0, 'of several at once one goes on')
+  assert.equal(others.length, 0, 'of several resumes at once one succeeds')
   await cancelRuns(runs, projectId, [resumed.id])
   const run = await resume(id, { outcome: 'done', result: { sent: true } })
   assert.equal(run.status, 'completed')
@@ -277,7 +277,7 @@ test('a call whose owner died: keyed tools are called again under the same key, 
   const fork = await forkRun(pool, projectId, run.id, { after_step: 1 })
   runs.worker.onReady()
   assert.equal((await runs.finished(fork.id)).status, 'completed')
-  assert.equal(made.length, 3, 'the fork of a run in which the call is settled does not make it')
+  assert.equal(made.length, 3, 'a fork of a run in which the call is settled does not make the call')
   assert.match(JSON.stringify(model.requests.at(-1)?.prompt), /"sent":true/)
 })
 

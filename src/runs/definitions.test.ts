@@ -26,7 +26,7 @@ test('a claim finds all its definitions, however many agents the process has met
   const define = createDefinitions(pool)
   const [first = '', ...others] = agentIds
   for (let at = 0; at < others.length; at += 500) await define(others.slice(at, at + 500).map((id) => claimOf(id)))
-  // One agent is known by now, and one is new: reading the new one must not lose the other.
+  // One agent is known by now, and one is new: reading the new one must not lose the known one.
   const known = claimOf(others.at(-1) ?? '')
   const fresh = claimOf(first)
   const definitionOf = await define([known, fresh])
@@ -34,14 +34,14 @@ test('a claim finds all its definitions, however many agents the process has met
   assert.equal(definitionOf(fresh)?.agent.id, first)
 })
 
-test('two claims at once keep what each of them needs', async () => {
+test('two claims at once keep the definitions that each of them needs', async () => {
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   let reads = 0
   const gated: Db = {
     query: async (sql, values) => {
       const text = typeof sql === 'string' ? sql : sql.text
       if (text.includes('from agents')) await gates[reads++]?.promise
-      return pool.query(sql as string, values as unknown[]) as never // the driver's own overloads
+      return pool.query(sql as string, values as unknown[]) as never // one of the driver's overloads
     },
   }
   const define = createDefinitions(gated)

@@ -3,8 +3,8 @@ import type { Db } from '../db/pool.ts'
 import { loadSettings } from '../identity/settings.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import { putNewest } from '../kernel/put-newest.ts'
+import type { Definition } from './owned-run.ts'
 import { agentOfPart } from './part-agent.ts'
-import type { Definition } from './session.ts'
 
 const MOST_KEPT = 5_000
 
@@ -14,8 +14,8 @@ interface Kept<Value> {
 }
 
 /**
- * The definitions that runs follow. A claim says when agent and project were changed last, so definitions that were
- * read since then are used again, and a change holds from the next claim on.
+ * The definitions that runs follow. A claim tells when agent and project were last changed: definitions read since then
+ * are used again, and a change holds from the next claim on.
  */
 export function createDefinitions(
   db: Db,
@@ -50,7 +50,7 @@ function createStore<Value>(load: (ids: string[]) => Promise<Map<string, Value>>
       } else stale.set(id, changed)
     }
     if (stale.size > 0) {
-      // The definition that is read now may be newer than the claim saw; then the next claim reads it once more.
+      // The definition may be newer than the one the claim saw; then the next claim reads it once more.
       for (const [id, value] of await load([...stale.keys()])) {
         found.set(id, value)
         putNewest(kept, id, { changed: stale.get(id) ?? 0, value }, MOST_KEPT)

@@ -9,7 +9,7 @@ import { deleteProject } from '../identity/projects.ts'
 import { systemActor } from '../kernel/principal.ts'
 import type { CallTool } from '../kernel/tool.ts'
 
-/** Lasts until it is cut off, and then answers all the same. `begun` hears of each call. */
+/** Lasts until it is cut off, and answers nevertheless. `begun` is called with each call's signal. */
 const createHang = (begun: (signal: AbortSignal) => void): CallTool => ({
   kind: 'call',
   name: 'hang',
@@ -51,7 +51,7 @@ test('runs under way stop at once in every process, queued ones never begin, and
   const agent = await doomed.createAgent({ tools: ['hang'] })
   const plain = await doomed.createAgent()
   const ids: string[] = []
-  // One process has not slots enough for them.
+  // One process does not have enough slots for all of them.
   for (let count = 0; count < 10; count++) ids.push((await doomed.start(agent)).id)
   other.worker.onReady()
   const signals = await Promise.all([here.promise, there.promise])

@@ -70,7 +70,7 @@ test('the effect of a call follows its arguments and the project, and is decided
   const { id } = await runs.start(await runs.createAgent({ tools: ['write'] }))
   while (made.length < 2) await new Promise(setImmediate)
   holdTools = null
-  // A change of the setting does not change what was announced.
+  // A change of the setting does not change calls that were announced before.
   await runs.set({ idempotent_hosts: ['other.example'] })
   await declareDead()
   runs.worker.onReady()
@@ -95,7 +95,7 @@ test('the effect of a call follows its arguments and the project, and is decided
   )
 })
 
-test('results of several calls reach the model in the order of the calls, whichever ended first', async () => {
+test('results of several calls reach the model in the order of the calls, not in the order of their ends', async () => {
   const names = ['first', 'second', 'third', 'fourth']
   for (const name of names) gates.set(name, Promise.withResolvers<void>())
   ends.length = 0
@@ -104,7 +104,7 @@ test('results of several calls reach the model in the order of the calls, whiche
     if (call > 1) return { text: 'seen' }
     begun.resolve()
     const calls = names.map((name) => ({ name: 'wait', args: { name } }))
-    // A call that is refused has its result before any other.
+    // A call that is refused has its result before all others.
     return { calls: [...calls.slice(0, 2), { name: 'nothing', args: {} }, ...calls.slice(2)] }
   })
   const { id } = await runs.start(await runs.createAgent({ tools: ['wait'] }))
@@ -125,7 +125,7 @@ test('results of several calls reach the model in the order of the calls, whiche
   assert.deepEqual(results(again.messages), results(model.requests[1]?.prompt))
 })
 
-test('progress that a tool says without end becomes a few events of a bounded size, the last one always', async () => {
+test('endless progress reports of a tool become a few events of a bounded size, the last report always among them', async () => {
   for (const lastsMs of [0, 1_000]) {
     emitFor = lastsMs
     script((_request, call) => (call === 1 ? { calls: [{ name: 'chatty', args: {} }] } : { text: 'said' }))
@@ -137,7 +137,7 @@ test('progress that a tool says without end becomes a few events of a bounded si
     const said = rows.filter(({ kind }) => kind === 'tool.progress')
     assert.ok(said.length >= 1 && said.length <= 2 + lastsMs / 250, `${said.length} events`)
     for (const { size } of said) assert.ok(size < 20_000, `${size} characters`)
-    assert.equal(rows.at(-1)?.kind, 'tool.completed', 'what a tool said comes before its result')
+    assert.equal(rows.at(-1)?.kind, 'tool.completed', 'the progress of a tool comes before its result')
     const { count } = rows.at(-1)?.data.result ?? assert.fail()
     assert.match(JSON.stringify(said.at(-1)?.data), new RegExp(`"count":${count}\\b|\\\\"count\\\\":${count}\\b`))
   }

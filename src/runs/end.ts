@@ -1,33 +1,38 @@
+// The ends and pauses of a run, and the way out of the hands of its owner (`leave`).
+import type { Db } from '../db/pool.ts'
+import type { Journal } from '../journal/journal.ts'
 import type { RunChange } from '../journal/run-change.ts'
+import { fault } from '../kernel/fault.ts'
 import type { PauseReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
+import { append, type OwnedRun, withChange } from './owned-run.ts'
 import type { PendingCall } from './run-state.ts'
-import type { Session } from './session.ts'
 
-/** The end or pause of a run: its last event, and the change of its row. Both are appended together. */
 export interface End {
   event: RunEvent
   set: NonNullable<RunChange['set']>
 }
 
-export function completed(summary: string): End {
+export function runCompleted(summary: string): End {
   return {
     event: { kind: 'run.completed', data: { summary } },
     set: { status: 'completed', summary, ended: true },
   }
 }
 
-export function failed(error_code: string, error_message: string, summary: string | null): End {
+export function runFailed(error_code: string, error_message: string, summary: string | null): End {
   return {
     event: { kind: 'run.failed', data: { error_code, error_message, summary } },
     set: { status: 'failed', error_code, error_message, summary, ended: true },
   }
 }
 
-/** Middleware has failed, and the run fails with it. */
-export const brokenOff = ({ state }: Pick<Session, 'state'>, message: string): End =>
-  failed('MIDDLEWARE_ERROR', message, state.text || null)
+export const outOfTokens = (summary: string | null): End =>
+  runFailed('BUDGET_EXHAUSTED', 'The agent has used up its token allocation.', summary)
+
+export const brokenOff = ({ state }: Pick<OwnedRun, 'state'>, message: string): End =>
+  runFailed('MIDDLEWARE_ERROR', message, state.text || null)
 
 export function cancelled(summary: string | null): End {
   return {
@@ -36,7 +41,7 @@ export function cancelled(summary: string | null): End {
   }
 }
 
-/** This pause is an end too: only a resume goes on, and makes a new run. */
+/** This pause is an end, too: only a resume continues the work, in a new run. */
 export function stopped(
   pause_reason: PauseReason,
   summary: string | null,
@@ -56,10 +61,10 @@ export function stopped(
 }
 
 /**
- * A model or a prompt library stays away. The run of a supervisor goes on when somebody says so, unless it belongs to an
- * eval, which nobody answers; every other run has ended, and a resume goes on where it stopped.
+ * Used when a model or a prompt library stays away. A supervisor's run goes on when somebody asks for it, unless it
+ * belongs to an eval. Every other run has ended, and a resume goes on at that point.
  */
-export function unavailable({ run, state }: Pick<Session, 'run' | 'state'>, message: string): End {
+export function runUnavailable({ run, state }: Pick<OwnedRun, 'run' | 'state'>, message: string): End {
   const text = state.text || null
   const isKept = isSupervisor(run.part) && run.trigger.eval_id === undefined
   const { event, set } = isKept ? waiting('unavailable', [], run.signals) : stopped('unavailable', text)
@@ -72,7 +77,7 @@ export function unavailable({ run, state }: Pick<Session, 'run' | 'state'>, mess
   }
 }
 
-/** The same run goes on when somebody acts; until then it holds no slot. `seen`: the signals that the run knows of. */
+/** The same run goes on when somebody acts, and holds no slot until then. `seen`: the signals that the run knows of. */
 export function waiting(
   pause_reason: 'human' | 'halted' | 'budget' | 'unavailable',
   notBegun: string[],
@@ -84,4 +89,21 @@ export function waiting(
     event: { kind: 'run.paused', data: { pause_reason, summary: null, not_begun: notBegun } },
     set: { status: 'paused', pause_reason, waits_for, release: true, seen_signals: seen },
   }
+}
+
+/** Writes the last events of this owner. */
+export async function leave(owned: OwnedRun, end: End, events: readonly RunEvent[] = [], change = {}): Promise<'left'> {
+  await append(owned, [...events, end.event], withChange(change, end.set))
+  await fault('final.after_commit')
+  return 'left'
+}
+
+/** Ends a run that has no owner, in a transaction that holds the run's row. */
+export async function endUnowned(
+  tx: Db,
+  journal: Journal,
+  { id: runId, ancestors }: { id: string; ancestors: readonly string[] },
+  end: End,
+): Promise<void> {
+  await journal.appendIn(tx, { runId, fence: null, events: [end.event], change: { set: end.set }, ancestors })
 }

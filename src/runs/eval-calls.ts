@@ -1,19 +1,18 @@
 // In an eval a call that would change something is not made. The model gets a fixed result instead.
 import type { ClaimedRun } from '../journal/claim.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
+import type { OwnedRun } from './owned-run.ts'
 import type { PendingCall } from './run-state.ts'
-import type { Session } from './session.ts'
 import { toEvent } from './tool-result.ts'
 
 const NOT_APPLIED = 'Nothing is applied in an eval: this call was not made. Go on as if it had succeeded.'
 const NOBODY_ASKED = 'Nobody is asked in an eval: go on without an answer, or say that you need one.'
 
-/** The eval that a run belongs to, for the triggers of the runs below it. */
 export const evalOf = ({ trigger: { eval_id: evalId } }: Pick<ClaimedRun, 'trigger'>): { eval_id?: string } =>
   evalId === undefined ? {} : { eval_id: evalId }
 
-/** The results of the announced calls that are not made in an eval. A run of no eval has none. */
-export function heldInEval({ run, state, stage }: Pick<Session, 'run' | 'state' | 'stage'>): RunEvent[] {
+/** The results of the announced calls that are not made in an eval. */
+export function heldInEval({ run, state, stage }: Pick<OwnedRun, 'run' | 'state' | 'stage'>): RunEvent[] {
   if (run.trigger.eval_id === undefined) return []
   return [...state.pending.values()].flatMap((call) => {
     const result = answerTo(call, stage)
@@ -21,8 +20,8 @@ export function heldInEval({ run, state, stage }: Pick<Session, 'run' | 'state' 
   })
 }
 
-/** Null: the call only reads, or starts a run that belongs to the eval too. */
-function answerTo(call: PendingCall, { byName }: Session['stage']): Record<string, unknown> | null {
+/** Null if the call only reads, or starts a run that belongs to the eval too. */
+function answerTo(call: PendingCall, { byName }: OwnedRun['stage']): Record<string, unknown> | null {
   const tool = byName.get(call.name)
   // The caller answers a call of a tool that is gone.
   if (!tool || tool.kind === 'spawn_agent' || tool.kind === 'finish_loop') return null

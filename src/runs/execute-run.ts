@@ -1,7 +1,6 @@
-// The life of a run in the hands of one owner, from its claim until it ends, parks or goes back. Before each step the
-// switches are asked; then the calls of the last step are settled, or the model is called. Every event is committed
-// before anything follows from it, so that the next owner goes on exactly there.
-import { explainFailure } from '../db/failures.ts'
+// The life of a run in the hands of one owner, from its claim until it ends, parks or is handed back. Every event is
+// committed before anything follows from it, so that the next owner goes on exactly there.
+import { isUnavailable } from '../db/failures.ts'
 import type { ClaimedRun, Settlement } from '../journal/claim.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
@@ -9,15 +8,16 @@ import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
 import { announceCalls } from './announce-calls.ts'
-import { cancelled, type End, failed, stopped } from './end.ts'
+import { type End, leave, runFailed } from './end.ts'
+import { heedSwitches } from './heed-switches.ts'
 import { loadState } from './load-state.ts'
-import { leave, takeStep } from './model-step.ts'
+import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
-import { notBegun, park, parkHalted } from './park.ts'
+import { append, type Definition, type OwnedRun, type RunDeps, RunLost } from './owned-run.ts'
+import { park } from './park.ts'
 import { readPrompt, roleText } from './read-prompt.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
-import { append, type Definition, type RunDeps, RunLost, type Session } from './session.ts'
 import { settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
 import { summaryQuestion } from './summary.ts'
@@ -25,8 +25,8 @@ import { toEvent } from './tool-result.ts'
 import { leaveUndecided } from './undecided.ts'
 
 /**
- * Never throws. A run that cannot go on fails, and its error says why. False: nothing could be written, and the run is
- * this process's in the database alone.
+ * Never throws. A run that cannot go on fails with the reason. Returns false if nothing could be written: the database
+ * still names this process as the owner.
  */
 export async function executeRun(
   deps: RunDeps,
@@ -38,15 +38,15 @@ export async function executeRun(
     await fault('claim.after')
     const claimedAtMs = performance.now()
     const state = await stateOf(deps, run)
-    const session = await openSession(deps, run, definition, control, state, claimedAtMs)
-    if (session) await work(session)
+    const owned = await openRun(deps, run, definition, control, state, claimedAtMs)
+    if (owned) await work(owned)
     return true
   } catch (error) {
     if (error instanceof RunLost) {
       deps.log.info({ run_id: run.id }, 'the run may belong to another process now')
       return false
     }
-    if (explainFailure(error)?.code === 'UNAVAILABLE') {
+    if (isUnavailable(error)) {
       deps.log.warn({ run_id: run.id, err: error }, 'the database is away; the run will be taken again')
       return false
     }
@@ -55,53 +55,48 @@ export async function executeRun(
   }
 }
 
-async function work(session: Session): Promise<void> {
-  const { deps, run } = session
-  await announce(session)
-  if (!isSupervisor(run.part)) return loop(session)
-  if (!deps.supervise) throw new Error('there is no supervisor system in this process')
-  await deps.supervise(session)
-}
-
-/** Heeds what was asked of the run meanwhile. go: nothing · left: the run is no longer this process's. */
-export async function heedSwitches(session: Session): Promise<'go' | 'left'> {
-  const { control, state, deps, run } = session
-  for (;;) {
-    if (control.interruption() === 'lapse') throw new RunLost('lapsed')
-    if (control.interruption() === 'cancel') return leave(session, cancelled(state.text || null)).then(() => 'left')
-    if (control.isAskedToStop()) return pauseStopped(session).then(() => 'left')
-    if (control.interruption() === 'hand_back' || control.isAskedToYield()) return handBack(session).then(() => 'left')
-    if (!deps.isHalted(run.project_id)) return 'go'
-    if (await parkHalted(session)) return 'left'
+async function work(owned: OwnedRun): Promise<void> {
+  const { deps, run } = owned
+  await announce(owned)
+  if (isSupervisor(run.part)) {
+    if (!deps.supervise) throw new Error('there is no supervisor system in this process')
+    return deps.supervise(owned)
   }
+  if (!isFlow(owned)) return loop(owned)
+  if (!deps.runFlow) throw new Error('there are no flows in this process')
+  await deps.runFlow(owned)
 }
 
-async function loop(session: Session): Promise<void> {
-  const { state, deps } = session
+/** A run goes on as it began, whatever became of its agent. A decision that a flow asks for is a model call. */
+const isFlow = ({ agent, run, state }: Pick<OwnedRun, 'agent' | 'run' | 'state'>): boolean =>
+  run.answer === null && (state.flowRunId !== null || (agent.flow_type === 'flow' && !state.hasWorked))
+
+async function loop(owned: OwnedRun): Promise<void> {
+  const { state, deps } = owned
   for (;;) {
-    if ((await heedSwitches(session)) === 'left') return
+    if ((await heedSwitches(owned)) === 'left') return
     if (state.asked.size > 0) {
-      await announceCalls(session)
+      await announceCalls(owned)
       continue
     }
     if (state.pending.size === 0) {
-      if (state.stage !== session.stage.index && !(await enterStage(session))) return
-      if (session.prompt === '') {
-        if ((await readPrompt(session)) === 'left') return
+      if (state.stage !== owned.stage.index && !(await enterStage(owned))) return
+      if (owned.prompt === '') {
+        if ((await readPrompt(owned)) === 'left') return
         continue
       }
-      session.question = (await openingQuestion(session)) ?? summaryQuestion(session)
-      if ((await takeStep(session)) === 'left') return
+      owned.question = (await openingQuestion(owned)) ?? summaryQuestion(owned)
+      if ((await takeStep(owned)) === 'left') return
       continue
     }
-    const settled = await settleCalls(session)
+    const settled = await settleCalls(owned)
     switch (settled.next) {
       case 'again':
         continue
       case 'outcome_unknown':
-        return leaveUndecided(session, settled.call)
+        return leaveUndecided(owned, settled.call)
       case 'park':
-        await park(session, settled.for)
+        await park(owned, settled.for)
         deps.onReady()
         return
     }
@@ -115,7 +110,7 @@ async function stateOf(deps: RunDeps, run: ClaimedRun): Promise<RunState> {
   return state
 }
 
-/** A fork repeats on purpose the calls that its original announced: as effects of its own, under keys of its own. */
+/** A fork deliberately repeats the calls that its original announced: as effects of its own, under keys of its own. */
 function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
   if (run.forked_from === null) return state
   for (const call of state.pending.values()) {
@@ -130,14 +125,14 @@ function startedEvent(run: ClaimedRun): RunEvent {
   return { kind: 'run.started', data: { agent_id, ...(resumed_from ? { resumed_from } : {}), input } }
 }
 
-/** Writes first that a sub-run starts or goes on, and the outcome of a call that a person told at the resume. */
-async function announce(session: Session): Promise<void> {
-  const { run, state } = session
-  if (run.ancestors.length > 0 && run.is_new) await append(session, [startedEvent(run)])
-  if (run.ancestors.length > 0 && run.was_paused) await append(session, [{ kind: 'run.continued', data: {} }])
+/** Writes first that a sub-run starts or goes on, and the outcome of a call that a person gave at the resume. */
+async function announce(owned: OwnedRun): Promise<void> {
+  const { run, state } = owned
+  if (run.ancestors.length > 0 && run.is_new) await append(owned, [startedEvent(run)])
+  if (run.ancestors.length > 0 && run.was_paused) await append(owned, [{ kind: 'run.continued', data: {} }])
   const { settled } = run.trigger
   const call = settled && state.pending.get(settled.call_id)
-  if (call) await append(session, [settledByPerson(call, settled)])
+  if (call) await append(owned, [settledByPerson(call, settled)])
 }
 
 /** The model gets the person's word as the call's result; the call is not repeated. */
@@ -148,27 +143,29 @@ function settledByPerson(call: PendingCall, { outcome, result }: Settlement): Ru
   return { kind, data: { ...data, settled_by: 'person', args: call.args } }
 }
 
-/** Everything the run's definition names, as it is now; a name that leads nowhere ends the run. */
-async function openSession(
+/** Resolves everything that the run's definition names, as it is now; an unknown name ends the run. */
+async function openRun(
   deps: RunDeps,
   run: ClaimedRun,
   definition: Definition | null,
   control: RunControl,
   state: RunState,
   claimedAtMs: number,
-): Promise<Session | null> {
+): Promise<OwnedRun | null> {
   if (run.cancel_requested_at !== null) control.interrupt('cancel')
   if (run.stop_requested_at !== null) control.askToStop()
   const close = async (end: End): Promise<null> => {
     await endUnopened(deps, run, end)
     return null
   }
-  if (!definition) return close(failed('AGENT_DELETED', 'The agent of this run was deleted.', state.text || null))
+  if (!definition) return close(runFailed('AGENT_DELETED', 'The agent of this run was deleted.', state.text || null))
   const { agent, settings } = definition
   // Queued runs of a disabled agent do not begin any more; runs under way may end.
   if (!agent.enabled && run.is_new)
-    return close(failed('AGENT_DISABLED', `The agent ${agent.name} was disabled before this run began.`, null))
+    return close(runFailed('AGENT_DISABLED', `The agent ${agent.name} was disabled before this run began.`, null))
   const rights = rightsWithin(run.rights, agent)
+  const opened = { run, agent, settings, rights, state, control, deps, claimedAtMs, reserved: run.reserved }
+  if (isFlow({ agent, run, state })) return { ...opened, ...noModel }
   const choice = agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
   const [model, stage] = await Promise.all([
     deps.resolveModel(choice),
@@ -176,52 +173,44 @@ async function openSession(
       ? { tools: noTools }
       : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
   ])
-  if (!model) return close(failed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
+  if (!model) return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
   if ('missing' in stage) return close(missingTools(stage.missing))
-  const parts = { run, agent, settings, rights, state, control, deps, model: model satisfies Model }
-  return {
-    ...parts,
-    stage: stage.tools,
-    prompt: agent.prompt_id === null ? agent.prompt || roleText(agent.role) : '',
-    claimedAtMs,
-    reserved: run.reserved,
-    call: null,
-    question: null,
-  }
+  const prompt = agent.prompt_id === null ? agent.prompt || roleText(agent.role) : ''
+  return { ...opened, model: model satisfies Model, stage: stage.tools, prompt, call: null, question: null }
 }
+
+/** An agent that is a flow calls no model itself. */
+const noModel = {
+  model: { call: () => Promise.reject(new Error('a flow calls no model itself')), contextTokens: 0, price: null },
+  stage: noTools,
+  prompt: '',
+  call: null,
+  question: null,
+} satisfies Partial<OwnedRun>
 
 const missingTools = (names: readonly string[]): End =>
-  failed('TOOL_ERROR', `The agent names tools that do not exist (any more): ${names.join(', ')}.`, null)
+  runFailed('TOOL_ERROR', `The agent names tools that do not exist (any more): ${names.join(', ')}.`, null)
 
-/** False: tools of the stage do not exist, and the run has ended. */
-async function enterStage(session: Session): Promise<boolean> {
-  const { deps, agent, state, rights, run } = session
+/** Returns false if tools of the stage do not exist; the run has ended then. */
+async function enterStage(owned: OwnedRun): Promise<boolean> {
+  const { deps, agent, state, rights, run } = owned
   const stage = await stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates })
   if ('missing' in stage) {
-    await leave(session, missingTools(stage.missing))
+    await leave(owned, missingTools(stage.missing))
     return false
   }
-  session.stage = stage.tools
+  owned.stage = stage.tools
   return true
-}
-
-/** The agent was stopped: the attempt at its task goes on, in a new run, when the agent is started. */
-async function pauseStopped(session: Session): Promise<void> {
-  const { state } = session
-  await leave(session, stopped('stopped', state.text || null, { notBegun: notBegun(state) }))
-}
-
-/** Gives the run back at shutdown, or because this process is needed for one run alone: another slot goes on. */
-async function handBack(session: Session): Promise<void> {
-  const data = { waits_for: 'slot', not_begun: notBegun(session.state) }
-  await append(session, [{ kind: 'run.parked', data }], { set: { release: true, ready_in_ms: 0 } })
-  session.deps.onReady()
 }
 
 async function failRun(deps: RunDeps, run: ClaimedRun, error: unknown): Promise<boolean> {
   const message = error instanceof Error ? error.message : String(error)
   try {
-    await endUnopened(deps, run, failed('INTERNAL_ERROR', `Muster failed while working on this run: ${message}`, null))
+    await endUnopened(
+      deps,
+      run,
+      runFailed('INTERNAL_ERROR', `Muster failed while working on this run: ${message}`, null),
+    )
     return true
   } catch (again) {
     deps.log.error({ run_id: run.id, err: again }, 'the failure could not be written; the run will be taken again')

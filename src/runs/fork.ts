@@ -19,6 +19,7 @@ interface Source {
   base_run_id: string | null
   base_seq: number | null
   rights: Record<string, unknown>
+  payers: string[]
   chain_depth: number
 }
 
@@ -32,6 +33,9 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
   const ownAgent = requireAgent(source)
   const agent = await getAgent(db, projectId, fork.agent_id ?? ownAgent)
   requireEnabled(agent)
+  if (agent.flow_type === 'flow' && fork.after_step > 0) {
+    throw invalidRequest(`The agent ${agent.name} is a flow and cannot continue steps: after_step must be 0.`)
+  }
   const base = await findPoint(db, projectId, source, fork.after_step)
   const id = newId()
   await insertRun(db, {
@@ -44,23 +48,24 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
     timeoutMs: fork.agent_id ? agent.default_timeout : source.timeout,
     forkedFrom: runId,
     rights: source.rights,
+    payers: source.payers,
     chainDepth: source.chain_depth,
     base,
   })
   return getRun(db, projectId, id)
 }
 
-/** The lock lets nobody remove the run before the fork is there. */
+/** The lock keeps the run from being removed before the fork exists. */
 async function readSource(db: Db, projectId: string, runId: string): Promise<Source | null> {
   const { rows } = await db.query<Source>(
-    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights, chain_depth
+    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights, payers, chain_depth
      from agent_runs where id = $1 and project_id = $2 for key share`,
     [runId, projectId],
   )
   return rows[0] ?? null
 }
 
-/** The last event of that step, its tools' results included, in whichever journal of the chain it stands. */
+/** The last event of that step, including the results of its tools, in the journal of the chain that holds it. */
 async function findPoint(
   db: Db,
   projectId: string,
@@ -85,7 +90,7 @@ async function findPoint(
   return { runId: source.id, seq, steps: afterStep }
 }
 
-/** A fork makes calls without a result again. One that must not be repeated unseen stands in the way. */
+/** A fork repeats calls without a result, unless one must not be repeated without a person's word. */
 async function requireSettled(db: Db, source: Source, seq: number, afterStep: number): Promise<void> {
   const { pending } = await loadState(db, { ...source, up_to: seq })
   const unsafe = [...pending.values()].find((call) => call.effect === 'unsafe')

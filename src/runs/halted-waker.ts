@@ -4,9 +4,9 @@ import type { Log } from '../kernel/log.ts'
 
 /** Wakes the runs of projects whose off switch was released, batch after batch, behind the request that released it. */
 export interface HaltedWaker {
-  /** Never throws. What fails is logged, and the sweeps wake the runs that are left. */
+  /** Never throws. A failure is logged, and the sweeps wake the runs that are left. */
   wake(projectId: string): void
-  /** Resolves when the batch under way has ended; no other one follows. The sweeps wake the runs that are left. */
+  /** Resolves when the batch under way has ended; no other batch follows. The sweeps wake the runs that are left. */
   stop(): Promise<void>
 }
 

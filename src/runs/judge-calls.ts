@@ -1,12 +1,13 @@
 import { countCalls, type DoomLoopCount } from '../kernel/doom-loop.ts'
 import { isRecord } from '../kernel/is-record.ts'
 import type { RequestedCall } from '../kernel/model-call.ts'
+import { didYouMean } from '../kernel/nearest.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent, StepCall } from '../kernel/run-event.ts'
 import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
 import type { Tool } from '../kernel/tool.ts'
-import { completed, type End, failed } from './end.ts'
-import type { Session } from './session.ts'
+import { type End, runCompleted, runFailed } from './end.ts'
+import type { OwnedRun } from './owned-run.ts'
 
 export type Announced = Extract<RunEvent, { kind: 'tool.started' }>
 
@@ -22,11 +23,11 @@ export interface JudgedCalls {
 type Refusal = { message: string; blocked: BlockedReason | null }
 
 /**
- * Decides about each call that a step asked for. Calls to unknown tools and calls with arguments that do not fit are
- * answered with their problem, and count for the doom-loop guard like any other.
+ * Decides about each call of a step. Calls of unknown tools or with misfit arguments are answered with their problem,
+ * and count for the doom-loop guard.
  */
 export function judgeCalls(
-  session: Session,
+  owned: OwnedRun,
   requested: readonly RequestedCall[],
   {
     step,
@@ -35,7 +36,7 @@ export function judgeCalls(
     tools,
   }: { step: number; text: string; refuseAll: Refusal | null; tools: ReadonlyMap<string, Tool> },
 ): JudgedCalls {
-  const { state, settings } = session
+  const { state, settings } = owned
   const { calls, problems } = uniqueCalls(requested, step)
   const counted = calls.map(({ name, args }) => ({ name, args, isPoller: isPoller(tools.get(name)) }))
   const limits = { warn: settings.doom_loop_warn, stop: settings.doom_loop_stop }
@@ -53,7 +54,7 @@ export function judgeCalls(
       const why = refusal ?? (ends ? null : { message: 'The run ended before this call was made.', blocked: null })
       events.push(settledCall(call, step, why))
     } else if (tool) {
-      events.push(announcement(session, call, parsed.args, step, index, tool))
+      events.push(announcement(owned, call, parsed.args, step, index, tool))
     }
   })
   return {
@@ -64,7 +65,7 @@ export function judgeCalls(
   }
 }
 
-/** Providers repeat ids, or send none; in a run each id is used once. `problems`: the problem in each call's text. */
+/** Providers repeat ids, or send none; in a run each id is used once. `problems` holds the problem with each text. */
 function uniqueCalls(
   requested: readonly RequestedCall[],
   step: number,
@@ -81,10 +82,7 @@ function uniqueCalls(
   return { calls, problems }
 }
 
-/**
- * Arguments from a model pass the same checks as a request's body. Text that is no such object is answered as it is, to
- * be shown and never executed.
- */
+/** Arguments pass the checks of a request's body. A text that is no JSON object is shown and never executed. */
 export function parseArguments(input: string): { args: Record<string, unknown> | string; problem: string | null } {
   if (input.trim() === '') return { args: {}, problem: null }
   if (input.length > MOST_CHARACTERS) return { args: input, problem: 'The arguments are longer than 1 MiB.' }
@@ -111,7 +109,7 @@ function parseCall(
   const refuse = (message: string) => ({ args: call.args, refusal: { message, blocked: null } })
   if (!tool) {
     const offer = known.length > 0 ? `The tools are: ${known.join(', ')}.` : 'There are no tools.'
-    return refuse(`There is no tool called "${call.name}". ${offer}`)
+    return refuse(`There is no tool called "${call.name}".${didYouMean(call.name, known)} ${offer}`)
   }
   if (problem !== null) return refuse(problem)
   const parsed = tool.parse(call.args)
@@ -131,11 +129,11 @@ function doomLoopRefusal(verdict: string | undefined, name: string): Refusal | n
 function doomLoopEnd(text: string, calls: readonly StepCall[], verdicts: readonly string[]): End {
   const name = calls[verdicts.indexOf('stop')]?.name
   const message = `Stopped by the doom loop guard: ${name} was called with the same arguments again and again.`
-  return failed('DOOM_LOOP', message, text || null)
+  return runFailed('DOOM_LOOP', message, text || null)
 }
 
 export function announcement(
-  { run, settings }: Pick<Session, 'run' | 'settings'>,
+  { run, settings }: Pick<OwnedRun, 'run' | 'settings'>,
   { id, name }: StepCall,
   args: unknown,
   step: number,
@@ -170,6 +168,6 @@ function resultOf(args: unknown): unknown {
 function exitOf(text: string, exit: { result: unknown } | null): End | null {
   if (!exit) return null
   const { result } = exit
-  if (result === undefined || result === null || result === '') return completed(text)
-  return completed(typeof result === 'string' ? result : JSON.stringify(result))
+  if (result === undefined || result === null || result === '') return runCompleted(text)
+  return runCompleted(typeof result === 'string' ? result : JSON.stringify(result))
 }

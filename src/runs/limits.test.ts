@@ -22,7 +22,7 @@ const script = (answers: readonly ScriptedAnswer[] | Script, options = {}) => {
 const lookAt = (what: number) => ({ calls: [{ name: 'look', args: { what } }] })
 const passing = { message: 'The provider answered 503.', isRetryable: true, retryAfterMs: 1 }
 
-test('a call that fails in passing is made again and is no step; its tokens count', async () => {
+test('a call that fails for a moment is made again and is no step; its tokens count', async () => {
   const model = script([{ text: 'half', fail: passing }, { fail: passing }, { text: 'whole' }])
   const run = await runs.run(await runs.createAgent())
   assert.equal(run.status, 'completed')
@@ -39,7 +39,7 @@ test('a call that fails in passing is made again and is no step; its tokens coun
   ])
 })
 
-test('after four retries the run fails and says what the provider said', async () => {
+test('after four retries the run fails with the words of the provider', async () => {
   const model = script(() => ({ fail: passing }))
   const run = await runs.run(await runs.createAgent())
   assert.equal(run.status, 'failed')
@@ -48,7 +48,7 @@ test('after four retries the run fails and says what the provider said', async (
   assert.equal(model.requests.length, 5)
 })
 
-test('a wait of more than a second holds no slot: the run parks, and goes on when it is over', async () => {
+test('a wait of more than a second holds no slot: the run parks, and goes on after the wait', async () => {
   const failed = Promise.withResolvers<void>()
   script((_request, call) => {
     if (call === 1) failed.resolve()
@@ -90,7 +90,7 @@ for (const [name, answer] of badEndings) {
   })
 }
 
-test('unknown tools, malformed and unfit arguments are answered with what is wrong, and count as calls', async () => {
+test('unknown tools, malformed and unfit arguments are answered with the problem, and count as calls', async () => {
   const model = script([
     {
       calls: [
@@ -122,7 +122,7 @@ test('unknown tools, malformed and unfit arguments are answered with what is wro
   assert.equal(model.requests.length, 3)
 })
 
-test('the same malformed call over and over is a doom loop too; a poller is none', async () => {
+test('the same malformed call over and over is a doom loop too; calls of a poller are not', async () => {
   script(() => ({ calls: [{ name: 'look', input: '{"what":' }] }))
   const looping = await runs.run(await runs.createAgent({ tools: ['look'] }))
   assert.equal(looping.error_code, 'DOOM_LOOP')
@@ -207,7 +207,7 @@ test('a cost is rounded to a tenth of a micro-dollar, per call and over all call
   assert.equal(run.usage.cost_usd, 0.000035)
 })
 
-test('whatever JSON a run is given its model is told, null and an empty list too', async () => {
+test('the model is told any JSON that its run is given, null and an empty list too', async () => {
   for (const input of [null, [], 0, false, { a: null }]) {
     const model = createScriptedModel([{ text: 'Heard.' }])
     runs.models.set('script', model)

@@ -7,7 +7,7 @@ interface Origin {
   id: string
   base_run_id: string | null
   base_seq: number | null
-  /** The journal is read up to this event; whole where absent. */
+  /** The last event of the journal that is read; without it the whole journal is read. */
   up_to?: number
 }
 
@@ -22,7 +22,6 @@ export async function loadState(db: Db, run: Origin): Promise<RunState> {
   return state
 }
 
-/** The journals to read, oldest first. */
 async function chainOf(db: Db, run: Origin): Promise<{ runId: string; upTo?: number }[]> {
   const own = run.up_to === undefined ? {} : { upTo: run.up_to }
   const chain: { runId: string; upTo?: number }[] = [{ runId: run.id, ...own }]

@@ -1,18 +1,18 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
-import { type AtHand, atHand, dueAtHand } from '../db/queue-table.ts'
 import { RUN_QUEUE } from '../journal/claim.ts'
+import { type AtHand, atHand, dueAtHand } from '../queue/queue-table.ts'
 import { type ProjectSwitches, SWITCHES, type SwitchRow, switchesOf } from './project-switches.ts'
 
 export interface RunsSeen extends AtHand {
   has_due: boolean
-  /** The cancelled runs among those that this process works on: the fallback for a lost notification. */
+  /** The cancelled runs among those that this process works on. This look is the fallback for a lost notification. */
   cancelled: string[]
-  /** Likewise the runs whose agent was stopped. */
+  /** The runs whose agent was stopped, among those that this process works on. */
   stopped: string[]
   switches: ProjectSwitches
 }
 
-// One statement instead of six: every process asks every second, mostly for nothing.
+// One statement instead of six: every process asks every second, and mostly there is nothing.
 const LOOK: PreparedSql = {
   name: 'runs_at_hand',
   text: `select ${atHand(RUN_QUEUE)}, ${dueAtHand(RUN_QUEUE)},
@@ -21,10 +21,9 @@ const LOOK: PreparedSql = {
     (select jsonb_agg(s) from (${SWITCHES}) s) as switches`,
 }
 
-/** Reads all that a process must know of runs every second. */
 export async function lookAtRuns(db: Db, owner: string): Promise<RunsSeen> {
   const { rows } = await db.query<Omit<RunsSeen, 'switches'> & { switches: SwitchRow[] | null }>(LOOK, [owner])
-  if (!rows[0]) throw new Error('a look at the runs answers one row')
+  if (!rows[0]) throw new Error('a look at the runs returns one row')
   const { switches, ...seen } = rows[0]
   return { ...seen, switches: switchesOf(switches ?? []) }
 }

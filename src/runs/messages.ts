@@ -11,7 +11,7 @@ export function userMessage(...texts: string[]): LanguageModelV4Message {
   return { role: 'user', content: texts.map((text) => ({ type: 'text', text })) }
 }
 
-/** The model's own message, in the form in which it is sent back. Null where the model said nothing at all. */
+/** The model's own message, in the form in which it is sent back. Null if the model said nothing at all. */
 export function assistantMessage(
   text: string,
   calls: readonly StepCall[],
@@ -21,7 +21,7 @@ export function assistantMessage(
   for (const part of reasoning) content.push({ type: 'reasoning', text: part.text, ...providerOptions(part.metadata) })
   if (text !== '') content.push({ type: 'text', text })
   for (const call of calls) {
-    // Arguments that were no JSON go back as an object: every wire format wants one.
+    // Arguments that were not JSON are sent back as an object, because every wire format wants one.
     const input = typeof call.args === 'string' ? { malformed: call.args } : call.args
     const { id: toolCallId, name: toolName } = call
     content.push({ type: 'tool-call', toolCallId, toolName, input, ...providerOptions(call.metadata) })
@@ -44,4 +44,4 @@ export function resultPart(completed: {
 }
 
 const providerOptions = (metadata: unknown): { providerOptions?: SharedV4ProviderOptions } =>
-  metadata ? { providerOptions: metadata as SharedV4ProviderOptions } : {} // what the provider gave goes back as it was
+  metadata ? { providerOptions: metadata as SharedV4ProviderOptions } : {} // goes back as it came

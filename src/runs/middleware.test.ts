@@ -39,7 +39,7 @@ async function declareDead(): Promise<void> {
   for (const { id } of (await workers()).rows) await buryWorker(pool, id)
 }
 
-test('hooks are called in order and awaited, and see what is asked and said as plain data', async () => {
+test('hooks are called in order and awaited, and see requests and answers as plain data', async () => {
   const told: unknown[] = []
   const telling = (name: string): Middleware => ({
     beforeModel: async ({ request, ctx }) => {
@@ -99,17 +99,17 @@ test('hooks are called in order and awaited, and see what is asked and said as p
   })
 })
 
-test('a changed request is what the model sees, for this call alone, and the journal says so', async () => {
+test('the model sees a changed request, for this call alone, and the journal records the change', async () => {
   use(
     { beforeModel: ({ request }) => ({ ...request, system: `${request.system} Be polite.` }) },
-    // In place is as good, if it is returned.
+    // A request changed in place counts, if it is returned.
     {
       beforeModel: ({ request, ctx }) => {
         if (ctx.step === 1) request.messages.push({ role: 'user', content: 'Mind the policy.' })
         return request
       },
     },
-    // A copy that is not returned counts for nothing.
+    // A change of the copy that is not returned counts for nothing.
     { beforeModel: ({ request }) => void request.messages.splice(0) },
   )
   const model = script([lookAt(1), { text: 'Done.' }])
@@ -135,14 +135,14 @@ test('a changed request is what the model sees, for this call alone, and the jou
   assert.deepEqual(last?.kind === 'model' && last.request_changes, { system: 'Look. Be polite.' })
 })
 
-test('without a change there is nothing about it in the journal', async () => {
+test('without a change the journal says nothing about the request', async () => {
   use({ beforeModel: ({ request }) => ({ ...request }) })
   script([{ text: 'Done.' }])
   const [step] = await runs.steps((await runs.run(await runs.createAgent())).id)
   assert.ok(step && !('request_changes' in step))
 })
 
-test('a changed response is what the model has said: for the history, for the calls and for the summary', async () => {
+test('a changed response takes the place of the answer: in the history, for the calls and in the summary', async () => {
   use({
     afterModel: ({ response }) => ({
       ...response,
@@ -161,7 +161,7 @@ test('a changed response is what the model has said: for the history, for the ca
   ])
   const steps = await runs.steps(run.id)
   assert.deepEqual(
-    steps.map((step) => (step.kind === 'model' ? step.text : step.args)),
+    steps.map((step) => (step.kind === 'model' ? step.text : step.kind === 'tool' && step.args)),
     ['I LOOK AT 1.', { what: 7 }, 'DONE.'],
   )
 })
@@ -206,7 +206,7 @@ test('a throw in beforeModel fails the run with MIDDLEWARE_ERROR, and no model i
   assert.equal(run.usage.total_tokens, 0)
 })
 
-test('a throw in afterModel fails the run with MIDDLEWARE_ERROR; the call is paid, and its text is nowhere', async () => {
+test('a throw in afterModel fails the run with MIDDLEWARE_ERROR; the call is paid, and its text is stored nowhere', async () => {
   use({
     afterModel: ({ ctx }) => {
       if (ctx.step === 2) throw new Error('a secret was said')
@@ -233,7 +233,7 @@ const returned: [string, (value: object) => unknown, RegExp][] = [
   ['a field too many', (value) => ({ ...value, more: 1 }), /does not fit: Unrecognized key: "more"/],
   ['a function', (value) => ({ ...value, text: () => 'x' }), /that holds a function, which is not JSON/],
   ['a date', (value) => ({ ...value, text: new Date() }), /that holds a Date, which is not JSON/],
-  ['a number that is none', (value) => ({ ...value, temperature: Number.NaN }), /that holds NaN/],
+  ['a number that is not a number', (value) => ({ ...value, temperature: Number.NaN }), /that holds NaN/],
   ['a bigint', (value) => ({ ...value, temperature: 1n }), /that holds a bigint/],
   ['a circle', (value) => ({ ...value, tools: circular }), /that refers to itself/],
   ['too much', (value) => ({ ...value, text: 'x'.repeat(17_000_000) }), /of more than 16777216 bytes/],
@@ -263,7 +263,7 @@ test('parts that a hook does not return stay, and system messages join the instr
   assert.equal(model.requests[0]?.prompt[0]?.content, 'Look.\n\nBe brief.')
 })
 
-test('what a model hook returns is checked, and the error names the hook and the problem', async () => {
+test('the value that a model hook returns is checked, and the error names the hook and the problem', async () => {
   const agent = await runs.createAgent()
   script(() => ({ text: 'Done.' }))
   for (const [name, value, message] of returned) {
@@ -315,7 +315,7 @@ test('hooks of a step that is tried again are called again; those of finished st
 })
 
 for (const at of ['beforeModel', 'afterModel'] as const) {
-  test(`an owner that dies within ${at}: the hook is called again with the same step, finished steps are not touched`, async () => {
+  test(`after the death of an owner within ${at} the hook is called again with the same step, and finished steps are not touched`, async () => {
     const told: number[] = []
     const reached = Promise.withResolvers<void>()
     let isHeld = true
@@ -341,7 +341,7 @@ for (const at of ['beforeModel', 'afterModel'] as const) {
 }
 
 for (const at of ['beforeModel', 'afterModel'] as const) {
-  test(`${at} that hangs: a cancel ends the run, and the hook is told`, async () => {
+  test(`a cancel ends a run whose ${at} hangs, and the hook's signal fires`, async () => {
     const reached = Promise.withResolvers<AbortSignal>()
     use({
       [at]: ({ signal }: { signal: AbortSignal }) => {
@@ -359,7 +359,7 @@ for (const at of ['beforeModel', 'afterModel'] as const) {
     assert.equal(run.usage.total_tokens, at === 'beforeModel' ? 0 : 15)
   })
 
-  test(`${at} that hangs: at the deadline the run pauses, after its grace`, async () => {
+  test(`a run whose ${at} hangs pauses at the deadline, after its grace`, async () => {
     await runs.set({ grace_period: 100 })
     const steps: number[] = []
     use({
@@ -371,7 +371,7 @@ for (const at of ['beforeModel', 'afterModel'] as const) {
     script(() => ({ text: 'Nobody has seen this.' }))
     const run = await runs.run(await runs.createAgent(), { timeout: 50 })
     assert.deepEqual([run.status, run.pause_reason, run.summary], ['paused', 'timeout', null])
-    // Called for the work and for the summary; a timer may fire a moment early.
+    // The hook is called for the work and for the summary; a timer may fire a moment early.
     assert.deepEqual([steps.length >= 2, new Set(steps)], [true, new Set([1])])
   })
 
@@ -385,7 +385,7 @@ for (const at of ['beforeModel', 'afterModel'] as const) {
   })
 }
 
-test('a hook that hangs does not hang a stop: another process goes on with the run', async () => {
+test('a hook that hangs does not delay a stop: another process goes on with the run', async () => {
   const reached = Promise.withResolvers<void>()
   const hanging: Middleware = {
     beforeModel: () => {
@@ -469,7 +469,7 @@ test('the call that shortens a long history passes the hooks, too', async () => 
   assert.match(JSON.stringify(model.requests.at(-1)?.prompt), /The hidden summary/)
 })
 
-test('text is held back until afterModel has seen it; with live it is shown as it comes', async () => {
+test('text is held back until afterModel has seen it; with live the text is shown as it comes', async () => {
   const soFar: (string | undefined)[] = []
   script(() => ({ textParts: ['The ', 'secret.'] }))
   for (const live of [false, true]) {
@@ -486,7 +486,7 @@ test('text is held back until afterModel has seen it; with live it is shown as i
   assert.deepEqual(soFar, [undefined, 'The secret.'])
 })
 
-test('where text is held back, nothing of an answer that was cut off is kept either', async () => {
+test('if text is held back, no text of an answer that was cut off is kept either', async () => {
   use({ afterModel: () => undefined })
   const reached = Promise.withResolvers<void>()
   script((_request, call) => {

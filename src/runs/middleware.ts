@@ -1,9 +1,9 @@
-// The middleware of the app module, around every model call and every tool call of a run. A hook may throw, hang, or return
-// anything: each of these comes out as data.
+// The app module's middleware around model and tool calls. A hook may throw, hang or return anything.
 
 import type { z } from 'zod'
 import { copyJson } from '../kernel/copy-json.ts'
 import { isRecord } from '../kernel/is-record.ts'
+import { LARGEST_VALUE_BYTES } from '../kernel/limits.ts'
 import {
   type Middleware,
   type MiddlewareContext,
@@ -15,10 +15,10 @@ import type { ModelRequest } from '../kernel/model-call.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
 import { cutToBytes, toJsonResult } from '../tools/json-result.ts'
 import { callHook } from './call-hook.ts'
+import type { OwnedRun } from './owned-run.ts'
 import { changeRequest, requestChanges, requestView } from './request-view.ts'
 import { type Answered, changeResponse, responseView } from './response-view.ts'
 import type { PendingCall } from './run-state.ts'
-import type { Session } from './session.ts'
 
 /** aborted: the signal fired before the hooks were done. */
 export type Passed<Value> = { kind: 'passed'; value: Value } | { kind: 'failed'; message: string } | { kind: 'aborted' }
@@ -26,34 +26,29 @@ export type Passed<Value> = { kind: 'passed'; value: Value } | { kind: 'failed';
 type HookName = 'beforeModel' | 'afterModel' | 'beforeTool' | 'afterTool'
 type Hook<Name extends HookName> = NonNullable<Middleware[Name]>
 
-export const hasHook = ({ deps }: Session, name: HookName): boolean =>
+export const hasHook = ({ deps }: OwnedRun, name: HookName): boolean =>
   deps.middleware?.some((each) => each[name] !== undefined) ?? false
 
-/** Text must not be shown before middleware that may change it has seen it. */
-export const holdsText = ({ deps }: Session): boolean =>
+/** True if text is held back: middleware that may change the text must see it before it is shown. */
+export const holdsText = ({ deps }: OwnedRun): boolean =>
   deps.middleware?.some((each) => each.afterModel !== undefined && each.live !== true) ?? false
 
-/** A request that is about to be made. */
-export interface Prepared {
+export interface PreparedRequest {
   request: ModelRequest
-  /** The tokens of its prompt. */
   tokens: number
-  /** The changes that the hooks have made, for the journal; cut where they are long. */
+  /** The changes that the hooks have made, for the journal; cut if they are long. */
   changes?: RequestChanges | string
 }
 
-/** A longer value that a hook returns is refused. */
-const MOST_BYTES = 16 * 1_048_576
-
 export async function beforeModel(
-  session: Session,
+  owned: OwnedRun,
   request: ModelRequest,
   { step, tokens, signal }: { step: number; tokens: number; signal: AbortSignal },
-): Promise<Passed<Prepared>> {
+): Promise<Passed<PreparedRequest>> {
   let current = request
-  for (const { name, hook } of hooksOf(session, 'beforeModel')) {
-    const ctx = contextOf(session, step)
-    const hooked = await run(session, name, signal, (own) => hook({ request: requestView(current), ctx, signal: own }))
+  for (const { name, hook } of hooksOf(owned, 'beforeModel')) {
+    const ctx = contextOf(owned, step)
+    const hooked = await run(owned, name, signal, (own) => hook({ request: requestView(current), ctx, signal: own }))
     if (hooked.kind !== 'passed') return hooked
     if (isNothing(hooked.value)) continue
     const read = readAs(middlewareRequest, requestView(current), hooked.value, 'a request')
@@ -63,15 +58,15 @@ export async function beforeModel(
     current = changed.request
   }
   if (current === request) return { kind: 'passed', value: { request, tokens } }
-  return fit(session, { before: request, after: current, tokens })
+  return fit(owned, { before: request, after: current, tokens })
 }
 
-/** The changed request keeps within the context of the model, where its answer must find room, too. */
+/** The changed request must fit into the context of the model, together with its answer. */
 function fit(
-  session: Session,
+  owned: OwnedRun,
   { before, after, tokens }: { before: ModelRequest; after: ModelRequest; tokens: number },
-): Passed<Prepared> {
-  const { contextTokens } = session.model
+): Passed<PreparedRequest> {
+  const { contextTokens } = owned.model
   const total = Math.max(0, tokens + estimateInputTokens(after) - estimateInputTokens(before))
   if (total >= contextTokens) {
     const message = `The middleware made the request longer (about ${total} tokens) than the model can read (${contextTokens}).`
@@ -80,22 +75,20 @@ function fit(
   const request = { ...after, maxOutputTokens: Math.min(after.maxOutputTokens, contextTokens - total) }
   const changes = requestChanges(requestView(before), requestView(request))
   if (!changes) return { kind: 'passed', value: { request, tokens: total } }
-  const kept = toJsonResult(changes, session.settings.tool_output_limit)
-  // The views are JSON; a text where they were cut.
+  const kept = toJsonResult(changes, owned.settings.tool_output_limit)
+  // The views are JSON, or a text if they were cut.
   return { kind: 'passed', value: { request, tokens: total, ...(kept.ok ? { changes: kept.value as string } : {}) } }
 }
 
 export async function afterModel(
-  session: Session,
+  owned: OwnedRun,
   answered: Answered,
   { step, signal }: { step: number; signal: AbortSignal },
 ): Promise<Passed<Answered>> {
   let current = answered
-  for (const { name, hook } of hooksOf(session, 'afterModel')) {
-    const ctx = contextOf(session, step)
-    const hooked = await run(session, name, signal, (own) =>
-      hook({ response: responseView(current), ctx, signal: own }),
-    )
+  for (const { name, hook } of hooksOf(owned, 'afterModel')) {
+    const ctx = contextOf(owned, step)
+    const hooked = await run(owned, name, signal, (own) => hook({ response: responseView(current), ctx, signal: own }))
     if (hooked.kind !== 'passed') return hooked
     if (isNothing(hooked.value)) continue
     const read = readAs(middlewareResponse, responseView(current), hooked.value, 'a response')
@@ -114,18 +107,18 @@ export interface ToolResult {
 
 type HookedCall = Pick<PendingCall, 'id' | 'name' | 'args' | 'step'>
 
-/** The result that takes the place of the call, or null: the call is made. */
+/** The result that takes the place of the call. Null means that the call is made. */
 export async function beforeTool(
-  session: Session,
+  owned: OwnedRun,
   call: HookedCall,
   signal: AbortSignal,
 ): Promise<Passed<ToolResult | null>> {
-  for (const { name, hook } of hooksOf(session, 'beforeTool')) {
-    const ctx = contextOf(session, call.step)
-    const hooked = await run(session, name, signal, (own) => hook({ call: callView(call), ctx, signal: own }))
+  for (const { name, hook } of hooksOf(owned, 'beforeTool')) {
+    const ctx = contextOf(owned, call.step)
+    const hooked = await run(owned, name, signal, (own) => hook({ call: callView(call), ctx, signal: own }))
     if (hooked.kind !== 'passed') return hooked
     if (isNothing(hooked.value)) continue
-    const read = readReplacement(hooked.value, session.settings.tool_output_limit)
+    const read = readReplacement(hooked.value, owned.settings.tool_output_limit)
     return read.ok ? { kind: 'passed', value: read.value } : failedAt(name, read.problem)
   }
   return { kind: 'passed', value: null }
@@ -133,27 +126,26 @@ export async function beforeTool(
 
 /** Undefined leaves a result as it is; every other value takes its place. */
 export async function afterTool(
-  session: Session,
+  owned: OwnedRun,
   call: HookedCall,
   given: ToolResult,
   signal: AbortSignal,
 ): Promise<Passed<ToolResult>> {
   let { result } = given
-  for (const { name, hook } of hooksOf(session, 'afterTool')) {
-    const ctx = contextOf(session, call.step)
-    const hooked = await run(session, name, signal, (own) =>
+  for (const { name, hook } of hooksOf(owned, 'afterTool')) {
+    const ctx = contextOf(owned, call.step)
+    const hooked = await run(owned, name, signal, (own) =>
       hook({ call: callView(call), result: copyJson(result), is_error: given.isError, ctx, signal: own }),
     )
     if (hooked.kind !== 'passed') return hooked
     if (hooked.value === undefined) continue
-    const json = toJsonResult(hooked.value, session.settings.tool_output_limit)
+    const json = toJsonResult(hooked.value, owned.settings.tool_output_limit)
     if (!json.ok) return failedAt(name, `returned a result that ${json.reason}.`)
     result = json.value
   }
   return { kind: 'passed', value: { result, isError: given.isError } }
 }
 
-/** The result of a call whose hook failed. */
 export const hookError = (message: string): { error: string } => ({ error: `MIDDLEWARE_ERROR: ${message}` })
 
 interface NamedHook<Name extends HookName> {
@@ -161,17 +153,17 @@ interface NamedHook<Name extends HookName> {
   hook: Hook<Name>
 }
 
-function hooksOf<Name extends HookName>({ deps }: Session, name: Name): NamedHook<Name>[] {
+function hooksOf<Name extends HookName>({ deps }: OwnedRun, name: Name): NamedHook<Name>[] {
   const { middleware } = deps
   if (!middleware) return []
   return middleware.flatMap((each, index) => {
-    const hook = each[name] as Hook<Name> | undefined // by its name
+    const hook = each[name] as Hook<Name> | undefined // the hook of this name
     // A hook may be a method of an object with a state of its own.
     return hook ? [{ name: `middleware[${index}].${name}`, hook: hook.bind(each) as Hook<Name> }] : []
   })
 }
 
-const contextOf = ({ run: { id, project_id }, agent }: Session, step: number): MiddlewareContext => ({
+const contextOf = ({ run: { id, project_id }, agent }: OwnedRun, step: number): MiddlewareContext => ({
   run_id: id,
   project_id,
   agent: agent.name,
@@ -183,7 +175,7 @@ function callView({ id, name, args }: HookedCall) {
 }
 
 async function run(
-  { deps, run: { id }, settings }: Session,
+  { deps, run: { id }, settings }: OwnedRun,
   name: string,
   signal: AbortSignal,
   hook: (signal: AbortSignal) => unknown,
@@ -195,7 +187,7 @@ async function run(
     case 'aborted':
       return hooked
     case 'failed':
-      // The run tells the message alone; the stack is for the operator of this process.
+      // The run shows the message alone; the stack is for the operator of this process.
       deps.log.warn({ run_id: id, hook: name, err: hooked.thrown }, 'a hook of the app module failed')
       return failedAt(name, hooked.message)
   }
@@ -210,16 +202,17 @@ const LONGEST_MESSAGE = 10_000
 
 const isNothing = (value: unknown): value is null | undefined => value === undefined || value === null
 
-/** The parts that a hook does not return are the given ones. */
+/** Parts that a hook does not return stay as they were given. */
 function readAs<Schema extends z.ZodType>(
   schema: Schema,
   given: object,
   value: unknown,
   what: string,
 ): { ok: true; value: z.output<Schema> } | { ok: false; problem: string } {
-  const json = toJsonResult(value, MOST_BYTES)
+  const json = toJsonResult(value, LARGEST_VALUE_BYTES)
   if (!json.ok) return { ok: false, problem: `returned ${what} that ${json.reason}.` }
-  if (json.rawBytes !== undefined) return { ok: false, problem: `returned ${what} of more than ${MOST_BYTES} bytes.` }
+  if (json.rawBytes !== undefined)
+    return { ok: false, problem: `returned ${what} of more than ${LARGEST_VALUE_BYTES} bytes.` }
   const parsed = schema.safeParse(isRecord(json.value) ? { ...given, ...json.value } : json.value)
   if (parsed.success) return { ok: true, value: copyJson(parsed.data) }
   const [issue] = parsed.error.issues

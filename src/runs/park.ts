@@ -1,22 +1,23 @@
-// A run that waits for others holds no slot. The statement that parks the run decides whether it sleeps, never a look
-// before: a cancel, an answer or the end of a halt that is committed in between must be seen.
+// A run that waits for others holds no slot. The statement that parks the run decides whether the run sleeps: a cancel,
+// an answer or the end of a halt that is committed just before must be seen.
 import type { Db } from '../db/pool.ts'
 import { isMonthSpent } from '../journal/month.ts'
+import { wakeWaiting } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import { waiting } from './end.ts'
+import { append, appendWhere, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { RunState } from './run-state.ts'
-import { append, appendWhere, remainingMs, type Session } from './session.ts'
 import type { Waits } from './settle-calls.ts'
 
 /** The run holds no slot until a sub-run ends, a person answers, or the run's time is up. */
-export async function park(session: Session, waits: Waits): Promise<void> {
-  const { signals } = session.run
+export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
+  const { signals } = owned.run
   if (waits.human) {
     const end = waiting('human', [], signals)
-    await append(session, [end.event], { set: end.set })
+    await append(owned, [end.event], { set: end.set })
   } else {
-    const leftMs = remainingMs(session)
-    await append(session, [{ kind: 'run.parked', data: { waits_for: 'children' } }], {
+    const leftMs = remainingMs(owned)
+    await append(owned, [{ kind: 'run.parked', data: { waits_for: 'children' } }], {
       set: {
         waits_for: 'children',
         release: true,
@@ -24,45 +25,65 @@ export async function park(session: Session, waits: Waits): Promise<void> {
         ...(leftMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(leftMs)) }),
       },
     })
-    if (leftMs !== null) session.deps.onReady(leftMs)
+    if (leftMs !== null) owned.deps.onReady(leftMs)
   }
   await fault('park.after_commit')
 }
 
 /**
- * The run holds no slot until the project's off switch is released. The project's row is locked meanwhile: a release is
- * committed before, and the run does not park, or after, and finds the run parked. False: there is no halt.
+ * The run holds no slot until the off switch is released. The project's row is locked: a release is committed before,
+ * and the run does not park, or after, and finds the parked run. Returns false if there is no halt.
  */
-export async function parkHalted(session: Session): Promise<boolean> {
-  const { run, deps } = session
-  const end = waiting('halted', notBegun(session.state), run.signals)
-  const isParked = await appendWhere(session, (tx) => isHalted(tx, run.project_id), [end.event], { set: end.set })
+export async function parkHalted(owned: OwnedRun): Promise<boolean> {
+  const { run, deps } = owned
+  const end = waiting('halted', notBegun(owned.state), run.signals)
+  const isParked = await appendWhere(owned, (tx) => isHalted(tx, run.project_id), [end.event], { set: end.set })
   if (isParked) await fault('final.after_commit')
   else await deps.refreshHalted()
   return isParked
 }
 
 /**
- * The run holds no slot until the next month, or until the project's limit is raised. The limit is locked meanwhile, so
- * that a limit which is raised at this moment finds the run parked. False: there are tokens again.
+ * The run holds no slot until the next month or a higher limit. The limit is locked, so that a change of it finds the
+ * parked run. Returns false if there are tokens again.
  */
-export async function parkForMonth(session: Session, inMs: number): Promise<boolean> {
-  const { event, set } = waiting('budget', notBegun(session.state), session.run.signals)
+export async function parkForMonth(owned: OwnedRun, inMs: number): Promise<boolean> {
+  const { event, set } = waiting('budget', notBegun(owned.state), owned.run.signals)
   const change = { set: { ...set, waits_for: 'month', ready_in_ms: inMs } } as const
-  const isParked = await appendWhere(session, (tx) => isMonthSpent(tx, session.run.project_id), [event], change)
+  const isParked = await appendWhere(owned, (tx) => isMonthSpent(tx, owned.run.project_id), [event], change)
   if (isParked) await fault('final.after_commit')
   return isParked
 }
 
-async function isHalted(tx: Db, projectId: string): Promise<boolean> {
+/** A reservation settles at the latest when its owner is found dead. The run asks again then, or after a second. */
+export async function parkForBudget(owned: OwnedRun): Promise<void> {
+  await append(owned, [{ kind: 'run.parked', data: { waits_for: 'budget' } }], {
+    set: { waits_for: 'budget', release: true, ready_in_ms: 1_000 },
+  })
+  owned.deps.onReady(1_000)
+}
+
+const ASK_FOR_TOKENS_EVERY_MS = 60_000
+
+/**
+ * The run is part of an attempt at a task whose agent has no tokens. The attempt is woken, pauses, and wakes this run
+ * when its agent has tokens. The run asks again from time to time, in case this process dies before the attempt is woken.
+ */
+export async function parkForTokens(owned: OwnedRun, attemptRunId: string): Promise<void> {
+  const { event, set } = waiting('budget', notBegun(owned.state), owned.run.signals)
+  await append(owned, [event], { set: { ...set, ready_in_ms: ASK_FOR_TOKENS_EVERY_MS } })
+  if (await wakeWaiting(owned.deps.pool, attemptRunId, 'children')) owned.deps.onReady()
+}
+
+/** The off switch as it is now. It cannot be changed before the transaction ends. */
+export async function isHalted(tx: Db, projectId: string): Promise<boolean> {
   const { rows } = await tx.query<{ is_halted: boolean }>(
     'select halted_at is not null as is_halted from projects where id = $1 for share',
     [projectId],
   )
-  // The run of a project that is gone goes with the project.
+  // The run of a removed project is removed with the project.
   return rows[0]?.is_halted ?? true
 }
 
-/** Calls that were announced and that nobody has begun. */
 export const notBegun = (state: RunState): string[] =>
   [...state.pending.values()].filter((call) => !call.hasBegun && !call.isUnknown).map((call) => call.id)

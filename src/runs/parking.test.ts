@@ -1,5 +1,5 @@
-// The event that a run waits for may happen while it parks. Each test lets it happen at many instants around that
-// moment, and the sweep that looks for runs which sleep for nothing must find none.
+// The event that a run waits for may happen while the run parks. Each test lets the event happen at many instants
+// around that moment, and the sweep that looks for runs without a reason to sleep must find none.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { howMany } from '../../test/kit/how-many.ts'
@@ -37,7 +37,7 @@ const agent = await runs.createAgent({ tools: ['ask_human'] })
 const TRIES = howMany(200, 2_000)
 const AT_ONCE = 10
 
-/** The question of the run is in the inbox: from here on it is about to park. */
+/** Waits until the question of the run is in the inbox: from then on the run is about to park. */
 async function asked(runId: string): Promise<string> {
   for (;;) {
     const { rows } = await pool.query<{ id: string }>('select id from tasks where run_id = $1', [runId])
@@ -45,7 +45,7 @@ async function asked(runId: string): Promise<string> {
   }
 }
 
-/** Waits from nothing to a few milliseconds, so that some events come before the run has parked and some after. */
+/** Waits between zero and a few milliseconds, so that some events come before the run has parked and some after. */
 async function someTime(instant: number): Promise<void> {
   for (let turns = instant % 12; turns > 0; turns--) await pool.query('select')
 }
@@ -66,7 +66,7 @@ async function ended(runId: string): Promise<string> {
 
 const overslept = (): string[] => warnings.filter((message) => message.includes('slept'))
 
-test('a cancel that is committed while a run parks ends it', { timeout: 120_000 }, async () => {
+test('a cancel that is committed while a run parks ends the run', { timeout: 120_000 }, async () => {
   await inRounds(async (instant) => {
     const { id } = await runs.start(agent)
     await asked(id)
@@ -77,7 +77,7 @@ test('a cancel that is committed while a run parks ends it', { timeout: 120_000 
   assert.deepEqual(overslept(), [])
 })
 
-test('an answer that is committed while a run parks continues it', { timeout: 120_000 }, async () => {
+test('an answer that is committed while a run parks continues the run', { timeout: 120_000 }, async () => {
   await inRounds(async (instant) => {
     const { id } = await runs.start(agent)
     const taskId = await asked(id)
@@ -118,7 +118,7 @@ test('the end of a halt that is committed while runs park lets them go on', { ti
   assert.deepEqual(overslept(), [])
 })
 
-test('a run that sleeps for nothing is found: cancelled, its sub-runs ended, its project not halted', async () => {
+test('a run without a reason to sleep is found: cancelled, its sub-runs ended, its project not halted', async () => {
   const states = [
     `waits_for = 'human', status = 'paused', pause_reason = 'human', cancel_requested_at = muster.now()`,
     `waits_for = 'children', status = 'running', open_children = 0`,

@@ -2,10 +2,7 @@ import { type Agent, agentDefaults } from '../kernel/agent.ts'
 import { idFrom } from '../kernel/id.ts'
 import { isSpecialist, type SystemPart } from '../kernel/supervisor.ts'
 
-/**
- * A part of a supervisor system as the agent that plays it. The supervisor itself has no tools, whatever its
- * configuration says, and reads its prompts for each of its questions.
- */
+/** A part of a supervisor system as an agent. The supervisor has no tools, and reads its prompts for each question. */
 export function agentOfPart(part: SystemPart, projectId: string): Agent {
   const own = isSpecialist(part)
     ? { prompt_id: part.config.prompt_id, model: part.config.model, tools: part.config.tools }
@@ -16,6 +13,7 @@ export function agentOfPart(part: SystemPart, projectId: string): Agent {
     ...own,
     id: idFrom(`part ${projectId} ${part.variant} ${part.node}`),
     project_id: projectId,
+    source: 'api',
     token_used: 0,
     status: 'active',
     paused_for: null,

@@ -3,17 +3,14 @@ import { toJsonResult } from '../tools/json-result.ts'
 export interface Progress {
   /** Never throws, never waits. */
   emit(progress: unknown): void
-  /** The call is over. Answers the newest progress if it is not written yet; earlier progress is. */
+  /** Must be called when the call is over. Returns the newest progress if it is not written yet. */
   end(): Promise<{ value: unknown } | null>
 }
 
 const EVERY_MS = 250
 const MOST_BYTES = 16_384
 
-/**
- * Journals the progress of a tool, a few events per second and call, the newest always. Progress in between is replaced
- * by later progress, so a tool may report as often as it likes.
- */
+/** Journals a tool's progress, a few events per second, the newest always: a tool may report as often as it likes. */
 export function createProgress(write: (value: unknown) => Promise<void>): Progress {
   let newest: { value: unknown } | null = null
   let timer: NodeJS.Timeout | null = null
@@ -25,7 +22,7 @@ export function createProgress(write: (value: unknown) => Promise<void>): Progre
     const taken = take()
     if (!taken) return
     writtenAtMs = performance.now()
-    writing = write(taken.value).catch(() => {}) // whoever lost the run hears of it by the call's own result
+    writing = write(taken.value).catch(() => {}) // the call's own result tells a lost run
   }
   const take = (): { value: unknown } | null => {
     const taken = newest

@@ -1,6 +1,5 @@
 import type { Db } from '../db/pool.ts'
 
-/** The facts about projects that a process must know before it works for them. */
 export interface ProjectSwitches {
   /** Projects whose off switch is on; deleted projects are among them. */
   halted: ReadonlySet<string>
@@ -32,6 +31,25 @@ export const SWITCHES = `
 export async function readSwitches(db: Db): Promise<ProjectSwitches> {
   const { rows } = await db.query<SwitchRow>(SWITCHES)
   return switchesOf(rows)
+}
+
+export type FollowedSwitches = Awaited<ReturnType<typeof followSwitches>>
+
+export async function followSwitches(db: Db) {
+  let switches = await readSwitches(db)
+  const listeners: ((projectIds: ReadonlySet<string>) => void)[] = []
+  const heed = (next: ProjectSwitches): void => {
+    const before = switches.deleted
+    switches = next
+    if (before.size > 0 || switches.deleted.size > 0) for (const hear of listeners) hear(switches.deleted)
+  }
+  return {
+    now: (): ProjectSwitches => switches,
+    refresh: async (): Promise<void> => heed(await readSwitches(db)),
+    heed,
+    /** The listener is called while projects are deleted, and once more when none is. */
+    hearDeleted: (listener: (projectIds: ReadonlySet<string>) => void): void => void listeners.push(listener),
+  }
 }
 
 export function switchesOf(rows: readonly SwitchRow[]): ProjectSwitches {

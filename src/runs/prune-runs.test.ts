@@ -27,7 +27,7 @@ const left = async (ids: readonly string[]): Promise<string[]> => {
 const eventsLeft = async (ids: readonly string[]): Promise<number> =>
   (await pool.query('select from run_events where run_id = any($1)', [ids])).rowCount ?? 0
 
-/** Puts a field of a run's row where a test wants it. */
+/** Sets fields of a run's row. */
 const set = async (runId: string, fields: Record<string, unknown>): Promise<void> => {
   const names = Object.keys(fields)
   await pool.query(
@@ -36,14 +36,14 @@ const set = async (runId: string, fields: Record<string, unknown>): Promise<void
   )
 }
 
-/** A project that keeps runs for ten days, with so many under way. */
+/** A project that keeps runs for ten days and has this many runs under way. */
 async function forgetful(count: number): Promise<{ project: string; ids: string[] }> {
   const project = await insertProject(pool, 'keeps ten days')
   await pool.query(`update projects set settings = '{"run_retention_days": 10}' where id = $1`, [project])
   return { project, ids: await insertRuns(pool, project, count) }
 }
 
-test('runs that ended longer ago than their project keeps them go, whole; others stay', async () => {
+test('runs that ended longer ago than their project keeps them are removed whole; other runs stay', async () => {
   const keeper = await insertProject(pool, 'keeps everything')
   const kept = await insertRuns(pool, keeper, 2)
   const { ids } = await forgetful(6)
@@ -72,7 +72,7 @@ test('a sub-run stays while anything in its tree is open or young', async () => 
   await end(grandchild)
   await end(child)
   await clock.advance(11 * DAY_MS)
-  assert.equal(await pruneRuns(pool), 0, 'the root is open: it would start the sub-run again')
+  assert.equal(await pruneRuns(pool), 0, 'the root is open and would start the sub-run again')
   await end(root)
   await clock.advance(9 * DAY_MS)
   assert.equal(await pruneRuns(pool), 0, 'the root is young')
@@ -90,7 +90,7 @@ test('a run whose call has an unknown outcome stays until somebody has decided',
   await set(continuation, { base_run_id: undecided, resumed_from: undecided })
   await end(continuation)
   await clock.advance(11 * DAY_MS)
-  // The first was decided by the run that went on from it; of the second tree a sub-run is undecided.
+  // The first call was decided by the run that continued its run; in the second tree a sub-run is undecided.
   assert.equal(await pruneRuns(pool), 2)
   assert.deepEqual((await left(ids)).toSorted(), [parent, below].toSorted())
 })
@@ -116,7 +116,7 @@ test('a specialist whose call has an unknown outcome stays until the question ab
   assert.deepEqual(await left(ids), [])
 })
 
-test('a run stays while people have to decide about what it suggested', async () => {
+test('a run stays while people have to decide about its suggestions', async () => {
   const { project, ids } = await forgetful(1)
   const [run = ''] = ids
   const task = newId()
@@ -171,7 +171,7 @@ test('a subtask stays while the task above it is open, which completes with its 
   assert.equal(await pruneTasks(pool, { projectId: project, days: 10 }), 1)
 })
 
-test('those that stay do not stand in the way of those that go', async () => {
+test('runs that stay do not block the removal of others', async () => {
   const { project } = await forgetful(0)
   const ids = await insertRuns(pool, project, 450)
   await pool.query(
@@ -186,7 +186,7 @@ test('those that stay do not stand in the way of those that go', async () => {
   assert.deepEqual(await left([old]), [])
 })
 
-test('a tree that is too large for one batch goes from the top down, whatever dies meanwhile', async () => {
+test('a tree that is too large for one batch is removed from the top down, whichever process dies meanwhile', async () => {
   const { project, ids } = await forgetful(1)
   const [root = ''] = ids
   const children = await insertRuns(pool, project, 1_700)
@@ -207,13 +207,13 @@ test('a tree that is too large for one batch goes from the top down, whatever di
   assert.equal((await pool.query('select from run_removals')).rowCount, 0)
 })
 
-test('somebody who goes on from a run keeps it, also where the retention looked before', async () => {
+test('a run that somebody continues stays, even if the retention had chosen it before', async () => {
   const { project, ids } = await forgetful(1)
   const [run = ''] = ids
   await end(run)
   await set(run, { status: 'paused', pause_reason: 'step_limit' })
   await clock.advance(11 * DAY_MS)
-  // As a resume does: it locks the run, and then inserts the one that goes on.
+  // This is the order of a resume: it locks the run, and then inserts the run that goes on.
   const resuming = await pool.connect()
   await resuming.query('begin')
   await resuming.query('select from agent_runs where id = $1 for update', [run])
@@ -226,7 +226,7 @@ test('somebody who goes on from a run keeps it, also where the retention looked 
   assert.deepEqual((await left([run, continuation])).toSorted(), [run, continuation].toSorted())
 })
 
-test('while one process removes, another does not', async () => {
+test('while one process removes runs, another does not', async () => {
   const { ids } = await forgetful(1)
   const [run = ''] = ids
   await end(run)
@@ -240,7 +240,7 @@ test('while one process removes, another does not', async () => {
   assert.equal(await pruneRuns(pool), 1)
 })
 
-test('a project takes its runs and their journals with it', async () => {
+test('the removal of a project removes its runs and their journals', async () => {
   const project = await insertProject(pool, 'goes')
   const ids = await insertRuns(pool, project, 3)
   for (const id of ids) await end(id)

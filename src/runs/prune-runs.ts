@@ -1,12 +1,14 @@
-// Retention of runs: whole trees, once every run in them is over, decided, and older than the project keeps runs.
+// Retention of runs: whole trees are removed once every run in them is over, decided, and older than the project keeps
+// runs.
 //
-// A tree is a run with its sub-runs, theirs, and all runs that go on from any of them (resumed, forked): a sub-run that
-// was removed alone would be started again by a parent that still waits, and a continuation needs the journal it began
-// with. Leaves of flow runs belong to their flow run (flows/prune-flow-runs.ts). Trees go from the top down. Of a tree
-// that is too large for one batch, the rows below those that went are queued in `run_removals`, so that the rest goes
-// after a crash too.
-import { BEGINNING, inBatches, type Position } from '../db/in-batches.ts'
+// A tree is a run with its sub-runs, their sub-runs, and all runs that continue any of them (resumed, forked). A parent
+// that still waits would start a removed sub-run again, and a continuation needs the journal it began with. The runs of
+// a flow's leaves belong to their flow run (flows/history/prune-flow-runs.ts), and so to the run that started it, if
+// there is one. Trees are removed from the top down. If a tree is too large for one batch, the rows below the removed
+// ones are queued in `run_removals`, so that the rest is removed after a crash too.
+import { inBatches, type Position, removeOldest } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
+import { asManyAsFit } from '../kernel/as-many-as-fit.ts'
 import { keepsTasks } from '../tasks/prune-tasks.ts'
 
 /** The time that a project keeps runs after their end. Projects that keep everything are absent. */
@@ -27,23 +29,23 @@ const ROOTS_AT_ONCE = 200
 const RUNS_AT_ONCE = 500
 const EVENTS_AT_ONCE = 20_000
 
-/**
- * SQL: the runs of the trees that begin with the rows of `seed` (root, id). They are found one by one through the
- * indexes on parent and base, whatever the statistics of the tables say.
- */
+/** SQL: the runs of the trees of `seed` (root, id), by the indexes on parent and base whatever the statistics say. */
 export const treesOf = (seed: string): string => `
   tree (root, id) as (
     ${seed}
     union
     select t.root, n.id from tree t cross join lateral (
       select id from agent_runs where parent_run_id = t.id
-      union all select id from agent_runs where base_run_id = t.id) n
+      union all select id from agent_runs where base_run_id = t.id
+      union all select l.id from agent_runs p cross join lateral (
+        select id from agent_runs where flow_run_id = p.started_flow_run_id) l
+      where p.id = t.id and p.started_flow_run_id is not null) n
   )`
 
 /**
- * SQL: the roots of trees that stay, because a run in them is under way, too young, or undecided: it paused because the
- * outcome of a call is unknown and nobody resumed it, or people are asked about something it did. A specialist's run is
- * never resumed: it is decided when the question about it is answered. `$2`: days.
+ * SQL: the roots of trees that stay, because a run in them is under way, too young (`$2` days), or undecided: it paused
+ * because the outcome of a call is unknown and nobody resumed it, or people are asked about something it did. A
+ * specialist's run is never resumed: it is decided when its question is answered.
  */
 export const KEPT = `
   kept as (
@@ -55,7 +57,7 @@ export const KEPT = `
       or ${keepsTasks('r.id')}
   )`
 
-/** The oldest ended roots from a position on that may go, with the runs of their trees, the upper ones first. */
+/** The oldest ended roots that may be removed, with the runs of their trees, the upper ones first. */
 const FIND = `
   with recursive candidates as (
     select id, completed_at from agent_runs
@@ -63,7 +65,7 @@ const FIND = `
       and parent_run_id is null and base_run_id is null and flow_run_id is null
     order by completed_at, id limit ${ROOTS_AT_ONCE}
   ), ${treesOf('select id, id from candidates')}, ${KEPT}
-  select c.id as root, c.completed_at::text as at, case when c.id in (select root from kept) then '{}'
+  select c.id, c.completed_at::text as at, case when c.id in (select root from kept) then '{}'
     else array(select t.id from tree t where t.root = c.id limit ${RUNS_AT_ONCE}) end as ids
   from candidates c order by c.completed_at, c.id`
 
@@ -71,54 +73,39 @@ const FIND_AGAIN = `
   with recursive ${treesOf('select r.id, r.id from unnest($1::uuid[]) r (id)')}, ${KEPT}
   select unnest($1::uuid[]) as root except select root from kept`
 
-interface Found {
-  root: string
-  at: string
+interface Found extends Position {
   ids: string[]
 }
 
-/** Answers the number of removed runs. */
 export async function pruneRuns(pool: Pool, signal?: AbortSignal): Promise<number> {
   let total = await removeQueued(pool, signal)
   for (const { projectId, days } of await readRetentions(pool)) {
-    let position: Position = BEGINNING
-    await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
-      const { rows: found } = await tx.query<Found>(FIND, [projectId, days, position.at, position.id])
+    total += await removeOldest(pool, signal, async (tx, after) => {
+      const { rows: found } = await tx.query<Found>(FIND, [projectId, days, after.at, after.id])
       const batch = await fitting(tx, found)
-      const last = batch.at(-1)
-      if (!last) return false
-      position = { at: last.at, id: last.root }
-      total += await removeTrees(
-        tx,
-        batch.filter((tree) => tree.ids.length > 0),
-        days,
-      )
-      return batch.length < found.length || found.length === ROOTS_AT_ONCE
+      const trees = batch.filter((tree) => tree.ids.length > 0)
+      const isMore = batch.length < found.length || found.length === ROOTS_AT_ONCE
+      return { last: batch.at(-1), removed: await removeTrees(tx, trees, days), isMore }
     })
   }
   return total + (await removeQueued(pool, signal))
 }
 
-/** As many of the trees, from the first on, as have few enough runs and events for one batch; at least one. */
+/** The first trees that have few enough runs and events for one batch; at least one tree. */
 async function fitting(tx: Db, found: readonly Found[]): Promise<Found[]> {
   const { rows } = await tx.query<{ id: string; last_seq: number }>(
     'select id, last_seq from agent_runs where id = any($1::uuid[])',
     [found.flatMap((tree) => tree.ids)],
   )
   const events = new Map(rows.map((row) => [row.id, row.last_seq]))
-  let runs = 0
-  let sum = 0
-  const cut = found.findIndex(({ ids }, place) => {
-    runs += ids.length
-    for (const id of ids) sum += events.get(id) ?? 0
-    return place > 0 && (runs > RUNS_AT_ONCE || sum > EVENTS_AT_ONCE)
-  })
-  return cut === -1 ? [...found] : found.slice(0, cut)
+  const eventsOf = ({ ids }: Found): number => ids.reduce((sum, id) => sum + (events.get(id) ?? 0), 0)
+  const few = asManyAsFit(found, ({ ids }) => ids.length, RUNS_AT_ONCE)
+  return asManyAsFit(few, eventsOf, EVENTS_AT_ONCE)
 }
 
 /**
- * A resume or fork locks its run first. So the rows are locked, and then asked once more: a tree that changed
- * meanwhile, or that another transaction has locked, stays for this time.
+ * A resume or fork locks its run first. So the rows are locked and checked once more: a tree that changed, or that
+ * another transaction has locked, stays for this time.
  */
 async function removeTrees(tx: Db, trees: readonly Found[], days: number): Promise<number> {
   const { rows: locked } = await tx.query<{ id: string }>(
@@ -127,22 +114,21 @@ async function removeTrees(tx: Db, trees: readonly Found[], days: number): Promi
   )
   const ours = new Set(locked.map((row) => row.id))
   const whole = trees.filter((tree) => tree.ids.every((id) => ours.has(id)))
-  const { rows: free } = await tx.query<{ root: string }>(FIND_AGAIN, [whole.map((tree) => tree.root), days])
+  const { rows: free } = await tx.query<{ root: string }>(FIND_AGAIN, [whole.map((tree) => tree.id), days])
   const roots = new Set(free.map((row) => row.root))
-  return removeRuns(
-    tx,
-    whole.filter((tree) => roots.has(tree.root)).flatMap((tree) => tree.ids),
-  )
+  const ids = whole.filter((tree) => roots.has(tree.id)).flatMap((tree) => tree.ids)
+  return removeRuns(tx, ids)
 }
 
 /** Removes these runs with their journals, and queues the runs below them. */
 async function removeRuns(tx: Db, ids: readonly string[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>(
-    `with gone as (delete from agent_runs where id = any($1::uuid[]) returning id), below as (
+    `with gone as (delete from agent_runs where id = any($1::uuid[]) returning id, started_flow_run_id), below as (
        insert into run_removals (run_id)
        select n.id from gone cross join lateral (
          select id from agent_runs where parent_run_id = gone.id
-         union select id from agent_runs where base_run_id = gone.id) n
+         union select id from agent_runs where base_run_id = gone.id
+         union select id from agent_runs where flow_run_id = gone.started_flow_run_id) n
        where n.id <> all($1::uuid[])
        on conflict do nothing
      )
@@ -152,7 +138,7 @@ async function removeRuns(tx: Db, ids: readonly string[]): Promise<number> {
   return rows[0]?.count ?? 0
 }
 
-/** Removes the rest of trees whose upper part is gone. Answers the number of removed runs. */
+/** Removes the rest of trees whose upper part was removed. Returns the number of removed runs. */
 export async function removeQueued(pool: Pool, signal?: AbortSignal): Promise<number> {
   let total = 0
   await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
@@ -160,12 +146,7 @@ export async function removeQueued(pool: Pool, signal?: AbortSignal): Promise<nu
       `select q.run_id, coalesce((select last_seq from agent_runs where id = q.run_id), 0) as last_seq
        from run_removals q order by q.run_id limit ${RUNS_AT_ONCE}`,
     )
-    let events = 0
-    const cut = rows.findIndex(({ last_seq }, place) => {
-      events += last_seq
-      return place > 0 && events > EVENTS_AT_ONCE
-    })
-    const ids = (cut === -1 ? rows : rows.slice(0, cut)).map((row) => row.run_id)
+    const ids = asManyAsFit(rows, (row) => row.last_seq, EVENTS_AT_ONCE).map((row) => row.run_id)
     if (ids.length === 0) return false
     total += await removeRuns(tx, ids)
     await tx.query('delete from run_removals where run_id = any($1::uuid[])', [ids])

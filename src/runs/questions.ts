@@ -1,12 +1,12 @@
 import { idFrom } from '../kernel/id.ts'
 import { askHumanArguments } from '../tools/run-tools.ts'
+import { append, type OwnedRun } from './owned-run.ts'
 import type { PendingCall } from './run-state.ts'
-import { append, type Session } from './session.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 
-/** Asks the open questions and takes the answers that are there. Answers the number of questions without an answer. */
-export async function settleQuestions(session: Session, calls: readonly PendingCall[]): Promise<number> {
-  const { deps, run, agent } = session
+/** Asks the open questions and takes the answers that exist. Returns the number of questions without an answer. */
+export async function settleQuestions(owned: OwnedRun, calls: readonly PendingCall[]): Promise<number> {
+  const { deps, run, agent } = owned
   const taskOf = new Map(calls.map((call) => [call, idFrom(call.key)]))
   for (const [call, taskId] of taskOf) {
     const { question } = askHumanArguments.parse(call.args)
@@ -18,7 +18,7 @@ export async function settleQuestions(session: Session, calls: readonly PendingC
     const given = answers.get(taskId)
     if (given) results.push({ call, result: given.answer, isError: given.isRefused })
   }
-  const events = await showResults(session, results)
-  if (events.length > 0) await append(session, events)
+  const events = await showResults(owned, results)
+  if (events.length > 0) await append(owned, events)
   return calls.length - results.length
 }

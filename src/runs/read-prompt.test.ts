@@ -1,5 +1,5 @@
-// Runs of agents with a prompt_id: how the messages of a prompt reach the model, and what becomes of a run whose prompt
-// changes, is missing, or cannot be asked for.
+// Runs of agents with a prompt_id: the way from the messages of a prompt to the model, and the fate of a run whose
+// prompt changes, is missing, or cannot be read.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
@@ -12,13 +12,13 @@ import type { ModelRequest } from '../kernel/model-call.ts'
 import type { PromptMessage } from '../kernel/prompt.ts'
 import { cancelRuns } from './cancel.ts'
 import { forkRun } from './fork.ts'
+import type { AskHuman, RunDeps } from './owned-run.ts'
 import { resumeRun } from './resume.ts'
-import type { AskHuman, RunDeps } from './session.ts'
 
 const system = (content: string): PromptMessage => ({ role: 'system', content })
 const user = (content: string): PromptMessage => ({ role: 'user', content })
 
-/** The library: what it holds, how often it was asked, and what it throws while it is away. */
+/** The library: its prompts, the number of reads, and the error that it throws while it is away. */
 const library = new Map<string, PromptMessage[]>()
 let asked = 0
 let away: (() => Error) | null = null
@@ -87,23 +87,23 @@ const forms: { name: string; messages: PromptMessage[]; input?: unknown; role?: 
     shows: ['system: S', 'user: {"a":[1]}'],
   },
   {
-    name: 'an input that holds a variable, as it is',
+    name: 'an input that holds a variable, unchanged',
     messages: [system('S'), user('{{USER_INPUT}} {{PLAN_JSON}}')],
     input: '{{PLAN_JSON}}',
     shows: ['system: S', 'user: {{PLAN_JSON}} '],
   },
   {
-    name: 'the input last, where the prompt does not say where it goes',
+    name: 'the input last, if the prompt has no place for it',
     messages: [system('S'), user('Work as you were told.')],
     shows: ['system: S', 'user: Work as you were told.', 'user: Do it.'],
   },
   {
-    name: 'the input by itself, where the prompt has a system message alone',
+    name: 'the input by itself, if the prompt has a system message alone',
     messages: [system('Your task: {{USER_INPUT}}')],
     shows: ['system: Your task: Do it.', 'user: Do it.'],
   },
   {
-    name: 'the role of the agent, where the prompt has no system message',
+    name: 'the role of the agent, if the prompt has no system message',
     messages: [user('User: {{USER_INPUT}}')],
     role: 'a baker',
     shows: ['system: You are a baker.', 'user: User: Do it.'],
@@ -124,7 +124,7 @@ for (const { name, messages, input, role = '', shows } of forms) {
   })
 }
 
-test('a run reads its prompt once and journals it; the next run reads it anew', async () => {
+test('a run reads its prompt once and journals it; the next run reads the prompt anew', async () => {
   script((_, call) => (call < 3 ? { calls: [{ name: 'look', args: { call } }] } : { text: 'done' }))
   const agent = await agentWith([system('one'), user('{{USER_INPUT}}')], { tools: ['look'] })
   asked = 0
@@ -142,7 +142,7 @@ test('a run reads its prompt once and journals it; the next run reads it anew', 
   assert.equal(shown(model.requests[0])[0], 'system: two')
 })
 
-test('a missing prompt fails the run and names it, before any model is called', async () => {
+test('a missing prompt fails the run with the name of the prompt, before any model is called', async () => {
   const model = done()
   const agent = await agentWith(null)
   const run = await runs.run(agent)
@@ -156,10 +156,10 @@ test('a prompt that grows too large with its input fails the run', async () => {
   const agent = await agentWith([user('{{USER_INPUT}}'.repeat(100))])
   const run = await runs.run(agent, { input: 'x'.repeat(500_000) })
   assert.deepEqual([run.status, run.error_code], ['failed', 'PROMPT_TOO_LARGE'])
-  assert.deepEqual(await runs.kinds(run.id), ['run.started', 'run.failed'], 'nothing that a later owner would fail on')
+  assert.deepEqual(await runs.kinds(run.id), ['run.started', 'run.failed'], 'nothing that would fail a later owner')
 })
 
-test('a run that waited goes on with the text it has read, whatever became of the prompt', async () => {
+test('a run that waited goes on with the text it has read, even if the prompt has changed', async () => {
   const model = script((_, call) =>
     call === 1 ? { calls: [{ name: 'ask_human', args: { question: 'Well?' } }] } : { text: 'done' },
   )
@@ -199,7 +199,7 @@ test('a run whose owner died goes on with the text it has read', async () => {
   assert.deepEqual(shown(model.requests[1]), ['system: one', 'user: A: Do it.'])
 })
 
-test('a resumed run reads for itself: its system part is new, its history as it was, and the task is the first input', async () => {
+test('a resumed run reads the prompt anew: its system part is new, its history is unchanged, and the task is the first input', async () => {
   script([{ calls: [{ name: 'look' }] }, { text: 'so far' }])
   const agent = await agentWith([system('one {{USER_INPUT}}'), user('A: {{USER_INPUT}}')], {
     tools: ['look'],
@@ -215,7 +215,7 @@ test('a resumed run reads for itself: its system part is new, its history as it 
   assert.deepEqual([request[0], request[1], request.at(-1)], ['system: two Do it.', 'user: A: Do it.', 'user: More.'])
 })
 
-test('a resume after the prompt was deleted fails loudly, and works once it is back', async () => {
+test('a resume after the prompt was deleted fails, and works once the prompt is back', async () => {
   script([{ calls: [{ name: 'look' }] }, { text: 'so far' }])
   const agent = await agentWith([system('one')], { tools: ['look'], max_steps: 1 })
   const paused = await runs.run(agent)
@@ -226,7 +226,7 @@ test('a resume after the prompt was deleted fails loudly, and works once it is b
   assert.equal((await resume(paused.id, { max_steps: 5 })).status, 'completed')
 })
 
-test('a fork from the beginning is shown the task by the prompt of its own agent, a later one keeps the history', async () => {
+test('a fork from the beginning is shown the task by the prompt of its own agent; a later fork keeps the history', async () => {
   script([{ calls: [{ name: 'look' }] }, { text: 'done' }])
   const original = await runs.run(await agentWith([system('one'), user('A: {{USER_INPUT}}')], { tools: ['look'] }))
   const other = await agentWith([system('other'), user('B: {{USER_INPUT}}')])
@@ -270,7 +270,7 @@ test('all messages of the task stay when the history is shortened', async () => 
   assert.match(shown(model.requests.at(-1))[1] ?? '', /^user: First\. \+ Second: Do it\. \+ What happened so far/)
 })
 
-test('the steps of a sequential agent hand on their output as it is', async () => {
+test('the steps of a sequential agent pass on their output unchanged', async () => {
   const model = script([{ text: 'half' }, { text: 'whole' }])
   const steps = [{ prompt: 'Step one.' }, { prompt: 'Step two.' }]
   const run = await runs.run(
@@ -298,7 +298,7 @@ test('a sub-run reads its prompt after its start, for its own input', async () =
   assert.deepEqual((await runs.kinds(rows[0]?.id ?? '')).slice(0, 2), ['run.started', 'prompt.read'])
 })
 
-test('an agent that is given another prompt while its run waits goes on with the new one', async () => {
+test('a run whose agent is given another prompt while the run waits goes on with the new prompt', async () => {
   const model = script((_, call) =>
     call === 1 ? { calls: [{ name: 'ask_human', args: { question: 'Well?' } }] } : { text: 'done' },
   )
@@ -329,7 +329,7 @@ test('a library that comes back in time costs the run nothing but the wait', asy
   assert.equal(restarted.length, 3)
 })
 
-test('a library that stays away pauses the run with a clear error; a resume goes on when it is back', async () => {
+test('a library that stays away pauses the run with a clear error; a resume goes on when the library is back', async () => {
   const model = done()
   away = isAway
   const paused = await runs.run(await agentWith([system('S'), user('A: {{USER_INPUT}}')]))
@@ -342,7 +342,7 @@ test('a library that stays away pauses the run with a clear error; a resume goes
   assert.deepEqual(shown(model.requests[0]), ['system: S', 'user: A: Do it.'])
 })
 
-test('an attempt at a task fails where the library stays away, so that its task is tried again', async () => {
+test('an attempt at a task fails if the library stays away, so that the task is tried again', async () => {
   away = isAway
   const agent = await agentWith([system('S')])
   const id = newId()

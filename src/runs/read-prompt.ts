@@ -1,41 +1,40 @@
-// An agent with a prompt_id has its prompt in the library. A run reads it once, before its first step, and journals what
-// it read: whoever goes on with the run has the same text, whatever became of it in the library meanwhile. A run that
-// continues another reads for itself.
+// An agent with a prompt_id has its prompt in the library. A run reads the prompt once, before its first step, and
+// journals the text for its next owners. A run that continues another reads the prompt for itself.
 import { MusterError } from '../kernel/errors.ts'
 import { triedOften } from '../kernel/retry.ts'
 import { isSpecialist } from '../kernel/supervisor.ts'
 import { renderPrompt, usesVariable } from '../prompts/render-prompt.ts'
-import { type End, failed, unavailable } from './end.ts'
-import { leave, type Progress } from './model-step.ts'
+import { type End, leave, runFailed, runUnavailable } from './end.ts'
+import type { StepProgress } from './model-step.ts'
+import { append, type OwnedRun } from './owned-run.ts'
 import { systemPart, taskTexts } from './prompt-parts.ts'
 import { waitAndRetry, waitBefore } from './retry-step.ts'
 import type { ReadPrompt } from './run-state.ts'
-import { append, type Session } from './session.ts'
 
-/** The prompt of an agent that has none. */
+/** The prompt of an agent that has no prompt. */
 export const roleText = (role: string): string => (role ? `You are ${role}.` : 'You are a capable, careful agent.')
 
-/** Sets the system part of the prompt, or says why it could not. */
-export async function readPrompt(session: Session): Promise<Progress> {
-  const { agent, state } = session
+/** Sets the system part of the prompt, or ends the run with the reason why there is none. */
+export async function readPrompt(owned: OwnedRun): Promise<StepProgress> {
+  const { agent, state } = owned
   try {
     // The agent may have been given another prompt_id while the run waited.
     if (state.prompt?.prompt_id !== agent.prompt_id) {
-      const read = await ask(session)
+      const read = await ask(owned)
       taskTexts(read, state.task)
-      await append(session, [{ kind: 'prompt.read', data: read }])
+      await append(owned, [{ kind: 'prompt.read', data: read }])
     }
-    session.prompt = systemPart(state.prompt ?? { messages: [] }, state.task) || roleText(agent.role)
+    owned.prompt = systemPart(state.prompt ?? { messages: [] }, state.task) || roleText(agent.role)
     return 'again'
   } catch (error) {
     if (!(error instanceof MusterError)) throw error
-    if (error.code === 'UNAVAILABLE') return waitForLibrary(session, error)
+    if (error.code === 'UNAVAILABLE') return waitForLibrary(owned, error)
     const code = error.code === 'PAYLOAD_TOO_LARGE' ? 'PROMPT_TOO_LARGE' : error.code
-    return leave(session, failed(code, error.message, state.text || null))
+    return leave(owned, runFailed(code, error.message, state.text || null))
   }
 }
 
-async function ask({ deps, run, agent, state }: Session): Promise<ReadPrompt> {
+async function ask({ deps, run, agent, state }: OwnedRun): Promise<ReadPrompt> {
   const promptId = agent.prompt_id ?? ''
   const { variantId, version, messages } = await deps.resolvePrompt(run.project_id, promptId, run.part?.variant)
   const read = { prompt_id: promptId, variant_id: variantId, version, messages }
@@ -48,19 +47,19 @@ async function ask({ deps, run, agent, state }: Session): Promise<ReadPrompt> {
   }
 }
 
-/** The library elsewhere is away: it is asked again after a while, as often as a model; then the run pauses. */
-export async function waitForLibrary(session: Session, { message, retryAfterS }: MusterError): Promise<Progress> {
-  const { state } = session
-  // Every such error asks for a second; our own waits are about as long.
+/** The library is away. It is asked again after a while, as often as a model; then the run pauses. */
+export async function waitForLibrary(owned: OwnedRun, { message, retryAfterS }: MusterError): Promise<StepProgress> {
+  const { state } = owned
+  // Every such error asks for a wait of one second; our own waits are about as long.
   const retryAfterMs = retryAfterS !== null && retryAfterS > 1 ? retryAfterS * 1_000 : null
-  const waitMs = waitBefore(session, { isRetryable: true, retryAfterMs })
-  if (waitMs === null) return leave(session, giveUp(session, `${message}${triedOften(state.attempts)}`))
+  const waitMs = waitBefore(owned, { isRetryable: true, retryAfterMs })
+  if (waitMs === null) return leave(owned, endWithoutPrompt(owned, `${message}${triedOften(state.attempts)}`))
   const again = { step: state.steps + 1, reason: 'failed', message, attempt: state.attempts + 1, wait: waitMs } as const
-  return waitAndRetry(session, { kind: 'step.restarted', data: again }, {}, waitMs)
+  return waitAndRetry(owned, { kind: 'step.restarted', data: again }, {}, waitMs)
 }
 
-/** An attempt at a task fails: its task is tried again. */
-function giveUp(session: Session, message: string): End {
-  const { run, state } = session
-  return run.task_id === null ? unavailable(session, message) : failed('UNAVAILABLE', message, state.text || null)
+/** An attempt at a task fails, so that the task is tried again. */
+function endWithoutPrompt(owned: OwnedRun, message: string): End {
+  const { run, state } = owned
+  return run.task_id === null ? runUnavailable(owned, message) : runFailed('UNAVAILABLE', message, state.text || null)
 }

@@ -1,6 +1,6 @@
 import type { Pool } from '../db/pool.ts'
-import type { Journal } from '../journal/append.ts'
 import { promoteDueRuns } from '../journal/claim.ts'
+import type { Journal } from '../journal/journal.ts'
 import { releaseOwnerless } from '../journal/take-over.ts'
 import { wakeOverlooked, wakeWaiting } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
@@ -13,8 +13,8 @@ const OVERLOOKED_EVERY_SWEEPS = 5
 /** The work that a process does every second for all runs, whichever process owns them. */
 export interface Recovery {
   /**
-   * Answers what was seen of the runs, and whether some may have become ready. Throws if the look itself fails; a later failure
-   * is logged, and its work is tried again with the next sweep.
+   * Returns what the look found, and whether runs may be ready. Throws if the look fails; later failures are logged,
+   * and their work is tried again with the next sweep.
    */
   sweep(owner: string): Promise<{ seen: RunsSeen; mayBeReady: boolean }>
   /** False when recovery has failed for so long that runs may be waiting for it. */
@@ -26,7 +26,6 @@ export function createRecovery(
   unwellAfterMs: number,
 ): Recovery {
   const health = createHealth({ log, ifItFails: 'runs cannot be recovered', unwellAfterMs })
-  /** The first sweep looks for overlooked runs. */
   let sweepsUntilOverlooked = 0
   return {
     isWorking: health.isWell,
@@ -45,12 +44,12 @@ export function createRecovery(
     },
   }
 
-  /** Each part is tried even if the one before failed: due runs that cannot be promoted keep no orphan waiting. */
+  /** Each part is tried even if the one before failed, so that a failure to promote due runs does not delay orphans. */
   async function recover(seen: RunsSeen): Promise<number> {
     const parts: (() => Promise<number>)[] = []
     if (seen.has_due) parts.push(() => promoteDueRuns(pool))
     if (seen.has_orphans) parts.push(() => releaseOwnerless({ pool, journal }))
-    // After a failure this look stays due: the sweeps in between would make it seem that all is well.
+    // After a failure this look stays due, because sweeps without it would make the recovery seem well.
     if (--sweepsUntilOverlooked < 0) parts.push(wakeAllOverlooked)
     let count = 0
     const failures: unknown[] = []
@@ -70,7 +69,7 @@ export function createRecovery(
     let woken = count
     for (const id of await findAnsweredRuns(pool)) if (await wakeWaiting(pool, id, 'human')) woken++
     sweepsUntilOverlooked = mayBeMore ? 0 : OVERLOOKED_EVERY_SWEEPS - 1
-    if (woken > 0) log.warn({ runs: woken }, 'runs slept although what they waited for had happened; they go on')
+    if (woken > 0) log.warn({ runs: woken }, 'runs slept although their wait was over; they go on')
     return woken
   }
 }

@@ -107,7 +107,7 @@ test('nothing of the request can be changed through its view', () => {
   assert.deepEqual(original, request())
 })
 
-test('messages that are left alone are sent as they were, whatever is done around them', () => {
+test('messages that are left alone are sent unchanged, whatever happens around them', () => {
   const original = request()
   const changed = change((shown) => {
     shown.system = 'Be long.'
@@ -118,7 +118,7 @@ test('messages that are left alone are sent as they were, whatever is done aroun
   assert.deepEqual(changed.prompt[4], { role: 'user', content: [{ type: 'text', text: 'Mind the policy.' }] })
 })
 
-test('a message that is changed keeps what the provider wants back', () => {
+test('a message that is changed keeps the data that the provider wants back', () => {
   const changed = change((shown) => {
     const [, said, results] = shown.messages
     if (said?.role === 'assistant') said.content = 'I look twice.'
@@ -142,7 +142,7 @@ test('a message that is changed keeps what the provider wants back', () => {
   })
 })
 
-test('an empty system part is left out, and a model’s message that says nothing as well', () => {
+test('an empty system part is left out, and so is an empty message of the model', () => {
   const changed = change((shown) => {
     shown.system = ''
     shown.messages.splice(
@@ -167,7 +167,7 @@ test('tools may be left out or described differently; the others stay the same o
   assert.deepEqual(change((shown) => void shown.tools.splice(0)).tools, [])
 })
 
-test('the numbers follow, and a temperature can be taken away', () => {
+test('changed numbers reach the request, and a temperature can be taken away', () => {
   const changed = change(
     (shown) => Object.assign(shown, { tool_choice: 'none', max_output_tokens: 7, temperature: null }),
     { ...request(), temperature: 1 },
@@ -192,7 +192,7 @@ const problems: [string, (shown: View) => unknown, RegExp][] = [
 ]
 const resultsOf = ({ messages: [, , last] }: View) => (last?.role === 'tool' ? last.results : assert.fail())
 
-test('what no provider takes, and what cannot be kept, is a problem', () => {
+test('a request that no provider takes, or that cannot be stored, is a problem', () => {
   for (const [name, edit, message] of problems) {
     const after = requestView(request())
     edit(after)
@@ -201,7 +201,7 @@ test('what no provider takes, and what cannot be kept, is a problem', () => {
   }
 })
 
-test('a history that has lost a call by itself may be changed all the same', () => {
+test('a history that has lost a call already may still be changed', () => {
   const shortened: ModelRequest = { ...request(), prompt: request().prompt.filter(({ role }) => role !== 'assistant') }
   assert.equal(
     change((shown) => void shown.messages.push({ role: 'user', content: 'Sum up.' }), shortened).prompt.length,
@@ -209,7 +209,7 @@ test('a history that has lost a call by itself may be changed all the same', () 
   )
 })
 
-test('the changes name the fields that differ, and the one stretch of messages', () => {
+test('the changes name the fields that differ, and one range of messages', () => {
   assert.equal(requestChanges(requestView(request()), requestView(request())), null)
   const after = requestView(request())
   after.messages.splice(1, 2, { role: 'user', content: 'Forget it.' })

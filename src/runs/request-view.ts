@@ -1,5 +1,4 @@
-// A request to a model as middleware sees it, and back. Messages that middleware leaves alone are sent as they were, with
-// everything that the view does not show.
+// A request to a model as middleware sees it, and back. Messages that middleware leaves alone are sent as they were.
 import { isDeepStrictEqual } from 'node:util'
 import type {
   LanguageModelV4FunctionTool,
@@ -14,7 +13,7 @@ import { assistantMessage, resultPart, userMessage } from './messages.ts'
 
 type AssistantView = Extract<MiddlewareMessage, { role: 'assistant' }>
 
-/** A copy: nothing of the request can be changed through it. */
+/** The view is a copy: nothing of the request can be changed through it. */
 export function requestView(request: ModelRequest): MiddlewareRequest {
   const { system, messages } = partsOf(request.prompt)
   const { temperature = null, answerSchema } = request
@@ -33,7 +32,7 @@ export function requestView(request: ModelRequest): MiddlewareRequest {
   }
 }
 
-/** The request with its view changed from `before` to `after`, or the problem with that. */
+/** The request after its view was changed from `before` to `after`, or the problem with the change. */
 export function changeRequest(
   request: ModelRequest,
   before: MiddlewareRequest,
@@ -62,11 +61,11 @@ export function changeRequest(
   }
 }
 
-/** The parts that differ, for the journal. Null where none does. */
+/** The parts that differ, for the journal. Null if no part differs. */
 export function requestChanges(before: MiddlewareRequest, after: MiddlewareRequest): RequestChanges | null {
   const { messages: _, ...fields } = after
   const changed = Object.entries(fields).filter(
-    ([name, value]) => !isDeepStrictEqual(value, before[name as keyof typeof fields]), // a name of fields
+    ([name, value]) => !isDeepStrictEqual(value, before[name as keyof typeof fields]), // a name of one of the fields
   )
   const splice = spliceOf(before.messages, after.messages)
   if (changed.length === 0 && !splice) return null
@@ -119,7 +118,7 @@ function resultView({ toolCallId, toolName, output }: LanguageModelV4ToolResultP
   return { call_id: toolCallId, name: toolName, result, is_error: isError }
 }
 
-/** Nothing, for a message of the model that says nothing: providers refuse empty ones. */
+/** Returns no message if a message of the model is empty, because providers refuse empty messages. */
 function toMessage(view: MiddlewareMessage): LanguageModelV4Message[] {
   switch (view.role) {
     case 'user':
@@ -137,7 +136,7 @@ function toMessage(view: MiddlewareMessage): LanguageModelV4Message[] {
   }
 }
 
-/** The one stretch of messages that differs: what is before and behind it is the same in both. */
+/** The one range of messages that differs; the messages before and after it are the same in both. */
 function spliceOf(
   before: readonly MiddlewareMessage[],
   after: readonly MiddlewareMessage[],
@@ -152,7 +151,7 @@ function spliceOf(
   return removed === 0 && added.length === 0 ? null : { at, removed, added }
 }
 
-/** A tool that is described as before stays the same object: providers and the estimate of its tokens know it. */
+/** An unchanged tool stays the same object, because providers and the token estimate recognise it. */
 function changeTools(
   tools: readonly LanguageModelV4FunctionTool[],
   before: MiddlewareRequest['tools'],
@@ -175,9 +174,9 @@ function problemOf(before: MiddlewareRequest, after: MiddlewareRequest): string 
   }
   const names = new Set(before.tools.map(({ name }) => name))
   for (const { name } of after.tools) {
-    if (!names.delete(name)) return `tools names "${name}", which the request did not have, or twice`
+    if (!names.delete(name)) return `tools names "${name}" twice, or the request did not have it`
   }
-  // A history that was shortened may have lost a call or a result by itself.
+  // A history that was shortened may have lost a call or a result already.
   return pairProblem(before.messages) === null ? pairProblem(after.messages) : null
 }
 
@@ -188,7 +187,7 @@ function pairProblem(messages: readonly MiddlewareMessage[]): string | null {
     const asked = previous?.role === 'assistant' ? previous.tool_calls.map(({ id }) => id) : []
     const given = message.role === 'tool' ? message.results.map((result) => result.call_id) : []
     if (!isDeepStrictEqual([...asked].sort(), [...given].sort())) {
-      return `messages.${index}: the results of the tool calls before it must stand there, all and no others`
+      return `messages.${index}: the results of all tool calls before it, and no others, must stand there`
     }
   }
   const last = messages.at(-1)

@@ -8,12 +8,15 @@ import { parseArguments } from './judge-calls.ts'
 
 export type Answered = Extract<ModelOutcome, { kind: 'answered' }>
 
-/** A copy: nothing of the answer can be changed through it. */
+/** The view is a copy: nothing of the answer can be changed through it. */
 export function responseView({ text, calls, reasoning, finishReason, usage }: Answered): MiddlewareResponse {
   return {
     text,
     tool_calls: calls.map(({ id, name, input, metadata }) => ({
-      ...{ id, name, args: parseArguments(input).args, ...toData(metadata) },
+      id,
+      name,
+      args: parseArguments(input).args,
+      ...toData(metadata),
     })),
     reasoning: reasoning.map((part) => ({ text: part.text, ...toData(part.metadata) })),
     finish_reason: finishReason,
@@ -21,7 +24,7 @@ export function responseView({ text, calls, reasoning, finishReason, usage }: An
   }
 }
 
-/** The answer as changed, or the problem with that. */
+/** The changed answer, or the problem with the change. */
 export function changeResponse(
   answered: Answered,
   after: MiddlewareResponse,
@@ -36,7 +39,10 @@ export function changeResponse(
       ...answered,
       text: after.text,
       calls: after.tool_calls.map(({ id, name, args, metadata }) => ({
-        ...{ id, name, input: typeof args === 'string' ? args : JSON.stringify(args), ...toMetadata(metadata) },
+        id,
+        name,
+        input: typeof args === 'string' ? args : JSON.stringify(args),
+        ...toMetadata(metadata),
       })),
       reasoning: after.reasoning.map((part) => ({ text: part.text, ...toMetadata(part.metadata) })),
       finishReason: hasNoneLeft && after.finish_reason === 'tool-calls' ? 'stop' : after.finish_reason,

@@ -2,6 +2,7 @@ import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import type { Settlement } from '../journal/claim.ts'
 import { insertRun } from '../journal/insert-run.ts'
+import { defined } from '../kernel/defined.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run, RunStatus } from '../kernel/run.ts'
@@ -20,6 +21,7 @@ export interface PausedRow {
   timeout: number | null
   last_seq: number
   rights: Record<string, unknown>
+  payers: string[]
   chain_depth: number
   parent_run_id: string | null
   depth: number
@@ -28,9 +30,8 @@ export interface PausedRow {
 }
 
 /**
- * A new run that goes on from a paused one: its history is that one's journal. If the outcome of a call was unknown,
- * the person's word is the call's result. A run has one continuation that goes on; if that one failed or was cancelled,
- * another may be made.
+ * A new run that continues a paused one, with its journal as the history. If the outcome of a call was unknown, the
+ * person's word is its result. Another continuation may be made only if the last one failed or was cancelled.
  */
 export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
   const paused = await lockPaused(db, projectId, runId)
@@ -38,6 +39,9 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
   await requireNotOfTask(db, paused, runId)
   const agent = await getAgent(db, projectId, requireAgent(paused))
   requireEnabled(agent)
+  if (agent.flow_type === 'flow' && agent.prompt === null && agent.prompt_id === null && paused.step_count > 0) {
+    throw conflict(`The agent ${agent.name} is a flow now and has no prompt to continue the steps of this run.`)
+  }
   const id = newId()
   const settled = await settlement(db, runId, input)
   const { max_steps: maxSteps, timeout: timeoutMs } = { ...agentLimits(paused), ...given(input) }
@@ -51,8 +55,9 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     timeoutMs,
     resumedFrom: runId,
     rights: paused.rights,
+    payers: paused.payers,
     chainDepth: paused.chain_depth,
-    // The new run has the place of the paused one; no run above waits for it, and their streams may have ended.
+    // No run above waits for the new run, and the streams above may have ended.
     parentRunId: paused.parent_run_id,
     depth: paused.depth,
     entryId: paused.entry_id,
@@ -63,7 +68,7 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
   return getRun(db, projectId, id)
 }
 
-/** The supervisor decides what follows on a specialist's run; its own run is continued under its own id. */
+/** Throws for a run of a supervisor system: the supervisor decides about it, or it goes on under its own id. */
 export function requireAgent({ agent_id: agentId }: Pick<PausedRow, 'agent_id'>): string {
   if (agentId === null) {
     throw conflict(
@@ -73,7 +78,7 @@ export function requireAgent({ agent_id: agentId }: Pick<PausedRow, 'agent_id'>)
   return agentId
 }
 
-/** An attempt goes on with its task, and only so. The word of a person about a call is for the attempt that made it. */
+/** An attempt is continued only with its task. A person's word about a call is for the attempt that made the call. */
 async function requireNotOfTask(db: Db, { task_id: taskId, pause_reason: reason }: PausedRow, runId: string) {
   if (taskId === null || reason === 'outcome_unknown') return
   const { rowCount } = await db.query(
@@ -84,7 +89,7 @@ async function requireNotOfTask(db: Db, { task_id: taskId, pause_reason: reason 
     throw conflict('This run is an attempt at a task: it goes on when its agent is started.')
   }
   throw conflict(
-    'This run was an attempt at a task. The task says what became of it; to have it done again, set it to pending.',
+    'This run was an attempt at a task, and the task shows its outcome. To try the task again, set it to pending.',
   )
 }
 
@@ -100,15 +105,12 @@ async function takeTaskAlong(db: Db, paused: PausedRow, runId: string, newRunId:
 
 const agentLimits = ({ max_steps, timeout }: PausedRow) => ({ max_steps, timeout })
 
-const given = ({ max_steps, timeout }: ResumeInput) => ({
-  ...(max_steps === undefined ? {} : { max_steps }),
-  ...(timeout === undefined ? {} : { timeout }),
-})
+const given = ({ max_steps, timeout }: ResumeInput) => defined({ max_steps, timeout })
 
-/** Locks the run, so that it is resumed once. Throws if it is unknown, not paused for good, or goes on already. */
+/** Locks the run, so that it is resumed once. Throws if the run is unknown, not paused for good, or already resumed. */
 export async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
   const { rows } = await db.query<PausedRow>(
-    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, chain_depth,
+    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, payers, chain_depth,
        parent_run_id, depth, entry_id, task_id
      from agent_runs where id = $1 and project_id = $2 for update`,
     [runId, projectId],
@@ -122,7 +124,7 @@ export async function lockPaused(db: Db, projectId: string, runId: string): Prom
   return row
 }
 
-/** Asked behind the lock, so that of two resumes at once one is refused. A continuation that failed does not count. */
+/** The check follows the lock, so that of two resumes one is refused. A continuation that failed does not count. */
 async function requireNotResumed(db: Db, runId: string): Promise<void> {
   const { rows } = await db.query<{ id: string }>(
     `select id from agent_runs where base_run_id = $1 and resumed_from = $1 and status not in ('failed', 'cancelled')`,
@@ -135,23 +137,23 @@ const waitSentence = (reason: PauseReason | null): string =>
   reason === 'human'
     ? 'This run waits for an answer: complete its task and it goes on by itself.'
     : reason === 'budget'
-      ? 'This run waits for tokens and goes on by itself when there are some.'
+      ? 'This run waits for tokens and goes on by itself when there are tokens.'
       : 'This run goes on by itself when the project is no longer halted.'
 
 function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeInput): void {
   const isUnknown = reason === 'outcome_unknown'
   if (isUnknown && !outcome) {
-    throw invalidRequest('Say what became of the call: outcome must be "done" or "not_done".')
+    throw invalidRequest('Give the outcome of the call: outcome must be "done" or "not_done".')
   }
   if (outcome === 'not_done' && result !== undefined) {
-    throw invalidRequest('result is what a call that was done gave: it goes with outcome "done".')
+    throw invalidRequest('result is the result of a call that was done: send it only with outcome "done".')
   }
   if (!isUnknown && (outcome || result !== undefined)) {
     throw invalidRequest('outcome and result are for runs that paused with outcome_unknown.')
   }
 }
 
-/** The person's word travels with the trigger: the new run's owner journals it as its first act. */
+/** The person's word is stored in the trigger: the new run's owner journals it first of all. */
 async function settlement(db: Db, runId: string, { outcome, result }: ResumeInput): Promise<Settlement | null> {
   if (!outcome) return null
   const { rows } = await db.query<{ data: { call_id?: string } }>(
@@ -160,6 +162,6 @@ async function settlement(db: Db, runId: string, { outcome, result }: ResumeInpu
     [runId],
   )
   const callId = rows[0]?.data.call_id
-  if (callId === undefined) throw new Error('a run paused with outcome_unknown does not say which call')
+  if (callId === undefined) throw new Error('a run paused with outcome_unknown does not name the call')
   return { call_id: callId, outcome, result: result ?? null }
 }

@@ -3,8 +3,8 @@ import type { ModelOutcome } from '../kernel/model-call.ts'
 import { type FailedTry, retryWaitMs, triedOften } from '../kernel/retry.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import { type End, failed, stopped, unavailable } from './end.ts'
-import { append, remainingMs, type Session, spend, withChange } from './session.ts'
+import { type End, leave, runFailed, runUnavailable, stopped } from './end.ts'
+import { append, type OwnedRun, remainingMs, spend, withChange } from './owned-run.ts'
 
 /** A longer wait holds no slot. */
 const PARK_ABOVE_MS = 1_000
@@ -17,16 +17,12 @@ export interface FailedCall {
 }
 
 /** The call is made again, after a while, or the run ends. The cost of the call is counted either way. */
-export async function afterFailure(session: Session, failure: FailedCall): Promise<'again' | 'left'> {
+export async function afterFailure(owned: OwnedRun, failure: FailedCall): Promise<'again' | 'left'> {
   const { outcome, usage, step } = failure
-  const { state } = session
-  const change = spend(session, usage)
-  const waitMs = waitBefore(session, outcome)
-  if (waitMs === null) {
-    const end = giveUp(session, failure)
-    await append(session, [end.event], withChange(change, end.set))
-    return 'left'
-  }
+  const { state } = owned
+  const change = spend(owned, usage)
+  const waitMs = waitBefore(owned, outcome)
+  if (waitMs === null) return leave(owned, endOfFailure(owned, failure), [], change)
   const restarted: RunEvent = {
     kind: 'step.restarted',
     data: {
@@ -39,50 +35,50 @@ export async function afterFailure(session: Session, failure: FailedCall): Promi
       ...(outcome.text ? { text: outcome.text } : {}),
     },
   }
-  return waitAndRetry(session, restarted, change, waitMs)
+  return waitAndRetry(owned, restarted, change, waitMs)
 }
 
-/** Commits that something is tried again, and waits for so long: in its slot where the wait is short. */
+/** Commits that something is tried again, and waits: in the run's slot if the wait is short. */
 export async function waitAndRetry(
-  session: Session,
+  owned: OwnedRun,
   restarted: RunEvent,
   change: RunChange,
   waitMs: number,
 ): Promise<'again' | 'left'> {
   if (waitMs > PARK_ABOVE_MS) {
     const parked: RunEvent = { kind: 'run.parked', data: { waits_for: 'backoff' } }
-    await append(session, [restarted, parked], {
+    await append(owned, [restarted, parked], {
       ...withChange(change, { waits_for: 'backoff', release: true, ready_in_ms: waitMs }),
     })
-    session.deps.onReady(waitMs)
+    owned.deps.onReady(waitMs)
     return 'left'
   }
-  await append(session, [restarted], change)
-  await pause(session, waitMs)
+  await append(owned, [restarted], change)
+  await pause(owned, waitMs)
   return 'again'
 }
 
-/** Null: the call is not made again, or not before the run's time is up. */
-export function waitBefore(session: Session, failure: FailedTry): number | null {
-  const { state, deps, settings } = session
+/** Null if the call is not made again, or not in time. */
+export function waitBefore(owned: OwnedRun, failure: FailedTry): number | null {
+  const { state, deps, settings } = owned
   const waitMs = retryWaitMs(failure, { ...state, firstBackoffMs: deps.firstBackoffMs })
-  const leftMs = remainingMs(session, settings.grace_period)
+  const leftMs = remainingMs(owned, settings.grace_period)
   return waitMs !== null && leftMs !== null && waitMs >= leftMs ? null : waitMs
 }
 
-function giveUp(session: Session, { outcome, windDown }: FailedCall): End {
-  const { state, run } = session
+function endOfFailure(owned: OwnedRun, { outcome, windDown }: FailedCall): End {
+  const { state, run } = owned
   const text = outcome.text || state.text || null
   // The limit was reached before the provider failed: the run pauses, with the text so far.
   if (windDown) return stopped(windDown, text)
   if (run.part !== null && outcome.isRetryable) {
-    return unavailable(session, `${outcome.message}${triedOften(state.attempts)}`)
+    return runUnavailable(owned, `${outcome.message}${triedOften(state.attempts)}`)
   }
-  return failed('MODEL_ERROR', `${outcome.message}${triedOften(state.attempts)}`, text)
+  return runFailed('MODEL_ERROR', `${outcome.message}${triedOften(state.attempts)}`, text)
 }
 
-async function pause(session: Session, waitMs: number): Promise<void> {
-  const { signal, end } = session.control.signalFor(remainingMs(session))
+async function pause(owned: OwnedRun, waitMs: number): Promise<void> {
+  const { signal, end } = owned.control.signalFor(remainingMs(owned))
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, waitMs)
   signal.addEventListener('abort', () => resolve(), { once: true })

@@ -1,33 +1,31 @@
+import { LONGEST_MS } from '../kernel/limits.ts'
+
 /**
- * cancel: people said so · hand_back: this process stops, or needs itself for another run · lapse: the run may be
- * another process's by now. An interruption holds for the rest of the run; a deadline is about one call.
+ * hand_back: this process stops, or needs all its slots for another run · lapse: the run may be another process's. An
+ * interruption holds for the rest of the run; a deadline concerns one call.
  */
 export type Interruption = 'cancel' | 'hand_back' | 'lapse'
 
 export interface CallSignal {
   signal: AbortSignal
-  /** Why the signal fired, or null. */
   cause(): Interruption | 'deadline' | null
-  /** The call is over: its timer and its listener are dropped. */
+  /** Must be called when the call is over: the timer and the listener are dropped. */
   end(): void
 }
 
-/** The interruptions of a run under way, and the signals by which its calls hear of them. */
+/** The interruptions of a run under way, and the signals that tell its calls of them. */
 export interface RunControl {
   interrupt(reason: Interruption): void
   interruption(): Interruption | null
-  /** The run shall give its slot back at its next step; the call under way may end. */
+  /** Asks the run to give its slot back at its next step; the call under way may end. */
   askToYield(): void
   isAskedToYield(): boolean
-  /** The run shall pause, because its agent was stopped: a model call ends at once, tools may end by themselves. */
+  /** Asks the run to pause, because its agent was stopped: a model call ends at once, tools may end by themselves. */
   askToStop(): void
   isAskedToStop(): boolean
   /** A signal for one model call or one round of tools, which fires at the deadline too. */
   signalFor(remainingMs: number | null, kind?: 'model' | 'tools'): CallSignal
 }
-
-/** Timers cannot be longer; for a later deadline the timer is set again. */
-const LONGEST_TIMER_MS = 2_147_483_647
 
 export function createRunControl(): RunControl {
   let interruption: Interruption | null = null
@@ -37,7 +35,7 @@ export function createRunControl(): RunControl {
   const modelCalls = new Set<AbortController>()
   return {
     interrupt: (reason) => {
-      // A run that may be another's must not write, whatever else was asked.
+      // A run that may be another process's must not write, whatever else was asked.
       if (interruption === null || reason === 'lapse') interruption = reason
       for (const controller of open) controller.abort(reason)
     },
@@ -57,11 +55,16 @@ export function createRunControl(): RunControl {
       let timer: NodeJS.Timeout | null = null
       if (interruption) controller.abort(interruption)
       if (remainingMs !== null) {
-        const onDeadline = (): void => {
-          isLate = true
-          controller.abort('deadline')
+        // Node's timers are shorter than some deadlines: then the timer is set again.
+        const wait = (leftMs: number): void => {
+          const ms = Math.min(Math.max(0, leftMs), LONGEST_MS)
+          timer = setTimeout(() => {
+            if (leftMs > ms) return wait(leftMs - ms)
+            isLate = true
+            controller.abort('deadline')
+          }, ms)
         }
-        timer = setTimeout(onDeadline, Math.min(Math.max(0, remainingMs), LONGEST_TIMER_MS))
+        wait(remainingMs)
       }
       open.add(controller)
       if (kind === 'model') modelCalls.add(controller)

@@ -1,30 +1,42 @@
 import type { Db } from '../db/pool.ts'
-import type { RunStatus } from '../kernel/run.ts'
+import type { PauseReason, RunStatus } from '../kernel/run.ts'
 
 export interface ChildOutcome {
   id: string
   status: RunStatus
+  pauseReason: PauseReason | null
   summary: string | null
   errorMessage: string | null
   hasEnded: boolean
   createdAt: Date
 }
 
-export async function readOutcomes(db: Db, ids: readonly string[]): Promise<Map<string, ChildOutcome>> {
+export const readOutcomes = (db: Db, ids: readonly string[]): Promise<Map<string, ChildOutcome>> => read(db, OF, ids)
+
+/** The outcomes of those runs that have ended. Of a thousand runs under way only a few have ended since the last look. */
+export const readEnded = (db: Db, ids: readonly string[]): Promise<Map<string, ChildOutcome>> =>
+  read(db, `${OF} and completed_at is not null`, ids)
+
+const OF = `select id, status, pause_reason, summary, error_message, completed_at, created_at
+  from agent_runs where id = any($1)`
+
+async function read(db: Db, sql: string, ids: readonly string[]): Promise<Map<string, ChildOutcome>> {
   const { rows } = await db.query<{
     id: string
     status: RunStatus
+    pause_reason: PauseReason | null
     summary: string | null
     error_message: string | null
     completed_at: Date | null
     created_at: Date
-  }>('select id, status, summary, error_message, completed_at, created_at from agent_runs where id = any($1)', [ids])
+  }>(sql, [ids])
   return new Map(
     rows.map((row) => [
       row.id,
       {
         id: row.id,
         status: row.status,
+        pauseReason: row.pause_reason,
         summary: row.summary,
         errorMessage: row.error_message,
         hasEnded: row.completed_at !== null,

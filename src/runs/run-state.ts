@@ -17,30 +17,30 @@ export interface PendingCall {
   effect: ToolEffect | 'run'
   step: number
   attempt: number
-  /** An earlier owner died or left after the announcement: nobody knows whether the call was made. */
+  /** True if an earlier owner died or left after the announcement: nobody knows whether the call was made. */
   isUnknown: boolean
-  /** This owner has made the call, or is making it. */
+  /** True if this owner has made the call, or is making it. */
   hasBegun: boolean
   /** The result of a write that was made and that middleware has not seen yet. */
   written: { result: unknown; isError: boolean; blocked: BlockedReason | null; startedAt: number } | null
 }
 
-/** A call that the last step asked for, and about which nothing is decided yet. */
+/** A call that the last step asked for, and that is not decided yet. */
 export interface AskedCall {
   id: string
   name: string
   args: unknown
   step: number
-  /** Its place among the calls of the step. */
+  /** The place of the call among the calls of the step. */
   index: number
 }
 
 export type ReadPrompt = Extract<RunEvent, { kind: 'prompt.read' }>['data']
 
 export interface RunState {
-  /** The first one is the system message, which each call sets anew. */
+  /** The first message is the system message, which each call sets anew. */
   messages: LanguageModelV4Message[]
-  /** Model calls so far, with those of the runs this one continues. */
+  /** The number of model calls so far, including those of the runs that this one continues. */
   steps: number
   ownSteps: number
   /** The step of a sequential agent, or the iteration of a loop. */
@@ -55,7 +55,7 @@ export interface RunState {
   /** Attempts of the model call that is due. */
   attempts: number
   waitedMs: number
-  /** A model call may have been under way when its owner died. */
+  /** True if a model call may have been under way when its owner died. */
   mayHaveLostCall: boolean
   isCompacted: boolean
   /** The provider's count for the messages so far; later messages are estimated. */
@@ -66,18 +66,20 @@ export interface RunState {
   hasStarted: boolean
   /** The input of the run, while it is not yet shown to the model. */
   heldInput: string | null
-  /** The input with which the history began: of this run, or of the first that it continues. */
+  /** The input with which the history began: that of this run, or of the first run that it continues. */
   task: string
-  /** The number of messages that show the task; they come first. */
+  /** The number of messages that show the task; these messages come first. */
   taskMessages: number
-  /** Nothing was done about the task so far, so that the prompt of a library may still say how it is shown. */
+  /** True if no work was done on the task, so that a prompt of the library may still decide how the task is shown. */
   isUntouched: boolean
   /** The prompt that this run has read from the library. */
   prompt: ReadPrompt | null
-  /** The last decision before the work, and how often in a row its answer did not fit. */
+  /** The last decision before the work, and the number of its answers in a row that did not fit. */
   opening: (OpeningStep & { misfits: number }) | null
   /** True if a step of the work itself was completed. */
   hasWorked: boolean
+  /** The flow run that this run, or one that it continues, has started. */
+  flowRunId: string | null
   /** True if the last step of the work called no tools: a specialist gives its summary next. */
   isWorkDone: boolean
   /** The problems of the summaries that did not fit. */
@@ -86,7 +88,7 @@ export interface RunState {
   toolRounds: number
   /** The answers that the nodes of a supervisor's graph were given, by their questions. */
   nodeAnswers: Map<string, string>
-  /** People's answers to the escalations of a supervisor's run, and what they said to let it go on; oldest first. */
+  /** People's answers to a supervisor's escalations, and the words with which they let it go on; oldest first. */
   personAnswers: PersonAnswer[]
 }
 
@@ -117,6 +119,7 @@ export function newState(): RunState {
     prompt: null,
     opening: null,
     hasWorked: false,
+    flowRunId: null,
     isWorkDone: false,
     summaryProblems: [],
     toolRounds: 0,
@@ -164,6 +167,11 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       doubtCalls(state, [])
       state.mayHaveLostCall = state.hasStarted && !hasOpenCalls(state)
       return
+    case 'flow.started':
+      state.flowRunId = event.data.flow_run_id
+      return
+    case 'flow.ended':
+      return
     case 'run.parked':
       if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
       return
@@ -177,7 +185,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'supervisor.answered':
       state.personAnswers.push(personAnswer(state, event.data))
-      // A run that people continue, because its model may be back, tries it as often as at first.
+      // A run that people continue, because its model may be back, tries the model as often as at first.
       state.attempts = 0
       state.waitedMs = 0
       return
@@ -200,7 +208,7 @@ export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' 
   return { id, name, args, key, effect, step, attempt: 1, isUnknown: false, hasBegun: false, written: null }
 }
 
-/** The last step has calls without a result. */
+/** True if the last step has calls without a result. */
 const hasOpenCalls = ({ pending, asked }: RunState): boolean => pending.size + asked.size > 0
 
 function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.written' }>['data']): void {
@@ -210,7 +218,7 @@ function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.writ
   call.written = { result, isError, blocked, startedAt: Date.parse(at) }
 }
 
-/** A run that continues another has that one's state; its own limits count from here. */
+/** A run that continues another starts with the state of that run; its own limits count from here. */
 function beginRun(state: RunState, input: unknown): void {
   state.hasStarted = true
   state.ownSteps = 0
@@ -220,7 +228,7 @@ function beginRun(state: RunState, input: unknown): void {
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null
-  // A run that continues another may have no new input; a run of its own with this input was given null.
+  // A run that continues another may have no new input; a run that continues none was given null itself.
   const isSilent = input === null && state.messages.length > 1
   state.heldInput = isSilent ? null : typeof input === 'string' ? input : JSON.stringify(input)
   state.prompt = null
@@ -238,10 +246,7 @@ function giveInput(state: RunState): void {
   state.heldInput = null
 }
 
-/**
- * The messages of the prompt take the place of the bare task. A history that has gone on from there keeps the form it
- * has: only the system part of the prompt holds for it.
- */
+/** The prompt's messages take the place of the bare task. A history that has gone on keeps its form. */
 function showTask(state: RunState, prompt: ReadPrompt): void {
   state.prompt = prompt
   state.attempts = 0
@@ -296,7 +301,7 @@ function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.rest
   state.waitedMs += data.wait ?? 0
 }
 
-/** Results stand in the order of the calls, not of their ends: the same history is the same prompt. */
+/** Results stand in the order of the calls, not of their ends, so that the same history makes the same prompt. */
 function addResult(state: RunState, part: LanguageModelV4ToolResultPart): void {
   const last = state.messages.at(-1)
   if (last?.role !== 'tool') {
@@ -312,7 +317,7 @@ function addResult(state: RunState, part: LanguageModelV4ToolResultPart): void {
 
 const idOfCall = (part: object): string | null => ('toolCallId' in part ? String(part.toolCallId) : null)
 
-/** A sequential agent hands its output on; a loop goes on with its whole history. */
+/** A sequential agent passes its output on; a loop goes on with its whole history. */
 function beginStage(state: RunState, { output, stage, next }: StageEnd): void {
   if (next === 'history') {
     state.messages.push(userMessage(`Round ${stage + 2}. Go on, or call finish_loop when the work is done.`))
@@ -325,7 +330,7 @@ function beginStage(state: RunState, { output, stage, next }: StageEnd): void {
 
 type StageEnd = Extract<RunEvent, { kind: 'stage.completed' }>['data']
 
-/** The task stays, the older messages become a summary, the newest stay as they were. */
+/** The task stays, the older messages become a summary, and the newest messages stay unchanged. */
 function compact(state: RunState, { summary, keep }: { summary: string; keep: number }): void {
   const task = state.messages.slice(1, 1 + state.taskMessages)
   const newest = keep > 0 ? state.messages.slice(-keep) : []
@@ -348,15 +353,15 @@ function resetCount(state: RunState): void {
   state.uncountedFrom = 0
 }
 
-export interface PersonAnswer {
+interface PersonAnswer {
   answer: string
-  /** Null where nobody was asked. */
+  /** Null if nobody was asked. */
   taskId: string | null
   /** The number of summaries from which rounds are counted. */
   summaries: number
 }
 
-/** A run that only goes on has no new rounds. */
+/** A run that only goes on begins no new rounds. */
 const personAnswer = (
   { personAnswers }: RunState,
   { answer, task_id: taskId, summaries }: Extract<RunEvent, { kind: 'supervisor.answered' }>['data'],

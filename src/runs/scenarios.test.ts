@@ -10,7 +10,7 @@ const look = testTool('look', async (args) => {
   made.push(args)
   return { seen: args }
 })
-/** Deaf to its signal, as some tools are. */
+/** This tool ignores its signal, as some tools do. */
 const hang = testTool('hang', () => new Promise(() => {}))
 const runs = await createTestRuns({ tools: [look, hang] })
 

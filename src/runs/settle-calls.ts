@@ -1,5 +1,5 @@
-// The tool calls of a step. Their announcement is committed; here they are made, all at once, and each result is
-// committed as soon as it is there. A call that waits for a sub-run or a person parks the run.
+// The tool calls of a step: made all at once, each result committed as soon as it exists. A call that waits for a
+// sub-run or a person parks the run.
 import type { RunChange } from '../journal/run-change.ts'
 import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
@@ -9,31 +9,31 @@ import { atOnce } from './at-once.ts'
 import { settleChildren } from './children.ts'
 import { heldInEval } from './eval-calls.ts'
 import { afterTool, hookError } from './middleware.ts'
+import { append, type OwnedRun, openAppend, remainingMs } from './owned-run.ts'
 import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
 import { type PendingCall, pendingCall } from './run-state.ts'
-import { append, openAppend, remainingMs, type Session } from './session.ts'
 import { settleWrites } from './settle-writes.ts'
 import { timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
 
-/** again: every call that can be settled now is · park: the calls that are left wait for others. */
+/** again: every call that can be settled now is settled · park: the calls that are left wait for others. */
 export type Settled = { next: 'again' } | { next: 'outcome_unknown'; call: PendingCall } | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
   human: boolean
 }
 
-export async function settleCalls(session: Session): Promise<Settled> {
-  const { state, stage, control, run, deps } = session
-  const held = heldInEval(session)
-  if (held.length > 0) await append(session, held)
+export async function settleCalls(owned: OwnedRun): Promise<Settled> {
+  const { state, stage, control, run, deps } = owned
+  const held = heldInEval(owned)
+  if (held.length > 0) await append(owned, held)
   const pending = [...state.pending.values()]
   const unknown = pending.find((call) => call.effect === 'unsafe' && call.isUnknown)
   const callable = pending.filter((call) => call.effect !== 'run' && !(call.effect === 'unsafe' && call.isUnknown))
   if (callable.length > 0) {
-    const call = control.signalFor(remainingMs(session))
-    await makeCalls(session, callable, call)
+    const call = control.signalFor(remainingMs(owned))
+    await makeCalls(owned, callable, call)
     call.end()
     if (control.interruption() || deps.isHalted(run.project_id)) return { next: 'again' }
   }
@@ -42,11 +42,11 @@ export async function settleCalls(session: Session): Promise<Settled> {
   const questions = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'ask_human')
   const writes = ofRun.filter((one) => one.written || stage.byName.get(one.name)?.kind === 'write')
   const nobodys = ofRun.filter((one) => !one.written && !stage.byName.has(one.name))
-  if (nobodys.length > 0) await append(session, nobodys.map(toolGone))
-  if (writes.length > 0) await settleWrites(session, writes)
+  if (nobodys.length > 0) await append(owned, nobodys.map(toolGone))
+  if (writes.length > 0) await settleWrites(owned, writes)
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
-  const openChildren = spawns.length > 0 ? await settleChildren(session, spawns) : 0
-  const openQuestions = questions.length > 0 ? await settleQuestions(session, questions) : 0
+  const openChildren = spawns.length > 0 ? await settleChildren(owned, spawns) : 0
+  const openQuestions = questions.length > 0 ? await settleQuestions(owned, questions) : 0
   if (unknown && openChildren + openQuestions === 0) return { next: 'outcome_unknown', call: unknown }
   if (openChildren + openQuestions > 0) {
     return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0 } }
@@ -54,33 +54,36 @@ export async function settleCalls(session: Session): Promise<Settled> {
   return { next: 'again' }
 }
 
-/** Results that arrive while an earlier one is being committed go out together with the next commit. */
-async function makeCalls(session: Session, calls: readonly PendingCall[], signal: CallSignal): Promise<void> {
+/** Results that arrive while an earlier one is being committed are committed together, with the next commit. */
+async function makeCalls(owned: OwnedRun, calls: readonly PendingCall[], signal: CallSignal): Promise<void> {
   let done: RunEvent[] = []
   let writing: Promise<void> | null = null
   const flush = async (): Promise<void> => {
     while (done.length > 0) {
       const events = done
       done = []
-      await append(session, events)
+      await append(owned, events)
     }
     writing = null
   }
-  await callAll(session, calls, signal, (events) => {
+  await callAll(owned, calls, signal, (events) => {
     done.push(...events)
-    writing ??= flush()
+    if (writing) return
+    writing = flush()
+    // A failure reaches the wait below; other calls may be under way until then.
+    writing.catch(() => {})
   })
   while (writing) await writing
 }
 
 async function callAll(
-  session: Session,
+  owned: OwnedRun,
   calls: readonly PendingCall[],
   signal: CallSignal,
   onResult: (events: readonly RunEvent[]) => void,
 ): Promise<void> {
   await atOnce(calls, async (call) => {
-    const events = await makeCall(session, call, signal)
+    const events = await makeCall(owned, call, signal)
     if (events.length > 0) onResult(events)
   })
 }
@@ -90,16 +93,15 @@ export const changesNothing = (events: readonly RunEvent[]): boolean =>
   events.every((event) => event.kind !== 'tool.started' || event.data.effect === 'readonly')
 
 /**
- * Commits a step whose calls change nothing. They need no announcement before they are made, so they are made while the
- * step waits for its commit; results that are there in time are committed with it, the others by themselves. Everything
- * is committed before the next model call, as always.
+ * Commits a step whose calls change nothing. They are made while the step waits for its commit; results that arrive in
+ * time are committed with the step. Everything is committed before the next model call, as always.
  */
-export async function commitWithCalls(session: Session, events: readonly RunEvent[], change: RunChange): Promise<void> {
+export async function commitWithCalls(owned: OwnedRun, events: readonly RunEvent[], change: RunChange): Promise<void> {
   const calls = events.flatMap((event) => (event.kind === 'tool.started' ? [pendingCall(event.data)] : []))
-  const signal = session.control.signalFor(remainingMs(session))
-  const commit = openAppend(session, events, change)
+  const signal = owned.control.signalFor(remainingMs(owned))
+  const commit = openAppend(owned, events, change)
   const results: RunEvent[] = []
-  const made = callAll(session, calls, signal, (made) => results.push(...made))
+  const made = callAll(owned, calls, signal, (made) => results.push(...made))
   await Promise.race([made, commit.taken])
   const early = results.splice(0)
   const areCommitted = early.length === 0 || commit.join(early)
@@ -107,12 +109,12 @@ export async function commitWithCalls(session: Session, events: readonly RunEven
   await made
   signal.end()
   if (!areCommitted) results.unshift(...early)
-  if (results.length > 0) await append(session, results)
+  if (results.length > 0) await append(owned, results)
 }
 
-/** Answers no events if the call was not made, or its outcome is unknown; the run is about to stop. */
-async function makeCall(session: Session, call: PendingCall, signal: CallSignal): Promise<RunEvent[]> {
-  const { run, settings, stage, deps, control } = session
+/** Returns no events if the call was not made, or its outcome is unknown; the run is about to stop. */
+async function makeCall(owned: OwnedRun, call: PendingCall, signal: CallSignal): Promise<RunEvent[]> {
+  const { run, settings, stage, deps, control } = owned
   const tool = stage.byName.get(call.name)
   await fault('tool.before')
   if (signal.cause() === 'deadline') return [timedOut(call, null)]
@@ -125,17 +127,17 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
     kind: 'tool.progress',
     data: { step: call.step, call_id: call.id, progress: value },
   })
-  const progress = createProgress((value) => append(session, [said({ value })]))
-  const outcome = await execute(session, tool, call, signal, progress)
+  const progress = createProgress((value) => append(owned, [said({ value })]))
+  const outcome = await execute(owned, tool, call, signal, progress)
   const last = await progress.end()
   const before = last ? [said(last)] : []
   if (outcome.cause === 'aborted') {
     if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
-    // The effect of the call is unknown: another attempt has the same key, and people judge an unsafe call.
+    // The effect of the call is unknown: another attempt has the same key, and people decide about an unsafe call.
     if (signal.cause() !== 'cancel') return []
     return [...before, toEvent(call, outcome.result, outcome.isError, startedAt)]
   }
-  const passed = await afterTool(session, call, outcome, signal.signal)
+  const passed = await afterTool(owned, call, outcome, signal.signal)
   await fault('tool.after_effect_before_commit')
   if (outcome.rawBytes !== undefined && outcome.rawBytes > settings.tool_output_limit) {
     deps.log.info({ run_id: run.id, tool: call.name, bytes: outcome.rawBytes }, 'a tool result was cut')
@@ -150,7 +152,7 @@ async function makeCall(session: Session, call: PendingCall, signal: CallSignal)
   }
 }
 
-/** The middleware has not seen the result. A call that may be made again is; of any other it is known that it was made. */
+/** Middleware has not seen the result: the call is made again if it may be, or recorded as made without its result. */
 function unseen(call: PendingCall, signal: CallSignal, startedAt: number): RunEvent[] {
   const cause = signal.cause()
   if (cause === 'deadline') return [withheld(call, startedAt, 'timeout')]
@@ -158,8 +160,8 @@ function unseen(call: PendingCall, signal: CallSignal, startedAt: number): RunEv
   return isKept ? [withheld(call, startedAt)] : []
 }
 
-function execute(session: Session, tool: CallTool, call: PendingCall, signal: CallSignal, { emit }: Progress) {
-  const { run, settings, deps } = session
+function execute(owned: OwnedRun, tool: CallTool, call: PendingCall, signal: CallSignal, { emit }: Progress) {
+  const { run, settings, deps } = owned
   const context = {
     signal: signal.signal,
     key: call.key,
@@ -173,7 +175,7 @@ function execute(session: Session, tool: CallTool, call: PendingCall, signal: Ca
   return executeTool({ ...tool, effect }, call.args, context, {
     timeoutMs: tool.timeoutMs ?? settings.tool_timeout,
     outputLimitBytes: settings.tool_output_limit,
-    // People who cancel get a clean end where the tool allows one; a deadline waits for nobody.
+    // After a cancel the tool may end cleanly if it can; a deadline waits for no tool.
     drainMs: () => (signal.cause() === 'cancel' ? settings.cancel_drain : 0),
   })
 }

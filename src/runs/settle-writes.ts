@@ -3,41 +3,41 @@ import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { WriteResult } from '../kernel/tool.ts'
 import { hasHook } from './middleware.ts'
+import { append, appendWritten, type OwnedRun } from './owned-run.ts'
 import type { PendingCall } from './run-state.ts'
-import { append, appendWritten, type Session } from './session.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 import { toEvent } from './tool-result.ts'
 
 /**
- * Calls that change Muster's own data, one after the other in the order the model asked for them. Each is committed
- * together with its result, so a crash leaves both or neither and the outcome is never unknown.
+ * Makes calls that change Muster's data, in the order of the model. Each is committed with its result, so a crash
+ * leaves both or neither and the outcome is never unknown.
  */
-export async function settleWrites(session: Session, calls: readonly PendingCall[]): Promise<void> {
-  const { control, deps, run } = session
+export async function settleWrites(owned: OwnedRun, calls: readonly PendingCall[]): Promise<void> {
+  const { control, deps, run } = owned
   for (const call of calls) {
     if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return
     await fault('tool.before')
-    if (!call.written) await write(session, call)
-    // The write is committed with its result, before the middleware may take its time with that.
-    if (call.written) await settle(session, { call, ...call.written })
+    if (!call.written) await write(owned, call)
+    // The write is committed with its result, before the middleware takes its time with the result.
+    if (call.written) await settle(owned, { call, ...call.written })
   }
 }
 
-async function settle(session: Session, result: OwnResult): Promise<void> {
-  const events = await showResults(session, [result])
-  if (events.length > 0) await append(session, events)
+async function settle(owned: OwnedRun, result: OwnResult): Promise<void> {
+  const events = await showResults(owned, [result])
+  if (events.length > 0) await append(owned, events)
 }
 
-async function write(session: Session, call: PendingCall): Promise<void> {
-  const { run, deps, agent } = session
-  const isShown = hasHook(session, 'afterTool')
+async function write(owned: OwnedRun, call: PendingCall): Promise<void> {
+  const { run, deps, agent } = owned
+  const isShown = hasHook(owned, 'afterTool')
   const startedAt = Date.now()
   let hasStarted = false
   let hasTasks = false
   let isBlocked = false
   let refused: WriteResult['refused']
   try {
-    await appendWritten(session, async (tx) => {
+    await appendWritten(owned, async (tx) => {
       const written = await deps.write(tx, {
         name: call.name,
         args: call.args,
@@ -59,10 +59,10 @@ async function write(session: Session, call: PendingCall): Promise<void> {
       return { events: [isShown ? writtenEvent(event) : event] }
     })
   } catch (error) {
-    // The model mends a text that no column takes (NUL, half a surrogate pair); everything else is ours.
+    // The model can mend a text that no column takes; any other failure is a bug or an outage.
     if (explainFailure(error)?.code !== 'INVALID_REQUEST') throw error
     const message = 'A value in the arguments cannot be stored: leave out NUL and broken characters.'
-    await settle(session, { call, result: { error: message }, isError: true, startedAt })
+    await settle(owned, { call, result: { error: message }, isError: true, startedAt })
   }
   if (isBlocked) deps.log.warn({ run_id: run.id, agent_id: agent.id, tool: call.name }, 'a capability was refused')
   if (hasStarted) deps.onReady()

@@ -2,8 +2,8 @@ import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { atOnce } from './at-once.ts'
 import { afterTool, hasHook, hookError } from './middleware.ts'
+import { type OwnedRun, remainingMs } from './owned-run.ts'
 import type { PendingCall } from './run-state.ts'
-import { remainingMs, type Session } from './session.ts'
 import { toEvent, withheld } from './tool-result.ts'
 
 /** The result of a call that the run itself carries out. It is kept elsewhere, and can be read again. */
@@ -16,17 +16,17 @@ export interface OwnResult {
 }
 
 /**
- * The events that settle the calls, after the middleware has seen their results. Where the run is about to stop the calls
- * stay open, and whoever goes on shows the results again.
+ * The events that settle the calls, once middleware has seen the results. If the run is about to stop, the calls stay
+ * open, and the next owner shows the results again.
  */
-export async function showResults(session: Session, results: readonly OwnResult[]): Promise<RunEvent[]> {
+export async function showResults(owned: OwnedRun, results: readonly OwnResult[]): Promise<RunEvent[]> {
   if (results.length === 0) return []
-  if (!hasHook(session, 'afterTool')) return results.map((each) => settled(each, each.result, each.isError))
-  const signal = session.control.signalFor(remainingMs(session), 'model')
+  if (!hasHook(owned, 'afterTool')) return results.map((each) => settled(each, each.result, each.isError))
+  const signal = owned.control.signalFor(remainingMs(owned), 'model')
   const events: RunEvent[][] = []
   await atOnce(results, async (each, index) => {
     const { call, result, isError, startedAt = Date.now() } = each
-    const passed = await afterTool(session, call, { result, isError }, signal.signal)
+    const passed = await afterTool(owned, call, { result, isError }, signal.signal)
     if (passed.kind === 'passed') events[index] = [settled(each, passed.value.result, passed.value.isError)]
     else if (passed.kind === 'failed') events[index] = [settled(each, hookError(passed.message), true)]
     else if (signal.cause() === 'deadline') events[index] = [withheld(call, startedAt, 'timeout')]

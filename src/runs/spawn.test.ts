@@ -20,7 +20,7 @@ const spawn = (agent: string, input: unknown = 'go', more = {}) => ({
 const childrenOf = async (id: string) =>
   (await pool.query('select * from agent_runs where parent_run_id = $1 order by created_at', [id])).rows
 
-test('with one slot a chain of five sub-runs completes, and each stands below its parent', async () => {
+test('with one slot a chain of five sub-runs completes, and each sub-run names its parent', async () => {
   for (let depth = 1; depth <= 5; depth++) {
     const model = use(`chain${depth}`, (request) =>
       request.prompt.length > 2 || depth === 5 ? { text: `depth ${depth}` } : { calls: [spawn(`chain ${depth + 1}`)] },
@@ -37,7 +37,7 @@ test('with one slot a chain of five sub-runs completes, and each stands below it
   )
 })
 
-test('past the depth limit a spawn is refused, and the model hears why', async () => {
+test('past the depth limit a spawn is refused, and the model is told the reason', async () => {
   await runs.set({ spawn_depth_limit: 1 })
   const requests: string[] = []
   const model = use('deep', (request) => {
@@ -105,7 +105,7 @@ test('an unknown or disabled agent, and arguments that do not fit, are error res
   )
 })
 
-test('a child never has more rights than its parent, and suggests where its parent does', async () => {
+test('a child never has more rights than its parent, and suggests if its parent suggests', async () => {
   const child = use('rights', () => ({ text: 'ok' }))
   await runs.createAgent({ name: 'rights', model: child, capabilities: { allowedObjectTypes: ['A', 'B'] } })
   const model = use('bounded', (request) => (request.prompt.length > 2 ? { text: 'ok' } : { calls: [spawn('rights')] }))
@@ -247,7 +247,7 @@ test('spawn_agent resumes a paused run that its run started: as a sub-run, with 
   assert.ok(second.step_count > first.step_count)
 })
 
-test('a run that was resumed may resume what its predecessor started; nobody else may, and each once', async () => {
+test('a resumed run may resume the sub-runs of its predecessor, each once; no other run may', async () => {
   const limited = use('limited', (request, call) =>
     request.toolChoice === 'none' ? { text: 'so far' } : call < 3 ? { calls: [{ name: 'look' }] } : { text: 'done' },
   )
@@ -293,7 +293,7 @@ test('a run that was resumed may resume what its predecessor started; nobody els
   assert.equal(rowCount, 1)
 })
 
-test('what waits for a person’s word about a call is not resumed by an agent', async () => {
+test('an agent cannot resume a run that waits for a person’s word about a call', async () => {
   const child = use('quiet', () => ({ text: 'quiet' }))
   await runs.createAgent({ name: 'quiet', model: child })
   let result = ''
@@ -308,7 +308,7 @@ test('what waits for a person’s word about a call is not resumed by an agent',
     return { calls: [spawn('quiet', 'go on', { resume_run_id: run_id })] }
   })
   await runs.run(await runs.createAgent({ model, tools: ['spawn_agent'] }))
-  assert.match(result, /People must say first/)
+  assert.match(result, /A person must first give the outcome/)
 })
 
 const resultsIn = (prompt: readonly { role: string; content: unknown }[]): unknown[] =>

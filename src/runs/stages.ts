@@ -3,29 +3,30 @@ import { type Agent, DEFAULT_ITERATIONS } from '../kernel/agent.ts'
 import type { ExecutionMode } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { Tool } from '../kernel/tool.ts'
-import { completed, type End } from './end.ts'
-import type { RunDeps, Session, StageTools } from './session.ts'
+import { type End, runCompleted } from './end.ts'
+import type { OwnedRun, RunDeps, StageTools } from './owned-run.ts'
 
-/** A pass through the pipeline ended with this text: answers the run's end, or the event that begins the next pass. */
+/** Called when a pass through the pipeline ended. Returns the run's end, or the event that begins the next pass. */
 export function nextStage(
-  { agent, state, run }: Session,
+  { agent, state, run }: OwnedRun,
   output: string,
 ): { end: End; event?: never } | { end: null; event: RunEvent } {
   const { stage } = state
-  if (run.answer) return { end: completed(output) }
+  if (run.answer) return { end: runCompleted(output) }
   switch (agent.flow_type) {
     case 'single':
-      return { end: completed(output) }
+    case 'flow':
+      return { end: runCompleted(output) }
     case 'sequential':
-      if (stage + 1 >= agent.steps.length) return { end: completed(output) }
+      if (stage + 1 >= agent.steps.length) return { end: runCompleted(output) }
       return { end: null, event: { kind: 'stage.completed', data: { stage, output, next: 'output' } } }
     case 'loop':
-      if (stage + 1 >= (agent.max_iterations ?? DEFAULT_ITERATIONS)) return { end: completed(output) }
+      if (stage + 1 >= (agent.max_iterations ?? DEFAULT_ITERATIONS)) return { end: runCompleted(output) }
       return { end: null, event: { kind: 'stage.completed', data: { stage, output, next: 'history' } } }
   }
 }
 
-/** The tools of a stage: a sequential step may name its own; a loop always has its exit; a senior has its own tools. */
+/** A sequential step may name its own tools; a loop always has its exit; a senior has the tools for seniors. */
 export async function stageTools(
   deps: Pick<RunDeps, 'resolveTools' | 'seniorTools'>,
   agent: Agent,
@@ -43,7 +44,7 @@ export async function stageTools(
   return { tools: { index: stage, byName, faces: tools.map(faceOf) } }
 }
 
-/** A run that decides something calls nothing. */
+/** A run that makes a decision calls no tools. */
 export const noTools: StageTools = { index: 0, byName: new Map(), faces: [] }
 
 /** Made once per tool, so that a provider's client and the token estimate see the same object at every step. */

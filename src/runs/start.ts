@@ -1,8 +1,9 @@
-// Every start of a run (by a person, a schedule, a senior, a flow) comes through here. The run is accepted when the
-// statement commits, and from then on it is never lost; the queue decides which process works on it and when.
+// Starts of runs of an agent. A run is accepted when the statement commits, and from then on it is never lost.
 import { getAgent } from '../agents/agents.ts'
-import { type AuditNote, NOTE_COLUMNS, NOTE_TYPES, noteValues } from '../audit/record.ts'
+import { type AuditNote, NOTE_COLUMNS, NOTE_TYPES, noteLists } from '../audit/record.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
+import { insertRunsSql } from '../journal/insert-run.ts'
+import { plainArray } from '../journal/plain-array.ts'
 import { READY_CHANNEL } from '../journal/wake.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { conflict } from '../kernel/errors.ts'
@@ -33,7 +34,7 @@ export async function startRun(db: Db, projectId: string, agentId: string, optio
   return run ?? explain(db, start)
 }
 
-/** Throws the reason why no run was inserted. */
+/** Throws an error with the reason why no run was inserted. */
 export async function explain(db: Db, { projectId, agentId }: Start): Promise<never> {
   requireEnabled(await getAgent(db, projectId, agentId))
   throw conflict('The agent was changed while the run was being started. Try again.')
@@ -49,12 +50,21 @@ const START: PreparedSql = {
   name: 'run_start',
   text: `
     with made as (
-      insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, priority)
-      select s.id, s.project_id, a.id, s.trigger, s.input, coalesce(s.max_steps, a.max_steps),
-        coalesce(s.timeout, a.default_timeout), s.priority
-      from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::jsonb[], $5::jsonb[], $6::int[], $7::int[], $8::smallint[])
-        as s (id, project_id, agent_id, trigger, input, max_steps, timeout, priority)
-      join agents a on a.id = s.agent_id and a.project_id = s.project_id and a.deleted_at is null and a.enabled
+      ${insertRunsSql(
+        {
+          id: 's.id',
+          project_id: 's.project_id',
+          agent_id: 'a.id',
+          trigger: 's.trigger',
+          input: 's.input',
+          max_steps: 'coalesce(s.max_steps, a.max_steps)',
+          timeout: 'coalesce(s.timeout, a.default_timeout)',
+          priority: 's.priority',
+        },
+        `from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::jsonb[], $5::jsonb[], $6::int[], $7::int[], $8::smallint[])
+          as s (id, project_id, agent_id, trigger, input, max_steps, timeout, priority)
+        join agents a on a.id = s.agent_id and a.project_id = s.project_id and a.deleted_at is null and a.enabled`,
+      )}
       returning ${RUN_COLUMNS}
     ), noted as (
       insert into audit_log (${NOTE_COLUMNS})
@@ -64,21 +74,21 @@ const START: PreparedSql = {
 }
 
 /**
- * Inserts all runs with one statement. Runs of an unknown or disabled agent are absent from the answer. `isAnnounced`:
- * the commit itself tells the processes that work on runs.
+ * Inserts all runs with one statement. Runs of an unknown or disabled agent are absent from the result. With
+ * `isAnnounced` the commit notifies the processes that work on runs.
  */
 export async function insertStarts(db: Db, starts: readonly Start[], isAnnounced = false): Promise<Map<string, Run>> {
-  const notes = starts.flatMap((start) => (start.note ? [noteValues(start.note(start.id))] : []))
+  const notes = starts.flatMap((start) => (start.note ? [start.note(start.id)] : []))
   const { rows } = await db.query<RunRow & { case: unknown }>(START, [
-    starts.map((start) => start.id),
+    plainArray(starts, (start) => start.id),
     starts.map((start) => start.projectId),
     starts.map((start) => start.agentId),
     starts.map((start) => JSON.stringify(start.trigger)),
     starts.map((start) => JSON.stringify(start.input)),
-    starts.map((start) => start.maxSteps ?? null),
-    starts.map((start) => start.timeoutMs ?? null),
-    starts.map((start) => start.priority ?? 0),
-    ...NOTE_TYPES.map((_, column) => notes.map((note) => note[column])),
+    plainArray(starts, (start) => start.maxSteps ?? null),
+    plainArray(starts, (start) => start.timeoutMs ?? null),
+    plainArray(starts, (start) => start.priority ?? 0),
+    ...noteLists(notes),
     isAnnounced,
   ])
   return new Map(rows.map(({ case: _, ...row }) => [row.id, toRun(row)]))

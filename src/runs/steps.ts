@@ -5,10 +5,7 @@ import type { Page } from '../kernel/fields.ts'
 import type { Step } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 
-/**
- * A run's own model calls and tool calls, oldest first, and at most so many bytes of them. The cursor is the last seq
- * seen.
- */
+/** A run's own model calls and tool calls, oldest first, up to a number of bytes. The cursor is the last seq seen. */
 export async function listSteps(
   db: Db,
   runId: string,
@@ -33,31 +30,35 @@ interface FoundStep {
   data: Record<string, unknown>
   at: Date
   args: unknown
+  duration: number | null
   found: number
 }
 
 /**
- * A tool call's arguments stand with its step, or in its announcement where it was made. They are looked for once the page
- * is cut, and for tools alone, because a look reads the data of the steps before.
+ * A call's arguments stand with its step, or in its announcement. They are looked up once the page is cut, and for
+ * tools alone, because a lookup reads the data of the earlier steps.
  */
 const READ = `
   select p.seq, p.kind, p.data, p.at, p.found, case when p.kind = 'tool.completed' then coalesce(p.data->'args', (
     select c->'args' from run_events s, jsonb_array_elements(s.data->'tool_calls') c
     where s.run_id = $1 and s.seq < p.seq and s.kind = 'step.completed' and s.origin_seq is null
       and s.data->'step' = p.data->'step' and not s.data ? 'run_id' and c->>'id' = p.data->>'call_id'
-    order by s.seq desc limit 1)) end as args
+    order by s.seq desc limit 1)) end as args,
+    case when p.kind = 'flow.started' then (select (f.data->>'duration')::int from run_events f
+      where f.run_id = $1 and f.seq > p.seq and f.kind = 'flow.ended' and f.origin_seq is null
+      order by f.seq limit 1) end as duration
   from (${cutByBytes(`
     select e.seq, e.kind, e.data, e.at from run_events e
     where e.run_id = $1 and e.seq > $2 and e.origin_seq is null
-      and e.kind in ('step.completed', 'tool.completed', 'run.paused')
+      and e.kind in ('step.completed', 'tool.completed', 'run.paused', 'flow.started')
     order by e.seq limit $3`)}) p
   order by p.seq`
 
 const isOwnStep = ({ kind, data }: FoundStep): boolean =>
   data.run_id === undefined && (kind !== 'run.paused' || data.call !== undefined)
 
-function toStep({ seq, at, kind, data, args }: FoundStep): Step {
-  const event = { kind, data } as unknown as RunEvent // written by us
+function toStep({ seq, at, kind, data, args, duration: flowMs }: FoundStep): Step {
+  const event = { kind, data } as unknown as RunEvent // written by Muster
   if (event.kind === 'step.completed') {
     const { step, text, tool_calls, finish_reason, usage, started_at, duration, request_changes: changes } = event.data
     const calls = tool_calls.map((call) => ({ id: call.id, name: call.name, args: call.args }))
@@ -73,5 +74,8 @@ function toStep({ seq, at, kind, data, args }: FoundStep): Step {
     const unknown = { result: null, is_error: false, blocked: null, outcome: 'unknown' } as const
     return { ...call, seq, kind: 'tool', call_id, ...unknown, started_at: at.toISOString(), duration: 0 }
   }
-  throw new Error(`${event.kind} is no step`)
+  if (event.kind === 'flow.started') {
+    return { seq, kind: 'flow', ...event.data, started_at: at.toISOString(), duration: flowMs }
+  }
+  throw new Error(`${event.kind} is not a step`)
 }

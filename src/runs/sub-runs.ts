@@ -4,13 +4,12 @@ import { selectByStatus } from '../db/select-by-status.ts'
 import { roundCost } from '../kernel/cost.ts'
 import { type Run, runStatuses } from '../kernel/run.ts'
 
-/** A sub-run in one line. */
 export interface SubRun extends Pick<Run, 'id' | 'agent_id' | 'status' | 'pause_reason' | 'step_count' | 'duration'> {
-  /** The part of a supervisor system that it plays; null for the run of an agent. */
+  /** The part of a supervisor system that the sub-run plays; null for the run of an agent. */
   node: string | null
   total_tokens: number
   cost_usd: number | null
-  /** The beginning of its answer, or of its error. */
+  /** The beginning of the sub-run's answer, or of its error. */
   said: string | null
 }
 
@@ -19,7 +18,6 @@ const COLUMNS = `id, created_at, agent_id, status, pause_reason, step_count, dur
   input_tokens + output_tokens as total_tokens, cost_usd,
   left(coalesce(nullif(summary, ''), error_message), ${LONGEST_SAID}) as said`
 
-/** The newest sub-runs, oldest of them first. */
 export async function newestSubRuns(
   db: Db,
   { projectId, runId, limit }: { projectId: string; runId: string; limit: number },

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url'
 import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { buryWorker } from '../../test/kit/runs.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
+import { loadApp } from '../app-modules/load-app.ts'
 import { setHalted } from '../identity/projects.ts'
 import { wakeHalted } from '../journal/wake.ts'
 import type { Middleware, MiddlewareContext } from '../kernel/middleware.ts'
 import { systemActor } from '../kernel/principal.ts'
-import { loadApp } from '../tools/load-app.ts'
 import { cancelRuns } from './cancel.ts'
-import type { AskHuman } from './session.ts'
+import type { AskHuman } from './owned-run.ts'
 
 const made: string[] = []
 const watched = (name: string, effect: 'readonly' | 'keyed' | 'unsafe') =>
@@ -102,7 +102,7 @@ test('hooks see every call and every result, in order, as plain data', async () 
   assert.deepEqual(await resultsOf(run.id), [{ name: 'look', result: { by: 'look' }, is_error: false }])
 })
 
-test('a {result} of beforeTool replaces the call: nothing is called, and nothing is announced as begun', async () => {
+test('a {result} of beforeTool replaces the call: no tool is called, and no call is announced', async () => {
   const seen: unknown[] = []
   use(
     { beforeTool: ({ call }) => (call.name === 'send' ? { result: { blocked: 'by policy' } } : undefined) },
@@ -144,7 +144,7 @@ test('a {result} of beforeTool replaces the call: nothing is called, and nothing
   ])
 })
 
-test('a replacement may be an error, and may be nothing', async () => {
+test('a replacement may be an error, and may be empty', async () => {
   use({ beforeTool: ({ call }) => (call.args.bad ? { result: 'no', is_error: true } : { result: null }) })
   once(calling(['look', { bad: true }], ['look']))
   const run = await runs.run(await runs.createAgent({ tools: ['look'] }))
@@ -154,7 +154,7 @@ test('a replacement may be an error, and may be nothing', async () => {
   ])
 })
 
-test('writes, sub-agents and questions to people are tool calls, too; the exit of a loop is none', async () => {
+test('writes, sub-agents and questions to people are tool calls, too; the exit of a loop is not', async () => {
   runs.models.set(
     'child',
     createScriptedModel(() => ({ text: 'Child.' })),
@@ -207,7 +207,7 @@ test('writes, sub-agents and questions to people are tool calls, too; the exit o
   assert.deepEqual([loop.summary, told], ['out', []])
 })
 
-test('calls that are refused pass no hook: nobody makes them', async () => {
+test('calls that are refused pass no hook, because they are not made', async () => {
   const told: string[] = []
   use({ beforeTool: ({ call }) => void told.push(call.name), afterTool: ({ call }) => void told.push(call.name) })
   script((request) =>
@@ -224,7 +224,7 @@ test('calls that are refused pass no hook: nobody makes them', async () => {
   assert.deepEqual([run.status, told], ['completed', []])
 })
 
-test('a changed result is what the model sees, and is cut like any other', async () => {
+test('the model sees a changed result, which is cut like any other', async () => {
   await runs.set({ tool_output_limit: 1_024 })
   use(
     { afterTool: ({ result }) => ({ ...(result as object), note: 'checked' }) },
@@ -236,7 +236,7 @@ test('a changed result is what the model sees, and is cut like any other', async
   const results = new Map((await resultsOf(run.id)).map((each) => [each.name, each]))
   assert.deepEqual(results.get('look'), { name: 'look', result: { by: 'look', note: 'checked' }, is_error: false })
   assert.match(String(results.get('pay')?.result), /^x+\n\[cut: only the beginning is shown, 5000 bytes in all\]$/)
-  // An error stays one.
+  // An error stays an error.
   assert.deepEqual(results.get('broken'), {
     ...{ name: 'broken', result: { error: 'out of order', note: 'checked' }, is_error: true },
   })
@@ -276,7 +276,7 @@ const wrong: [Middleware, RegExp][] = [
   [{ afterTool: () => ({ at: 1n }) }, /afterTool returned a result that holds a bigint/],
 ]
 
-test('what a tool hook returns is checked, and the error names the hook and the problem', async () => {
+test('the value that a tool hook returns is checked, and the error names the hook and the problem', async () => {
   const agent = await runs.createAgent({ tools: ['look'] })
   for (const [hooks, message] of wrong) {
     use(hooks)
@@ -289,7 +289,7 @@ test('what a tool hook returns is checked, and the error names the hook and the 
   }
 })
 
-test('an owner that dies within beforeTool: the hook is asked again, the model is not, and the call is made once', async () => {
+test('after the death of an owner within beforeTool the hook is asked again, the model is not, and the call is made once', async () => {
   const { told, reached, hook } = hangingOnce()
   use({ beforeTool: hook })
   made.length = 0
@@ -299,14 +299,14 @@ test('an owner that dies within beforeTool: the hook is asked again, the model i
   assert.deepEqual(await toolKinds(id), [])
   await declareDead()
   runs.worker.onReady()
-  // An unsafe call that was announced would be put before a person now.
+  // If the unsafe call had been announced, a person would be asked about it now.
   const run = await runs.finished(id)
   // No model call was under way, so none was lost.
   assert.deepEqual([run.status, run.usage.total_tokens], ['completed', 30])
   assert.deepEqual([told, made, model.requests.length], [[1, 1], ['send'], 2])
 })
 
-test('an owner that dies within afterTool of a write: the write is made once, and the hook sees its result again', async () => {
+test('after the death of an owner within afterTool of a write the write is made once, and the hook sees its result again', async () => {
   const { told, reached, hook } = hangingOnce()
   use({ afterTool: hook })
   once(calling(['object_create', { type: 'Once', properties: {} }]))
@@ -321,7 +321,7 @@ test('an owner that dies within afterTool of a write: the write is made once, an
   assert.deepEqual(await toolKinds(id), ['tool.started', 'tool.written', 'tool.completed'])
 })
 
-test('an owner that dies within afterTool of a keyed call: the call is made again under its key', async () => {
+test('after the death of an owner within afterTool of a keyed call the call is made again under its key', async () => {
   const { told, reached, hook } = hangingOnce()
   use({ afterTool: hook })
   made.length = 0
@@ -340,7 +340,7 @@ test('an owner that dies within afterTool of a keyed call: the call is made agai
   )
 })
 
-test('finished steps repeat no hook, whoever goes on with the run', async () => {
+test('the hooks of finished steps are not repeated, whichever process goes on with the run', async () => {
   const told: string[] = []
   const gate = hangingOnce()
   use({
@@ -358,7 +358,7 @@ test('finished steps repeat no hook, whoever goes on with the run', async () => 
 })
 
 for (const at of ['beforeTool', 'afterTool'] as const) {
-  test(`${at} that hangs: a cancel ends the run`, async () => {
+  test(`a cancel ends a run whose ${at} hangs`, async () => {
     const reached = Promise.withResolvers<AbortSignal>()
     use({
       [at]: ({ signal }: { signal: AbortSignal }) => {
@@ -379,7 +379,7 @@ for (const at of ['beforeTool', 'afterTool'] as const) {
     assert.match(JSON.stringify(result?.result), /This call was made\. Its result was not kept/)
   })
 
-  test(`${at} that hangs: at the deadline the call is given up, and the run sums up and pauses`, async () => {
+  test(`at the deadline the call of a run whose ${at} hangs is given up, and the run sums up and pauses`, async () => {
     use({ [at]: () => never })
     const model = script((request) =>
       request.toolChoice === 'none'
@@ -396,7 +396,7 @@ for (const at of ['beforeTool', 'afterTool'] as const) {
     assert.equal(model.requests.length, 2)
   })
 
-  test(`${at} that hangs takes no longer than tool_timeout`, async () => {
+  test(`${at} takes no longer than tool_timeout, even if it hangs`, async () => {
     await runs.set({ tool_timeout: 60 })
     use({ [at]: () => never })
     once(calling(['look']))
@@ -420,7 +420,7 @@ test('the hooks of a real app module work on its own tools', async () => {
   const run = await own.run(await own.createAgent({ prompt: 'Greet.', tools: ['greet'] }))
   assert.equal(run.summary, 'Done. [checked]')
   assert.deepEqual(
-    (await own.steps(run.id)).map((step) => (step.kind === 'tool' ? step.result : step.text)),
+    (await own.steps(run.id)).map((step) => (step.kind === 'tool' ? step.result : step.kind === 'model' && step.text)),
     ['I greet. [checked]', 'Nobody is greeted.!', 'Hello, Ada!', 'Done. [checked]'],
   )
   assert.deepEqual(model.requests[0]?.prompt[0], { role: 'system', content: 'Greet.\nBe polite.' })
@@ -467,14 +467,14 @@ test('an unsafe call that has answered is known to be made, although its hook ha
   first.worker.hurry()
   await first.worker.stop()
   const second = await createTestRuns({ tools, database: first })
-  // No person is asked what became of it.
+  // No person is asked for the outcome of the call.
   assert.equal((await second.finished(id)).status, 'completed')
   const [, result] = await second.steps(id)
   assert.match(JSON.stringify(result), /This call was made\. Its result was not kept/)
   assert.deepEqual(made, ['send'])
 })
 
-test('the off switch, used while a hook is at work: nothing is called behind the hook', async () => {
+test('if the off switch is used while a hook is at work, nothing is called after the hook', async () => {
   const halted = async (isHalted: boolean): Promise<void> => {
     await setHalted(pool, projectId, isHalted, systemActor)
     await pool.query(`select pg_notify('muster_halt', '')`)

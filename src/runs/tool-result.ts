@@ -2,10 +2,8 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import type { PendingCall } from './run-state.ts'
 
 type Completed = Extract<RunEvent, { kind: 'tool.completed' }>
-/** A call, as far as its result names it. */
 type Settled = Pick<PendingCall, 'id' | 'name' | 'step'>
 
-/** The event that settles a call. */
 export function toEvent(
   call: Settled,
   result: unknown,
@@ -36,7 +34,7 @@ export function timedOut(call: Settled, startedAt: number | null): Completed {
   return toEvent(call, { error }, true, startedAt ?? Date.now(), 'timeout')
 }
 
-/** The call has answered, and the run stops before the middleware has seen the answer: nobody shall see it. */
+/** The call has answered, but the run stops before the middleware has seen the answer: nobody may see it. */
 export function withheld(call: Settled, startedAt: number, blocked: Completed['data']['blocked'] = null): Completed {
   const error = 'This call was made. Its result was not kept: the run was stopped before the middleware had seen it.'
   return toEvent(call, { error }, true, startedAt, blocked)

@@ -4,15 +4,15 @@ import { fault } from '../kernel/fault.ts'
 import type { Run } from '../kernel/run.ts'
 import { askAboutOutcome, type Outcome } from '../tasks/outcome-tasks.ts'
 import { stopped } from './end.ts'
+import { appendWritten, type OwnedRun } from './owned-run.ts'
 import { resumeRun } from './resume.ts'
 import type { PendingCall } from './run-state.ts'
-import { appendWritten, type Session } from './session.ts'
 
 /** The outcome of the call is unknown: the run pauses, and in the same commit people are asked. */
-export async function leaveUndecided(session: Session, call: PendingCall): Promise<void> {
-  const { run, state, agent } = session
+export async function leaveUndecided(owned: OwnedRun, call: PendingCall): Promise<void> {
+  const { run, state, agent } = owned
   const end = stopped('outcome_unknown', state.text || null, { undecided: call })
-  await appendWritten(session, async (tx) => {
+  await appendWritten(owned, async (tx) => {
     await askAboutOutcome(tx, {
       projectId: run.project_id,
       runId: run.id,
@@ -28,8 +28,8 @@ export async function leaveUndecided(session: Session, call: PendingCall): Promi
 }
 
 /**
- * A person's word lets the run go on, in a new run. Null: nothing can go on, because the run was removed, its agent was
- * deleted, or it was a specialist's, whose supervisor has gone on without it; the word stands all the same.
+ * A person's word lets the run go on, in a new run. Returns null if nothing can go on: the run or its agent is gone, or
+ * the run was a specialist's, whose supervisor has gone on. The word is kept in any case.
  */
 export async function decideOutcome(tx: Db, projectId: string, runId: string, outcome: Outcome): Promise<Run | null> {
   if (await isOfSupervisor(tx, runId)) return null
@@ -46,7 +46,7 @@ async function isOfSupervisor(tx: Db, runId: string): Promise<boolean> {
   return rows[0]?.agent_id === null
 }
 
-/** Locks the run before its task, as a resume does, so that two who decide at once do not wait for each other. */
+/** Locks the run before its task, as a resume does, so that two people who decide at once do not block each other. */
 export async function lockUndecided(tx: Db, runId: string): Promise<void> {
   await tx.query('select from agent_runs where id = $1 for update', [runId])
 }

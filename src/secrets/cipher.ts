@@ -1,6 +1,6 @@
 // Secrets at rest: AES-256-GCM under a key derived from MUSTER_SECRET_KEY. A sealed value is bound to its owner and its
-// name, so a row copied to another project or another name does not open. Layout: version (1 byte), key id (8), nonce
-// (12), ciphertext, tag (16). Nonces are random: one key is good for 2^32 values.
+// name, so a row copied elsewhere does not open. Layout: version (1 byte), key id (8), nonce (12), ciphertext, tag
+// (16). Nonces are random: one key is good for 2^32 values.
 
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto'
 
@@ -15,8 +15,6 @@ export interface Cipher {
   seal(plain: string | Buffer, context: SecretContext): Buffer
   /** Throws SecretUnreadable. */
   open(sealed: Uint8Array, context: SecretContext): Buffer
-  /** False for a value sealed with a previous key: seal it anew to finish a rotation. */
-  isCurrent(sealed: Uint8Array): boolean
 }
 
 export type UnreadableReason = 'format' | 'unknown_key' | 'altered'
@@ -81,10 +79,6 @@ export function createCipher(secretKey: string, previous: readonly string[] = []
       } catch {
         throw new SecretUnreadable('altered')
       }
-    },
-
-    isCurrent(sealed) {
-      return sealed[0] === version && current.id.equals(sealed.subarray(1, headerBytes))
     },
   }
 }

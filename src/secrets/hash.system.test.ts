@@ -26,7 +26,7 @@ test('a password verifies against its own hash only, in any Unicode form', async
   assert.notEqual(await hashPassword('pässword one'), stored)
 })
 
-test('the hash is the one other argon2 implementations make', async () => {
+test('the hash is the same as that of other argon2 implementations', async () => {
   // From the reference implementation: echo -n password | argon2 somesalt -id -t 2 -k 65536 -p 1 -l 32 -e
   const stored = '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc'
   assert.equal(await verifyPassword('password', stored), true)
@@ -45,7 +45,7 @@ test('a stored value that is no hash of ours is a wrong password, not an error o
   }
 })
 
-/** Argon2 computations asked for while `work` runs, and the most that were under way at once. */
+/** The number of Argon2 computations that start while `work` runs, and the most that were under way at once. */
 async function watchHashes(work: () => Promise<unknown>): Promise<{ asked: number; most: number }> {
   const underWay = new Set<number>()
   const seen = { asked: 0, most: 0 }
@@ -63,14 +63,14 @@ async function watchHashes(work: () => Promise<unknown>): Promise<{ asked: numbe
   return seen
 }
 
-test('an unknown address costs the hash that a wrong password costs', async () => {
+test('an unknown address costs the same hash as a wrong password', async () => {
   const stored = await hashPassword('right password')
   const wrong = await watchHashes(() => verifyPassword('wrong password', stored))
   const unknown = await watchHashes(() => spendPasswordTime('wrong password'))
   assert.deepEqual([wrong.asked, unknown.asked], [1, 1])
 })
 
-test('a burst is hashed two at a time, and what is beyond the queue is told to come back', async () => {
+test('a burst is hashed two at a time, and requests beyond the queue are told to come back', async () => {
   let results: PromiseSettledResult<void>[] = []
   const seen = await watchHashes(async () => {
     results = await Promise.allSettled(Array.from({ length: 110 }, () => spendPasswordTime('password')))

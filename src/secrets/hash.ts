@@ -40,8 +40,7 @@ const cost = { memory: 19_456, passes: 2, parallelism: 1 } as const
 const saltBytes = 16
 const hashBytes = 32
 
-// Hashes share libuv's four threads with the file system and DNS, and each takes 19 MiB. The threads belong to the
-// process, so the limit is kept per process and not in an object.
+// Hashes share libuv's four threads, which belong to the process, with the file system and DNS; each takes 19 MiB.
 const concurrencyLimit = 2
 const queueLimit = 100
 let running = 0
@@ -63,7 +62,7 @@ async function derive(password: string, parameters: Omit<Argon2Parameters, 'mess
   }
 }
 
-/** A finished hash hands its turn to the longest waiting one, so `running` changes only at the ends of a burst. */
+/** A finished hash hands its turn to the one that has waited longest: `running` changes only at the ends of a burst. */
 async function takeTurn(): Promise<void> {
   if (running < concurrencyLimit) {
     running += 1
@@ -77,7 +76,7 @@ const phc = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9
 
 type ParsedPhc = Omit<Argon2Parameters, 'message' | 'tagLength'> & { hash: Buffer }
 
-/** Null also for an absurd cost: an altered row must not be able to stall the process. */
+/** Also null for an absurd cost: an altered row must not be able to stall the process. */
 function parsePhc(stored: string): ParsedPhc | null {
   const match = phc.exec(stored)
   if (match === null) return null

@@ -28,7 +28,7 @@ test('the first call makes the file readable by its owner alone, the second read
   )
 })
 
-test('a file that others may read or write is closed again, and that is reported', async () => {
+test('a file that others may read or write is closed again, and this is reported', async () => {
   for (const mode of [0o640, 0o604, 0o666, 0o620, 0o755]) {
     const path = join(folder, `open-${mode.toString(8)}`)
     await writeFile(path, 'kept\n')

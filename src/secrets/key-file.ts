@@ -12,8 +12,8 @@ export interface SecretFile {
 
 /**
  * The secret of this installation, made at the first start. Two processes that start at once get the same value, and a
- * crash leaves either no file or a whole one: the secret is written aside, synced, and then linked to its name, which
- * fails when the name is taken. Needs a file system with hard links (the embedded PostgreSQL asks for more).
+ * crash leaves no file or a whole one: the secret is written to another file, synced, and linked to its name, which
+ * fails if the name is taken. Needs a file system with hard links.
  */
 export async function readOrCreateSecretFile(path: string, make: () => string): Promise<SecretFile> {
   const existing = await readSecretFile(path)

@@ -23,7 +23,7 @@ interface Row {
   error_code: string | null
   error_message: string | null
   completed_at: Date | null
-  /** Somebody has answered, or lets the run go on; whoever claims it next finds the answer. */
+  /** Status of a run that was answered or continued; the worker that claims the run next finds the answer. */
   is_woken: boolean
   state: string | null
 }
@@ -31,8 +31,8 @@ interface Row {
 const CHANNEL = CHANNELS.supervisor
 
 /**
- * The state after the last step, which is read without LangGraph. Steps are counted; the ids of checkpoints have the
- * clocks of the processes that made them.
+ * The state after the last step, read without LangGraph. The step number decides which is last, because the ids of
+ * checkpoints depend on clocks.
  */
 const READ = `
   select r.id, r.part, r.status, r.pause_reason, r.summary, r.error_code, r.error_message, r.completed_at,
@@ -44,7 +44,7 @@ const READ = `
     order by (c.metadata->>'step')::int desc, c.checkpoint_id desc limit 1) as state
   from agent_runs r where r.id = $1 and r.project_id = $2`
 
-export async function readAnswer(db: Db, projectId: string, runId: string): Promise<AgentRunAnswer> {
+export async function readRunAnswer(db: Db, projectId: string, runId: string): Promise<AgentRunAnswer> {
   const { rows } = isId(runId) ? await db.query<Row>(READ, [runId, projectId]) : { rows: [] }
   const row = rows[0]
   if (!row || !isSupervisor(row.part)) throw runNotFound()
@@ -78,14 +78,14 @@ function statusOf({
     case 'paused':
       if (isWoken) return 'RUNNING'
       if (reason === 'human') return 'ESCALATE'
-      // Every other wait ends by itself.
+      // Every other wait ends without a person.
       return reason === 'unavailable' || endedAt !== null ? 'FAILED' : 'RUNNING'
     default:
       return 'RUNNING'
   }
 }
 
-const TOO_LONG = 'The task, with what is known of it so far, is longer than the model can read.'
+const TOO_LONG = 'The task and its results so far are longer than the model can read.'
 
 function faultOf({ id, status, pause_reason: reason, error_code: code, error_message: message }: Row): RunFault {
   const details = { run_id: id }

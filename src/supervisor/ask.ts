@@ -1,5 +1,5 @@
-// A node's question to its model: one durable step of the supervisor's run. The answer is journalled under the key of the
-// question before anything follows from it, so a node that is executed again finds it and asks nobody.
+// A node's question to its model: one durable step of the supervisor's run. The answer is journalled under the key of
+// the question before it has any effect, so a node that is executed again finds the answer and calls no model.
 
 import type { RunChange } from '../journal/run-change.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
@@ -7,24 +7,23 @@ import type { DecisionName } from '../kernel/decision.ts'
 import { MusterError } from '../kernel/errors.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { type PromptValues, renderPrompt, usesVariable } from '../prompts/render-prompt.ts'
-import { failed } from '../runs/end.ts'
-import { heedSwitches } from '../runs/execute-run.ts'
+import { leave, runFailed } from '../runs/end.ts'
+import { heedSwitches } from '../runs/heed-switches.ts'
 import { userMessage } from '../runs/messages.ts'
-import { leave, takeStep } from '../runs/model-step.ts'
+import { takeStep } from '../runs/model-step.ts'
 import { misfit } from '../runs/opening.ts'
+import { append, type OwnedRun, type Question } from '../runs/owned-run.ts'
 import { systemPart, taskTexts } from '../runs/prompt-parts.ts'
 import { waitForLibrary } from '../runs/read-prompt.ts'
-import { append, type Question, type Session } from '../runs/session.ts'
 import { noTools } from '../runs/stages.ts'
 
-/** The run is no longer this process's, or has ended: the graph is left where it stands. */
+/** Thrown if the run no longer belongs to this process, or has ended: the graph stops at its last checkpoint. */
 export class RunLeft extends Error {}
 
 export interface NodeAsk {
   node: string
-  /** Two questions of a run with the same key are one. */
+  /** Questions of a run with the same key are asked once. */
   key: string
-  /** The decision that is asked for; null for a text. */
   name: DecisionName | null
   promptId: string
   model: ModelChoice | null
@@ -35,36 +34,36 @@ export interface NodeAsk {
   also?: (answer: string) => RunEvent[]
 }
 
-export async function ask(session: Session, asked: NodeAsk): Promise<string> {
-  const { state } = session
+export async function ask(owned: OwnedRun, asked: NodeAsk): Promise<string> {
+  const { state } = owned
   for (;;) {
     const known = state.nodeAnswers.get(asked.key)
     if (known !== undefined) return known
-    if ((await heedSwitches(session)) === 'left') throw new RunLeft()
-    const own = await openNode(session, asked)
+    if ((await heedSwitches(owned)) === 'left') throw new RunLeft()
+    const own = await openNode(owned, asked)
     if (own && (await takeStep(own)) === 'left') throw new RunLeft()
   }
 }
 
-/** The session of a node, with its model and its question. Null: the prompt library is away, and is asked again. */
-async function openNode(session: Session, asked: NodeAsk): Promise<Session | null> {
-  const { deps, settings, agent, state } = session
-  // The prompt of a node is no history that could be made shorter.
+/**
+ * The run as one node sees it, with the model of the node and its question. Null if the prompt library is unavailable;
+ * it is tried again.
+ */
+async function openNode(owned: OwnedRun, asked: NodeAsk): Promise<OwnedRun | null> {
+  const { deps, settings, agent, state } = owned
+  // The prompt of a node has no history that could be shortened.
   state.isCompacted = true
   const choice = asked.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
   const model = await deps.resolveModel(choice)
-  if (!model) throw await failRun(session, 'MODEL_ERROR', `There is no provider called "${choice.provider}".`)
-  const prompt = await readPrompt(session, asked)
+  if (!model) throw await failRun(owned, 'MODEL_ERROR', `There is no provider called "${choice.provider}".`)
+  const prompt = await readPrompt(owned, asked)
   if (!prompt) return null
-  const own: Session = { ...session, agent: { ...agent, name: asked.node, model: choice }, model, stage: noTools }
-  return Object.assign(own, { question: questionOf(session, asked, prompt) })
+  const own: OwnedRun = { ...owned, agent: { ...agent, name: asked.node, model: choice }, model, stage: noTools }
+  return Object.assign(own, { question: questionOf(owned, asked, prompt) })
 }
 
-async function readPrompt(
-  session: Session,
-  { promptId, values, problem }: NodeAsk,
-): Promise<Question['prompt'] | null> {
-  const { deps, run } = session
+async function readPrompt(owned: OwnedRun, { promptId, values, problem }: NodeAsk): Promise<Question['prompt'] | null> {
+  const { deps, run } = owned
   try {
     const { messages } = await deps.resolvePrompt(run.project_id, promptId, run.part?.variant)
     const text = {
@@ -79,31 +78,31 @@ async function readPrompt(
     ]
   } catch (error) {
     if (!(error instanceof MusterError)) throw error
-    if (error.code !== 'UNAVAILABLE') throw await failRun(session, error.code, error.message)
-    if ((await waitForLibrary(session, error)) === 'left') throw new RunLeft()
+    if (error.code !== 'UNAVAILABLE') throw await failRun(owned, error.code, error.message)
+    if ((await waitForLibrary(owned, error)) === 'left') throw new RunLeft()
     return null
   }
 }
 
-const questionOf = (session: Session, { name, node, key, also }: NodeAsk, prompt: Question['prompt']): Question => ({
+const questionOf = (owned: OwnedRun, { name, node, key, also }: NodeAsk, prompt: Question['prompt']): Question => ({
   name,
   prompt,
   commit: async (answer, stepDone, change) => {
     if (name === null && answer === '') {
-      throw await failRun(session, 'MODEL_ERROR', `The model did not finish the text that ${node} asked for.`, change)
+      throw await failRun(owned, 'MODEL_ERROR', `The model did not finish the text that ${node} asked for.`, change)
     }
-    await append(session, [stepDone({ node: { name: node, key } }), ...(also?.(answer) ?? [])], change)
+    await append(owned, [stepDone({ node: { name: node, key } }), ...(also?.(answer) ?? [])], change)
     return 'again'
   },
 })
 
 /** Ends the run as failed, and returns the error that the caller throws. `change` holds the tokens of the last call. */
 export async function failRun(
-  session: Session,
+  owned: OwnedRun,
   code: string,
   message: string,
   change: RunChange = {},
 ): Promise<RunLeft> {
-  await leave(session, failed(code, message, session.state.text || null), [], change)
+  await leave(owned, runFailed(code, message, owned.state.text || null), [], change)
   return new RunLeft()
 }

@@ -9,7 +9,7 @@ const said = (role: ChatMessage['role'], ...texts: string[]): ChatMessage => ({
   parts: texts.map((text) => ({ type: 'text', text })),
 })
 
-test('the newest message of the user is the task; what was said before it is told apart', () => {
+test('the newest message of the user is the task; earlier messages are given separately', () => {
   const messages = [
     said('system', 'Be kind.'),
     said('user', 'One'),
@@ -47,8 +47,8 @@ test('an answer after the newest message of the user does not count, nor do part
 })
 
 for (const [what, messages] of [
-  ['nobody has said anything', []],
-  ['the user has said nothing', [said('assistant', 'Hello.')]],
+  ['there is no message', []],
+  ['there is no message of the user', [said('assistant', 'Hello.')]],
   ['the newest message is blank', [said('user', 'Hello.'), said('user', ' \n')]],
   ['the newest message has no text', [{ role: 'user', parts: [] }]],
   [
@@ -69,13 +69,13 @@ for (const [what, messages] of [
   })
 }
 
-test('of many earlier messages the newest fifty are told', () => {
+test('the newest fifty of many earlier messages are given to the model', () => {
   const many = Array.from({ length: 80 }, (_, place) => said('user', `message ${place}`))
   const { earlier } = readMessages([...many, said('user', 'Now')])
   assert.deepEqual([earlier.length, earlier[0]?.content, earlier.at(-1)?.content], [50, 'message 30', 'message 79'])
 })
 
-test('of long earlier messages as many are told as have room, each cut where it is too long', () => {
+test('as many long earlier messages are given as fit, and each message that is too long is cut', () => {
   const { earlier } = readMessages([
     said('user', 'x'.repeat(30_000)),
     said('assistant', `${'y'.repeat(9_993)}😀${'y'.repeat(10_000)}`),
@@ -92,7 +92,7 @@ test('of long earlier messages as many are told as have room, each cut where it 
   ])
   assert.ok(
     earlier.every(({ content }) => content.isWellFormed()),
-    'a character that is cut in two could not be stored',
+    'no character is cut in two, because half a character cannot be stored',
   )
   const tooMuch = Array.from({ length: 8 }, (_, place) => said('user', `${place}`.repeat(9_000)))
   assert.deepEqual(

@@ -1,6 +1,5 @@
-// Chats of front ends with the supervisor. A message is a task, or the answer to the question of the chat's run where
-// that waits for one. The messages themselves are the front end's: it sends them each time, and only the newest run of a
-// chat is remembered here.
+// Chats of front ends with the supervisor. A message is a task, or an answer if the chat's run waits for one. The front
+// end keeps the messages; this file remembers only the newest run of a chat.
 
 import type { Db } from '../db/pool.ts'
 import type { FollowOptions } from '../journal/follow.ts'
@@ -11,14 +10,14 @@ import { invalidRequest } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { Run } from '../kernel/run.ts'
 import { getRun } from '../runs/read-runs.ts'
-import { readAnswer } from './answer.ts'
+import { readRunAnswer } from './answer.ts'
 import { type FinalData, followSupervisor } from './follow.ts'
 import { type Continuation, continueSupervisor, isEscalated, startSupervisor } from './start.ts'
 
 export interface Turn {
   projectId: string
   request: ChatRequest
-  /** SYSTEM_VARIANT. */
+  /** The variant named by SYSTEM_VARIANT. */
   ofProcess: string | null
 }
 
@@ -26,15 +25,19 @@ export interface Taken {
   run: Run
   /** The answer to the message begins after this event of the run. */
   after: number
-  /** The message was sent before, and its answer is there or under way. */
+  /** True if the message was sent before, and its answer is complete or being written. */
   isRepeated: boolean
 }
 
-/** Takes up the newest message: continues the chat's run where it asked something, else starts one. */
-export async function takeTurn(tx: Db, parts: Continuation, { projectId, request, ofProcess }: Turn): Promise<Taken> {
+/** Handles the newest message: continues the chat's run if the run asked a question, otherwise starts a run. */
+export async function takeChatTurn(
+  tx: Db,
+  parts: Continuation,
+  { projectId, request, ofProcess }: Turn,
+): Promise<Taken> {
   const { id: chatId, trigger } = request
   const { task, earlier, message, hasId } = readMessages(request.messages)
-  // One message of a chat after the other, the first ones too, which find no row yet.
+  // Messages of a chat are handled one after the other. The lock also covers the first messages, which find no row yet.
   await tx.query(`select pg_advisory_xact_lock(hashtextextended('chat ' || $1::text || ' ' || $2::text, 0))`, [
     projectId,
     chatId,
@@ -74,11 +77,11 @@ interface ChatRow {
 }
 
 /**
- * Tells whether a message that is sent again has its answer in this run. A failure is tried anew, and a task that is done
- * may be given again; an answer to a question never becomes a task.
+ * True if a repeated message has its answer in this run. A failed task is tried again, and a completed task may be
+ * given again; an answer to a question never becomes a task.
  */
 async function isAnswered(db: Db, projectId: string, { run_id: runId, after_seq: after }: ChatRow): Promise<boolean> {
-  const { status } = (await readAnswer(db, projectId, runId)).result
+  const { status } = (await readRunAnswer(db, projectId, runId)).result
   return status === 'RUNNING' || status === 'ESCALATE' || (status === 'DONE' && Number(after) > 0)
 }
 
@@ -95,7 +98,7 @@ async function note(
 }
 
 const MOST_MESSAGES = 50
-/** Of all earlier messages together, and of one. */
+/** The most characters of all earlier messages together, and of one message. */
 const MOST_CHARACTERS = 40_000
 const LONGEST_MESSAGE = 10_000
 
@@ -105,9 +108,9 @@ interface Said {
 }
 
 /**
- * The task, and what was said before it: the newest messages, as many as a prompt has room for. `message` stands for the
- * newest one, by its id and its words. Where the front end gives no ids, the same words at the same place are the same
- * task; for answers that would be wrong, because one word may answer two questions.
+ * The task, and as many of the newest earlier messages as a prompt has room for. `message` identifies the newest
+ * message by its id and its words. Without ids the same words at the same position are the same task; for answers that
+ * would be wrong, because one word may answer two questions.
  */
 export function readMessages(messages: readonly ChatMessage[]): {
   task: string
@@ -140,8 +143,8 @@ const textOf = ({ parts }: ChatMessage): string =>
   parts.flatMap(({ type, text }) => (type === 'text' && typeof text === 'string' ? [text] : [])).join('\n')
 
 /**
- * The answer that a reader may pick up, or null: the one that is under way, or the one to a question that was answered
- * elsewhere, in the inbox, and that the chat has not shown yet.
+ * The answer that a reader may resume, or null: the one that is being written, or the one that followed a person's
+ * reply in the inbox and was not shown yet.
  */
 export async function answerUnderWay(db: Db, projectId: string, chatId: string): Promise<ChatAnswer | null> {
   if (!isChatId(chatId)) return null
@@ -152,9 +155,9 @@ export async function answerUnderWay(db: Db, projectId: string, chatId: string):
   const [chat] = rows
   if (!chat) return null
   const { run_id: runId } = chat
-  // Read before the status: the next question of the run, if it comes meanwhile, is a part of this answer.
+  // The seq is read before the status: a question that the run asks in between is a part of this answer.
   const after = await answerStart(db, runId)
-  const { result } = await readAnswer(db, projectId, runId)
+  const { result } = await readRunAnswer(db, projectId, runId)
   const isOpen =
     result.status === 'RUNNING' || (after > Number(chat.after_seq) && (await isAnsweredSince(db, runId, after)))
   return isOpen ? { runId, after } : null
@@ -176,8 +179,8 @@ export interface ChatAnswer {
 }
 
 /**
- * The answer as chunks, from its beginning. Its message has the same id for every reader, so that a front end which
- * picks the answer up again puts it in the place of the part that it has. Ends with `finish`, unless the signal fires.
+ * The answer as chunks, from its beginning. Its message has the same id for every reader, so that a front end that
+ * resumes replaces the part that it has. Ends with `finish`, unless the signal fires.
  */
 export async function* streamAnswer(
   source: FollowOptions & { db: Db },
@@ -202,7 +205,7 @@ export async function* streamAnswer(
   }
 }
 
-/** The seq after which the answer begins: that of the last pause at which the run had told all it had to say. */
+/** The seq after which the answer begins: the seq of the last pause at which the run's earlier answer was complete. */
 async function answerStart(db: Db, runId: string): Promise<number> {
   const { rows } = await db.query<{ seq: number }>(
     `select seq from run_events where run_id = $1 and kind = 'run.paused' and origin_seq is null
@@ -213,7 +216,7 @@ async function answerStart(db: Db, runId: string): Promise<number> {
   return rows[0]?.seq ?? 0
 }
 
-/** The text of the answer as it stands at the reader. */
+/** The text of the answer that the reader has so far. */
 function createAnswer(runId: string) {
   let part: { id: string; text: string } | null = null
   let parts = 0

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SupervisorState, ToDo, ToDoStatus } from '../kernel/supervisor.ts'
 import { toDoStatuses } from '../kernel/supervisor.ts'
-import { judgeDecision, planProblem } from './decision.ts'
+import { judgeDecision, todoProblem } from './decision.ts'
 
 const names = ['research_agent', 'transform_agent']
 const toDo = (status: ToDoStatus, more: Partial<ToDo> = {}): ToDo => ({ id: 't', description: 'x', status, ...more })
@@ -14,7 +14,7 @@ for (const from of toDoStatuses) {
   for (const to of toDoStatuses) {
     const fits = from === to || ALLOWED.has(`${from} ${to}`)
     test(`ToDo lifecycle: ${from} → ${to} ${fits ? 'fits' : 'does not fit'}`, () => {
-      assert.equal(planProblem([toDo(from)], [toDo(to)], names) === null, fits)
+      assert.equal(todoProblem([toDo(from)], [toDo(to)], names) === null, fits)
     })
   }
 }
@@ -39,7 +39,7 @@ for (const [what, decision] of [
   ['an unknown specialist', { plan: [], action: 'delegate', agent: 'coder_agent' }],
   ['a node that is no specialist', { plan: [], action: 'delegate', agent: 'finalizer' }],
   ['the supervisor itself', { plan: [], action: 'delegate', agent: 'supervisor' }],
-  ['a name of every object', { plan: [], action: 'delegate', agent: 'constructor' }],
+  ['a name that every object has', { plan: [], action: 'delegate', agent: 'constructor' }],
   ['nobody', { plan: [], action: 'delegate' }],
 ] as const) {
   test(`implicit routing via LLM output is prohibited: a decision that names ${what} is a failed one`, () => {

@@ -1,17 +1,19 @@
-// The supervisor's decision, checked by code. What a model says takes effect only if all of it fits: an unknown
-// specialist, an unknown owner or a step that a todo cannot take makes the whole decision a failed one.
+// Code checks the supervisor's decision, which takes effect only if all of it fits: an unknown specialist, an unknown
+// owner or a forbidden step of a todo makes the whole decision a failed one.
+
 import { readDecision, type SupervisorDecision } from '../kernel/decision.ts'
+import { defined } from '../kernel/defined.ts'
 import type { SupervisorState, ToDo, ToDoStatus } from '../kernel/supervisor.ts'
 
-export type Judged = { ok: true; state: SupervisorState } | { ok: false; problem: string }
+export type JudgedAnswer = { ok: true; state: SupervisorState } | { ok: false; problem: string }
 
 /** The state after the decision that the answer holds, or the problem with the answer. */
-export function judgeDecision(state: SupervisorState, answer: string, specialists: readonly string[]): Judged {
+export function judgeDecision(state: SupervisorState, answer: string, specialists: readonly string[]): JudgedAnswer {
   const read = readDecision('supervisor_decision', answer)
   if (!read.ok) return read
   const { action, agent, notes } = read.decision
   const plan = read.decision.plan.map(toDoOf)
-  const problem = planProblem(state.plan, plan, specialists) ?? agentProblem(read.decision, specialists)
+  const problem = todoProblem(state.plan, plan, specialists) ?? agentProblem(read.decision, specialists)
   if (problem) return { ok: false, problem }
   const { active_agent: _, notes: earlier, ...rest } = state
   const said = notes ?? earlier
@@ -25,7 +27,7 @@ export function judgeDecision(state: SupervisorState, answer: string, specialist
   return { ok: true, state: after }
 }
 
-/** Models that must name every field send null for none. */
+/** Models that must name every field send null for an absent one. */
 function toDoOf({
   owner_agent: owner,
   parent_id: parent,
@@ -34,19 +36,21 @@ function toDoOf({
 }: SupervisorDecision['plan'][number]): ToDo {
   return {
     ...toDo,
-    ...(owner ? { owner_agent: owner } : {}),
-    ...(parent ? { parent_id: parent } : {}),
-    ...(metadata ? { metadata } : {}),
+    ...defined({
+      owner_agent: owner || undefined,
+      parent_id: parent || undefined,
+      metadata: metadata ?? undefined,
+    }),
   }
 }
 
-/** A todo that is done stays in the plan, also where the supervisor leaves it out. */
+/** A todo that is done stays in the plan, even if the supervisor leaves it out. */
 function keptOf(before: readonly ToDo[], after: readonly ToDo[]): ToDo[] {
   const named = new Set(after.map(({ id }) => id))
   return before.filter(({ id, status }) => status === 'DONE' && !named.has(id))
 }
 
-/** A longer one would fill the prompts that it stands in. */
+/** A longer plan would fill the prompts that contain it. */
 const LONGEST_PLAN = 100_000
 
 const NEXT: Readonly<Record<ToDoStatus, readonly ToDoStatus[]>> = {
@@ -56,8 +60,8 @@ const NEXT: Readonly<Record<ToDoStatus, readonly ToDoStatus[]>> = {
   DONE: [],
 }
 
-/** The reason why one plan cannot follow on the other, or null. A todo that is new may begin anywhere. */
-export function planProblem(
+/** The reason why one plan cannot follow the other, or null. A new todo may begin with any status. */
+export function todoProblem(
   before: readonly ToDo[],
   after: readonly ToDo[],
   specialists: readonly string[],

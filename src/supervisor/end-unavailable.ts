@@ -1,18 +1,18 @@
-// Runs that stopped because a model or the prompt library was unavailable wait for somebody to continue them. Where a
-// project limits how long it keeps runs, those that nobody continued for that long fail, so that retention removes them.
+// Runs that stopped because a model or the prompt library was unavailable wait for somebody to continue them. Those
+// that waited as long as their project keeps runs fail here, so that retention removes them.
 import { BEGINNING, type Position } from '../db/in-batches.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
-import type { Journal } from '../journal/append.ts'
-import { failed } from '../runs/end.ts'
+import type { Journal } from '../journal/journal.ts'
+import { endUnowned, runFailed } from '../runs/end.ts'
 import { type Retention, readRetentions } from '../runs/prune-runs.ts'
 
 const RUNS_AT_ONCE = 200
 
-/** SQL: the run `r` waits to be continued. The index agent_runs_unavailable holds all runs of this kind. */
+/** SQL that is true if the run `r` waits to be continued. The index agent_runs_unavailable holds all such runs. */
 const WAITS = `r.status = 'paused' and r.pause_reason = 'unavailable' and r.completed_at is null`
 
-/** SQL: the run `r` has been left alone for so many days. Its last event is its pause. */
+/** SQL that is true if the run `r` has waited for this many days. Its last event is its pause. */
 const isLeft = (days: string): string => `r.owner is null and r.ready_at is null and r.open_children <= 0
   and exists (select from run_events e where e.run_id = r.id and e.seq = r.last_seq
     and e.at < muster.now() - ${days} * interval '1 day')`
@@ -23,7 +23,7 @@ const FIND = `
     and (r.created_at, r.id) > ($3::timestamptz, $4::uuid)
   order by r.created_at, r.id limit ${RUNS_AT_ONCE}`
 
-/** `signal` ends the work after the run at hand. Answers the number of runs that failed. */
+/** `signal` ends the work after the current run. Returns the number of runs that failed. */
 export async function endUnavailable(
   { pool, journal }: { pool: Pool; journal: Journal },
   signal?: AbortSignal,
@@ -51,7 +51,7 @@ async function findWaiting(
   return rows
 }
 
-/** Somebody may have continued the run since it was found, or another process ended it: false then. */
+/** False if the run was continued or ended by another process since it was found. */
 async function endOne(
   { pool, journal }: { pool: Pool; journal: Journal },
   runId: string,
@@ -65,9 +65,9 @@ async function endOne(
     )
     const [run] = rows
     if (!run) return false
-    const { event, set } = failed('UNAVAILABLE', run.error_message ?? 'Nobody continued the run.', run.summary)
-    const change = { set: { ...set, pause_reason: null } }
-    await journal.appendIn(tx, { runId, fence: null, events: [event], change, ancestors: run.ancestors })
+    const { event, set } = runFailed('UNAVAILABLE', run.error_message ?? 'Nobody continued the run.', run.summary)
+    const end = { event, set: { ...set, pause_reason: null } }
+    await endUnowned(tx, journal, { id: runId, ancestors: run.ancestors }, end)
     return true
   })
 }

@@ -1,13 +1,13 @@
-// A supervisor's run as a stream: the text of the finalizer, changes of the graph, and the end. Everything follows from the
-// journal, so a reader may come back after any event, to any process.
+// A supervisor's run as a stream: the text of the finalizer, changes of the graph, and the end. All of it is read from
+// the journal, so a reader may reconnect after any event, to any process.
 import type { Db } from '../db/pool.ts'
 import { type FollowOptions, followRun } from '../journal/follow.ts'
 import { runNotFound } from '../kernel/errors.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { AgentRunAnswer } from '../kernel/supervisor.ts'
-import { readAnswer } from './answer.ts'
+import { readRunAnswer } from './answer.ts'
 
-export type SupervisorEvent =
+type SupervisorEvent =
   | { event_type: 'token'; data: { text: string } }
   | { event_type: 'status_update'; data: Record<string, unknown> & { run_id: string } }
   | { event_type: 'final'; data: FinalData }
@@ -16,14 +16,13 @@ export type FinalData = Pick<AgentRunAnswer['result'], 'status' | 'output' | 'er
 
 export interface Streamed {
   event: SupervisorEvent
-  /** The place in the journal after which a reader may come back; absent for parts of a text. */
+  /** The seq after which a reader may reconnect; absent for parts of a text. */
   seq?: number
 }
 
 /**
- * Ends with `final`, always, unless the signal fires. A run that was continued has several ends in its journal: only the
- * newest is told. The text of a reader who comes back (`after` > 0) in the midst of it is void: it comes again from its
- * beginning, after a `reset`.
+ * Always ends with `final`, unless the signal fires. Of the ends of a continued run only the newest is sent. A reader
+ * that reconnects (`after` > 0) in the midst of a text gets a `reset`, then the text from its beginning.
  */
 export async function* followSupervisor(
   source: FollowOptions & { db: Db },
@@ -33,7 +32,7 @@ export async function* followSupervisor(
   const end = (seq: number): Promise<SupervisorEvent | null> => endAt(source.db, { projectId, runId, seq })
   const told = after === 0 ? null : await end(after)
   if (told) return yield { seq: after, event: told }
-  /** The step whose text is the answer, and as much of it as was shown. */
+  /** The step whose text is the answer, and the part of the text that was sent. */
   let finalStep = after === 0 ? null : await textUnderWay(source.db, runId, after)
   let shown = ''
   const update = (data: Record<string, unknown>): SupervisorEvent => ({
@@ -51,7 +50,7 @@ export async function* followSupervisor(
     }
     const { seq } = followed.event
     const data = JSON.parse(followed.event.data)
-    // Events of specialists stand in this journal, too.
+    // This journal has events of specialists, too.
     if (data.run_id !== undefined) continue
     const event = { kind: followed.event.kind, data } as RunEvent // written by us; unknown kinds are passed over
     switch (event.kind) {
@@ -64,13 +63,13 @@ export async function* followSupervisor(
       case 'supervisor.updated':
         yield {
           seq,
-          // The graph has decided to end; the answer, or the question, is still to be written.
+          // The graph has decided to end; the finalizer has still to write the answer or the question.
           event: update({ active_agent: event.data.active_agent, status: 'RUNNING', plan: event.data.plan }),
         }
         break
       case 'node.entered':
         if (event.data.node === 'finalizer') finalStep = event.data.step
-        // The model was away after a part of the text, and the run was continued.
+        // The model became unavailable after a part of the text, and the run was continued.
         if (shown !== '') yield { event: update({ reset: true }) }
         shown = ''
         yield { seq, event: update({ active_agent: event.data.node }) }
@@ -101,13 +100,12 @@ export async function* followSupervisor(
       }
     }
   }
-  // The run was deleted meanwhile.
   if (!signal.aborted) yield { event: goneOf(runId) }
 }
 
 /**
- * The end of the run, for a reader who has seen the events up to `seq`. Null while the run is under way, and where a
- * newer end follows: the run was continued. The end is read first; one that comes after that is an end that follows.
+ * The end of the run, for a reader that has seen the events up to `seq`. Null while the run is running, and if a newer
+ * end follows. The end is read first; an end that is written after this read follows later.
  */
 async function endAt(
   db: Db,
@@ -115,7 +113,7 @@ async function endAt(
 ): Promise<SupervisorEvent | null> {
   const final = await finalOf(db, projectId, runId)
   if (!final) return null
-  // Read from the newest event backwards: that is short for a run at rest, however long its journal is.
+  // The journal is read backwards, which is quick for a resting run, however long its journal is.
   const { rows } = await db.query<{ seq: number }>(
     `select seq from run_events where run_id = $1 and origin_seq is null
        and kind in ('run.paused', 'run.completed', 'run.failed', 'run.cancelled')
@@ -125,7 +123,7 @@ async function endAt(
   return (rows[0]?.seq ?? 0) <= seq ? final : null
 }
 
-/** The step in which the finalizer wrote at this point of the journal, or null. */
+/** The step in which the finalizer was writing at this point of the journal, or null. */
 async function textUnderWay(db: Db, runId: string, at: number): Promise<number | null> {
   const { rows } = await db.query<{ kind: string; data: { node?: unknown; step: number } }>(
     `select kind, data from run_events
@@ -137,9 +135,9 @@ async function textUnderWay(db: Db, runId: string, at: number): Promise<number |
   return last?.kind === 'node.entered' && last.data.node === 'finalizer' ? last.data.step : null
 }
 
-/** Null while the run is under way. */
+/** Null while the run is running. */
 async function finalOf(db: Db, projectId: string, runId: string): Promise<SupervisorEvent | null> {
-  const { result } = await readAnswer(db, projectId, runId)
+  const { result } = await readRunAnswer(db, projectId, runId)
   if (result.status === 'RUNNING') return null
   const { status, output, error } = result
   return { event_type: 'final', data: { status, output, ...(error ? { error } : {}), run_id: runId } }

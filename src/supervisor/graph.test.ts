@@ -7,7 +7,7 @@ import { buildGraph, type Nodes } from './graph.ts'
 const THREAD = 'a-thread'
 const begin = (): GraphState => ({ supervisor: { status: 'RUNNING', plan: [], history: [] }, agent: newAgentState() })
 
-/** Checkpoints that outlive a process, which dies at one of its writes. */
+/** Checkpoints that outlive a process that dies at one of its writes. */
 class DyingSaver extends MemorySaver {
   written = 0
   diesAt = Number.POSITIVE_INFINITY
@@ -46,7 +46,7 @@ function countedNodes(executed: string[]): Nodes {
   }
 }
 
-/** As supervise.ts goes on: from the beginning, or from wherever the checkpoints stand. */
+/** Executes like supervise.ts: from the beginning, or from the last checkpoint. */
 async function goOn(saver: MemorySaver, executed: string[]): Promise<GraphState> {
   const graph = await buildGraph(['worker'], saver, countedNodes(executed))
   const read = await graph.read(THREAD)

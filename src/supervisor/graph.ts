@@ -1,6 +1,5 @@
 // The graph of a supervisor system, on LangGraph: supervisor, one node for each specialist, finalizer and
-// hitl_escalation. Every edge but the last ones asks the routing contract. A node answers the channel that is its own and
-// nothing else: the supervisor never the agent's state, a specialist never the supervisor's.
+// hitl_escalation. Every edge but the last ones asks the routing contract. A node writes only its own channel.
 import type { BaseCheckpointSaver } from '@langchain/langgraph'
 import {
   type AgentState,
@@ -16,7 +15,7 @@ import type { SpecialistWork } from './specialist.ts'
 /** The work of the nodes, for one execution of the graph. Each node gets a copy of the state. */
 export interface Nodes {
   supervisor(execution: string, state: SupervisorState): Promise<SupervisorState>
-  /** Null: the specialist is at work, and the graph stops until somebody takes it up again. */
+  /** Null if the specialist is still working: the graph stops until a worker claims the run again. */
   specialist(
     execution: string,
     state: Pick<SupervisorState, 'plan' | 'history'>,
@@ -27,16 +26,13 @@ export interface Nodes {
 }
 
 export interface Graph {
-  /**
-   * Executes the graph until it ends or stops. Null: it goes on from its last checkpoint. `execution` is the name of this
-   * execution, which the nodes are told.
-   */
+  /** Executes the graph until it ends or stops; with null it goes on from its last checkpoint. */
   run(
     thread: { threadId: string; execution: string },
     input: GraphState | null,
     rounds: number,
   ): Promise<GraphState & { isWaiting: boolean }>
-  /** The state after the last step, and whether there is a next one. Null: nothing was executed yet. */
+  /** The state after the last step; `isOver` is true if no step follows. Null if nothing was executed yet. */
   read(threadId: string): Promise<{ state: GraphState; isOver: boolean } | null>
 }
 
@@ -86,7 +82,7 @@ export async function buildGraph(
       const { __interrupt__: interrupts, ...state } = (await graph.invoke(input && toChannels(input), {
         configurable: { thread_id: threadId, execution },
         durability: 'sync',
-        // LangGraph's own limit is above ours, so that ours decides.
+        // LangGraph's own limit is above our limit, so that ours decides.
         recursionLimit: 2 * rounds + 5,
       })) as Channels & { __interrupt__?: unknown[] } // the channels are those of State
       return { ...fromChannels(state), isWaiting: (interrupts?.length ?? 0) > 0 }
@@ -95,8 +91,8 @@ export async function buildGraph(
       const { values, next: following, tasks } = await graph.getState(configOf(threadId))
       const state = values as Partial<Channels> // empty before the first checkpoint
       if (!state.supervisor_state || !state.agent_state) return null
-      // A process may die when a node's answer is stored and the checkpoint behind it is not. That node is not among
-      // the next ones, because its work is done; its task still stands, and the graph goes on from there.
+      // A process may die after a node's answer was stored and before its checkpoint was. That node is not among the
+      // next nodes; its task is still there, and the graph goes on from that task.
       return { state: fromChannels(state as Channels), isOver: following.length === 0 && tasks.length === 0 }
     },
   }
@@ -120,7 +116,7 @@ const fromChannels = ({ supervisor_state: supervisor, agent_state: agent }: Chan
   agent,
 })
 
-/** A specialist's summary enters the history here, by the graph's own hand, and the supervisor is asked next. */
+/** The graph adds a specialist's summary to the history here, and the supervisor is asked next. */
 function withSummary(state: SupervisorState, { summary }: SpecialistWork): SupervisorState {
   const { active_agent: _, ...rest } = state
   return { ...rest, history: [...state.history, agentSummary.parse(summary)] }
@@ -128,6 +124,6 @@ function withSummary(state: SupervisorState, { summary }: SpecialistWork): Super
 
 function executionOf(config: { configurable?: Record<string, unknown> }): string {
   const execution = config.configurable?.execution
-  if (typeof execution !== 'string') throw new Error('a graph was executed without a name of the execution')
+  if (typeof execution !== 'string') throw new Error('a graph was executed without a name for the execution')
   return execution
 }

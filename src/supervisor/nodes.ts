@@ -1,7 +1,8 @@
-// The work of the nodes of a supervisor's graph. Each is a function of the graph's state and of what the journal of the
-// run holds: executed again after a crash, it asks nothing twice and starts nothing twice.
+// The work of the nodes of a supervisor's graph. Each node is a function of the graph's state and of the run's journal:
+// executed again after a crash it asks no question twice and starts no run twice.
 
 import { cleanText } from '../journal/clean-json.ts'
+import { placeBelow } from '../journal/insert-run.ts'
 import { spawnRun } from '../journal/spawn-run.ts'
 import { readDecision } from '../kernel/decision.ts'
 import { fault } from '../kernel/fault.ts'
@@ -9,10 +10,9 @@ import { idFrom } from '../kernel/id.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor, type SupervisorPart, type SupervisorState } from '../kernel/supervisor.ts'
 import type { PromptValues } from '../prompts/render-prompt.ts'
-import { unavailable } from '../runs/end.ts'
-import { heedSwitches } from '../runs/execute-run.ts'
-import { leave } from '../runs/model-step.ts'
-import { append, RunLost, type Session } from '../runs/session.ts'
+import { leave, runUnavailable } from '../runs/end.ts'
+import { heedSwitches } from '../runs/heed-switches.ts'
+import { append, type OwnedRun, RunLost } from '../runs/owned-run.ts'
 import { ask, failRun, type NodeAsk, RunLeft } from './ask.ts'
 import { judgeDecision } from './decision.ts'
 import type { Nodes } from './graph.ts'
@@ -21,18 +21,18 @@ import { readSpecialistRun, readWork, type SpecialistRun, type SpecialistWork } 
 /** The key of the question whose answer is the final text. */
 const FINAL = 'final'
 
-export function createNodes(sessionOf: (execution: string) => Session): Nodes {
+export function createNodes(ownedRunOf: (execution: string) => OwnedRun): Nodes {
   return {
-    supervisor: async (execution, state) => decide(sessionOf(execution), state),
-    specialist: async (execution, state, name) => runSpecialist(sessionOf(execution), state, name),
-    finalizer: async (execution, state) => finish(sessionOf(execution), state),
-    escalation: async (execution, state) => escalate(sessionOf(execution), state),
+    supervisor: async (execution, state) => decide(ownedRunOf(execution), state),
+    specialist: async (execution, state, name) => runSpecialist(ownedRunOf(execution), state, name),
+    finalizer: async (execution, state) => finish(ownedRunOf(execution), state),
+    escalation: async (execution, state) => escalate(ownedRunOf(execution), state),
   }
 }
 
-async function decide(session: Session, state: SupervisorState): Promise<SupervisorState> {
-  const { settings, state: run } = session
-  const { config } = partOf(session)
+async function decide(owned: OwnedRun, state: SupervisorState): Promise<SupervisorState> {
+  const { settings, state: run } = owned
+  const { config } = partOf(owned)
   const names = config.specialists.map(({ name }) => name)
   const since = run.personAnswers.at(-1)?.summaries ?? 0
   if (state.history.length - since >= settings.supervisor_max_rounds) {
@@ -40,23 +40,26 @@ async function decide(session: Session, state: SupervisorState): Promise<Supervi
   }
   const key = decisionKey(state.history.length, run.personAnswers.length)
   const asked: NodeAsk = {
-    ...{ node: 'supervisor', key, name: 'supervisor_decision' },
-    ...{ promptId: config.supervisor.prompt_id, model: config.supervisor.model, values: valuesOf(session, state) },
+    node: 'supervisor',
+    key,
+    name: 'supervisor_decision',
+    promptId: config.supervisor.prompt_id,
+    model: config.supervisor.model,
+    values: valuesOf(owned, state),
     also: (answer) => {
       const judged = judgeDecision(state, answer, names)
       return judged.ok ? [updated('supervisor', judged.state)] : []
     },
   }
-  const first = judgeDecision(state, await ask(session, asked), names)
+  const first = judgeDecision(state, await ask(owned, asked), names)
   if (first.ok) return first.state
   const again = { ...asked, key: `${key} again`, problem: first.problem }
-  const second = judgeDecision(state, await ask(session, again), names)
+  const second = judgeDecision(state, await ask(owned, again), names)
   return second.ok
     ? second.state
     : escalated(state, `The decision of the supervisor did not fit, twice: ${second.problem}`)
 }
 
-/** The state in which people are asked. */
 function escalated(state: SupervisorState, notes: string): SupervisorState {
   const { active_agent: _, ...rest } = state
   return { ...rest, status: 'ESCALATE', notes }
@@ -64,9 +67,9 @@ function escalated(state: SupervisorState, notes: string): SupervisorState {
 
 const decisionKey = (summaries: number, answers: number): string => `decision ${summaries} ${answers}`
 
-/** The instructions that the newest decision gave this specialist, and the number of answers of people before it. */
+/** The instructions of the newest decision for this specialist, and the number of answers before the decision. */
 function instructionsOf(
-  { state }: Session,
+  { state }: OwnedRun,
   { history, plan }: Pick<SupervisorState, 'history' | 'plan'>,
   name: string,
 ) {
@@ -80,32 +83,32 @@ function instructionsOf(
       return { key, instructions: instructions || taskOf(state), answers }
     }
   }
-  throw new Error(`nobody told ${name} what to do`)
+  throw new Error(`there are no instructions for ${name}`)
 }
 
 async function runSpecialist(
-  session: Session,
+  owned: OwnedRun,
   state: Pick<SupervisorState, 'plan' | 'history'>,
   name: string,
 ): Promise<SpecialistWork | null> {
-  const { deps, run } = session
-  const { key, instructions, answers } = instructionsOf(session, state, name)
-  /** People let the run go on so many times since its specialist was told what to do. */
-  const continued = session.state.personAnswers.length - answers
+  const { deps, run } = owned
+  const { key, instructions, answers } = instructionsOf(owned, state, name)
+  /** The number of times people continued the run since the specialist got its instructions. */
+  const continued = owned.state.personAnswers.length - answers
   for (let attempt = 1; ; attempt++) {
     const id = idFrom(`${run.id} ${key} ${attempt}`)
     const child = await readSpecialistRun(deps.pool, id)
     if (child?.has_ended && isAway(child)) {
       if (attempt <= continued) continue
-      await leave(session, unavailable(session, child.error_message ?? 'A model is unavailable.'))
+      await leave(owned, runUnavailable(owned, child.error_message ?? 'A model is unavailable.'))
       throw new RunLeft()
     }
-    // Nothing that the supervisor could decide would bring the prompt back.
+    // No decision of the supervisor could bring the missing prompt back.
     if (child?.error_code === 'PROMPT_MISSING') {
-      throw await failRun(session, child.error_code, child.error_message ?? 'A prompt is missing.')
+      throw await failRun(owned, child.error_code, child.error_message ?? 'A prompt is missing.')
     }
-    if (child?.has_ended) return takeWork(session, state, child, name)
-    if (!child) await start(session, state, { id, name, instructions })
+    if (child?.has_ended) return takeWork(owned, state, child, name)
+    if (!child) await start(owned, state, { id, name, instructions })
     return null
   }
 }
@@ -113,27 +116,27 @@ async function runSpecialist(
 const isAway = ({ pause_reason: reason }: SpecialistRun): boolean => reason === 'unavailable'
 
 async function takeWork(
-  session: Session,
+  owned: OwnedRun,
   { plan }: Pick<SupervisorState, 'plan'>,
   child: SpecialistRun,
   name: string,
 ): Promise<SpecialistWork> {
-  const done = await readWork(session.deps.pool, child, name)
-  await append(session, [updated(name, { status: 'RUNNING', plan })])
+  const done = await readWork(owned.deps.pool, child, name)
+  await append(owned, [updated(name, { status: 'RUNNING', plan })])
   return done
 }
 
 async function start(
-  session: Session,
+  owned: OwnedRun,
   state: Pick<SupervisorState, 'plan' | 'history'>,
   { id, name, instructions }: { id: string; name: string; instructions: string },
 ): Promise<void> {
-  const { deps, run, settings } = session
-  if ((await heedSwitches(session)) === 'left') throw new RunLeft()
-  const part = partOf(session)
+  const { deps, run, settings } = owned
+  if ((await heedSwitches(owned)) === 'left') throw new RunLeft()
+  const part = partOf(owned)
   const config = part.config.specialists.find((each) => each.name === name)
   if (!config) throw new Error(`${name} is no specialist of this run`)
-  const { PLAN_JSON = '', HISTORY_JSON = '', CONTEXT_METADATA = '' } = valuesOf(session, state)
+  const { PLAN_JSON = '', HISTORY_JSON = '', CONTEXT_METADATA = '' } = valuesOf(owned, state)
   const isSpawned = await spawnRun(
     deps.pool,
     { id: run.id, fence: run.fence },
@@ -146,24 +149,23 @@ async function start(
       input: cleanText(instructions),
       maxSteps: settings.subagent_max_steps,
       timeoutMs: null,
-      parentRunId: run.id,
-      ancestors: [...run.ancestors, run.id],
+      ...placeBelow(run),
       chainDepth: run.chain_depth,
     },
   )
   await fault('spawn.after_insert')
   if (isSpawned) return deps.onReady()
-  // Cancelled or taken over: the switches say which.
-  if ((await heedSwitches(session)) === 'left') throw new RunLeft()
+  // The run was cancelled or another process claimed it; the switches say which.
+  if ((await heedSwitches(owned)) === 'left') throw new RunLeft()
   throw new RunLost('a specialist could not be started')
 }
 
-async function finish(session: Session, state: SupervisorState): Promise<void> {
-  const { finalizer } = partOf(session).config
-  if (session.state.nodeAnswers.has(FINAL)) return
-  await append(session, [entered(session, 'finalizer')])
-  const values = valuesOf(session, state)
-  await ask(session, {
+async function finish(owned: OwnedRun, state: SupervisorState): Promise<void> {
+  const { finalizer } = partOf(owned).config
+  if (owned.state.nodeAnswers.has(FINAL)) return
+  await append(owned, [entered(owned, 'finalizer')])
+  const values = valuesOf(owned, state)
+  await ask(owned, {
     node: 'finalizer',
     key: FINAL,
     name: null,
@@ -173,13 +175,13 @@ async function finish(session: Session, state: SupervisorState): Promise<void> {
   })
 }
 
-async function escalate(session: Session, state: SupervisorState): Promise<void> {
-  const { escalation } = partOf(session).config
-  const key = questionKey(session)
-  if (isAsked(session)) return
-  await append(session, [entered(session, 'hitl_escalation')])
-  const values = valuesOf(session, state)
-  await ask(session, {
+async function escalate(owned: OwnedRun, state: SupervisorState): Promise<void> {
+  const { escalation } = partOf(owned).config
+  const key = questionKey(owned)
+  if (isAsked(owned)) return
+  await append(owned, [entered(owned, 'hitl_escalation')])
+  const values = valuesOf(owned, state)
+  await ask(owned, {
     node: 'hitl_escalation',
     key,
     name: null,
@@ -189,18 +191,16 @@ async function escalate(session: Session, state: SupervisorState): Promise<void>
   })
 }
 
-const questionKey = ({ state }: Session): string => `question ${state.personAnswers.length}`
+const questionKey = ({ state }: OwnedRun): string => `question ${state.personAnswers.length}`
 
-/** Tells whether the question to people was written since they last answered. */
-export const isAsked = (session: Session): boolean => session.state.nodeAnswers.has(questionKey(session))
+/** True if the question to people was written after their last answer. */
+export const isAsked = (owned: OwnedRun): boolean => owned.state.nodeAnswers.has(questionKey(owned))
 
-/** The text that the finalizer wrote. */
-export const finalText = ({ state }: Session): string => state.nodeAnswers.get(FINAL) ?? ''
+export const finalText = ({ state }: OwnedRun): string => state.nodeAnswers.get(FINAL) ?? ''
 
-/** The question that people are asked. */
-export const questionText = (session: Session): string => session.state.nodeAnswers.get(questionKey(session)) ?? ''
+export const questionText = (owned: OwnedRun): string => owned.state.nodeAnswers.get(questionKey(owned)) ?? ''
 
-const entered = ({ state }: Session, node: string): RunEvent => ({
+const entered = ({ state }: OwnedRun, node: string): RunEvent => ({
   kind: 'node.entered',
   data: { node, step: state.steps + 1 },
 })
@@ -210,13 +210,13 @@ const updated = (
   { status, active_agent: agent, plan }: Pick<SupervisorState, 'status' | 'active_agent' | 'plan'>,
 ): RunEvent => ({ kind: 'supervisor.updated', data: { node, status, active_agent: agent ?? null, plan } })
 
-export function partOf({ run }: Session): SupervisorPart {
-  if (!isSupervisor(run.part)) throw new Error('this run is no supervisor’s')
+export function partOf({ run }: OwnedRun): SupervisorPart {
+  if (!isSupervisor(run.part)) throw new Error('this run does not belong to a supervisor')
   return run.part
 }
 
-/** The task, and what people have said since. A run that only goes on with its task was told nothing new. */
-function taskOf({ task, personAnswers }: Session['state']): string {
+/** The task with the later answers of people. A run that was continued without an answer has only its task. */
+function taskOf({ task, personAnswers }: OwnedRun['state']): string {
   const answered = personAnswers.filter(({ taskId }) => taskId !== null)
   const added = personAnswers.filter(({ taskId, answer }) => taskId === null && answer !== '' && answer !== task)
   const listed = (title: string, said: typeof personAnswers): string[] =>
@@ -233,11 +233,11 @@ function descriptionsOf(specialists: SupervisorPart['config']['specialists']) {
   return described.length === 0 ? {} : { specialist_descriptions: Object.fromEntries(described) }
 }
 
-function valuesOf(session: Session, { plan, history }: Pick<SupervisorState, 'plan' | 'history'>): PromptValues {
-  const { config, context } = partOf(session)
+function valuesOf(owned: OwnedRun, { plan, history }: Pick<SupervisorState, 'plan' | 'history'>): PromptValues {
+  const { config, context } = partOf(owned)
   const { context_id: contextId, metadata } = context
   return {
-    USER_INPUT: taskOf(session.state),
+    USER_INPUT: taskOf(owned.state),
     PLAN_JSON: JSON.stringify(plan),
     HISTORY_JSON: JSON.stringify(history),
     CONTEXT_METADATA: JSON.stringify({

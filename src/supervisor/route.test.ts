@@ -46,7 +46,7 @@ const fits = {
   next_instructions_for_supervisor: 'Go on.',
 }
 
-test('AgentSummary schema: what fits is taken as it is', () => {
+test('AgentSummary schema: a summary that fits is taken unchanged', () => {
   assert.deepEqual(agentSummary.parse(fits), fits)
 })
 
@@ -54,7 +54,7 @@ for (const [what, change] of [
   ['an unknown result', { result: 'MAYBE' }],
   ['no agent_name', { agent_name: undefined }],
   ['key_decisions that are no list', { key_decisions: 'one' }],
-  ['a field that is none', { status: 'DONE' }],
+  ['an unknown field', { status: 'DONE' }],
   ['no next_instructions_for_supervisor', { next_instructions_for_supervisor: undefined }],
 ] as const) {
   test(`AgentSummary schema: ${what} does not fit`, () => {

@@ -1,5 +1,4 @@
-// The work of a specialist as the supervisor sees it: one summary, and the state of the agent, both read from the run
-// that did the work. A specialist has no way to the supervisor's state.
+// The work of a specialist as the supervisor sees it: one summary and the state of the agent, both read from its run.
 
 import type { Db } from '../db/pool.ts'
 import { replayEvents } from '../journal/read.ts'
@@ -33,12 +32,12 @@ export interface SpecialistWork {
   agent: AgentState
 }
 
-/** The longest text of a summary that the supervisor is shown, and of a message that its state keeps. */
+/** The most characters of a text in a summary, and of a message in the agent's state. */
 const LONGEST_TEXT = 20_000
-/** The most characters that the state of the agent keeps of a run: the newest. */
+/** The most characters of a run that the agent's state keeps; the newest messages are kept. */
 const MOST_KEPT = 200_000
 
-/** The result of a specialist's run. A run that gave no summary has failed, and its end says why. */
+/** The result of a specialist's run. A run without a summary has failed, and its end has the reason. */
 export async function readWork(db: Db, run: SpecialistRun, agentName: string): Promise<SpecialistWork> {
   const agent = newAgentState()
   let given: AgentSummaryDecision | null = null
@@ -87,7 +86,7 @@ function failedSummary({
   }
 }
 
-/** The supervisor must not delegate this again: the call could be made twice. */
+/** The supervisor must not delegate this work again, because the call could be made twice. */
 const undecidedSummary = (name: string): AgentSummaryDecision => ({
   result: 'FAILED',
   short_summary: `The call of ${name} may have taken effect or not: its process stopped before the call had answered.`,
@@ -100,7 +99,6 @@ const asText = (value: unknown): string => (typeof value === 'string' ? value : 
 
 const cut = (text: string): string => cutText(text, LONGEST_TEXT, ' [cut]')
 
-/** As many as there is room for, from the first on. */
 function cutList(texts: readonly string[]): string[] {
   let room = LONGEST_TEXT
   const kept = texts.map(cut).filter((text) => {

@@ -1,7 +1,7 @@
-// A supervisor's run is started by a request, and continued by a person's answer or by whoever says that it may go on.
+// A request starts a supervisor's run. A person's answer, or a request to go on, continues the run.
 import type { Db } from '../db/pool.ts'
-import type { Journal } from '../journal/append.ts'
 import { insertRun } from '../journal/insert-run.ts'
+import type { Journal } from '../journal/journal.ts'
 import { wakeWaiting } from '../journal/wake.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { isId, newId } from '../kernel/id.ts'
@@ -16,7 +16,6 @@ export interface SupervisorTask {
   task: string
   contextId: string | null
   metadata: Record<string, unknown>
-  /** Further facts of the trigger. */
   trigger?: Readonly<Record<string, unknown>>
 }
 
@@ -27,7 +26,7 @@ export async function startSupervisor(db: Db, projectId: string, start: Supervis
   return getRun(db, projectId, await startSystem(db, projectId, system, start))
 }
 
-/** As `startSupervisor`, on a variant as it was configured at some time. Answers the id of the run. */
+/** The same as `startSupervisor`, with a stored configuration of a variant. Returns the id of the run. */
 export async function startSystem(
   db: Db,
   projectId: string,
@@ -63,8 +62,8 @@ export interface Continuation {
 }
 
 /**
- * Continues a run that waits for a person, or that was unavailable, with what the person says. Every other run is
- * refused. `after` is the seq of the last event before.
+ * Continues a run that waits for a person, or whose model was unavailable, with the person's answer. Every other run is
+ * refused. `after` is the seq of the last event before the answer.
  */
 export async function continueSupervisor(
   tx: Db,
@@ -98,19 +97,16 @@ export async function continueSupervisor(
     if (said === null) throw invalidRequest('input: the run waits for an answer, which is input.task.')
     await answer(tx, projectId, await openQuestion(tx, runId), said)
   } else if (reason === 'unavailable') {
-    if (row.is_woken) throw conflict('This run goes on already.')
+    if (row.is_woken) throw conflict('This run was continued already.')
     const event = { kind: 'supervisor.answered', data: { task_id: null, answer: said ?? '', summaries: null } }
     const set = { error_code: null, error_message: null }
     await journal.appendIn(tx, { runId, fence: null, events: [event], change: { set }, ancestors: [] })
     await wakeWaiting(tx, runId, 'human')
-  } else throw conflict('Only a run that was escalated, or that was unavailable, can be continued.')
+  } else throw conflict('Only a run that was escalated, or whose model was unavailable, can be continued.')
   return { run: await getRun(tx, projectId, runId), after: row.last_seq }
 }
 
-/**
- * Tells whether the run waits for the answer to its question. The run is locked where it seems so: until the end of the
- * transaction nobody else answers.
- */
+/** True if the run waits for the answer to its question. It is locked, so that no second answer is taken. */
 export async function isEscalated(tx: Db, projectId: string, runId: string): Promise<boolean> {
   const waits = `select from agent_runs where id = $1 and project_id = $2 and status = 'paused'
     and pause_reason = 'human' and completed_at is null and ready_at is null`
@@ -131,7 +127,7 @@ async function openQuestion(tx: Db, runId: string): Promise<string> {
   return rows[0].id
 }
 
-/** As a person answers in the inbox: the run is woken in the commit that stores the answer. */
+/** Answers as a person does in the inbox: the commit that stores the answer also wakes the run. */
 export const answerAs =
   (actor: Actor): AnswerTask =>
   async (tx, projectId, taskId, answer) => {

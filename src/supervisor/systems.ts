@@ -1,17 +1,18 @@
-// The variants of a project's supervisor system. Blue and green come with Muster; what a project stores takes their place.
+// The variants of a project's supervisor system. Blue and green come with Muster; stored variants replace them.
 import { changeAudited } from '../audit/record.ts'
 import type { Db } from '../db/pool.ts'
 import { invalidRequest, notFound } from '../kernel/errors.ts'
+import { didYouMean } from '../kernel/nearest.ts'
 import type { Actor } from '../kernel/principal.ts'
 import type { SystemConfig } from '../kernel/supervisor.ts'
 
 export interface System extends SystemConfig {
   variant: string
-  /** Null while it is as it came with Muster. */
+  /** Null for a variant that was never changed since it came with Muster. */
   updated_at: string | null
 }
 
-/** A variant as it is configured now, for runs that keep it so. */
+/** A variant as it is configured now, for runs that keep this configuration. */
 export const asConfigured = ({ variant, traffic: _, updated_at: __, ...config }: System) => ({ variant, config })
 
 const shipped = (traffic: number): SystemConfig => ({
@@ -41,10 +42,9 @@ const toSystem = ({ variant, config, traffic, updated_at: at }: SystemRow): Syst
   updated_at: at.toISOString(),
 })
 
-/** A project has as many variants as people made, and few more than two. */
+/** The most variants of a project; projects rarely have more than two. */
 const MOST_VARIANTS = 100
 
-/** All variants, by name. */
 export async function listSystems(db: Db, projectId: string): Promise<System[]> {
   const { rows } = await db.query<SystemRow>(
     `select variant, config, traffic, updated_at from systems where project_id = $1 order by variant limit ${MOST_VARIANTS}`,
@@ -98,17 +98,13 @@ export async function putSystem(
 }
 
 export interface Choice {
-  /** The variant that the request names. */
   requested: string | null
-  /** SYSTEM_VARIANT. */
+  /** The variant named by SYSTEM_VARIANT. */
   ofProcess: string | null
   contextId: string | null
 }
 
-/**
- * The variant of a request: the one that it names, else that of this process, else the one that the context had before,
- * else one by the weights of their traffic.
- */
+/** The named variant, else that of this process, else that of the context, else one by traffic weights. */
 export async function chooseSystem(
   db: Db,
   projectId: string,
@@ -118,12 +114,17 @@ export async function chooseSystem(
   const named = requested ?? ofProcess
   if (named !== null) {
     const system = await findSystem(db, projectId, named)
-    if (!system) throw invalidRequest(`There is no system variant called "${named}" in this project.`)
+    if (!system) throw invalidRequest(await unknownVariant(db, projectId, named))
     return system
   }
   const systems = await listSystems(db, projectId)
   const before = contextId === null ? null : await variantOf(db, projectId, contextId)
   return systems.find(({ variant }) => variant === before) ?? byWeight(systems, random())
+}
+
+export async function unknownVariant(db: Db, projectId: string, name: string): Promise<string> {
+  const names = (await listSystems(db, projectId)).map(({ variant }) => variant)
+  return `There is no system variant called "${name}" in this project.${didYouMean(name, names)}`
 }
 
 async function variantOf(db: Db, projectId: string, contextId: string): Promise<string | null> {
@@ -135,7 +136,16 @@ async function variantOf(db: Db, projectId: string, contextId: string): Promise<
   return rows[0]?.variant ?? null
 }
 
-/** Without any weight it is the first one. */
+/** The chance of each variant to be chosen for a request that names none. `ofProcess` is that of SYSTEM_VARIANT. */
+export function requestShares(systems: readonly System[], ofProcess: string | null): Map<string, number> {
+  const sum = systems.reduce((total, { traffic }) => total + traffic, 0)
+  const only = ofProcess ?? (sum === 0 ? systems[0]?.variant : undefined)
+  return new Map(
+    systems.map(({ variant, traffic }) => [variant, only === undefined ? traffic / sum : Number(variant === only)]),
+  )
+}
+
+/** If all weights are zero, the first variant is chosen. */
 export function byWeight(systems: readonly System[], at: number): System {
   let left = at * systems.reduce((sum, { traffic }) => sum + traffic, 0)
   for (const system of systems) {

@@ -2,10 +2,7 @@ import type { Db } from '../db/pool.ts'
 
 const MOST_AT_ONCE = 500
 
-/**
- * Runs that wait for people although all their questions were answered within the last hour. An answer wakes its run in
- * its own transaction, so there should be none.
- */
+/** Runs that wait although all their questions were answered within the last hour. There should be none. */
 export async function findAnsweredRuns(db: Db): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select distinct r.id from tasks t join agent_runs r on r.id = t.run_id

@@ -33,7 +33,7 @@ test('a question becomes a task of high priority for people, with the run that w
   assert.deepEqual(task.created_by, { type: 'agent', id: question.agentId })
 })
 
-test('asking again under the same id asks once', async () => {
+test('a question that is asked again under the same id is asked once', async () => {
   const question = asked('Once?')
   await people.ask(question)
   await settle(question.taskId, 'completed', 'yes')
@@ -45,8 +45,8 @@ test('asking again under the same id asks once', async () => {
 
 const questions: { name: string; question: string; title: RegExp }[] = [
   { name: 'of blank lines', question: ' \n\r\n ', title: /^A question$/ },
-  { name: 'of one endless line', question: '😀'.repeat(2_000), title: /^(😀){499}…$/u },
-  { name: 'that no column takes as it is', question: 'a\0b\ud800', title: /^a\ufffdb\ufffd$/ },
+  { name: 'of one very long line', question: '😀'.repeat(2_000), title: /^(😀){499}…$/u },
+  { name: 'with characters that PostgreSQL refuses', question: 'a\0b\ud800', title: /^a\ufffdb\ufffd$/ },
 ]
 for (const { name, question, title } of questions) {
   test(`a question ${name} is asked all the same`, async () => {

@@ -2,8 +2,8 @@ import type { Db } from '../db/pool.ts'
 import { cleanText } from '../journal/clean-json.ts'
 import { type Creator, MAX_TITLE, type TaskStatus } from '../kernel/task.ts'
 
-export interface Question {
-  /** Made by the caller, so that asking again after a crash asks once. */
+export interface HumanQuestion {
+  /** The caller chooses the id, so that a question repeated after a crash is asked once. */
   taskId: string
   projectId: string
   runId: string
@@ -21,8 +21,8 @@ const DECLINED: HumanAnswer = { answer: { error: 'The people in charge declined 
 /** Runs ask people by an escalation task; its result is the answer. */
 export function createAskHuman({ pool }: { pool: Db }) {
   return {
-    /** Nothing is asked for a run that is cancelled: its cancel, which locks the run, has closed its questions. */
-    async ask({ taskId, projectId, runId, agentId, question }: Question): Promise<void> {
+    /** A cancelled run asks nothing: the cancel, which locks the run, has closed the run's questions. */
+    async ask({ taskId, projectId, runId, agentId, question }: HumanQuestion): Promise<void> {
       const text = cleanText(question)
       const creator: Creator = { type: 'agent', id: agentId }
       await pool.query(
@@ -34,7 +34,7 @@ export function createAskHuman({ pool }: { pool: Db }) {
       )
     },
 
-    /** Of the tasks that are resolved; the others are absent. */
+    /** Answers of the resolved tasks; open tasks are absent. */
     async answers(taskIds: readonly string[]): Promise<Map<string, HumanAnswer>> {
       const { rows } = await pool.query<{ id: string; status: TaskStatus; result: unknown }>(
         `select id, status, result from tasks where id = any($1) and status in ('completed', 'cancelled', 'rejected')`,
@@ -53,6 +53,7 @@ function titleOf(question: string): string {
       .split(/[\r\n]+/)
       .find((each) => each.trim() !== '')
       ?.trim() ?? 'A question'
+  // PostgreSQL counts characters, and a character may be a surrogate pair.
   const characters = [...line]
   return characters.length <= MAX_TITLE ? line : `${characters.slice(0, MAX_TITLE - 1).join('')}…`
 }

@@ -1,6 +1,6 @@
-// Capabilities × operations × modes × who asks: every refusal is an error to the model, a block on the step and an audit
-// entry, and everything else happens, by execution or by suggestion. The expected outcome is written down here, apart
-// from the code.
+// Capabilities × operations × modes × askers: every refusal is an error to the model, a block on the step and an audit
+// entry, and every allowed change happens, by execution or by suggestion. The expected outcome is written down here,
+// apart from the code.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuns } from '../../test/kit/run-worker.ts'
@@ -45,7 +45,9 @@ const modes: { mode: ExecutionMode; apply?: 'execute' | 'suggest'; isSuggested: 
   { mode: 'hybrid', apply: 'suggest', isSuggested: true },
 ]
 
-/** The asker is the agent itself, a sub-agent of a restricted one, or a restricted sub-agent of one that is not. */
+/**
+ * The asker is the agent itself, a sub-agent of a restricted agent, or a restricted sub-agent of an unrestricted one.
+ */
 const askers = ['agent', 'sub-agent of the restricted', 'restricted sub-agent'] as const
 
 let named = 0
@@ -198,7 +200,7 @@ test('a sub-agent of a suggesting agent suggests, whatever its own mode is', asy
   assert.deepEqual(rows, [{ status: 'pending' }])
 })
 
-test('a refusal says what is not allowed, and an unknown object is no refusal', async () => {
+test('a refusal names the forbidden change, and an unknown object is no refusal', async () => {
   const capabilities = { ...free, allowedObjectTypes: ['A'] }
   const { steps } = await ask('agent', { capabilities, mode: 'execute' }, [
     { name: 'object_update', args: { id: await newObject('Secret'), properties: {} } },

@@ -1,6 +1,6 @@
 import type { Db } from '../db/pool.ts'
 
-/** A run that was cancelled waits for no answer any more: its questions leave the inbox. */
+/** A cancelled run no longer waits for answers: its questions leave the inbox. */
 export async function closeQuestions(db: Db, runIds: readonly string[]): Promise<void> {
   await db.query(
     `update tasks set status = 'cancelled', completed_at = muster.now()

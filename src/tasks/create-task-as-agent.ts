@@ -1,16 +1,26 @@
+import { z } from 'zod'
+import { guessAgent } from '../agents/agent-names.ts'
 import { findAgent } from '../agents/agents.ts'
 import { holdAgents } from '../agents/seniors.ts'
 import { changeAudited, recordAudit } from '../audit/record.ts'
 import type { Db } from '../db/pool.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { Agent } from '../kernel/agent.ts'
+import { nameField } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
 import { agentActor } from '../kernel/principal.ts'
-import type { Creator } from '../kernel/task.ts'
+import { type Creator, taskInput } from '../kernel/task.ts'
 import type { WriteResult } from '../kernel/tool.ts'
 import { makeDue } from './task-queue.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
-import type { TaskArguments } from './write-tools.ts'
+
+export const taskArguments = z.strictObject({
+  title: taskInput.shape.title,
+  description: taskInput.shape.description,
+  priority: taskInput.shape.priority,
+  assigned_to: nameField.optional().describe('The name or the id of an agent. If it is left out, people do the task.'),
+})
+type TaskArguments = z.infer<typeof taskArguments>
 
 export interface TaskRequest {
   taskId: string
@@ -21,16 +31,16 @@ export interface TaskRequest {
   args: TaskArguments
 }
 
-/** Work that an agent asks for. */
 export async function createTaskAsAgent(tx: Db, request: TaskRequest): Promise<WriteResult> {
   const { taskId, projectId, agentId, runId, depth, args } = request
   const assignee = args.assigned_to === undefined ? null : await findAgent(tx, projectId, args.assigned_to)
   const isThere = assignee !== null && (await holdAgents(tx, projectId, [assignee.id])).length === 1
   if (args.assigned_to !== undefined && !isThere) {
-    return refusal(`There is no agent called "${args.assigned_to}".`)
+    const guess = await guessAgent(tx, projectId, args.assigned_to)
+    return refusal(`There is no agent called "${args.assigned_to}".${guess}`)
   }
   const { reaction_chain_limit: limit } = await getSettings(tx, projectId)
-  // A task has the depth of its run and one more: agents that give each other tasks for ever come to the limit.
+  // A task is one level deeper than its run, so agents that give each other tasks endlessly reach the limit.
   const ownDepth = depth + 1
   if (ownDepth >= limit) {
     await refuseChain(tx, request, assignee, limit)
@@ -74,7 +84,7 @@ export async function createTaskAsAgent(tx: Db, request: TaskRequest): Promise<W
 
 const refusal = (error: string): WriteResult => ({ result: { error }, isError: true, blocked: null, hasStarted: false })
 
-/** The audit says so, and people hear of it once for each pair of agents, as long as they have not seen to it. */
+/** Notes the refusal in the audit. People get one task for each pair of agents while that task is open. */
 async function refuseChain(tx: Db, request: TaskRequest, assignee: Agent | null, limit: number): Promise<void> {
   const { projectId, agentId, runId, args } = request
   const details = { title: args.title, run_id: runId, assigned_to: assignee?.id ?? null, limit }
@@ -96,8 +106,8 @@ async function refuseChain(tx: Db, request: TaskRequest, assignee: Agent | null,
     [
       newId(),
       projectId,
-      'Agents give each other tasks for ever',
-      `The task "${args.title}" was not made: it would have been number ${limit} in a chain of tasks that agents gave each other. Look at what they ask of each other.`,
+      'Agents give each other tasks endlessly',
+      `The task "${args.title}" was not made: it would have been number ${limit} in a chain of tasks that agents gave each other. Check the tasks of these agents.`,
       JSON.stringify(creator),
       JSON.stringify({ chainPair: pair, agents: [agentId, assignee?.id ?? null], limit, run_id: runId }),
       pair,

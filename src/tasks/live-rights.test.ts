@@ -1,4 +1,4 @@
-// Rights bind at the moment of the change, not at that of the run's start.
+// Rights are checked at the moment of the change, not when the run starts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestRuns } from '../../test/kit/run-worker.ts'
@@ -49,7 +49,7 @@ async function effects(run: Run) {
 const free = { canCreateObjects: true, canUpdateObjects: true, canDeleteObjects: true }
 const patch = (agent: Agent, change: AgentPatch) => updateAgent(pool, projectId, agent.id, change, by)
 
-test('a capability that is taken away in mid-run is gone for the next change', async () => {
+test('a capability that is taken away in mid-run is missing at the next change', async () => {
   const agent = await worker((self) => patch(self, { capabilities: { ...free, canCreateObjects: false } }))
   assert.deepEqual(await effects(await runs.run(agent)), {
     ...{ made: 2, suggested: 0, refused: 2 },
@@ -57,7 +57,7 @@ test('a capability that is taken away in mid-run is gone for the next change', a
   })
 })
 
-test('an agent that may only suggest from now on suggests from now on', async () => {
+test('an agent whose mode becomes suggest in mid-run suggests its next change', async () => {
   const agent = await worker((self) => patch(self, { execution_mode: 'suggest' }))
   assert.deepEqual(await effects(await runs.run(agent)), {
     ...{ made: 2, suggested: 2, refused: 0 },
@@ -65,7 +65,7 @@ test('an agent that may only suggest from now on suggests from now on', async ()
   })
 })
 
-test('an agent that was deleted changes nothing any more', async () => {
+test('a deleted agent can change nothing any more', async () => {
   const agent = await worker((self) => deleteAgent(pool, projectId, self.id, by))
   assert.deepEqual(await effects(await runs.run(agent)), {
     ...{ made: 2, suggested: 0, refused: 2 },
@@ -85,7 +85,7 @@ for (const { name, change, expected } of [
     expected: { made: 2, suggested: 2, refused: 0, blocked: [null, null, null, null] },
   },
 ]) {
-  test(`what the parent ${name} its child does too, under way as it is`, async () => {
+  test(`a running child loses the right when its parent ${name}`, async () => {
     const boss = `boss ${++named}`
     const parent = await runs.createAgent({
       name: boss,
@@ -106,7 +106,7 @@ for (const { name, change, expected } of [
   })
 }
 
-test('rights that are given in mid-run do not widen what a child was started with', async () => {
+test('rights given to a parent in mid-run do not widen the rights of its running child', async () => {
   const boss = `boss ${++named}`
   const none = { ...free, canCreateObjects: false }
   const parent = await runs.createAgent({

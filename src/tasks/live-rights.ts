@@ -5,9 +5,9 @@ import { agentDefaults } from '../kernel/agent.ts'
 import { type Rights, rightsWithin } from '../kernel/rights.ts'
 
 /**
- * The rights of a run at this moment: its agent's rights within those of every run above it, all as they stand now, and
- * within the rights it was started with. They are locked until the transaction ends, so that a right that was taken
- * away is gone for all later commits. Null if the run's own agent is gone.
+ * The rights of a run at this moment: its agent's within those of every run above it, and within those it was started
+ * with. They are locked, so that a right that was taken away is gone for all later commits. Null if the run's agent is
+ * gone.
  */
 export async function liveRights(
   tx: Db,
@@ -20,12 +20,12 @@ export async function liveRights(
   let bounds: Partial<Rights> = run.bounds
   for (const agentId of above) {
     const agent = rights.get(agentId)
-    // The run of a deleted agent leaves its children the rights that they were given.
+    // Runs below the run of a deleted agent keep the rights that they were started with.
     if (agent) bounds = { ...rightsWithin(bounds, agent), mode: boundMode(bounds, agent.execution_mode) }
   }
   return rightsWithin(bounds, own)
 }
 
-/** Only the mode suggest binds the runs below. */
+/** Of the modes, only suggest also binds the runs below. */
 const boundMode = (bounds: Partial<Rights>, mode: Rights['mode']): Rights['mode'] =>
   bounds.mode === 'suggest' || mode === 'suggest' ? 'suggest' : 'execute'

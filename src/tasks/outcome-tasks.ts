@@ -1,7 +1,9 @@
-// Tasks that ask people about the outcome of a call: its owner died, and the call must not be repeated unseen. Such a
-// task is made with the pause of its run, and closed only by somebody's word.
+// These tasks ask people about the outcome of a tool call whose process died before the call answered: the call must
+// not be repeated unseen. A task is made when its run pauses, and closed only with an outcome.
+
 import type { Db } from '../db/pool.ts'
 import { cleanText } from '../journal/clean-json.ts'
+import { cutText } from '../kernel/cut-text.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
 import { type Creator, MAX_TITLE, type Task, type TaskPatch } from '../kernel/task.ts'
@@ -10,7 +12,7 @@ export interface UndecidedCall {
   projectId: string
   runId: string
   agentId: string
-  /** The run is a specialist's: its supervisor goes on without it. */
+  /** True for the run of a specialist: its supervisor goes on without the run. */
   isOfSupervisor: boolean
   callId: string
   name: string
@@ -22,7 +24,7 @@ export type Outcome = 'done' | 'not_done'
 const KIND = 'outcome_unknown'
 const MOST_CHARACTERS = 20_000
 
-/** Called in the transaction that pauses the run: there is no such pause without its task. */
+/** Called in the transaction that pauses the run, so that no run pauses without its task. */
 export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void> {
   const { projectId, runId, agentId, callId, name } = call
   const creator: Creator = { type: 'agent', id: agentId }
@@ -32,7 +34,7 @@ export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void
     [
       taskIdOf(runId, callId),
       projectId,
-      cleanText(`Did the call of ${name} take effect?`.slice(0, MAX_TITLE)),
+      cleanText(cutText(`Did the call of ${name} take effect?`, MAX_TITLE)),
       cleanText(descriptionOf(call)),
       JSON.stringify(creator),
       runId,
@@ -41,7 +43,7 @@ export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void
   )
 }
 
-/** The run was resumed directly: its task is completed with the same outcome. */
+/** After a run was resumed directly, its task is completed with the same outcome. */
 export async function closeOutcomeTask(tx: Db, runId: string, outcome: Outcome): Promise<void> {
   await tx.query(
     `update tasks set status = 'completed', result = $3, completed_at = muster.now()
@@ -50,7 +52,7 @@ export async function closeOutcomeTask(tx: Db, runId: string, outcome: Outcome):
   )
 }
 
-/** Tells by the id, which nobody can give a task: metadata is people's to write. */
+/** Decides by the id, because a client cannot choose the id of a task; metadata can be written by anybody. */
 export function isOutcomeTask(task: Pick<Task, 'id' | 'kind' | 'run_id' | 'metadata'>): task is OutcomeTask {
   const { call_id: callId } = task.metadata
   return task.kind === 'escalation' && task.run_id !== null && task.id === taskIdOf(task.run_id, String(callId))
@@ -66,11 +68,9 @@ export function outcomeOf({ status, result }: Pick<Task, 'status' | 'result'>): 
 /** Throws if the patch would close the task without an outcome of the call, or make another task of it. */
 export function requireOutcomePatch(task: OutcomeTask, patch: TaskPatch): void {
   if (patch.status === 'cancelled') {
-    throw conflict(
-      'Somebody must say what became of the call: complete this task with the result "done" or "not_done".',
-    )
+    throw conflict('This task needs the outcome of the call: complete it with the result "done" or "not_done".')
   }
-  if (patch.metadata !== undefined) throw conflict('The metadata of this task says which call it is about, and stays.')
+  if (patch.metadata !== undefined) throw conflict('The metadata of this task names its call and cannot be changed.')
   const result = patch.result === undefined ? task.result : patch.result
   const mustSay = patch.status === 'completed' || patch.result !== undefined
   if (mustSay && !isOutcome(result)) throw invalidRequest('result must be "done" or "not_done".')
@@ -82,15 +82,14 @@ const taskIdOf = (runId: string, callId: string): string => idFrom(`${runId}:out
 
 function descriptionOf({ name, args, runId, isOfSupervisor }: UndecidedCall): string {
   const text = JSON.stringify(args, null, 2) ?? ''
-  const shown = text.length <= MOST_CHARACTERS ? text : `${text.slice(0, MOST_CHARACTERS)}\n[cut]`
   return [
     `The process that called ${name} stopped before the call had answered. The call may have taken effect or not, and it`,
-    'is not repeated. Check it where it would show, then complete this task with the result "done" or "not_done".',
+    'is not repeated. Check whether it had an effect, then complete this task with the result "done" or "not_done".',
     isOfSupervisor
       ? `The run ${runId} was a specialist's; its supervisor was told that the outcome is unknown, and has gone on.`
-      : `The run ${runId} goes on with your word.`,
+      : `The run ${runId} goes on with your answer.`,
     '',
     'It was called with:',
-    shown,
+    cutText(text, MOST_CHARACTERS, '\n[cut]'),
   ].join('\n')
 }

@@ -1,7 +1,7 @@
 import { type EndedRows, removeEnded } from '../db/in-batches.ts'
 import type { Pool } from '../db/pool.ts'
 
-/** SQL: whether people still have to decide something that this run asked, suggested or did, or an open task goes on from it. */
+/** SQL that is true while a question or suggestion of this run, or the task that it works on, is open. */
 export const keepsTasks = (runId: string): string =>
   `(exists (select from tasks k where k.run_id = ${runId} and k.completed_at is null)
     or exists (select from tasks k where k.attempt_run_id = ${runId} and k.completed_at is null))`
@@ -16,9 +16,8 @@ const TASKS: EndedRows = {
 }
 
 /**
- * Removes tasks that were resolved longer ago than their project keeps runs. A task stays as long as its run, which may
- * read the answer again, while a task below it is open, and while the task above it is, which completes with its
- * result. Answers how many went.
+ * Removes tasks that were resolved longer ago than their project keeps runs, and returns their number. A task stays as
+ * long as its run, which may read the answer again, as long as a subtask is open, and as long as its parent is open.
  */
 export const pruneTasks = (
   pool: Pool,

@@ -1,8 +1,9 @@
 import type { Db } from '../db/pool.ts'
-import { type Creator, MAX_TITLE, type SuggestedChange } from '../kernel/task.ts'
+import { cutText } from '../kernel/cut-text.ts'
+import { type Creator, changeVerbs, MAX_TITLE, type SuggestedChange } from '../kernel/task.ts'
 
 export interface NewSuggestion {
-  /** Made by the caller, so that suggesting again after a crash suggests once. */
+  /** The caller chooses the id, so that a suggestion repeated after a crash is made once. */
   taskId: string
   projectId: string
   agentId: string
@@ -25,19 +26,14 @@ export async function suggest(tx: Db, suggestion: NewSuggestion): Promise<string
   return taskId
 }
 
-const VERBS = { create: 'Create', update: 'Update', delete: 'Delete', relate: 'Relate' } as const
-
 function titleOf({ op, object_type, key, before, after }: SuggestedChange): string {
-  if (op === 'relate') return cut(`Relate ${object_type}: ${String(after?.type)}`)
+  if (op === 'relate') return cutText(`Relate ${object_type}: ${String(after?.type)}`, MAX_TITLE, '…')
   const name = key ?? nameIn(after) ?? nameIn(before)
-  return cut(`${VERBS[op]} ${object_type}${name === null ? '' : ` ${name}`}`)
+  return cutText(`${changeVerbs[op]} ${object_type}${name === null ? '' : ` ${name}`}`, MAX_TITLE, '…')
 }
 
-/** The property by which people call an object. */
+/** The property that people use as an object's name. */
 function nameIn(properties: Record<string, unknown> | null): string | null {
   const name = properties?.name ?? properties?.title
   return typeof name === 'string' && name.trim() !== '' ? name : null
 }
-
-const cut = (title: string): string =>
-  title.length <= MAX_TITLE ? title : `${title.slice(0, MAX_TITLE - 1)}…`.toWellFormed()

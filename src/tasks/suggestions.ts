@@ -14,7 +14,7 @@ import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 
 interface Approved {
   task: Task
-  /** The number of runs that the changes set off. */
+  /** The number of runs that the changes started. */
   started: number
 }
 
@@ -48,10 +48,7 @@ export interface Verdict {
   error?: { code: string; message: string }
 }
 
-/**
- * Approves each suggestion by itself: one that cannot be applied holds up no other. Answers a verdict for every id, in
- * their order; an id that is named twice is decided once.
- */
+/** Approves each suggestion separately. Returns a verdict for every id, in the order of the ids. */
 export async function approveMany(
   pool: Pool,
   writer: ObjectWriter,
@@ -92,7 +89,6 @@ export async function rejectSuggestion(
   })
 }
 
-/** The task as it stands, locked until the transaction ends. */
 async function lockSuggestion(tx: Db, projectId: string, taskId: string): Promise<{ task: Task; depth: number }> {
   const { rows } = await tx.query<TaskRow & { chain_depth: number }>(
     `select ${TASK_COLUMNS}, chain_depth from tasks where id = $1 and project_id = $2 for update`,
@@ -100,8 +96,8 @@ async function lockSuggestion(tx: Db, projectId: string, taskId: string): Promis
   )
   const task = onlyTask(rows)
   if (task.kind !== 'suggestion')
-    throw conflict(`This is no suggestion but ${task.kind}: it cannot be approved or rejected.`)
-  if (isResolved(task.status)) throw conflict(`This suggestion is ${task.status} already.`)
+    throw conflict(`This task is of the kind ${task.kind}; only a suggestion can be approved or rejected.`)
+  if (isResolved(task.status)) throw conflict(`This suggestion is already ${task.status}.`)
   return { task, depth: rows[0]?.chain_depth ?? 0 }
 }
 
@@ -138,7 +134,7 @@ async function apply(
   return { changes, started }
 }
 
-/** A stale task stays open: it can be rejected, and nobody is told twice that it could be approved. */
+/** A stale task stays open: it can be rejected, and its list entry no longer says that it can be approved. */
 async function markStale(tx: Db, taskId: string, why: string): Promise<void> {
   await tx.query(
     `update tasks set metadata = metadata || jsonb_build_object('stale', true, 'stale_reason', $2::text) where id = $1`,
@@ -151,7 +147,7 @@ async function resolve(
   { id }: Task,
   { status, result }: { status: 'completed' | 'rejected'; result: unknown },
 ): Promise<Task> {
-  // A suggestion that was applied is not stale, whatever an earlier approval met.
+  // An applied suggestion is not stale, even if an earlier approval failed.
   const { rows } = await tx.query<TaskRow>(
     `update tasks set status = $2, result = $3, completed_at = muster.now(),
        metadata = case when $2 = 'completed' then metadata - 'stale' - 'stale_reason' else metadata end

@@ -1,14 +1,14 @@
-// The queue of an agent's tasks. An agent is due when it may have a task to take up; org/ takes due agents up. Whoever
-// gives an agent a task, or lets it work again, makes it due in the same transaction.
+// The queue of an agent's tasks. An agent is due when it may have a task to start; org/ starts it. A transaction that
+// gives an agent a task, or lets the agent work again, also makes the agent due.
 import { anyOf, listAt } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
 
-/** A notice on this channel names a project in which agents are due; without a name the organisation must look everywhere. */
+/** A notice names a project in which agents are due; without a name the organisation must look everywhere. */
 export const TASK_CHANNEL = 'muster_tasks'
 
 /**
- * A part of a WITH that makes agents due: those whose id and project_id the query `who` selects. Ids that name no agent of
- * the project are passed over. Where the condition `isAnnounced` holds, the commit tells the processes that take up tasks.
+ * A part of a WITH that makes the agents of the query `who` (id, project_id) due; ids that name no agent are passed
+ * over. If the condition `isAnnounced` holds, the commit notifies the processes that start tasks.
  */
 export const dueSql = (who: string, { at = 'muster.now()', isAnnounced = 'false' } = {}): string => `
   due as (
@@ -25,7 +25,7 @@ const MAKE_DUE: PreparedSql = {
   text: `with ${dueSql(`select unnest(${listAt(2)}), $1::uuid`, { at: `muster.now() + $3 * interval '1 ms'` })} select`,
 }
 
-/** Makes agents due now, or after `inMs`. A time that is earlier stays. */
+/** Makes agents due now, or after `inMs`. An agent that is due earlier stays so. */
 export async function makeDue(
   db: Db,
   projectId: string,
@@ -46,12 +46,12 @@ const FREED: PreparedSql = {
     on conflict (agent_id) do update set due_at = least(q.due_at, excluded.due_at), check_at = muster.now()`,
 }
 
-/** Attempts of these agents have ended: those who have another task are due, and the idle ones are watched. */
+/** Attempts of these agents have ended: agents with another task become due, and idle agents are watched. */
 export async function noteFreed(db: Db, agentIds: readonly string[]): Promise<void> {
   await db.query(FREED, [agentIds])
 }
 
-/** The organisation keeps an eye on these agents: they may become bored. */
+/** The organisation watches these agents, because idle agents may become bored. */
 export async function watchIdle(db: Db, agentIds: readonly string[]): Promise<void> {
   await db.query(
     `insert into task_queues as q (agent_id, project_id)

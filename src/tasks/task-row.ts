@@ -1,3 +1,4 @@
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { notFound } from '../kernel/errors.ts'
 import type { Task } from '../kernel/task.ts'
 
@@ -6,9 +7,7 @@ export const TASK_COLUMNS = `id, kind, title, description, priority, status, ass
   (select count(*)::int from tasks s where s.parent_task_id = tasks.id) as subtasks,
   (select count(*)::int from tasks s where s.parent_task_id = tasks.id and s.completed_at is not null) as subtasks_done`
 
-export type TaskRow = Omit<Task, 'created_at' | 'completed_at' | 'progress'> & {
-  created_at: Date
-  completed_at: Date | null
+export type TaskRow = RowOf<Omit<Task, 'progress'>> & {
   progress_note: string | null
   subtasks: number
   subtasks_done: number
@@ -18,11 +17,9 @@ export function toTask(row: TaskRow): Task {
   const { progress_note: note, subtasks, subtasks_done: done, ...task } = row
   const isWhole = subtasks === 0
   return {
-    ...task,
-    // A task without subtasks is one piece of work.
+    ...tellInstants(task),
+    // A task without subtasks counts as one piece of work.
     progress: { done: isWhole ? Number(task.status === 'completed') : done, total: isWhole ? 1 : subtasks, note },
-    created_at: row.created_at.toISOString(),
-    completed_at: row.completed_at?.toISOString() ?? null,
   }
 }
 

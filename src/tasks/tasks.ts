@@ -1,5 +1,4 @@
 // Tasks are pieces of work with an assignee: an agent (work), or people (suggestions to approve, questions to answer).
-// Here they are made and read; each way of changing one has a file of its own.
 import { changeAudited } from '../audit/record.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
@@ -14,8 +13,8 @@ import { dueSql } from './task-queue.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow, toTask } from './task-row.ts'
 
 /**
- * Work that a person asks for. With `isAnnounced` the commit tells the processes that take up tasks. One statement: a task
- * is made with its place in the queue of its agent, or not at all.
+ * Creates a task for a person. One statement makes the task and its agent's place in the queue. With `isAnnounced` the
+ * commit notifies the processes that start tasks.
  */
 export async function createTask(
   db: Db,
@@ -77,7 +76,7 @@ export async function listTasks(db: Db, projectId: string, filter: TaskFilter, q
     ...(isFiltered
       ? selectByStatus({
           select,
-          // A task has fewer parts than an agent has tasks.
+          // The index on the parent comes first, because a task has fewer subtasks than an agent has tasks.
           ...(parent_task_id === undefined
             ? { by: { project_id: projectId, assigned_to } }
             : { by: { parent_task_id }, also: { project_id: projectId, assigned_to } }),
@@ -101,5 +100,5 @@ export async function getTask(db: Db, projectId: string, taskId: string): Promis
   return onlyTask(rows)
 }
 
-/** As clients see people: by themselves, or by the key they used. */
+/** Clients see a person as a user, or as the API key that the person used. */
 const creatorOf = ({ id }: Actor): Creator => ({ type: 'user', id })

@@ -11,13 +11,13 @@ import { getTask } from './tasks.ts'
 
 export interface UpdateOptions {
   actor: Actor
-  /** Called in the transaction that changes the task: what follows from the change happens with it or not at all. */
+  /** Called in the transaction that changes the task: the consequences are committed with the change or not at all. */
   onChanged: (tx: Db, before: Task, after: Task) => Promise<void>
-  /** Called before a task about a call is locked: its run is locked first, as a resume does. */
+  /** Called before a task about a call is locked: a resume locks the run before the task, so this does too. */
   lockRun: (tx: Db, runId: string) => Promise<void>
 }
 
-/** Fields that are absent stay; metadata is replaced whole. A task is resolved once. */
+/** Absent fields keep their values; metadata is replaced as a whole. A task is resolved once. */
 export async function updateTask(
   pool: Pool,
   projectId: string,
@@ -28,7 +28,6 @@ export async function updateTask(
   return inTransaction(pool, (tx) => updateTaskIn(tx, projectId, taskId, patch, options))
 }
 
-/** As `updateTask`, within the caller's transaction. */
 export async function updateTaskIn(
   tx: Db,
   projectId: string,

@@ -1,32 +1,21 @@
-// The tools that change Muster's own data, for runs: each call is carried out inside the transaction that journals it.
-import { z } from 'zod'
+// The tools with which runs change Muster's own data. Each call is carried out in the transaction that journals it.
 import type { Db } from '../db/pool.ts'
-import { nameField } from '../kernel/fields.ts'
 import { idFrom } from '../kernel/id.ts'
-import { taskInput } from '../kernel/task.ts'
 import type { WriteCall, WriteResult, WriteTool } from '../kernel/tool.ts'
 import { changeAsAgent } from '../objects/change-as-agent.ts'
 import { graphTools, isGraphTool, parseChange } from '../objects/object-tools.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
 import { zodArguments } from '../tools/arguments.ts'
-import { createTaskAsAgent } from './create-task-as-agent.ts'
+import { createTaskAsAgent, taskArguments } from './create-task-as-agent.ts'
 import { liveRights } from './live-rights.ts'
 import { suggest } from './suggest.ts'
-
-const taskArguments = z.strictObject({
-  title: taskInput.shape.title,
-  description: taskInput.shape.description,
-  priority: taskInput.shape.priority,
-  assigned_to: nameField.optional().describe('The name or the id of an agent. Left out, people do it.'),
-})
-export type TaskArguments = z.infer<typeof taskArguments>
 
 const taskCreate: WriteTool = {
   kind: 'write',
   name: 'task_create',
-  description: `Asks for a piece of work: of another agent, or of people where nobody is named.
+  description: `Asks another agent for a piece of work, or people if no agent is named.
 
-- The task waits in their list; you do not get its result. Use spawn_agent where you need the answer to go on.
+- The task waits in the assignee's list; you do not get its result. Use spawn_agent if you need the answer to go on.
 - Say in "description" everything that is needed to do it.`,
   ...zodArguments(taskArguments),
   inMode: () => taskCreate,
@@ -40,7 +29,7 @@ export function createWriteTools({ writer }: { writer: ObjectWriter }) {
     if (name === taskCreate.name) {
       return createTaskAsAgent(tx, { ...call, taskId: idFrom(key), args: taskArguments.parse(args) })
     }
-    if (!isGraphTool(name)) throw new Error(`there is no tool called ${name} that writes`)
+    if (!isGraphTool(name)) throw new Error(`there is no writing tool called ${name}`)
     const parsed = parseChange(name, args)
     const rights = await liveRights(tx, call)
     const { started, ...outcome } = await changeAsAgent(

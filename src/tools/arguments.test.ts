@@ -68,7 +68,7 @@ for (const [what, { parse, inputSchema }] of ways) {
   })
 }
 
-test('what the model is shown asks only for what it must send', () => {
+test('the schema for the model requires only the arguments that the model must send', () => {
   assert.deepEqual(zodArguments(order).inputSchema.required, ['id'])
 })
 
@@ -77,7 +77,7 @@ test('a required argument without a description of its own is asked for', () => 
   assert.ok(!parsed.ok && /^- a: /m.test(parsed.message))
 })
 
-test('only so many problems are listed', () => {
+test('only a bounded number of problems is listed', () => {
   const names = Array.from({ length: 30 }, (_, at) => `field${at}`)
   const parsed = zodArguments(z.object(Object.fromEntries(names.map((name) => [name, z.string()])))).parse({})
   assert.ok(!parsed.ok)
@@ -93,7 +93,7 @@ const unknownKeywords: [JsonSchema, RegExp][] = [
   [{ type: 'array' }, /must describe an object/],
 ]
 
-test('a JSON schema that cannot be checked is refused, naming why', () => {
+test('a JSON schema that cannot be checked is refused with the reason', () => {
   for (const [schema, reason] of unknownKeywords) assert.throws(() => jsonSchemaArguments(schema), reason)
   assert.throws(() => zodArguments(z.object({ at: z.date() })), /Date/)
   assert.throws(() => zodArguments(z.string()), /must describe an object/)
@@ -146,10 +146,10 @@ const tree: JsonSchema = {
 const twice = (depth: number): JsonSchema =>
   depth === 0 ? { type: 'string' } : { type: ['object', 'object'], properties: { x: twice(depth - 1) } }
 
-// Each of these would be 2^40 checks; that the test ends shows that they are not made.
+// Each of these would take 2^40 checks. The end of the test shows that the checks are not made.
 const endless: Record<string, [JsonSchema, unknown]> = {
-  'choices that refer to the same twice': [doubled((next) => ({ anyOf: [next, next] })), { a: 1 }],
-  'demands that refer to the same twice': [doubled((next) => ({ allOf: [next, next] })), { a: 1 }],
+  'choices that refer twice to the same schema': [doubled((next) => ({ anyOf: [next, next] })), { a: 1 }],
+  'demands that refer twice to the same schema': [doubled((next) => ({ allOf: [next, next] })), { a: 1 }],
   'choices that refer to themselves': [tree, { a: nested(40, 1) }],
   'a type given twice at each level': [{ type: 'object', properties: { a: twice(40) } }, { a: nested(40, 1) }],
 }

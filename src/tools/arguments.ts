@@ -1,20 +1,21 @@
-// The arguments of a tool: the JSON schema for the model, and the check of its arguments. The check is zod's for both
-// kinds of schema; its JSON schema reader knows all but conditions, `not`, dependencies and unevaluated properties.
+// The arguments of a tool: the JSON schema for the model, and zod's check. Zod's JSON schema reader knows all but
+// conditions, `not`, dependencies and unevaluated properties.
 
 import { z } from 'zod'
+import { cutText } from '../kernel/cut-text.ts'
 import { isRecord } from '../kernel/is-record.ts'
 import type { JsonSchema, ParsedArguments, ToolFace } from '../kernel/tool.ts'
-import { costOf } from './schema-cost.ts'
+import { schemaCost } from './schema-cost.ts'
 
 export type Arguments = Pick<ToolFace, 'inputSchema' | 'parse'>
 
-/** Throws where the schema is not that of an object, or has no form in JSON schema (a date, a map). */
+/** Throws if the schema is not that of an object, or has no form in JSON schema (a date, a map). */
 export function zodArguments(schema: z.ZodType): Arguments {
   const { $schema: _, ...shown } = z.toJSONSchema(schema, { io: 'input' })
   return { inputSchema: asObjectSchema(shown), parse: (args) => check(schema, args) }
 }
 
-/** Throws, naming the keyword, where the schema asks for something the check does not know. */
+/** Throws, naming the keyword, if the schema asks for something the check does not know. */
 export function jsonSchemaArguments(schema: JsonSchema): Arguments {
   const inputSchema = asObjectSchema(schema)
   const checked = z.fromJSONSchema(withRequired(inputSchema))
@@ -22,9 +23,9 @@ export function jsonSchemaArguments(schema: JsonSchema): Arguments {
 }
 
 /**
- * For schemas of MCP servers, which check their arguments themselves. A keyword that the check does not know leaves the
- * arguments to the server; so does every pattern, because an expression of theirs could hold up our process for ever,
- * and a schema that would take more checks than our process has time for.
+ * For schemas of MCP servers, which check arguments themselves. Left to the server: keywords that the check does not
+ * know, every pattern (a server's regular expression could block our process for ever), and schemas that take too many
+ * checks.
  */
 export function remoteArguments(schema: JsonSchema): Arguments {
   const inputSchema = asObjectSchema(schema)
@@ -40,22 +41,22 @@ export function remoteArguments(schema: JsonSchema): Arguments {
 
 interface RemoteCheck {
   schema: z.ZodType
-  /** Schemas that one value is checked against at most. */
+  /** The most schemas that one value is checked against. */
   perValue: number
 }
 
 const ANY_OBJECT = z.record(z.string(), z.unknown())
-/** Of one call's arguments; about a microsecond each. */
+/** The most checks of one call's arguments; each takes about a microsecond. */
 const MOST_CHECKS = 200_000
-/** Of one tool, with every reference written out. */
+/** The most schemas of one tool, with every reference written out. */
 const MOST_SCHEMAS = 5_000
 
 function readLeniently(schema: JsonSchema): RemoteCheck {
   try {
-    const { schemas, perValue, isRecursive } = costOf(schema)
-    // Each level of a value would be checked as many times more as there are choices.
+    const { schemas, perValue, isRecursive } = schemaCost(schema)
+    // The number of checks would multiply with the number of choices at each level of a value.
     if (schemas > MOST_SCHEMAS || (isRecursive && perValue > 1)) return { schema: ANY_OBJECT, perValue: 1 }
-    const checked = z.fromJSONSchema(withRequired(withoutPatterns(schema) as JsonSchema)) // an object stays one
+    const checked = z.fromJSONSchema(withRequired(withoutPatterns(schema) as JsonSchema)) // a copy of an object
     // A reference that leads to itself shows only when something is checked.
     checked.safeParse({})
     return { schema: checked, perValue }
@@ -64,7 +65,7 @@ function readLeniently(schema: JsonSchema): RemoteCheck {
   }
 }
 
-/** Looks no further than it must. */
+/** Tells whether a value holds more than `most` values, and stops counting there. */
 function hasMoreValues(value: unknown, most: number): boolean {
   let left = most
   const waiting: unknown[] = [value]
@@ -79,7 +80,7 @@ function hasMoreValues(value: unknown, most: number): boolean {
   return false
 }
 
-/** zod asks only for required properties that are described as well. */
+/** zod requires only properties that are described as well. */
 function withRequired(schema: JsonSchema): JsonSchema {
   if (schema.type !== 'object' || !Array.isArray(schema.required)) return schema
   const described = isRecord(schema.properties) ? schema.properties : {}
@@ -132,8 +133,7 @@ const LONGEST_PROBLEM = 2_000
 type Issue = z.core.$ZodIssue
 
 function describe(issue: Issue): string {
-  const told = `${pathOf(issue.path)}: ${requirement(issue)}`
-  return told.length > LONGEST_PROBLEM ? `${told.slice(0, LONGEST_PROBLEM)}…` : told
+  return cutText(`${pathOf(issue.path)}: ${requirement(issue)}`, LONGEST_PROBLEM, '…')
 }
 
 function pathOf(path: readonly PropertyKey[]): string {

@@ -1,5 +1,5 @@
-// The view that the program of an MCP server has of us, tried by a program that looks: our environment, our files of
-// secrets, and other programs. The same program without confinement finds them, so that each of these tests can fail.
+// A program that stands for the program of an MCP server looks for our environment, our files of secrets, and other
+// programs. The same program without confinement finds them, so that each of these tests can fail.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
@@ -25,7 +25,7 @@ async function spy(t: TestContext, way: Way, user: { uid: number; gid: number } 
     env: { PATH: process.env.PATH, MUSTER_SECRET_KEY: SECRET },
     ...user,
   })
-  return JSON.parse(stdout) as SpyReport // what the script prints
+  return JSON.parse(stdout) as SpyReport // the report that the script prints
 }
 
 function requireBlind({ findings, neighbour, ...report }: SpyReport): void {
@@ -54,14 +54,15 @@ test('as an ordinary user a program runs in namespaces, and sees neither us nor 
   if (isRoot && cannotRunAsOthers !== null) return t.skip(cannotRunAsOthers)
   const report = await spy(t, 'namespaces', isRoot ? nobody : null).catch((error: Error) => error)
   if (report instanceof Error) {
-    if (/programs of MCP servers are refused/i.test(report.message)) return t.skip('this machine lets nobody make them')
+    if (/programs of MCP servers are refused/i.test(report.message))
+      return t.skip('this machine lets nobody make user namespaces')
     throw report
   }
   requireBlind(report)
   assert.equal(report.findings.uid, report.uid)
 })
 
-test('control: the same program as our own user reads all of it', async (t) => {
+test('control: the same program as our own user reads everything', async (t) => {
   if (isRoot && cannotRunAsOthers !== null) return t.skip(cannotRunAsOthers)
   const report = await spy(t, 'same_user', isRoot ? nobody : null)
   const [environment, key] = Object.values(report.findings.files)
@@ -71,7 +72,7 @@ test('control: the same program as our own user reads all of it', async (t) => {
   assert.equal(Object.values(report.neighbour.files).at(-1), 'x')
 })
 
-test('where neither way works a command is refused when it is added and when it is started, unless the setting is on', async () => {
+test('if neither way works, a command is refused when it is added and when it is started, unless the setting is on', async () => {
   const path = '/usr/bin:/bin'
   const closed = await createMcpKit({
     programs: createConfinedPrograms({ path, hidden: [], maySameUser: false, ways: [] }),
@@ -86,7 +87,7 @@ test('where neither way works a command is refused when it is added and when it 
   })
   const { id } = await open.register({ name: 'fixture', ...stdioFixture() })
   assert.equal((await open.call('fixture', 'echo', { text: 'x' })).result, 'x')
-  // Added while it was allowed, started where it is not.
+  // The command was added while commands were allowed, and is started after that.
   const { rows } = await open.pool.query<{ row: object }>(
     'select to_jsonb(mcp_servers) as row from mcp_servers where id = $1',
     [id],

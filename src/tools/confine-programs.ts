@@ -1,10 +1,10 @@
 // The program of an MCP server is somebody else's code. It must not read our environment (/proc/<us>/environ), our
-// files of secrets, or those of other programs. There are three ways; the first that works is taken:
-// - user: as root each project's programs run under a user of their own, which has no account and owns nothing but homes.
-// - namespaces: other users have one name only, so the program gets its own view of the machine: its own processes, and
-//   neither the data folder nor the homes of other programs. It cannot take that view apart: the mounts belong to an outer
-//   user namespace, the program runs in an inner one.
-// - same_user: where neither works, and only where the operator said so.
+// files of secrets, or those of other programs. The first of three ways that works is taken:
+// - user: as root each project's programs run under a user of their own, which owns nothing but homes.
+// - namespaces: an ordinary user has one uid only, so the program gets its own view of the machine: its own processes,
+//   and neither the data folder nor other homes. The program cannot undo that view: the mounts belong to an outer user
+//   namespace, and the program runs in an inner one.
+// - same_user: the program runs as our own user, if the operator allows it.
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, chown, mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
@@ -15,18 +15,17 @@ import { conflict } from '../kernel/errors.ts'
 
 export type Way = 'user' | 'namespaces' | 'same_user'
 
-/** The arguments with which a program is spawned. */
 export interface ProgramStart {
   file: string
   args: readonly string[]
   env: Record<string, string>
-  /** The home of its server: private, writable, kept while this process lives. */
+  /** The home of the program's server: private, writable, kept while this process lives. */
   cwd: string
-  /** Null: the program runs as our own user. */
+  /** Null if the program runs as our own user. */
   user: { uid: number; gid: number } | null
 }
 
-export interface Program {
+interface Program {
   projectId: string
   /** The name of the server; unique within the project. */
   name: string
@@ -36,29 +35,23 @@ export interface Program {
 }
 
 export interface ConfinedPrograms {
-  /** Rejects with CONFLICT where programs cannot be kept from our secrets. */
+  /** Rejects with CONFLICT if programs cannot be kept from our secrets. */
   start(program: Program): Promise<ProgramStart>
   /** Removes the home of a server that is gone. */
   forget(server: { projectId: string; name: string }): Promise<void>
   /** Removes the homes of all servers of these projects. */
   forgetProjects(projectIds: ReadonlySet<string>): Promise<void>
-  /** Removes all homes; the programs have ended. */
+  /** Removes all homes. Must be called after the programs have ended. */
   stop(): Promise<void>
 }
 
 export interface ConfineOptions {
-  /** PATH of the programs. */
   path: string
-  /** Folders that hold secrets. */
   hidden: readonly string[]
-  /**
-   * This file names the homes of this process. A process that starts with the same file is the successor, and removes
-   * the homes that a killed process left.
-   */
+  /** This file names this process's homes. The next process removes the homes that a killed one left. */
   noteFile?: string
-  /** MUSTER_MCP_SAME_USER. */
   maySameUser: boolean
-  /** Takes the place of trying which ways work; for tests. */
+  /** For tests: used instead of trying which ways work. */
   ways?: readonly Way[]
 }
 
@@ -90,7 +83,7 @@ export function createConfinedPrograms(options: ConfineOptions): ConfinedProgram
       await removeEarlier(options.noteFile)
       await writePrivateFile(options.noteFile, made)
     }
-    // The folder can be entered and not listed: each home is its owner's alone.
+    // The folder can be entered but not listed; each home belongs to its owner alone.
     await chmod(made, 0o711)
     return made
   }
@@ -162,7 +155,7 @@ async function removeHome(path: string): Promise<void> {
   await rm(path, { recursive: true, force: true, maxRetries: 3 }).catch(() => {})
 }
 
-// Below 65,536, because a container of an ordinary user has no more ids, and above the ids that tools give to people.
+// Below 65,536, the limit in a container of an ordinary user, and above the ids that tools give to people.
 const FIRST_UID = 40_000
 const UIDS = 20_000
 
@@ -180,8 +173,8 @@ async function idsWithNames(): Promise<Set<number>> {
   return new Set(ids.map((line) => Number(line.slice(line.lastIndexOf(':') + 1))))
 }
 
-// The home is entered first and bound back after its parent was covered; "." is taken as it is, not looked up by name.
-// The shell stays as the first process of the namespace: when it or the program ends, the kernel ends all others.
+// The home is entered first and bound back after its parent was covered. The shell is the namespace's first process:
+// when it or the program ends, the kernel ends all others.
 const SCRIPT = `
 path=$PATH
 PATH=/usr/sbin:/usr/bin:/sbin:/bin

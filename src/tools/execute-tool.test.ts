@@ -58,7 +58,7 @@ test('JSON comes back as the very value that was returned', async () => {
   }
 })
 
-test('nothing is null, and a property that is undefined is absent', async () => {
+test('a tool that returns nothing has the result null, and an undefined property is absent', async () => {
   assert.equal((await run(() => undefined)).result, null)
   assert.deepEqual((await run(() => ({ a: undefined, b: [undefined, 1] }))).result, { b: [null, 1] })
 })
@@ -104,7 +104,7 @@ for (const [what, value, reason] of notJson) {
   })
 }
 
-test('what is nested deeper than 64 levels is cut there, however deep it goes', async () => {
+test('a value is cut at 64 levels of nesting, however deep it is', async () => {
   for (const levels of [65, 100_000]) {
     const outcome = await run(() => nested(levels), { outputLimitBytes: 100_000 })
     assert.equal(outcome.isError, false)
@@ -127,7 +127,7 @@ test('a text over the limit is cut between characters and says how long it was',
   }
 })
 
-test('other JSON over the limit becomes the beginning of its text, marked', async () => {
+test('other JSON over the limit becomes the beginning of its text, with a mark', async () => {
   const value = { rows: Array.from({ length: 500 }, (_, id) => ({ id })) }
   const outcome = await run(() => value)
   assert.equal(outcome.isError, false)
@@ -143,7 +143,7 @@ test('a value that only looks long is left whole', async () => {
   assert.equal((await run(() => 'x'.repeat(1_000))).result, 'x'.repeat(1_000))
 })
 
-test('whatever is thrown is a sentence for the model', async () => {
+test('any thrown value becomes a sentence for the model', async () => {
   const thrown: [unknown, string][] = [
     [new Error('the disk is full'), 'the disk is full'],
     [new TypeError(), 'TypeError'],

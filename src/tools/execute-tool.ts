@@ -1,6 +1,6 @@
-// Agents act with tools. A tool is called (a function of ours, of an app module, of an MCP server) or carried out by
-// the run itself (run-tools.ts). A called tool may throw, hang or answer with a gigabyte: `executeTool` answers each of
-// these as data. The registry finds tools by the names that agents list; mcp.ts brings those of MCP servers.
+// A tool is called (a function of ours, of an app module, of an MCP server) or carried out by the run itself
+// (run-tools.ts). A called tool may throw, hang or answer with a gigabyte: `executeTool` returns each of these as data.
+// The registry finds tools by name; mcp.ts brings those of MCP servers.
 import type { CallTool, ToolContext } from '../kernel/tool.ts'
 import { cutToBytes, type JsonResult, toJsonResult } from './json-result.ts'
 
@@ -103,7 +103,7 @@ function failed(message: string, limits: ToolLimits): ToolOutcome {
   }
 }
 
-/** People throw anything; a model needs a sentence. `before` begins it where the value is no text. */
+/** Turns any thrown value into a sentence for the model. `before` begins the sentence if the value is not a text. */
 export function messageOf(thrown: unknown, before = 'The tool failed with '): string {
   try {
     if (thrown instanceof Error) return thrown.message || thrown.name

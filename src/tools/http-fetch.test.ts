@@ -55,7 +55,7 @@ const server = createServer(async (request, response) => {
   pages[request.url ?? '']?.(response)
 })
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-const { port } = server.address() as AddressInfo // it listens on TCP
+const { port } = server.address() as AddressInfo // listens on TCP
 const egress = createEgress({ allow: [`127.0.0.1:${port}`] })
 atEnd(async () => {
   await egress.close()
@@ -92,7 +92,7 @@ interface Answer {
 }
 const answerOf = (outcome: ToolOutcome): Answer => {
   assert.equal(outcome.isError, false, JSON.stringify(outcome.result))
-  return outcome.result as Answer // what the tool promises; each test asserts what it reads
+  return outcome.result as Answer // the shape that the tool promises
 }
 const fetchPage = async (path: string): Promise<Answer> => answerOf(await call({ url: base + path }))
 
@@ -139,7 +139,7 @@ test('a request that changes something carries the key of the call, one that rea
   assert.equal(seen[0]?.method, 'GET')
 })
 
-test('arguments that would reach around the tool are refused before anything is sent', () => {
+test('arguments that would bypass the limits of the tool are refused before anything is sent', () => {
   const bad: Record<string, unknown>[] = [
     { url: '' },
     { url: base, method: 'CONNECT' },
@@ -174,7 +174,7 @@ test('private hosts, other schemes and redirects to them are an error result', a
   }
 })
 
-test('a body with GET is told, and nothing is sent', async () => {
+test('a body with GET is an error, and nothing is sent', async () => {
   const outcome = await call({ url: `${base}/text`, body: 'x' })
   assert.match(JSON.stringify(outcome.result), /A GET request has no body/)
   assert.equal(seen.length, 0)
@@ -191,7 +191,7 @@ test('a server that never answers is given up when the signal fires', async () =
 test('a server that is not there is an error with its reason', async () => {
   const closed = createServer()
   await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
-  const { port: closedPort } = closed.address() as AddressInfo // it listens on TCP
+  const { port: closedPort } = closed.address() as AddressInfo // listens on TCP
   await new Promise((resolve) => closed.close(resolve))
   const other = createEgress({ allow: ['127.0.0.1'] })
   atEnd(() => other.close())
@@ -205,7 +205,7 @@ test('a server that is not there is an error with its reason', async () => {
   assert.match(JSON.stringify(outcome.result), /ECONNREFUSED/)
 })
 
-test('what reads may be repeated; a write may not, unless the project says that its host heeds the key', () => {
+test('a read may be repeated; a write may not, unless the project says that its host heeds the key', () => {
   const effectOf = (args: Record<string, unknown>, idempotent_hosts: string[] = []) => {
     const parsed = tool.parse(args)
     assert.ok(parsed.ok)
@@ -226,7 +226,7 @@ test('what reads may be repeated; a write may not, unless the project says that 
   assert.equal(effectOf({ url: 'no url', method: 'POST' }, ['example.com']), 'unsafe')
 })
 
-test('a write is followed within its origin and to what is only read; sent elsewhere it is answered, not made', async () => {
+test('a redirect of a write is followed within its origin or if it reads; any other redirect is the answer', async () => {
   const here = answerOf(await call({ url: `${base}/moved-here`, method: 'PUT', body: 'x' }))
   assert.deepEqual([here.status, here.body], [200, 'hello'])
   assert.deepEqual(

@@ -1,5 +1,4 @@
-// A request to the public web, made by a model. Egress decides where the request may go; its answer is bounded while
-// it is read.
+// A request to the web, made by a model. Egress decides about its target; the answer is bounded while it is read.
 import { z } from 'zod'
 import type { Egress, Fetch } from '../egress/egress.ts'
 import { readBody } from '../egress/read-body.ts'
@@ -107,7 +106,7 @@ interface Write {
 }
 
 /**
- * Follows redirects that read, and redirects within the named origin. A redirect of a write to another origin is shown
+ * Follows redirects that read, and redirects within the origin. A write that is redirected to another origin is shown
  * to the model: the other server may not heed the key, and another call is judged by its own host.
  */
 async function write(request: Fetch, url: string, { signal, ...made }: Write): Promise<Response> {
@@ -160,13 +159,13 @@ async function bodyOf(response: Response): Promise<unknown> {
     try {
       return JSON.parse(text)
     } catch {
-      return text // says that it is JSON and is not: the model may still make sense of it
+      return text // not the JSON that it claims to be: the model may still make sense of it
     }
   }
   return text
 }
 
-/** The content type decides; if it is silent, the presence of bytes that no text has. */
+/** The content type decides. Without one, the presence of bytes that no text has decides. */
 function isText(type: string, bytes: Buffer): boolean {
   if (/^(?:image\/(?!svg)|audio\/|video\/|font\/)/i.test(type)) return false
   return !bytes.subarray(0, 8_192).includes(0) || /charset=utf-?16/i.test(type)

@@ -1,5 +1,4 @@
-// The result of a tool, as JSON. One walk over the value checks it and bounds its size from above; only a value that
-// may be over the limit is serialised, and then once.
+// A tool's result as JSON. One walk checks it and bounds its size; only a value that may be too large is serialised.
 import { MAX_DEPTH } from '../kernel/strict-json.ts'
 
 export type JsonResult =
@@ -49,14 +48,14 @@ function cutJson(value: unknown, limitBytes: number, walk: Walk): JsonResult {
 interface Walk {
   upperBytes: number
   nodes: number
-  /** The value holds parts that JSON leaves out, or that are nested too deeply. */
+  /** True if the value holds parts that JSON leaves out, or that are nested too deeply. */
   needsCopy: boolean
   ancestors: object[]
 }
 
 /** Shared parts count as often as they are met: a small graph can be an endless text. */
 const MAX_NODES = 1_000_000
-// A character takes six bytes where JSON escapes it.
+// A character that JSON escapes takes six bytes.
 const BYTES_PER_CHARACTER = 6
 const DEEP = `[cut: nested deeper than ${MAX_DEPTH} levels]`
 

@@ -17,7 +17,7 @@ test('lines come out whole, however the bytes arrive', () => {
   }
 })
 
-test('a line that is too long is told by its ends and its length, and the next one is read', () => {
+test('a line that is too long is reported by its ends and its length, and the next line is read', () => {
   const line = `HEAD${'x'.repeat(50_000)}TAIL`
   for (const pieceBytes of [1, 100, 700, 60_000]) {
     const { lines, long } = read(`before\n${line}\nafter\n`, pieceBytes, 2_000)

@@ -1,7 +1,7 @@
 /** The connection failed, not the tool. `reason` completes "The MCP server failed: …". */
 export class McpBroken extends Error {
   readonly reason: string
-  /** The request cannot have been carried out: the server does not know the session. */
+  /** True if the server does not know the MCP session, so that the request cannot have been carried out. */
   readonly isSessionLost: boolean
   /** The last lines of a command's error output; for the person who set it up, never for a model. */
   readonly output: string

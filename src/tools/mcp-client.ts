@@ -1,6 +1,7 @@
 // One connection to one MCP server, over streamable HTTP or to a child process, by the official client.
+
 import { setTimeout as delay } from 'node:timers/promises'
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { Client, type ClientOptions } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import {
   type CallToolResult,
@@ -11,6 +12,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 import type { Fetch } from '../egress/egress.ts'
+import { LONGEST_MS } from '../kernel/limits.ts'
 import type { McpToolEntry } from '../kernel/mcp-server.ts'
 import type { ToolContext } from '../kernel/tool.ts'
 import type { ProgramStart } from './confine-programs.ts'
@@ -37,7 +39,6 @@ export interface McpConnection {
 
 export interface McpClientOptions {
   connectTimeoutMs: number
-  /** Gives up connecting. */
   signal: AbortSignal
   /** A server whose call was abandoned must answer a ping within this time, or its connection is ended. */
   pingTimeoutMs: number
@@ -46,26 +47,25 @@ export interface McpClientOptions {
 }
 
 // Calls end by the signal of their tool; the SDK's own timer must not be earlier.
-const NO_TIMEOUT = 2_147_483_647
+const NO_TIMEOUT = LONGEST_MS
 const GOODBYE_MS = 1_000
+
+/** Results are not checked here: the schema and the result come from the same server. */
+const ANYTHING_GOES: ClientOptions = {
+  jsonSchemaValidator: {
+    getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+  },
+}
 
 /** Rejects with McpBroken. If connecting fails, the started process is ended. */
 export async function connectMcp(place: McpPlace, options: McpClientOptions): Promise<McpConnection> {
-  const client = new Client(
-    { name: 'muster', version: '1.0.0' },
-    // Results are not checked here: the schema and the result come from the same server.
-    {
-      jsonSchemaValidator: {
-        getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
-      },
-    },
-  )
+  const client = new Client({ name: 'muster', version: '1.0.0' }, ANYTHING_GOES)
   const transport = openTransport(place, options.maxMessageBytes)
   const closed = Promise.withResolvers<string>()
   const endingOf = (): string =>
     (transport instanceof StdioTransport && transport.ending) || 'the connection was closed'
   client.onclose = () => closed.resolve(endingOf())
-  client.onerror = () => {} // each one reaches its call, or the end of the connection
+  client.onerror = () => {} // each error reaches its call, or ends the connection
 
   const limit = AbortSignal.timeout(options.connectTimeoutMs)
   let isConnecting = true
@@ -147,7 +147,7 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
     },
     async close() {
       if (transport instanceof StreamableHTTPClientTransport) {
-        // Ending the session is a courtesy to the server, which may be long gone.
+        // Ending the MCP session is a courtesy to the server, which may be long gone.
         const late = delay(GOODBYE_MS, undefined, { ref: false })
         await Promise.race([transport.terminateSession().catch(() => {}), closed.promise, late])
       }
@@ -176,7 +176,7 @@ function openTransport(place: McpPlace, maxMessageBytes: number): StdioTransport
 /** A code of ours: the protocol leaves this range to implementations. */
 const LOST = -32_051
 
-/** Does not wait: a child process takes its time to end, the failed call need not. */
+/** Does not wait: a child process may take long to end, and the failed call need not wait for it. */
 function end(client: Client, transport: StdioTransport | StreamableHTTPClientTransport, reason: string): void {
   if (transport instanceof StdioTransport) transport.kill(reason)
   else void client.close().catch(() => {})
@@ -185,7 +185,7 @@ function end(client: Client, transport: StdioTransport | StreamableHTTPClientTra
 const NOT_MCP = 'it answered with something that is not MCP'
 const LOCAL_CODES: readonly number[] = [ErrorCode.ConnectionClosed, ErrorCode.RequestTimeout, LOST]
 
-/** True for an answer of the server itself, be it nonsense; any other error is a failure of the connection. */
+/** True for an answer of the server itself, even a nonsensical one; any other error is a failure of the connection. */
 function isOfServer(error: unknown): boolean {
   return error instanceof McpError ? !LOCAL_CODES.includes(error.code) : error instanceof z.core.$ZodError
 }
@@ -202,7 +202,6 @@ function reasonOf(error: unknown): string {
   return cause || error.message
 }
 
-/** The server's error message, without the SDK's prefix. */
 function plain(error: unknown): Error {
   if (error instanceof z.core.$ZodError) return new Error(`The MCP server failed: ${NOT_MCP}.`, { cause: error })
   const message = error instanceof Error ? error.message : String(error)

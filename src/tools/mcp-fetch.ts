@@ -3,7 +3,7 @@ import type { Fetch } from '../egress/egress.ts'
 
 export interface McpFetchOptions {
   maxBytes: number
-  /** A request whose answer ended without having come. May also be told of one that was answered. */
+  /** Called if an answer ended before it was complete. May also be called for an answered request. */
   onLost(requestId: number, reason: string): void
 }
 
@@ -14,8 +14,8 @@ const SETTLE_MS = 100
 const MOST_ERROR_BYTES = 65_536
 
 /**
- * The transport reads answers of any size, and a stream that breaks off leaves its caller waiting. Here each answer, of
- * any status, is bounded by its bytes after decompression, and its end is told.
+ * The transport reads answers of any size, and a broken stream leaves its caller waiting. Here each answer is bounded
+ * by its bytes after decompression, and its end is reported.
  */
 export function createMcpFetch(fetch: Fetch, { maxBytes, onLost }: McpFetchOptions): FetchLike {
   return async (url, init) => {

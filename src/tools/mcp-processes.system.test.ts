@@ -36,7 +36,7 @@ async function spawnedPids(server: string): Promise<number[]> {
   return pids
 }
 
-test('a command gets its arguments as they are, and of the environment only PATH and a home', async () => {
+test('a command gets its arguments unchanged, and only PATH and a home as its environment', async () => {
   assert.deepEqual(JSON.parse(String((await kit.call('fixture', 'arguments')).result)), [
     '; touch /tmp/x',
     '$(id)',
@@ -55,13 +55,13 @@ test('a server that hangs is killed with its children once its call is given up,
   assert.equal((await kit.call('neighbour', 'echo', { text: 'unharmed' })).result, 'unharmed')
 })
 
-test('a server that crashes takes its children with it', async () => {
+test('the children of a server that crashes are ended', async () => {
   const pids = await spawnedPids('fixture')
   assert.match(errorText(await kit.call('fixture', 'crash')), /"fixture" did: it ended with code 3\.$/)
   await untilGone(pids)
 })
 
-test('a stray line of text is passed over, a torn message ends the server', async () => {
+test('a stray line of text is ignored, a torn message ends the server', async () => {
   const noise = await kit.call('fixture', 'print', { line: 'listening on stdio' })
   assert.equal(noise.result, 'printed')
   const log = await kit.call('fixture', 'print', { line: '{"level":30,"msg":"hello"}' })
@@ -83,10 +83,10 @@ test('a server that keeps failing is tried later and later, while its neighbours
   nowMs += 2_000
   assert.equal((await kit.call('fixture', 'echo', { text: 'well' })).result, 'well')
   assert.match(await crash(), /code 3/)
-  assert.equal((await kit.call('fixture', 'echo', { text: 'a call that went well resets' })).isError, false)
+  assert.equal((await kit.call('fixture', 'echo', { text: 'a successful call resets the failures' })).isError, false)
 })
 
-test('a server that no longer starts is an error of each call, told with its reason', async () => {
+test('each call of a server that no longer starts fails with the reason', async () => {
   const { id } = await kit.register({ name: 'broken', ...stdioFixture() })
   await kit.pool.query(`update mcp_servers set args = '["-e", "process.exit(5)"]' where id = $1`, [id])
   assert.match(
@@ -117,7 +117,7 @@ test('a command that does not speak MCP is not registered, and the answer says w
   }
 })
 
-test('what a command wrote to its error output is told to whoever registers it', async () => {
+test('the error output of a command is shown to the person who registers it', async () => {
   await assert.rejects(
     kit.register({ name: 'exits', ...script('console.error("no licence"); process.exit(4)') }),
     (error: Error & { details?: { output?: string } }) => error.details?.output === 'no licence\n',

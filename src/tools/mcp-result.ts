@@ -1,6 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 
-/** Structured content as it is, any other content as text. Throws the text of an error result. */
+/** Returns structured content unchanged, and any other content as text. Throws the text of an error result. */
 export function readMcpResult(result: CallToolResult): unknown {
   const text = result.content.map(partText).join('\n')
   if (result.isError) throw new Error(text || 'The tool failed without saying why.')

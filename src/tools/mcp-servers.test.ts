@@ -1,4 +1,4 @@
-// Registering servers: the people who may, the stored row, the approved tools.
+// Registration of servers: the rights of the caller, the stored row, the approved tools.
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +23,7 @@ async function startAnswering(status: number, type: string, body: string): Promi
   const server = createServer((_, response) => response.writeHead(status, { 'content-type': type }).end(body))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   atEnd(async () => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/` // it listens on TCP
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/` // listens on TCP
 }
 
 /** A server that answers each method with a result of its own. */
@@ -47,7 +47,7 @@ async function startScripted(results: Record<string, unknown>): Promise<string> 
     server.closeAllConnections()
     server.close()
   })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/` // it listens on TCP
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/` // listens on TCP
 }
 
 test('headers are sent, kept sealed and never answered', async () => {
@@ -105,7 +105,7 @@ test('a url that is no MCP server is refused with the reason, and its content is
   }
 })
 
-test('a list of tools that cannot be kept is refused, saying why', async () => {
+test('a list of tools that cannot be kept is refused with the reason', async () => {
   const tool = { name: 'a', inputSchema: { type: 'object' } }
   const many = Array.from({ length: 501 }, (_, at) => ({ ...tool, name: `tool${at}` }))
   const bad: [unknown, RegExp][] = [
@@ -123,7 +123,7 @@ test('a list of tools that cannot be kept is refused, saying why', async () => {
   }
 })
 
-test('a result that is none is an error of the call', async () => {
+test('a result that is not MCP is an error of the call', async () => {
   const url = await startScripted({
     'tools/list': { tools: [{ name: 'a', inputSchema: { type: 'object' } }] },
     'tools/call': { content: 'SECRET' },

@@ -1,7 +1,9 @@
-// The MCP servers of a project, as they are stored. Values of headers and of the environment are write-only:
-// sealed with project and name bound to them, opened only to connect.
+// The MCP servers of a project. Values of headers and of the environment are write-only: sealed with project and name,
+// opened only to connect.
+
 import { changeAudited } from '../audit/record.ts'
 import { isUniqueViolation } from '../db/failures.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import { conflict, notFound } from '../kernel/errors.ts'
@@ -10,10 +12,10 @@ import { newId } from '../kernel/id.ts'
 import { type McpServer, type McpServerInput, type McpToolEntry, withoutQuery } from '../kernel/mcp-server.ts'
 import type { Actor } from '../kernel/principal.ts'
 import type { Cipher, SecretContext } from '../secrets/cipher.ts'
+import type { ApprovedTools } from './registry.ts'
 
-type McpServerRow = Omit<McpServer, 'created_at' | 'updated_at'> & { created_at: Date; updated_at: Date }
+type McpServerRow = RowOf<McpServer>
 
-/** A server with the columns that only a connection needs. */
 export type StoredMcpServer = McpServerRow & { sealed_headers: Buffer | null; sealed_env: Buffer | null }
 
 const COLUMNS = `id, project_id, name, url, command, args, header_names, env_names, set_by_instance_admin, tools,
@@ -60,15 +62,28 @@ export async function createMcpServer(
   }
 }
 
-export async function approvedMcpTools(
-  db: Db,
-  projectId: string,
-): Promise<{ server: string; tools: readonly McpToolEntry[] }[]> {
-  const { rows } = await db.query<{ server: string; tools: McpToolEntry[] }>(
-    'select name as server, tools from mcp_servers where project_id = $1 order by name',
-    [projectId],
+const SERVERS_AT_ONCE = 200
+const LARGE_LIST = 4 * 1_048_576
+
+/**
+ * The approved tools of the servers after the named one, by name: as many servers as fit into 4 MiB, at least one.
+ * `next` is the last server if there are more.
+ */
+export async function approvedMcpTools(db: Db, projectId: string, after: string | null): Promise<ApprovedTools> {
+  const { rows } = await db.query<{ server: string; tools: McpToolEntry[] | null }>(
+    `select server, case when before < ${LARGE_LIST} then tools end as tools from (
+       select server, tools, coalesce(sum(octet_length(tools::text)) over (order by place rows between unbounded preceding
+         and 1 preceding), 0) as before from (
+           select name as server, tools, row_number() over (order by name) as place from mcp_servers
+           where project_id = $1 and ($2::text is null or name > $2) order by name limit ${SERVERS_AT_ONCE + 1}
+       ) as found) as sized
+     order by server`,
+    [projectId, after],
   )
-  return rows
+  const servers = rows
+    .slice(0, SERVERS_AT_ONCE)
+    .flatMap(({ server, tools }) => (tools === null ? [] : [{ server, tools }]))
+  return { servers, next: rows.length > servers.length ? (servers.at(-1)?.server ?? null) : null }
 }
 
 export function listMcpServers(db: Db, projectId: string, query: PageQuery): Promise<Page<McpServer>> {
@@ -88,7 +103,6 @@ export async function getMcpServer(db: Db, projectId: string, name: string): Pro
   return onlyServer(rows)
 }
 
-/** Answers the id that the server had. */
 export async function deleteMcpServer(db: Db, projectId: string, name: string, actor: Actor): Promise<string> {
   const rows = await changeAudited<{ id: string }>(db, {
     sql: 'delete from mcp_servers where project_id = $1 and name = $2 returning id',
@@ -114,12 +128,12 @@ export async function approveMcpTools(
   return onlyServer(rows)
 }
 
-/** Longer than connecting may take: the claim of a process that died while approving lapses then. */
+/** The claim of a process that died while approving lapses after this time; connecting takes less. */
 const APPROVAL_S = 60
 
 /**
- * An approval connects anew, or starts a program, and takes its time: of two approvals at once the one that read the
- * tools first could write last. The claim is a column of the row, because approvals may come to any process.
+ * An approval takes its time: of two at once the one that read the tools first could write last. The claim is a column,
+ * because approvals may come to any process.
  */
 export async function onceAtATime<Result>(
   db: Db,
@@ -141,7 +155,7 @@ export async function onceAtATime<Result>(
   }
 }
 
-/** `tools`: the list that a connection saw; null if it is the approved one. Writes only changes. */
+/** `tools` is the list that a connection saw, or null if it is the approved one. Writes only changes. */
 export async function notePendingTools(db: Db, id: string, tools: readonly McpToolEntry[] | null): Promise<void> {
   await db.query(
     'update mcp_servers set pending_tools = $2 where id = $1 and pending_tools is distinct from $2::jsonb',
@@ -204,6 +218,4 @@ function onlyServer(rows: McpServerRow[]): McpServer {
   return toServer(row)
 }
 
-function toServer(row: McpServerRow): McpServer {
-  return { ...row, created_at: row.created_at.toISOString(), updated_at: row.updated_at.toISOString() }
-}
+const toServer = (row: McpServerRow): McpServer => tellInstants(row)

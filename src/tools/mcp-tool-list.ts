@@ -1,5 +1,5 @@
-// The tools of an MCP server, in the form that is approved: name, description, the schema of the arguments and the
-// effect of a call. A server that changes any of these after the approval has another tool, not the same one.
+// The tools of an MCP server, as approved: name, description, schema and effect. A server that changes any of these
+// after the approval has another tool.
 import { createHash } from 'node:crypto'
 import type { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { ListToolsResultSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'
@@ -11,7 +11,7 @@ const MAX_TOOLS = 500
 const MAX_PAGES = 50
 const MAX_LIST_BYTES = 1_048_576
 
-/** Throws, saying why, where the list is not one that can be kept. */
+/** Throws the reason if the list cannot be kept. */
 export async function readToolList(
   client: Client,
   options: { signal?: AbortSignal; timeout: number },

@@ -14,7 +14,7 @@ for (const server of ['over-http', 'over-stdio']) {
   const call = (name: string, args?: unknown, options?: Parameters<typeof kit.call>[3]) =>
     kit.call(server, name, args, options)
 
-  test(`${server}: the tools are known with what they do, without a connection`, async () => {
+  test(`${server}: the tools and their effects are known without a connection`, async () => {
     const tools = (await kit.mcp.toolsOf(kit.projectId, server)) ?? []
     const effects = Object.fromEntries(tools.map(({ name, effect }) => [name, effect]))
     assert.equal(effects.echo, 'readonly')
@@ -45,7 +45,7 @@ for (const server of ['over-http', 'over-stdio']) {
     assert.deepEqual(seen, [{ progress: 1, total: 2, message: 'half' }])
   })
 
-  test(`${server}: what a tool says is wrong is the error, and the connection stays`, async () => {
+  test(`${server}: an error that a tool reports is the error of the call, and the connection stays`, async () => {
     assert.equal(errorText(await call('fail')), 'The printer is on fire.')
     assert.equal(errorText(await call('throw')), 'Out of paper.')
     assert.equal((await call('echo', { text: 'still there' })).isError, false)
@@ -100,7 +100,7 @@ for (const server of ['over-http', 'over-stdio']) {
   })
 }
 
-/** The notification comes by itself; the stored list says when it has. */
+/** The notification arrives at its own time; the stored list shows when it has arrived. */
 async function changeIsSeen(server: string): Promise<void> {
   for (;;) {
     const stored = await findMcpServer(kit.pool, kit.projectId, server)
@@ -115,11 +115,11 @@ test('a session that the server forgot is opened anew, and the call is made', as
   assert.equal((await kit.call('over-http', 'echo', { text: 'second' })).result, 'second')
 })
 
-test('a server that was removed is not called any more, by tools that were found before either', async () => {
+test('a removed server is not called any more, not even by tools that were found before', async () => {
   await kit.register({ name: 'short-lived', url: http.url })
   const tool = await kit.tool('short-lived', 'echo')
   await kit.mcp.remove(kit.projectId, 'short-lived', { type: 'system', id: null, requestId: null, address: null })
   const context = { signal: new AbortController().signal, key: 'k', attempt: 1 }
-  await assert.rejects(tool.execute({ text: 'x' }, context as never), /is no longer registered/) // reads no more of it
+  await assert.rejects(tool.execute({ text: 'x' }, context as never), /is no longer registered/) // reads no other field
   assert.equal(await kit.mcp.toolsOf(kit.projectId, 'short-lived'), null)
 })

@@ -1,11 +1,12 @@
-// MCP servers bring tools from outside. The tools of a server are read when it is registered and kept as the approved
-// list; agents see that list, and no connection is needed to show it. At a call the connection reads the present tools:
-// a tool that is no longer the approved one is not called until someone approves it again.
+// MCP servers bring tools from outside. A server's tools are read when it is registered and kept as the approved list;
+// agents see that list without a connection. At a call the connection reads the present tools: a tool that is no longer
+// the approved one is not called until someone approves it again.
+
 import { explainFailure } from '../db/failures.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
-import { EgressRefused } from '../egress/refused.ts'
-import { conflict, forbidden, invalidRequest, notFound } from '../kernel/errors.ts'
+import { conflict, forbidden, notFound } from '../kernel/errors.ts'
+import { LARGEST_VALUE_BYTES } from '../kernel/limits.ts'
 import type { Log } from '../kernel/log.ts'
 import type { McpApproval, McpServer, McpServerInput, McpToolEntry } from '../kernel/mcp-server.ts'
 import type { Actor } from '../kernel/principal.ts'
@@ -13,9 +14,9 @@ import type { CallTool, ToolContext } from '../kernel/tool.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { remoteArguments } from './arguments.ts'
 import type { ConfinedPrograms } from './confine-programs.ts'
-import { McpBroken } from './mcp-broken.ts'
-import type { connectMcp, McpConnection, McpPlace } from './mcp-client.ts'
+import type { McpConnection } from './mcp-client.ts'
 import { createMcpConnections } from './mcp-connections.ts'
+import { connect, createMcpPlaces } from './mcp-places.ts'
 import {
   approvedMcpToolNames,
   approvedMcpTools,
@@ -25,28 +26,25 @@ import {
   findMcpServer,
   notePendingTools,
   onceAtATime,
-  openEnvironment,
-  openHeaders,
   type StoredMcpServer,
 } from './mcp-servers.ts'
 import type { McpTools } from './registry.ts'
 
 export interface Mcp extends McpTools {
   /**
-   * Asks the server for its tools, outside any transaction, for at most `connectTimeoutMs`. The answered function
-   * stores the server, or throws why it cannot be: so a repeated request is answered even if the server is gone by now.
+   * Asks the server for its tools, outside any transaction, for at most `connectTimeoutMs`. The returned function
+   * stores the server or throws the reason, so a repeated request is answered even if the server is gone by now.
    */
   prepare(projectId: string, input: McpServerInput, who: Registrar): Promise<(db: Db) => Promise<McpServer>>
-  /** Approves the tools that the server offers now. */
   approve(projectId: string, name: string, approval: McpApproval, actor: Actor): Promise<McpServer>
   remove(projectId: string, name: string, actor: Actor): Promise<void>
-  /** These projects are gone: their connections end, with the calls under way and the files of their programs. */
+  /** Called when projects are gone: ends their connections, calls under way and programs' files. */
   leave(projectIds: ReadonlySet<string>): Promise<void>
   /** Ends all connections and the processes behind them. */
   stop(): Promise<void>
 }
 
-export interface Registrar {
+interface Registrar {
   actor: Actor
   isInstanceAdmin: boolean
 }
@@ -64,81 +62,23 @@ export interface McpOptions {
   now?: () => number
 }
 
-/** The client is loaded with the first connection: a start needs none. */
-const connect: typeof connectMcp = async (place, options) => {
-  const client = await import('./mcp-client.ts')
-  return client.connectMcp(place, options)
-}
-
 export function createMcp(options: McpOptions): Mcp {
   const { pool, cipher, egress, log, programs } = options
   const settings = {
     connectTimeoutMs: options.connectTimeoutMs ?? 15_000,
     pingTimeoutMs: options.pingTimeoutMs ?? 5_000,
-    maxMessageBytes: options.maxMessageBytes ?? 16_777_216,
+    maxMessageBytes: options.maxMessageBytes ?? LARGEST_VALUE_BYTES,
   }
-  const stopping = new AbortController()
-  const closing = new Set<Promise<void>>()
-  /** How often projects were left: a row that was read before the last time may be of a project that is gone. */
+  const places = createMcpPlaces({ cipher, egress, programs, settings })
+  /** The number of calls of `leave`: a row that was read before the last one may belong to a project that is gone. */
   let departures = 0
   const connections = createMcpConnections<StoredMcpServer>({
     idleMs: options.idleMs ?? 300_000,
     now: options.now ?? Date.now,
     open: async (server, signal) =>
-      connect(await placeOf(server), { ...settings, signal, onTools: (live) => noteLive(server, live) }),
+      connect(await places.of(server), { ...settings, signal, onTools: (live) => noteLive(options, server, live) }),
     onLost: ({ project_id, name }, reason) => log.warn({ project_id, server: name, reason }, 'an MCP server failed'),
   })
-
-  function placeOf(server: StoredMcpServer): Promise<McpPlace> {
-    const given = { headers: openHeaders(cipher, server), env: openEnvironment(cipher, server) }
-    return toPlace(server.project_id, { ...server, ...given }, server.set_by_instance_admin)
-  }
-
-  async function toPlace(projectId: string, server: Place, byInstanceAdmin: boolean): Promise<McpPlace> {
-    if (server.url == null) {
-      const { name, command, args, env } = server
-      const program = { projectId, name, command: command ?? '', args: args ?? [], env: env ?? {} }
-      return { kind: 'stdio', program: await programs.start(program) }
-    }
-    const fetch = egress.fetch(byInstanceAdmin ? 'trusted' : 'public')
-    return { kind: 'http', url: new URL(server.url), headers: server.headers ?? {}, fetch }
-  }
-
-  function noteLive(server: StoredMcpServer, live: readonly McpToolEntry[]): void {
-    const { id, project_id, name } = server
-    const work = async (): Promise<void> => {
-      // The approval may be newer than the row with which this connection was opened.
-      const stored = await findMcpServer(pool, project_id, name)
-      if (stored?.id === id) await notePendingTools(pool, id, pendingTools(stored.tools, live))
-    }
-    work().catch((error: Error) =>
-      log.warn({ server: name, error: error.message }, 'a changed tool list was not noted'),
-    )
-  }
-
-  /** The list of a server, by a connection made for that alone. */
-  async function readTools(place: McpPlace): Promise<readonly McpToolEntry[]> {
-    const signal = stopping.signal
-    const connection = await connect(place, { ...settings, signal, onTools: () => {} }).catch((error: unknown) => {
-      throw error instanceof McpBroken
-        ? invalidRequest(
-            `The MCP server cannot be reached: ${error.reason}.`,
-            error.output ? { output: error.output } : {},
-          )
-        : error
-    })
-    const tools = await connection.tools()
-    // A child process takes its time to end; the caller need not wait for it.
-    const closed = connection.close().catch(() => {})
-    closing.add(closed)
-    void closed.then(() => closing.delete(closed))
-    return tools
-  }
-
-  async function readNew(projectId: string, input: McpServerInput, isInstanceAdmin: boolean) {
-    if (input.url !== undefined && !isInstanceAdmin) await requirePublic(egress, input.url)
-    return readTools(await toPlace(projectId, input, isInstanceAdmin))
-  }
 
   function toTool(projectId: string, server: string, entry: McpToolEntry): CallTool {
     return {
@@ -156,7 +96,7 @@ export function createMcp(options: McpOptions): Mcp {
   /** Reads the server's row each time: a deletion or approval of a moment ago, in any process, counts. */
   async function call(projectId: string, name: string, tool: string, args: unknown, context: ToolContext) {
     const server = await findCurrent(projectId, name).catch((error: unknown) => {
-      throw explainFailure(error) ?? error // what a model reads must not tell of our database
+      throw explainFailure(error) ?? error // a text for a model must not tell of our database
     })
     if (server === null) throw new Error(`The MCP server "${name}" is no longer registered.`)
     return connections.use(server, context.signal, async (connection) => {
@@ -176,7 +116,7 @@ export function createMcp(options: McpOptions): Mcp {
       if (input.command !== undefined && !byInstanceAdmin) {
         throw forbidden('Only the instance admin may register an MCP server that is a command. Use a url.')
       }
-      const tools = await readNew(projectId, input, byInstanceAdmin).catch((error: unknown) => ({ error }))
+      const tools = await places.readNew(projectId, input, byInstanceAdmin).catch((error: unknown) => ({ error }))
       return (db) => {
         if ('error' in tools) throw tools.error
         return createMcpServer(db, cipher, projectId, input, { tools, actor, byInstanceAdmin })
@@ -187,7 +127,7 @@ export function createMcp(options: McpOptions): Mcp {
       const server = await findMcpServer(pool, projectId, name)
       if (server === null) throw notFound('MCP server')
       return onceAtATime(pool, server, async (approvalId) => {
-        const live = await readTools(await placeOf(server))
+        const live = await places.readTools(await places.of(server))
         const seen = approval?.hashes
         if (seen && (seen.length !== live.length || !live.every(({ hash }) => seen.includes(hash)))) {
           await notePendingTools(pool, server.id, pendingTools(server.tools, live))
@@ -209,35 +149,27 @@ export function createMcp(options: McpOptions): Mcp {
     },
 
     approvedNames: approvedMcpToolNames,
-
-    approvedTools: (projectId) => approvedMcpTools(pool, projectId),
-
+    approvedTools: (projectId, after) => approvedMcpTools(pool, projectId, after),
     async toolsOf(projectId, name) {
       const server = await findMcpServer(pool, projectId, name)
       return server?.tools.map((entry) => toTool(projectId, name, entry)) ?? null
     },
 
     async stop() {
-      stopping.abort(new Error('Muster is stopping'))
-      await Promise.all([connections.stop(), ...closing])
+      await Promise.all([connections.stop(), places.stop()])
       await programs.stop()
     },
   }
 }
 
-interface Place {
-  name: string
-  url?: string | null | undefined
-  command?: string | null | undefined
-  args?: readonly string[] | undefined
-  headers?: Record<string, string> | undefined
-  env?: Record<string, string> | undefined
-}
-
-async function requirePublic(egress: Pick<Egress, 'checkUrl'>, url: string): Promise<void> {
-  await egress.checkUrl(url, 'public').catch((error: unknown) => {
-    throw error instanceof EgressRefused ? invalidRequest(error.message) : error
-  })
+function noteLive({ pool, log }: McpOptions, server: StoredMcpServer, live: readonly McpToolEntry[]): void {
+  const { id, project_id, name } = server
+  const work = async (): Promise<void> => {
+    // The approval may be newer than the row with which this connection was opened.
+    const stored = await findMcpServer(pool, project_id, name)
+    if (stored?.id === id) await notePendingTools(pool, id, pendingTools(stored.tools, live))
+  }
+  work().catch((error: Error) => log.warn({ server: name, error: error.message }, 'a changed tool list was not noted'))
 }
 
 async function requireApproved(server: StoredMcpServer, tool: string, connection: McpConnection): Promise<void> {
@@ -253,7 +185,7 @@ async function requireApproved(server: StoredMcpServer, tool: string, connection
   }
 }
 
-/** The live list where it is not the approved one, else null. */
+/** The live list if it is not the approved one, else null. */
 function pendingTools(approved: readonly McpToolEntry[], live: readonly McpToolEntry[]): McpToolEntry[] | null {
   const known = new Set(approved.map(({ hash }) => hash))
   return live.length === approved.length && live.every(({ hash }) => known.has(hash)) ? null : [...live]

@@ -34,18 +34,18 @@ const offers: Record<string, string[]> = {
 const mcp: McpTools = {
   approvedNames: async (_db, _project, servers) =>
     new Map(servers.flatMap((server) => (offers[server] ? [[server, offers[server]] as const] : []))),
-  approvedTools: async () => [],
+  approvedTools: async () => ({ servers: [], next: null }),
   toolsOf: async (_project, server) => offers[server]?.map(tool) ?? null,
 }
 const noMcp: McpTools = {
   approvedNames: () => assert.fail('MCP was asked'),
-  approvedTools: async () => [],
+  approvedTools: async () => ({ servers: [], next: null }),
   toolsOf: () => assert.fail('MCP was asked'),
 }
 
 const registry = createToolRegistry({ builtIns: [...runTools, tool('http_fetch')], appTools: [tool('charge')], mcp })
 
-test('tools are found by name, in order and once; what is unknown is told', async () => {
+test('tools are found by name, in order and once; unknown names are reported', async () => {
   const { tools, missing } = await registry.resolve('p', ['charge', 'nothing', 'ask_human', 'charge', 'mcp:gone/*'])
   assert.deepEqual(
     tools.map(({ name }) => name),
@@ -95,10 +95,10 @@ test('a server cannot take the name of another tool', () => {
   assert.notEqual(modelToolName('x', 'y', taken), 'mcp_x_y')
 })
 
-test('a name that leads nowhere is told in a sentence', async () => {
+test('an unknown name is reported in a sentence', async () => {
   const cases: [string[], string | null][] = [
     [['charge', 'mcp:files/read', 'mcp:files/*', 'mcp:empty/*'], null],
-    [['charge', 'chrage'], 'There is no tool called "chrage".'],
+    [['charge', 'chrage'], 'There is no tool called "chrage". Did you mean "charge"?'],
     [['mcp:gone/read'], 'There is no MCP server called "gone" in this project.'],
     [['mcp:gone/*'], 'There is no MCP server called "gone" in this project.'],
     [['mcp:files/delete'], 'The MCP server "files" has no tool called "delete".'],

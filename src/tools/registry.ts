@@ -1,38 +1,45 @@
-// Finds tools by the names that agents list: built-in ones, those of the app module, and `mcp:<server>/<tool>` or
+// Finds tools by the names that agents list: built-in ones, the app module's, and `mcp:<server>/<tool>` or
 // `mcp:<server>/*`. An agent without MCP tools costs a few map lookups: no query, no connection.
 import { createHash } from 'node:crypto'
 import type { Db } from '../db/pool.ts'
+import type { Page } from '../kernel/fields.ts'
 import type { ListedTool } from '../kernel/listed-tool.ts'
 import type { McpToolEntry } from '../kernel/mcp-server.ts'
+import { didYouMean } from '../kernel/nearest.ts'
 import type { CallTool, Tool, ToolEffect } from '../kernel/tool.ts'
 
-/** The facts about MCP servers that the registry needs. */
 export interface McpTools {
   /** The names of the approved tools by server; a server that is not registered is absent. */
   approvedNames(db: Db, projectId: string, servers: readonly string[]): Promise<Map<string, readonly string[]>>
   /** The tools under the names their server gives them; null if the server is not registered. Opens no connection. */
   toolsOf(projectId: string, server: string): Promise<CallTool[] | null>
-  /** The approved tools of all servers of the project. */
-  approvedTools(projectId: string): Promise<{ server: string; tools: readonly McpToolEntry[] }[]>
+  /** The approved tools of the project's servers after the named one, as many as fit into a page. */
+  approvedTools(projectId: string, after: string | null): Promise<ApprovedTools>
+}
+
+export interface ApprovedTools {
+  servers: { server: string; tools: readonly McpToolEntry[] }[]
+  /** The server after which the next page begins; null on the last one. */
+  next: string | null
 }
 
 export interface ToolRegistry {
   /** The sentence that says which tool does not exist, or null. */
   check(db: Db, projectId: string, names: readonly string[]): Promise<string | null>
-  /** Each once, in the order of `names`, those of MCP servers last. `missing` are names that led nowhere. Tools are called as the model sees them. */
+  /** Each tool once, in the order of `names`, MCP tools last, under the names that the model sees. */
   resolve(projectId: string, names: readonly string[]): Promise<{ tools: Tool[]; missing: string[] }>
-  /** Every tool that an agent of the project may name. Opens no connection. */
-  list(projectId: string): Promise<ListedTool[]>
+  /** Every tool that an agent may name, by page; the cursor is an MCP server's name. Opens no connection. */
+  list(projectId: string, cursor: string | null): Promise<Page<ListedTool>>
 }
 
 export interface RegistryOptions {
   builtIns: readonly Tool[]
   appTools: readonly CallTool[]
-  /** Null where this process has none. */
+  /** Null if this process uses no MCP servers. */
   mcp: McpTools | null
 }
 
-/** Throws where two tools have the same name, or one has a name that no provider takes. */
+/** Throws if two tools have the same name, or one has a name that no provider takes. */
 export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions): ToolRegistry {
   const own = new Map<string, Tool>()
   for (const tool of [...builtIns, ...appTools]) {
@@ -46,14 +53,19 @@ export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions)
     async check(db, projectId, names) {
       const remote = names.map(parseMcpName).filter((name) => name !== null)
       const unknown = names.find((name) => parseMcpName(name) === null && !own.has(name))
-      if (unknown !== undefined) return `There is no tool called "${unknown}".`
+      if (unknown !== undefined) return `There is no tool called "${unknown}".${didYouMean(unknown, own.keys())}`
       if (remote.length === 0) return null
       const servers = [...new Set(remote.map(({ server }) => server))]
       const approved = (await mcp?.approvedNames(db, projectId, servers)) ?? new Map<string, readonly string[]>()
       for (const { server, tool } of remote) {
         const offered = approved.get(server)
-        if (offered === undefined) return `There is no MCP server called "${server}" in this project.`
-        if (tool !== '*' && !offered.includes(tool)) return `The MCP server "${server}" has no tool called "${tool}".`
+        if (offered === undefined) {
+          const names = (await mcp?.approvedTools(projectId, null))?.servers.map((each) => each.server) ?? []
+          return `There is no MCP server called "${server}" in this project.${didYouMean(server, names)}`
+        }
+        if (tool !== '*' && !offered.includes(tool)) {
+          return `The MCP server "${server}" has no tool called "${tool}".${didYouMean(tool, offered)}`
+        }
       }
       return null
     },
@@ -92,11 +104,11 @@ export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions)
       return { tools: [...found.values()], missing }
     },
 
-    async list(projectId) {
-      const servers = (await mcp?.approvedTools(projectId)) ?? []
-      return [
-        ...builtIns.map((tool) => listed(tool, 'built_in')),
-        ...appTools.map((tool) => listed(tool, 'app')),
+    async list(projectId, cursor) {
+      const { servers, next } = (await mcp?.approvedTools(projectId, cursor)) ?? { servers: [], next: null }
+      const ours = [...builtIns.map((tool) => listed(tool, 'built_in')), ...appTools.map((tool) => listed(tool, 'app'))]
+      const items = [
+        ...(cursor === null ? ours : []),
         ...servers.flatMap(({ server, tools }) =>
           tools.map(
             ({ name, description, effect, input_schema }): ListedTool => ({
@@ -109,6 +121,7 @@ export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions)
           ),
         ),
       ]
+      return { items, next_cursor: next }
     },
   }
 }

@@ -1,5 +1,4 @@
-// Tools that the run itself carries out. This file holds their descriptions for models and the checks of their
-// arguments; runs/ carries them out.
+// Tools that the run itself carries out, in runs/: their descriptions for models and the checks of their arguments.
 import { z } from 'zod'
 import { durationField, idField } from '../kernel/fields.ts'
 import type { RunTool } from '../kernel/tool.ts'
@@ -25,14 +24,12 @@ export const askHumanArguments = z.strictObject({
     .max(20_000)
     .describe('The question, with everything a person needs to answer it without reading this conversation.'),
 })
-export type AskHumanArguments = z.infer<typeof askHumanArguments>
 
-export const finishLoopArguments = z.strictObject({
+const finishLoopArguments = z.strictObject({
   result: z.unknown().optional().describe('The final result. Left out, your last text is the result.'),
 })
-export type FinishLoopArguments = z.infer<typeof finishLoopArguments>
 
-export const spawnAgentTool: RunTool = {
+const spawnAgentTool: RunTool = {
   kind: 'spawn_agent',
   name: 'spawn_agent',
   description: `Hands a piece of work to another agent and waits for it.
@@ -47,7 +44,7 @@ export const spawnAgentTool: RunTool = {
   ...zodArguments(spawnAgentArguments),
 }
 
-export const askHumanTool: RunTool = {
+const askHumanTool: RunTool = {
   kind: 'ask_human',
   name: 'ask_human',
   description: `Asks the people in charge and waits for their answer, which may take hours.
@@ -59,7 +56,7 @@ export const askHumanTool: RunTool = {
   ...zodArguments(askHumanArguments),
 }
 
-export const finishLoopTool: RunTool = {
+const finishLoopTool: RunTool = {
   kind: 'finish_loop',
   name: 'finish_loop',
   description: `Ends the loop you are working in, at once and for good.

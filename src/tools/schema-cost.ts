@@ -1,5 +1,5 @@
-// The work of checking a strange JSON schema, found without doing it: references are followed once each and multiplied,
-// so a schema that grows with the power of its depth is recognised in the time it takes to read it.
+// The cost of checking a foreign JSON schema, found without checking: references are followed once and multiplied, so a
+// schema that grows with the power of its depth is recognised while it is read.
 import { isRecord } from '../kernel/is-record.ts'
 import type { JsonSchema } from '../kernel/tool.ts'
 
@@ -24,14 +24,14 @@ interface Walk {
   isRecursive: boolean
 }
 
-/** The number of schemas in a schema with all that is below it, and of those among them that stand beside another. */
+/** The number of schemas in a schema and below it, and the number of those among them that stand beside another. */
 interface Size {
   schemas: number
   branches: number
 }
 
-/** Throws where the schema is nested too deeply to be read. */
-export function costOf(schema: JsonSchema): SchemaCost {
+/** Throws if the schema is nested too deeply to be read. */
+export function schemaCost(schema: JsonSchema): SchemaCost {
   const walk: Walk = { root: schema, known: new Map(), open: new Set(), isRecursive: false }
   const { schemas, branches } = sizeOf(schema, walk, 1)
   return { schemas, perValue: 1 + branches, isRecursive: walk.isRecursive }
@@ -51,7 +51,7 @@ function sizeOf(node: unknown, walk: Walk, depth: number): Size {
   for (const keyword of LISTS_BELOW) for (const child of listOf(node[keyword])) add(child, 0)
   for (const keyword of ONE_BELOW) if (isRecord(node[keyword])) add(node[keyword], keyword === 'contains' ? 1 : 0)
   if (isRecord(node.properties)) for (const child of Object.values(node.properties)) add(child, 0)
-  // A schema with several types counts as many times, each with all that is below.
+  // A schema with several types counts once for each type, with everything below it.
   const types = Math.max(1, listOf(node.type).length)
   const values = listOf(node.enum).length
   return { schemas: size.schemas * types + values, branches: (size.branches + (types > 1 ? 1 : 0)) * types + values }

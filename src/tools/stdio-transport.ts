@@ -1,5 +1,5 @@
-// An MCP server as a child process. The SDK's own transport hands down more of the environment than PATH and kills only
-// the process it started; this one starts it in a process group of its own and ends the whole group.
+// An MCP server as a child process. The SDK's transport hands down more of the environment than PATH and kills only the
+// process it started; this one starts a process group and ends the whole group.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
@@ -13,20 +13,19 @@ export interface StdioOptions {
 }
 
 const STDERR_KEPT = 4_096
-/** Programs print a banner or a log line to the wrong stream; one that does little else does not speak MCP. */
+/** Programs print banners to the wrong stream. A program with more stray lines than this does not speak MCP. */
 const MAX_STRAY_LINES = 100
 const MAX_STRAY_BYTES = 65_536
 const GRACE_MS = 1_000
-/** Of ours: the protocol leaves this range to implementations. */
+/** A code of ours: the protocol leaves this range to implementations. */
 const TOO_LONG = -32_050
 
 export class StdioTransport implements Transport {
   onclose?: () => void
   onerror?: (error: Error) => void
   onmessage?: (message: JSONRPCMessage) => void
-  /** Why it ended, as a part of a sentence: "it ended with code 1". */
+  /** The reason why the program ended, as a part of a sentence: "it ended with code 1". */
   ending: string | null = null
-  /** The last the program wrote to its error output. */
   stderr = ''
 
   readonly #options: StdioOptions
@@ -83,7 +82,7 @@ export class StdioTransport implements Transport {
     })
   }
 
-  /** Lets it end by itself, then asks, then kills. Resolves when the group is gone. */
+  /** Lets the program end by itself, then asks it to end, then kills it. Resolves when the group is gone. */
   async close(): Promise<void> {
     if (this.#isOver || this.#child === null) return
     this.#child.stdin.end()
@@ -94,7 +93,7 @@ export class StdioTransport implements Transport {
     await this.#over.promise
   }
 
-  /** At once and without a last word; nothing is sent to it or heard from it any more. */
+  /** Ends the program at once; nothing more is sent to it or read from it. */
   kill(reason: string): void {
     this.ending ??= reason
     this.#signalGroup('SIGKILL')
@@ -126,7 +125,7 @@ export class StdioTransport implements Transport {
     }
   }
 
-  /** The call whose answer it was fails; the others go on. */
+  /** The call whose answer was too long fails; the others go on. */
   #onLongLine({ head, tail, bytes }: LongLine): void {
     const id = /"id"\s*:\s*(\d+)\s*\}\s*$/.exec(tail)?.[1] ?? /^\s*\{[^{[]{0,60}"id"\s*:\s*(\d+)/.exec(head)?.[1]
     if (id === undefined) {
@@ -138,8 +137,8 @@ export class StdioTransport implements Transport {
   }
 
   /**
-   * One after the other: the SDK handles a notification a moment after it got it, a response at once, and forgets the
-   * progress of a call with its response. Two messages that came in one piece would lose the first.
+   * Messages are delivered one after the other. The SDK handles a notification a moment later, but a response at once,
+   * and forgets a call's progress with its response: of two messages that arrived together it would lose the first.
    */
   #deliver(message: JSONRPCMessage): void {
     this.#delivered = this.#delivered
@@ -151,7 +150,7 @@ export class StdioTransport implements Transport {
 
   #onExit(code: number | null, signal: NodeJS.Signals | null): void {
     this.ending ??= signal === null ? `it ended with code ${code}` : `it was ended by ${signal}`
-    // Children of its own that are left hold its output open, and nobody would end them later.
+    // Children of the program that are left hold its output open, and nothing would end them later.
     this.#signalGroup('SIGKILL')
     setTimeout(() => this.#end(), GRACE_MS).unref()
   }
@@ -175,7 +174,7 @@ export class StdioTransport implements Transport {
     try {
       process.kill(-pid, signal)
     } catch {
-      // Nobody of the group is left.
+      // No process of the group is left.
     }
   }
 }

@@ -1,7 +1,7 @@
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
-import type { Journal } from '../journal/append.ts'
+import type { Journal } from '../journal/journal.ts'
 import { defaultSettings } from '../kernel/project.ts'
-import { cancelRuns } from '../runs/cancel.ts'
+import { cancelRun } from '../runs/cancel.ts'
 
 interface Stuck {
   id: string
@@ -17,17 +17,17 @@ const FIND_STUCK: PreparedSql = {
     limit 100`,
 }
 
-/** Runs at work on an entry for longer than the project allows. The time they wait for people does not count. */
+/** Runs that work on an entry for longer than the project allows, without the time spent waiting for people. */
 async function findStuck(db: Db): Promise<Stuck[]> {
   const { rows } = await db.query<Stuck>(FIND_STUCK)
   return rows
 }
 
-/** Gives stuck entries up and cancels their runs, together. Answers how many. */
+/** Gives up stuck entries and cancels their runs in one transaction. Returns the number of entries. */
 export async function abandonStuck(deps: { pool: Pool; journal: Journal }): Promise<number> {
   const stuck = await findStuck(deps.pool)
   for (const { id, run_id, project_id } of stuck) {
-    await cancelRuns(deps, project_id, [run_id], async (tx) => {
+    await cancelRun(deps, project_id, run_id, async (tx) => {
       await tx.query(
         `update processing_log set status = 'abandoned', completed_at = muster.now(), working_since = null,
            error_message = 'It took longer than processing_stuck_after allows and was given up.'

@@ -59,5 +59,5 @@ const broken: [cron: string, says: RegExp][] = [
   ['5* * * * *', /no number/],
 ]
 for (const [cron, says] of broken) {
-  test(`"${cron}" is refused and told why`, () => assert.match(cronProblem(cron) ?? 'it was taken', says))
+  test(`"${cron}" is refused with a reason`, () => assert.match(cronProblem(cron) ?? 'it was taken', says))
 }

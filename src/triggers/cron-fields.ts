@@ -1,5 +1,4 @@
-// The grammar of a cron schedule: five fields of digits and `* , - /`. It is stricter than the library that does the
-// arithmetic, so that a slip is refused with a reason and not guessed around.
+// The grammar of a cron schedule: five fields of digits and `* , - /`. A slip is refused with a reason.
 
 interface CronField {
   name: string
@@ -15,10 +14,9 @@ const FIELDS: readonly CronField[] = [
   { name: 'day of week', least: 0, most: 7 },
 ]
 
-/** The fields, without the blanks, tabs and ends of lines around and between them. */
 export const cronFields = (cron: string): string[] => cron.split(/[ \t\r\n]+/).filter((field) => field !== '')
 
-/** The first thing that is wrong with it, as a sentence, or null. */
+/** The first mistake in the schedule as a sentence, or null. */
 export function cronProblem(cron: string): string | null {
   const fields = cronFields(cron)
   if (fields.length !== FIELDS.length || !fields.every((field) => /^[\d*,/-]+$/.test(field))) {

@@ -1,10 +1,10 @@
-// Finds the minutes of wall time that a cron names. Own arithmetic over days: croner 11 takes 2 March for the 31st of a
-// February and passes over the 1st (found by the test that looks at every minute).
+// Finds the minutes of wall time that a cron names. The arithmetic over days is our own, because croner 11 takes 2
+// March for the 31st of a February and skips 1 March.
 import { cronFields } from './cron-fields.ts'
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
-/** Eight years and some, in which every date that exists comes up. */
+/** Somewhat more than eight years, in which every date that exists occurs. */
 const MOST_DAYS = 3_000
 
 /** The first named minute after a wall time, both as if the wall time were UTC; null if there is none. */
@@ -18,7 +18,7 @@ export function createCronMatcher(cron: string): CronMatcher {
   const days = new Set(valuesOf(day, 1, 31))
   const months = new Set(valuesOf(month, 1, 12))
   const weekdays = new Set(valuesOf(weekday, 0, 7).map((value) => value % 7))
-  // The named days count, not the notation: `*/1`, `1-31` and `0-6` leave no day out and are `*`; `*/2` is restricted.
+  // The named days count, not the notation: `*/1`, `1-31` and `0-6` equal `*`; `*/2` is restricted.
   const isEither = days.size < 31 && weekdays.size < 7
   const isNamed = (at: Date): boolean => {
     if (!months.has(at.getUTCMonth() + 1)) return false
@@ -40,7 +40,7 @@ export function createCronMatcher(cron: string): CronMatcher {
   }
 }
 
-/** The first named minute of a day that is not before `earliest`; all are counted from midnight. */
+/** The first named minute of a day that is not before `earliest`. Both are counted from midnight. */
 function firstWithin(hours: readonly number[], minutes: readonly number[], earliest: number): number | null {
   for (const hour of hours) {
     if (hour * 60 + 59 < earliest) continue
@@ -50,7 +50,6 @@ function firstWithin(hours: readonly number[], minutes: readonly number[], earli
   return null
 }
 
-/** The values of the field, ascending, each once. */
 function valuesOf(field: string, least: number, most: number): number[] {
   const values = new Set<number>()
   for (const part of field.split(',')) {

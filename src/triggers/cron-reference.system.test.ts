@@ -1,4 +1,4 @@
-// The rules of schedules once more, as plainly as they can be said: every minute of real time is looked at.
+// A second, simpler implementation of the rules of schedules, which tries every minute of real time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -48,7 +48,7 @@ const hours = fc.oneof(field(0, 23), field(0, 3), fc.constantFrom('0', '1', '2',
 const crons = fc.tuple(field(0, 59), hours, dates, field(1, 12), weekdays).map((fields) => fields.join(' '))
 const anywhere = fc.tuple(fc.constantFrom(...places), fc.integer({ min: 0, max: 60 * 24 }), fc.nat(MINUTE_MS - 1))
 
-test('ticks are those that a look at every minute finds', () => {
+test('ticks are the same as those found by trying every minute', () => {
   let seen = 0
   fc.assert(
     fc.property(crons, anywhere, (cron, [[zone, at], minutes, ms]) => {

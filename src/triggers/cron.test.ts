@@ -7,7 +7,7 @@ interface Case {
   cron: string
   zone?: string
   after: string
-  /** The ticks that follow, without the seconds: they are 0. */
+  /** The ticks that follow, without their seconds, which are always 0. */
   ticks: string[]
 }
 
@@ -36,7 +36,7 @@ const cases: Case[] = [
     ticks: ['2026-05-01T12:01', '2026-05-01T12:02'],
   },
   {
-    name: '31 leaves out the months that have none',
+    name: '31 leaves out months with fewer days',
     cron: '0 0 31 * *',
     after: '2026-01-31T00:00',
     ticks: ['2026-03-31T00:00', '2026-05-31T00:00', '2026-07-31T00:00'],
@@ -66,7 +66,7 @@ const cases: Case[] = [
     ticks: ['2028-03-01T00:00', '2028-03-02T00:00', '2028-03-05T00:00'],
   },
   {
-    name: 'either day field matches where both are restricted',
+    name: 'if both day fields are restricted, either of them matches',
     cron: '0 0 13 * 5',
     after: '2026-02-01T00:00',
     ticks: ['2026-02-06T00:00', '2026-02-13T00:00', '2026-02-20T00:00', '2026-02-27T00:00', '2026-03-06T00:00'],
@@ -129,7 +129,7 @@ const cases: Case[] = [
     ticks: ['2026-10-25T00:30', '2026-10-26T01:30'],
   },
   {
-    name: 'Berlin: asked in the second pass, what fired in the first is over',
+    name: 'Berlin: a time that fired in the first pass of a doubled hour does not fire in the second',
     cron: '30,45 2 * * *',
     zone: BERLIN,
     after: '2026-10-25T01:10',
@@ -157,7 +157,7 @@ const cases: Case[] = [
     ticks: ['2026-03-29T00:30', '2026-03-29T01:30', '2026-03-29T02:30'],
   },
   {
-    name: 'Berlin: every second hour passes over the one that is skipped',
+    name: 'Berlin: a schedule of every second hour leaves out the skipped hour',
     cron: '0 */2 * * *',
     zone: BERLIN,
     after: '2026-03-28T22:30',
@@ -243,14 +243,14 @@ for (const { name, cron, zone = 'UTC', after, ticks } of cases) {
   })
 }
 
-test('where the process believes it is makes no difference', (t) => {
+test('the time zone of the process makes no difference', (t) => {
   const { TZ } = process.env
   t.after(() => {
     if (TZ === undefined) delete process.env.TZ
     else process.env.TZ = TZ
   })
   process.env.TZ = NEW_YORK
-  assert.equal(new Date('2026-03-08T07:00Z').getHours(), 3, 'it does not believe it')
+  assert.equal(new Date('2026-03-08T07:00Z').getHours(), 3, 'the process is in another zone')
   for (const [cron, zone, tick] of [
     ['30 2 8 3 *', 'UTC', '2026-03-08T02:30'],
     ['30 2 29 3 *', BERLIN, '2026-03-29T01:00'],
@@ -283,7 +283,7 @@ for (const [name, cron, count, length, newest, oldest] of spans) {
   })
 }
 
-test('the newest ticks end with the first one where that is all there is', () => {
+test('the newest ticks of a span with one tick are that tick', () => {
   const first = instant('2026-05-01T00:00')
   assert.deepEqual(newestTicks('0 0 1 * *', 'UTC', { first, until: first, count: 5 }), [first])
 })

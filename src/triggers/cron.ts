@@ -1,7 +1,6 @@
-// Finds the instants at which a schedule is due. cron-matcher.ts finds the next wall time that matches; this file
-// decides about wall times around a change of clocks. A fixed hour that is skipped fires at the first instant after the
-// gap, a doubled one the first time only. An hour field that starts with `*` goes by elapsed time: it fires in both
-// passes, and a gap adds nothing.
+// Finds the instants at which a schedule is due. cron-matcher.ts finds wall times; this file decides about changes of
+// clocks. A fixed hour that is skipped fires at the first instant after the gap, a doubled hour the first time only. An
+// hour field that starts with `*` goes by elapsed time: it fires in both passes, and a gap adds nothing.
 import { putNewest } from '../kernel/put-newest.ts'
 import { cronFields, cronProblem } from './cron-fields.ts'
 import { type CronMatcher, createCronMatcher } from './cron-matcher.ts'
@@ -9,7 +8,7 @@ import { findTurn, offsetAt } from './zone-offset.ts'
 
 const YEARS_AHEAD = 8
 const MINUTE_MS = 60_000
-/** Longer than the longest change of clocks, which left out a day, and shorter than the time between two changes. */
+/** A window longer than the longest change of clocks (a whole day) and shorter than the time between two changes. */
 const WINDOW_MS = 36 * 60 * MINUTE_MS
 const MOST_PARSED = 5_000
 
@@ -26,7 +25,7 @@ export function nextTick(cron: string, zone: string, after: Date): Date | null {
   const last = yearsAfter(after)
   let from = after.getTime()
   let offset = offsetAt(zone, from)
-  /** Wall times up to this one are done. */
+  /** The last wall time that was handled. */
   let local = from + offset
   if (!isByElapsedTime) local = Math.max(local, endOfFirstPass(zone, from, offset) - 1)
   for (;;) {
@@ -36,7 +35,7 @@ export function nextTick(cron: string, zone: string, after: Date): Date | null {
     const end = from + WINDOW_MS
     if (offsetAt(zone, end) === offset) {
       if (tick <= end) return tick <= last ? new Date(tick) : null
-      // No earlier time matches: go on shortly before the match, where the clocks may have been changed.
+      // No earlier time matches: go on shortly before the match, in case the clocks were changed there.
       from = Math.max(end, tick - WINDOW_MS)
       offset = offsetAt(zone, from)
       local = match - 1
@@ -45,14 +44,14 @@ export function nextTick(cron: string, zone: string, after: Date): Date | null {
     const turn = findTurn(zone, from, end, offset)
     if (tick < turn) return tick <= last ? new Date(tick) : null
     const turned = offsetAt(zone, turn)
-    // All wall times before the turn have passed; those that a gap left out come at the turn.
+    // All wall times before the turn have passed; wall times in a gap fire at the turn.
     local = isByElapsedTime ? turn + turned - 1 : Math.max(local, turn + offset - 1)
     from = turn
     offset = turned
   }
 }
 
-/** The newest ticks up to `until`, at most `count`, oldest first. `first` is a tick; none before it counts. */
+/** The newest ticks up to `until`, at most `count`, oldest first. `first` is a tick; earlier ticks do not count. */
 export function newestTicks(cron: string, zone: string, span: { first: Date; until: Date; count: number }): Date[] {
   const ticks: Date[] = []
   let until = span.until
@@ -64,7 +63,7 @@ export function newestTicks(cron: string, zone: string, span: { first: Date; unt
   return ticks
 }
 
-/** Looks back in steps that double, then halves the rest: a year of minutes costs no more than a day of them. */
+/** Goes back in doubling steps, then halves the rest, so that a year of minutes costs little more than a day. */
 function lastTick(cron: string, zone: string, first: Date, until: Date): Date {
   const dueAfter = (ms: number): Date | null => {
     const tick = nextTick(cron, zone, new Date(ms))
@@ -90,7 +89,7 @@ function lastTick(cron: string, zone: string, first: Date, until: Date): Date {
   }
 }
 
-/** The wall time at which the doubled wall times end, if the instant is in their second pass. */
+/** The wall time at which doubled wall times end, if the instant is in the second pass. */
 function endOfFirstPass(zone: string, instant: number, offset: number): number {
   const earlier = offsetAt(zone, instant - WINDOW_MS)
   if (earlier <= offset) return Number.NEGATIVE_INFINITY

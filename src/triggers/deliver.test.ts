@@ -38,7 +38,7 @@ async function rowsOf(hook: MadeHook): Promise<{ runs: number; deliveries: numbe
 test('the same webhook-id 20 times at once in two processes: one run, one entry', async () => {
   for (let round = 0; round < 5; round++) {
     const hook = await createHook(kit, project.id)
-    // Found before any was delivered, so that the unique row decides and nothing else.
+    // All hooks are found before the first delivery, so that only the unique row decides.
     const found = await find(hook, 'same')
     const ids = await Promise.all(
       Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? here : there)(found, delivery('same', { n }))),
@@ -48,7 +48,7 @@ test('the same webhook-id 20 times at once in two processes: one run, one entry'
   }
 })
 
-test('one that waits for another whose transaction fails starts the run itself', async () => {
+test('a delivery that waits for another whose transaction fails starts the run itself', async () => {
   const hook = await createHook(kit, project.id)
   const found = await find(hook)
   const waiting = await whileHeld(
@@ -63,11 +63,13 @@ test('one that waits for another whose transaction fails starts the run itself',
   assert.deepEqual(await rowsOf(hook), { runs: 1, deliveries: 1, notes: 1 })
 })
 
-/** Sooner than the database ends a transaction in which nothing happens. */
+/** A wait shorter than the database's limit for idle transactions. */
 const HELD_MS = 10_000
 const WAITING = `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%hook_deliveries%'`
 
-/** Does something while somebody else has made this statement and not committed it; then it is rolled back. */
+/**
+ * Runs `during` while another transaction has executed this statement without a commit; then rolls the statement back.
+ */
 async function whileHeld<Result>([sql, values]: [string, unknown[]], work: () => Promise<Result>): Promise<Result> {
   const client = await other.connect()
   try {
@@ -79,7 +81,7 @@ async function whileHeld<Result>([sql, values]: [string, unknown[]], work: () =>
   }
 }
 
-test('a delivery whose first attempt failed here is tried by the next one', async () => {
+test('a delivery whose first attempt failed in this process succeeds at the next attempt', async () => {
   const hook = await createHook(kit, project.id)
   const found = await find(hook)
   const unstorable = here(found, delivery('twice', { text: '\u0000' }))
@@ -89,7 +91,7 @@ test('a delivery whose first attempt failed here is tried by the next one', asyn
   assert.deepEqual(await rowsOf(hook), { runs: 1, deliveries: 1, notes: 1 })
 })
 
-test('an agent that is disabled between the look and the start keeps nothing of the delivery', async () => {
+test('a delivery to an agent that is disabled between the lookup and the start leaves no trace', async () => {
   const hook = await createHook(kit, project.id)
   const found = await find(hook)
   await kit.call(`PATCH /api/projects/${project.id}/agents/${hook.agentId}`, { body: { enabled: false } })
@@ -99,7 +101,7 @@ test('an agent that is disabled between the look and the start keeps nothing of 
   assert.deepEqual(await rowsOf(hook), { runs: 0, deliveries: 0, notes: 0 })
 })
 
-test('a hook that is deleted between the look and the start is not found', async () => {
+test('a hook that is deleted between the lookup and the start is not found', async () => {
   const hook = await createHook(kit, project.id)
   const found = await find(hook)
   await kit.call(`DELETE ${hook.path}`)
@@ -107,7 +109,7 @@ test('a hook that is deleted between the look and the start is not found', async
   assert.deepEqual(await rowsOf(hook), { runs: 0, deliveries: 0, notes: 0 })
 })
 
-test('the use of a hook is noted without waiting for a row that somebody holds', async () => {
+test('the use of a hook is noted without waiting for a locked row', async () => {
   const hook = await createHook(kit, project.id)
   const found = await find(hook)
   await whileHeld(['select from hooks where id = $1 for no key update', [hook.id]], () => here(found, delivery('held')))
@@ -116,7 +118,7 @@ test('the use of a hook is noted without waiting for a row that somebody holds',
   assert.ok(!(await find(hook)).isUseDue)
 })
 
-test('among many hooks, agents and deliveries one is found by primary keys', async () => {
+test('a hook is found by primary keys among many hooks, agents and deliveries', async () => {
   const hook = await createHook(kit, project.id)
   const copies = (table: string, changes: string): string =>
     `insert into ${table} select (jsonb_populate_record(t, ${changes})).* from ${table} t, generate_series(1, 2000) n`

@@ -1,5 +1,5 @@
 // A delivery starts a run. Its webhook-id is inserted in the transaction of the run, so that the same delivery gives
-// the same run however often it comes, in however many processes, and around any crash.
+// the same run, however often it comes, in any process, and around any crash.
 import { isForeignKeyViolation } from '../db/failures.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -8,20 +8,19 @@ import { newId } from '../kernel/id.ts'
 import { explain, insertStarts, type Start } from '../runs/start.ts'
 import type { FoundHook } from './find-hook.ts'
 
-/** A delivery that has proved where it comes from. */
 export interface Delivery {
-  /** A delivery without one is always new. */
+  /** A delivery without a webhook-id is always new. */
   webhookId: string | null
   input: unknown
   requestId: string
   address: string
 }
 
-/** Answers the id of the run, also where an earlier delivery started it. */
+/** Returns the id of the run, also if an earlier delivery started the run. */
 export type Deliver = (hook: FoundHook, delivery: Delivery) => Promise<string>
 
 export function createDeliver(pool: Pool): Deliver {
-  // Twenty at once with one id wait here for the first, not each on a connection of its own.
+  // Deliveries with the same id wait here for the first one, and hold no connection meanwhile.
   const underWay = new Map<string, Promise<string>>()
 
   return async (hook, delivery) => {
@@ -57,7 +56,7 @@ async function start(pool: Pool, hook: FoundHook, delivery: Delivery): Promise<s
       return wanted.id
     })
   } catch (error) {
-    // The hook was deleted since it was found.
+    // The hook was deleted after it was found.
     throw isForeignKeyViolation(error) ? notFound('hook') : error
   }
 }
@@ -81,7 +80,7 @@ function startOf(hook: FoundHook, { webhookId, input, requestId, address }: Deli
   }
 }
 
-/** Null: the id belongs to this run. Waits for a transaction that inserts the same id at this moment. */
+/** Returns the run that has this webhook-id, or null. Waits for a transaction that inserts the same id. */
 async function claimWebhookId(tx: Db, hookId: string, webhookId: string | null, runId: string): Promise<string | null> {
   if (webhookId === null) return null
   const { rowCount } = await tx.query(
@@ -97,11 +96,11 @@ async function claimWebhookId(tx: Db, hookId: string, webhookId: string | null, 
     'select run_id from hook_deliveries where hook_id = $1 and webhook_id = $2',
     [hookId, webhookId],
   )
-  if (!rows[0]) throw conflict('The delivery of the same webhook-id was just forgotten. Try again.')
+  if (!rows[0]) throw conflict('An earlier delivery with this webhook-id expired at this moment. Try again.')
   return rows[0].run_id
 }
 
-/** Of several uses at once one writes the time; the others do not wait for the row. */
+/** One of several simultaneous uses writes the time; the others do not wait for the row. */
 async function noteUse(db: Db, hookId: string): Promise<void> {
   await db.query(
     `update hooks set last_used_at = muster.now() where id in (

@@ -16,12 +16,12 @@ interface Case {
 }
 
 const HOURLY = '0 * * * *'
-/** Three hours in which nobody was there. */
+/** An outage of three hours: no process was running. */
 const outage = { cron: '* * * * *', nextRunAt: '09:01:00', now: '12:00:30', backAt: '12:00:20', nextThen: '12:01:00' }
 
 const cases: Case[] = [
   {
-    name: 'one tick that is due is one run',
+    name: 'one due tick is one run',
     cron: HOURLY,
     nextRunAt: '09:00:00',
     now: '09:00:00',
@@ -29,7 +29,7 @@ const cases: Case[] = [
     nextThen: '10:00:00',
   },
   {
-    name: 'what is not due yet is left alone',
+    name: 'a schedule that is not due yet is left alone',
     cron: HOURLY,
     nextRunAt: '09:00:00',
     now: '08:59:59',
@@ -37,7 +37,7 @@ const cases: Case[] = [
     nextThen: '09:00:00',
   },
   {
-    name: 'ticks that come late under load are all run, whatever is said about missed ones',
+    name: 'all ticks that are late under load are run, whatever catch_up says',
     cron: '*/5 * * * *',
     nextRunAt: '09:00:00',
     now: '09:12:00',
@@ -45,11 +45,11 @@ const cases: Case[] = [
     ticks: ['09:00:00', '09:05:00', '09:10:00'],
     nextThen: '09:15:00',
   },
-  { name: 'once: all that was missed is one run, of the newest', ...outage, catchUp: 'once', ticks: ['12:00:00'] },
-  { name: 'skip: what was missed is not run', ...outage, catchUp: 'skip', ticks: [] },
-  { name: 'all: what was missed is run, a hundred at most', ...outage, catchUp: 'all', ticks: 100 },
+  { name: 'once: missed ticks become one run, for the newest tick', ...outage, catchUp: 'once', ticks: ['12:00:00'] },
+  { name: 'skip: missed ticks are not run', ...outage, catchUp: 'skip', ticks: [] },
+  { name: 'all: at most a hundred missed ticks are run', ...outage, catchUp: 'all', ticks: 100 },
   {
-    name: 'all: fewer than a hundred are all of them',
+    name: 'all: fewer than a hundred missed ticks are all run',
     ...outage,
     cron: HOURLY,
     nextRunAt: '10:00:00',
@@ -58,20 +58,20 @@ const cases: Case[] = [
     nextThen: '13:00:00',
   },
   {
-    name: 'a tick after somebody is back is on time and run beside the one for those before',
+    name: 'a tick after the outage is on time, and runs beside the run for missed ticks',
     ...outage,
     backAt: '11:59:10',
     ticks: ['11:59:00', '12:00:00'],
   },
   {
-    name: 'a tick after somebody is back is run though missed ones are skipped',
+    name: 'a tick after the outage is run though missed ticks are skipped',
     ...outage,
     backAt: '11:59:10',
     catchUp: 'skip',
     ticks: ['12:00:00'],
   },
   {
-    name: 'a tick at the instant somebody is back was missed',
+    name: 'a tick at the instant at which the outage ends was missed',
     cron: HOURLY,
     nextRunAt: '09:00:00',
     now: '09:00:00',
@@ -81,7 +81,7 @@ const cases: Case[] = [
     nextThen: '10:00:00',
   },
   {
-    name: 'a return that lies ahead misses nothing that is not due yet',
+    name: 'an end of the outage in the future makes no future tick a missed one',
     cron: HOURLY,
     nextRunAt: '09:00:00',
     now: '09:30:00',
@@ -90,7 +90,7 @@ const cases: Case[] = [
     nextThen: '10:00:00',
   },
   {
-    name: 'ticks during a halt do not count',
+    name: 'ticks during a halt are not run',
     cron: HOURLY,
     nextRunAt: '09:00:00',
     now: '12:30:00',
@@ -100,7 +100,7 @@ const cases: Case[] = [
     nextThen: '13:00:00',
   },
   {
-    name: 'a tick after the halt counts',
+    name: 'a tick after the halt is run',
     cron: HOURLY,
     nextRunAt: '09:00:00',
     now: '12:00:01',
@@ -109,7 +109,7 @@ const cases: Case[] = [
     nextThen: '13:00:00',
   },
   {
-    name: 'a tick at the very end of a halt does not count',
+    name: 'a tick at the very end of a halt is not run',
     cron: HOURLY,
     nextRunAt: '09:00:00',
     now: '09:00:00',
@@ -156,7 +156,7 @@ for (const { name, ticks, nextThen, nextRunAt, now, backAt = '00:00:00', unhalte
   })
 }
 
-test('of a year of minutes that were missed the newest hundred are run', () => {
+test('the newest hundred of a year of missed minutes are run', () => {
   const now = new Date('2027-01-01T00:00:30Z')
   const facts = {
     cron: '* * * * *',

@@ -8,14 +8,14 @@ export interface DueSchedule {
   /** The first tick that was not handled yet. */
   nextRunAt: Date
   now: Date
-  /** The instant at which a process looked again after a gap: ticks up to then were missed, later ones are on time. */
+  /** The instant at which an outage ended: ticks up to this instant were missed, later ticks are on time. */
   backAt: Date
-  /** The instant at which the project was last released from its halt: ticks up to then do not count. */
+  /** The instant at which the project was last released from a halt: ticks up to this instant are not run. */
   unhaltedAt: Date | null
 }
 
 export interface DueRuns {
-  /** Each tick is a run, oldest first. */
+  /** The ticks to run, oldest first; each is one run. */
   ticks: Date[]
   nextRunAt: Date | null
 }
@@ -23,7 +23,7 @@ export interface DueRuns {
 const MOST_AT_ONCE = 100
 const MISSED_RUNS: Readonly<Record<CatchUp, number>> = { once: 1, skip: 0, all: MOST_AT_ONCE }
 
-/** The runs that a schedule owes now, and the instant at which it is due again. */
+/** The runs that a schedule must start now, and the instant at which the schedule is due again. */
 export function dueRuns({ cron, zone, catchUp, nextRunAt, now, backAt, unhaltedAt }: DueSchedule): DueRuns {
   const isHaltOver = unhaltedAt !== null && unhaltedAt >= nextRunAt
   const first = isHaltOver ? nextTick(cron, zone, unhaltedAt) : nextRunAt

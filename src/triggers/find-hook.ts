@@ -2,7 +2,7 @@ import type { Db, PreparedSql } from '../db/pool.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import { secretContext } from './hooks.ts'
 
-/** A hook as a delivery finds it. Nothing of this may be told before the delivery has proved where it comes from. */
+/** A hook as a delivery finds it. None of these fields may be told to a sender that is not verified yet. */
 export interface FoundHook {
   id: string
   projectId: string
@@ -11,11 +11,11 @@ export interface FoundHook {
   takesWebhooks: boolean
   /** The run that was started under the same webhook-id. */
   earlierRunId: string | null
-  /** The last use of the hook was noted more than a minute ago. */
+  /** True if the last use of the hook was noted more than a minute ago. */
   isUseDue: boolean
   /** The database's clock. */
   now: Date
-  /** The valid secrets: the current one and, for a day after each rotation, the one before it. */
+  /** The valid secrets: the current one, and each earlier one for a day after its rotation. */
   openSecrets(): string[]
 }
 
@@ -46,7 +46,7 @@ interface FoundRow {
   now: Date
 }
 
-/** Reads by primary keys alone: every delivery calls this. Null for the hook of a deleted agent or project too. */
+/** Reads by primary keys only: every delivery calls this. Null also for a hook of a deleted agent or project. */
 export async function findHook(
   db: Db,
   cipher: Cipher,

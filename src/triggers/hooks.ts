@@ -1,8 +1,10 @@
-// The hooks of an agent: addresses at which other systems start it. Secrets are shown once and sealed, with project and
-// hook bound to them: a row copied elsewhere opens nothing.
+// The hooks of an agent are addresses with which other systems start it. Secrets are shown once and stored sealed,
+// bound to project and hook, so that a secret copied into another row cannot be opened.
+
 import { randomBytes } from 'node:crypto'
 import { getAgent } from '../agents/agents.ts'
 import { changeAudited } from '../audit/record.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import { conflict, notFound } from '../kernel/errors.ts'
@@ -12,25 +14,17 @@ import { newId } from '../kernel/id.ts'
 import type { Actor } from '../kernel/principal.ts'
 import type { Cipher, SecretContext } from '../secrets/cipher.ts'
 
-/** The parts from which the answers of this store are made. */
 export interface HookParts {
   cipher: Cipher
   publicUrl: URL
 }
 
-/** The owner of hooks; both ids were checked to be ids. */
 export interface HookOwner {
   projectId: string
   agentId: string
 }
 
-interface HookRow {
-  id: string
-  name: string
-  created_at: Date
-  last_used_at: Date | null
-  old_secret_until: Date | null
-}
+type HookRow = RowOf<Omit<Hook, 'url'>>
 
 const COLUMNS = `id, name, created_at, last_used_at,
   case when old_secrets_until[1] > muster.now() then old_secrets_until[1] end as old_secret_until`
@@ -69,7 +63,7 @@ export async function listHooks(db: Db, publicUrl: URL, owner: HookOwner, query:
   })
 }
 
-/** From then on both secrets hold, the old one for a day, and earlier ones as long as they were promised. */
+/** Adds a new secret. The old secret holds for another day; earlier secrets hold until their own day has passed. */
 export async function rotateHook(
   db: Db,
   parts: HookParts,
@@ -101,11 +95,11 @@ export async function deleteHook(db: Db, owner: HookOwner, hookId: string, actor
   if (rows.length === 0) throw notFound('hook')
 }
 
-/** A hook goes with its agent, also where the agent's row is kept for the sake of its runs. */
+/** Removes the hooks of a deleted agent, whose own row may be kept for its runs. */
 const OF_OWNER = `project_id = $1 and agent_id = $2 and hooks.id = $3
   and exists (select from agents where id = $2 and deleted_at is null)`
 
-/** The context that binds secrets to their hook: those of another hook or project do not open in its place. */
+/** The context that binds a secret to its hook: a secret of another hook or project cannot be opened with it. */
 export const secretContext = (projectId: string, hookId: string): SecretContext => ({
   owner: projectId,
   name: `hook:${hookId}`,
@@ -120,23 +114,10 @@ const notForHooks = () => conflict('Only an agent with trigger_type webhook has 
 
 function note(action: string, actor: Actor, owner: HookOwner, hookId: string, details: Record<string, unknown> = {}) {
   const about = { agent_id: owner.agentId, ...details }
-  return {
-    action,
-    actor,
-    projectId: owner.projectId,
-    targetType: 'hook',
-    targetId: hookId,
-    details: about,
-  }
+  return { action, actor, projectId: owner.projectId, targetType: 'hook', targetId: hookId, details: about }
 }
 
-function toHook({ id, name, ...row }: HookRow, publicUrl: URL): Hook {
-  return {
-    id,
-    name,
-    url: new URL(`/hooks/${id}`, publicUrl).href,
-    created_at: row.created_at.toISOString(),
-    last_used_at: row.last_used_at?.toISOString() ?? null,
-    old_secret_until: row.old_secret_until?.toISOString() ?? null,
-  }
-}
+const toHook = (row: HookRow, publicUrl: URL): Hook => ({
+  ...tellInstants(row),
+  url: new URL(`/hooks/${row.id}`, publicUrl).href,
+})

@@ -1,6 +1,8 @@
-// The work that reacting agents were given. Entries are made by the change itself (reactions.ts) and follow their run
-// by a trigger of the database, in the commit that moves the run; here they are read, tried again and given up.
+// The processing log: one entry for each event that an agent reacts to. The statement of the change makes the entries
+// (reactions.ts). A trigger of the database keeps each entry in step with its run, in the run's commit.
+
 import { recordAudit } from '../audit/record.ts'
+import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
 import type { Db } from '../db/pool.ts'
 import { selectByStatus } from '../db/select-by-status.ts'
@@ -9,12 +11,11 @@ import type { Page } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
 import { type ProcessingEntry, processingStatuses } from '../kernel/object.ts'
 import type { Actor } from '../kernel/principal.ts'
-import { reactionInput } from './reactions.ts'
+import { reactionRuns } from './reactions.ts'
 
 const COLUMNS = `id, agent_id, graph_object_id, object_version, event_type, status, run_id, error_message, created_at,
   started_at, completed_at`
-type Instants = 'created_at' | 'started_at' | 'completed_at'
-type EntryRow = Omit<ProcessingEntry, Instants> & { [Field in Instants]: Date | null }
+type EntryRow = RowOf<ProcessingEntry>
 
 export async function listEntries(
   db: Db,
@@ -35,7 +36,7 @@ export async function listEntries(
 
 const RETRIED = ['failed', 'abandoned', 'skipped']
 
-/** The same entry with a new run, on the object as it was then. A run that was given up cannot come back to it. */
+/** Starts a new run for the entry, on the object as it was at the event. The abandoned run cannot change the entry. */
 export async function retryEntry(
   tx: Db,
   { projectId, agentId, entryId, actor }: { projectId: string; agentId: string; entryId: string; actor: Actor },
@@ -75,17 +76,10 @@ const START_AGAIN = `
     join object_versions v on v.object_id = o.id and v.version = l.object_version
     where l.id = $1
   )
-  insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, entry_id, chain_depth)
-  select $2::uuid, a.project_id, a.id, jsonb_build_object('type', 'reaction', 'entry_id', l.id), ${reactionInput('change')},
-    a.max_steps, a.default_timeout, l.id, l.depth + 1
-  from processing_log l join agents a on a.id = l.agent_id and a.enabled and a.deleted_at is null cross join change
-  where l.id = $1`
+  ${reactionRuns(
+    { runId: '$2::uuid', depth: 'e.depth' },
+    `from processing_log e join agents a on a.id = e.agent_id and a.enabled and a.deleted_at is null cross join change c
+     where e.id = $1`,
+  )}`
 
-function toEntry(row: EntryRow): ProcessingEntry {
-  return {
-    ...row,
-    created_at: row.created_at?.toISOString() ?? '',
-    started_at: row.started_at?.toISOString() ?? null,
-    completed_at: row.completed_at?.toISOString() ?? null,
-  }
-}
+const toEntry = (row: EntryRow): ProcessingEntry => tellInstants(row)

@@ -3,7 +3,7 @@ import type { Pool } from '../db/pool.ts'
 
 const AT_ONCE = 5_000
 
-/** A webhook-id is remembered for 30 days; senders give up long before. Answers how many went. */
+/** A webhook-id is remembered for 30 days; senders give up long before. Returns the number of removed ids. */
 export async function pruneDeliveries(pool: Pool, signal?: AbortSignal): Promise<number> {
   const sql = `delete from hook_deliveries where (hook_id, webhook_id) in (
     select hook_id, webhook_id from hook_deliveries

@@ -9,8 +9,8 @@ const ENTRIES: EndedRows = {
 }
 
 /**
- * Removes entries of the processing log that ended longer ago than their project keeps runs. An entry stays as long as
- * its run, and goes with it; those that were skipped have none. Answers how many went.
+ * Removes entries that ended longer ago than their project keeps runs, and returns their number. An entry is removed
+ * with its run; a skipped entry has no run.
  */
 export const pruneEntries = (
   pool: Pool,

@@ -78,13 +78,13 @@ function objectIn(request: ModelRequest): GraphObject {
   const part = user?.role === 'user' ? user.content[0] : undefined
   return (JSON.parse(part?.type === 'text' ? part.text : '{}') as { object: GraphObject }).object // written by reactions
 }
-/** The agent touches the object it was woken by, then ends. */
+/** The agent changes the object that triggered it, then ends. */
 const touching: Script = (request) =>
   request.prompt.some((message) => message.role === 'assistant')
     ? { text: 'Done.' }
     : { calls: [{ name: 'object_update', args: { id: objectIn(request).id, properties: { touch: newId() } } }] }
 
-/** The same event once more, as a sender that is not sure would send it. */
+/** Sends the same event once more, like a sender that is not sure whether it arrived. */
 async function deliverAgain(object: GraphObject): Promise<void> {
   const sql = writeStatements(reactions({ isAnnounced: false })).create.text
   const again = `with change as (select $1::uuid as id, $2::uuid as project_id, $3::text as type, null::text as key,
@@ -129,7 +129,7 @@ test('"*" means every type, once per event, beside a type that is named too', as
   await deleteAgent(pool, projectId, agent.id, by)
 })
 
-test('a deleted object triggers with what it held', async () => {
+test('a deleted object triggers with its last properties', async () => {
   const seen: string[] = []
   const agent = await reactor(
     ['Mortal'],
@@ -191,7 +191,7 @@ test('two agents that answer each other stop at the chain limit, and the last en
   await runs.set({ reaction_chain_limit: 8 })
 })
 
-test('an agent that is disabled, changed or deleted follows its new self from the commit on', async () => {
+test('a disabled, changed or deleted agent reacts by its new definition from the commit on', async () => {
   const agent = await reactor(['Edited'])
   await create('Edited')
   await settled(agent, 1)
@@ -217,7 +217,7 @@ const config = (type: string) => ({
   concurrencyStrategy: 'skip' as const,
 })
 
-test('only what failed, was abandoned or skipped is retried: the same entry, a new run, what it was about', async () => {
+test('only failed, abandoned or skipped entries are retried, each with a new run on the same version', async () => {
   let fails = true
   const versions: number[] = []
   const agent = await reactor(['Retried'], (request) => {
@@ -264,7 +264,7 @@ test('a run that is cancelled, or pauses at a limit, fails its entry with the re
   assert.deepEqual([paused?.status, paused?.error_message], ['failed', 'The run was paused: step_limit.'])
 })
 
-test('an entry follows the run that resumes its own: processing again, then as that one ends', async () => {
+test('an entry follows the run that resumes its first run: it is processing again, then ends so', async () => {
   const go = Promise.withResolvers<void>()
   let call = 0
   const agent = await reactor(
@@ -298,7 +298,7 @@ test('an entry follows the run that resumes its own: processing again, then as t
   assert.equal((await settled(agent, 1))[0]?.status, 'completed')
 })
 
-test('an entry that was retried stays with its new run when the old one is resumed', async () => {
+test('a retried entry stays with its new run when the old run is resumed', async () => {
   const agent = await reactor(
     ['Elsewhere'],
     (request, number) =>
@@ -329,7 +329,7 @@ test('the time a run waits for people does not make it stuck', async () => {
   assert.equal((await runs.get(entry.run_id ?? '')).status, 'paused')
 })
 
-test('a change that nobody commits sets nothing off', async () => {
+test('a change that is rolled back starts no run', async () => {
   const agent = await reactor(['Rolled back'])
   await assert.rejects(
     inTransaction(pool, async (tx) => {
@@ -366,7 +366,7 @@ test('the runs of a reaction hand their depth down to their sub-runs', async () 
   )
 })
 
-test('an entry goes when the retention of runs takes its run', async () => {
+test('an entry is removed when the retention of runs removes its run', async () => {
   const agent = await reactor(['Kept'])
   await create('Kept')
   const [entry] = await settled(agent, 1)
@@ -374,18 +374,18 @@ test('an entry goes when the retention of runs takes its run', async () => {
   assert.deepEqual(await entriesOf(agent), [])
 })
 
-test('what was queued for an agent that is then disabled does not begin; it can be retried later', async () => {
+test('entries queued for an agent that is then disabled do not start, and can be retried later', async () => {
   const gate = Promise.withResolvers<void>()
   const agent = await reactor(['Backlog'], () => ({ text: 'Seen.', waitFor: gate.promise }))
-  // Of the 20 slots two are kept for other projects.
+  // Of the 20 slots four are kept for other projects.
   for (let index = 0; index < 30; index++) await create('Backlog')
-  while ((await entriesOf(agent)).filter((entry) => entry.status === 'processing').length < 18)
+  while ((await entriesOf(agent)).filter((entry) => entry.status === 'processing').length < 16)
     await new Promise(setImmediate)
   await updateAgent(pool, projectId, agent.id, { enabled: false }, by)
   gate.resolve()
   const entries = await settled(agent, 30)
   const failed = entries.filter((entry) => entry.status === 'failed')
-  assert.deepEqual([entries.length - failed.length, failed.length], [18, 12])
+  assert.deepEqual([entries.length - failed.length, failed.length], [16, 14])
   for (const entry of failed) assert.match(entry.error_message ?? '', /disabled before this run began/)
   await updateAgent(pool, projectId, agent.id, { enabled: true }, by)
   const { run_id } = await retry(failed[0] ?? assert.fail())

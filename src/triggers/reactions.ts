@@ -1,3 +1,4 @@
+import { insertRunsSql } from '../journal/insert-run.ts'
 import { READY_CHANNEL } from '../journal/wake.ts'
 import { LOWEST_ID } from '../kernel/id.ts'
 import { defaultSettings } from '../kernel/project.ts'
@@ -6,19 +7,35 @@ import type { SetsOff } from '../objects/write-statements.ts'
 /** The delivery id of events to agents that skip: the same for all, so that one version has one entry. */
 const SAME_FOR_ALL = LOWEST_ID
 
-/** The input of an agent that reacts: shown to its model as it stands. `c` is the change. */
-export const reactionInput = (c: string): string => `jsonb_build_object(
-  'event', ${c}.event,
-  'object', jsonb_build_object('id', ${c}.id, 'type', ${c}.type, 'key', ${c}.key, 'version', ${c}.version,
-    'properties', ${c}.properties),
-  'previous_version', nullif(${c}.version - 1, 0),
-  'actor', jsonb_build_object('type', ${c}.actor_type, 'id', ${c}.actor_id))`
+/** The input of a reacting agent, shown to its model unchanged. `c` is the change. */
+const REACTION_INPUT = `jsonb_build_object(
+  'event', c.event,
+  'object', jsonb_build_object('id', c.id, 'type', c.type, 'key', c.key, 'version', c.version, 'properties', c.properties),
+  'previous_version', nullif(c.version - 1, 0),
+  'actor', jsonb_build_object('type', c.actor_type, 'id', c.actor_id))`
+
+/** SQL that inserts the runs of reactions: `e` is the entry of the processing log, `a` its agent, `c` the change. */
+export const reactionRuns = ({ runId, depth }: { runId: string; depth: string }, from: string): string =>
+  insertRunsSql(
+    {
+      id: runId,
+      project_id: 'a.project_id',
+      agent_id: 'a.id',
+      trigger: `jsonb_build_object('type', 'reaction', 'entry_id', e.id)`,
+      input: REACTION_INPUT,
+      max_steps: 'a.max_steps',
+      timeout: 'a.default_timeout',
+      entry_id: 'e.id',
+      chain_depth: `${depth} + 1`,
+    },
+    from,
+  )
 
 /**
- * Reactions are part of the statement that changes objects, each at most once. The matching rules are found by index,
- * each rule claims its entry of the processing log by an insert that only one can win, and the runs are queued with it:
- * there is no moment at which a change is committed and its reactions are not. Rules that do not match cost nothing
- * (measured from 10 to 1,000). `isAnnounced`: the commit tells the processes that work on runs.
+ * Reactions are part of the statement that changes objects; each happens at most once. Rules are found by index, each
+ * claims its entry by an insert that only one transaction can win, and the runs are queued with the entry: a change is
+ * never committed without its reactions. Rules that do not match cost nothing (measured from 10 to 1,000). With
+ * `isAnnounced` the commit notifies the processes that execute runs.
  */
 export function reactions({ isAnnounced }: { isAnnounced: boolean }): SetsOff {
   return {
@@ -43,11 +60,11 @@ export function reactions({ isAnnounced }: { isAnnounced: boolean }): SetsOff {
         on conflict do nothing
         returning id, agent_id, run_id, graph_object_id
       ), started as (
-        insert into agent_runs (id, project_id, agent_id, trigger, input, max_steps, timeout, entry_id, chain_depth)
-        select e.run_id, c.project_id, a.id, jsonb_build_object('type', 'reaction', 'entry_id', e.id), ${reactionInput('c')},
-          a.max_steps, a.default_timeout, e.id, c.depth + 1
-        from entries e join agents a on a.id = e.agent_id join change c on c.id = e.graph_object_id
-        where e.run_id is not null
+        ${reactionRuns(
+          { runId: 'e.run_id', depth: 'c.depth' },
+          `from entries e join agents a on a.id = e.agent_id join change c on c.id = e.graph_object_id
+           where e.run_id is not null`,
+        )}
         returning id
       )`,
     started: isAnnounced

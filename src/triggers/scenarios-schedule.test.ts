@@ -38,11 +38,11 @@ async function runIds(agent: Agent): Promise<string[]> {
   return (await pool.query<{ id: string }>(sql, [agent.id])).rows.map((row) => row.id)
 }
 
-/** It is a second after the tick; the newest run of the agent, when it has ended. */
+/** Sets the clock to a second after the tick, and returns the agent's newest run when that run has ended. */
 async function passTick(agent: Agent, at: Date): Promise<Run> {
   await clock.passTo(later(at, 1_000))
   await tick(parts)
-  // The scheduler under test may have been faster: then its transaction is waited for.
+  // The scheduler under test may have been faster; this waits for its transaction then.
   await until(async () => (await nextRunAt(agent)) > at, 'the tick is over')
   return runs.finished((await runIds(agent)).at(-1) ?? assert.fail('nothing was started'))
 }

@@ -16,17 +16,17 @@ const runCount = async (): Promise<number> =>
 const seenAt = async (): Promise<number> =>
   (await pool.query<{ seen_at: Date }>('select seen_at from schedule_watch')).rows[0]?.seen_at.getTime() ?? 0
 
-test('what becomes due is started by itself, and said to be ready', async () => {
+test('a schedule that becomes due starts its run, and the run is announced', async () => {
   let readyCount = 0
   const scheduler = startScheduler({ pool, log: silentLog, onReady: () => void readyCount++ })
   const before = await runCount()
   await makeDue()
   await until(async () => (await runCount()) === before + 1, 'a run was started')
-  await until(() => readyCount === 1, 'it was said to be ready')
+  await until(() => readyCount === 1, 'the run was announced')
   await scheduler.stop()
 })
 
-test('rounds that fail are said once and tried again; the next time it is said again', async () => {
+test('a series of failing rounds is logged once and tried again; a second series is logged again', async () => {
   const said: string[] = []
   const log = { ...silentLog, warn: (_: unknown, message: string) => void said.push(message) }
   let isDown = true
@@ -44,18 +44,18 @@ test('rounds that fail are said once and tried again; the next time it is said a
   })
   const before = await runCount()
   const scheduler = startScheduler({ pool: unsteady, log, onReady: () => {} })
-  // Two of them at a time: the round, and the look beside it.
+  // Two queries fail at a time: the round, and the watch beside it.
   await until(() => failures >= 5, 'several rounds have failed')
   assert.deepEqual(said, ['scheduled runs will be started later'])
   isDown = false
   await makeDue()
   await until(async () => (await runCount()) === before + 1, 'a run was started after all')
   isDown = true
-  await until(() => said.length === 2, 'it is said again')
+  await until(() => said.length === 2, 'the second series is logged')
   await scheduler.stop()
 })
 
-test('a stop waits for the round under way, and nothing is started after it', async () => {
+test('a stop waits for the running round, and no run is started after it', async () => {
   const holder = await pool.connect()
   const before = await runCount()
   try {

@@ -13,7 +13,7 @@ const clock = createScheduleClock(kit)
 const project = await kit.createProject()
 const parts = { pool, log: silentLog, onReady: () => {} }
 const path = `/api/projects/${project.id}/agents`
-// Time goes on by itself from here; nothing below comes near the next half hour.
+// The clock runs from here on; no test below lasts until the next half hour.
 await clock.passTo('2031-06-10T10:10:00Z')
 
 const scheduled = (input: Partial<AgentInput> = {}): Promise<Agent> =>
@@ -34,7 +34,7 @@ async function kept(agent: Agent): Promise<Kept | null> {
 }
 const nextRun = async (agent: Agent): Promise<string | null> => (await kept(agent))?.next_run_at?.toISOString() ?? null
 
-/** As if the row had been written long ago: a schedule that is written anew is due later. */
+/** Changes the row as if it had been written long ago; a newly written schedule would be due later. */
 const makeOverdue = (agent: Agent): Promise<unknown> =>
   pool.query(`update schedules set next_run_at = '2031-06-10T09:30:00Z' where agent_id = $1`, [agent.id])
 const OVERDUE = '2031-06-10T09:30:00.000Z'
@@ -52,10 +52,10 @@ test('an agent that is not scheduled has no row, whatever its cron_schedule says
 
 for (const [what, body] of Object.entries({
   'its name': { name: 'renamed' },
-  'what is done about missed ticks': { catch_up: 'all' },
-  'the same schedule once more': { cron_schedule: '30 * * * *', timezone: 'UTC', enabled: true },
+  catch_up: { catch_up: 'all' },
+  nothing: { cron_schedule: '30 * * * *', timezone: 'UTC', enabled: true },
 })) {
-  test(`a change of ${what} keeps when it is due`, async () => {
+  test(`a change of ${what} keeps the time of the next run`, async () => {
     const agent = await scheduled()
     await makeOverdue(agent)
     await change(agent, body)
@@ -68,7 +68,7 @@ for (const [what, body, next] of [
   ['the cron_schedule', { cron_schedule: '45 * * * *' }, '2031-06-10T10:45:00.000Z'],
   ['the timezone', { timezone: 'Asia/Kathmandu' }, '2031-06-10T10:45:00.000Z'],
 ] as const) {
-  test(`a change of ${what} counts from now`, async () => {
+  test(`a change of ${what} computes the next run from now`, async () => {
     const agent = await scheduled()
     await makeOverdue(agent)
     await change(agent, body)
@@ -80,7 +80,7 @@ for (const [what, off, on] of [
   ['disabled', { enabled: false }, { enabled: true }],
   ['triggered otherwise', { trigger_type: 'manual' }, { trigger_type: 'schedule' }],
 ] as const) {
-  test(`an agent that is ${what} is not due; later it counts from then, and its last run is remembered`, async () => {
+  test(`an agent that is ${what} is not due; later its next run is computed anew, its last run is kept`, async () => {
     const agent = await scheduled()
     await makeOverdue(agent)
     await tick(parts)
@@ -110,23 +110,23 @@ test('a refused change leaves the schedule as it was', async () => {
   assert.equal(await nextRun(agent), OVERDUE)
 })
 
-test('agents without a row get one, and those that cannot be read are told of and keep nobody out', async () => {
+test('agents without a row get one; unreadable schedules are logged and stop no others', async () => {
   const agents = [await scheduled(), await scheduled(), await scheduled()]
   const [sound, odd, nowhere] = agents
   const disabled = await scheduled({ enabled: false })
   await pool.query('delete from schedules where agent_id = any($1)', [[...agents, disabled].map(({ id }) => id)])
   await pool.query(`update agents set cron_schedule = '61 * * * *' where id = $1`, [odd?.id])
   await pool.query(`update agents set timezone = 'Mars/Olympus' where id = $1`, [nowhere?.id])
-  const warned: unknown[] = []
-  const log = { ...silentLog, warn: ({ agent_id }: Readonly<Record<string, unknown>>) => void warned.push(agent_id) }
-  await Promise.all([addMissingSchedules(pool, log), addMissingSchedules(pool, silentLog)])
+  const warned = new Set<unknown>()
+  const log = { ...silentLog, warn: ({ agent_id }: Readonly<Record<string, unknown>>) => void warned.add(agent_id) }
+  await Promise.all([addMissingSchedules(pool, log), addMissingSchedules(pool, log)])
   assert.ok(sound && odd && nowhere)
   assert.equal(await nextRun(sound), NEW)
   assert.deepEqual([await nextRun(odd), await nextRun(nowhere), await kept(disabled)], [null, null, null])
-  assert.deepEqual(warned.sort(), [odd.id, nowhere.id].sort())
+  assert.deepEqual(warned, new Set([odd.id, nowhere.id]))
 })
 
-test('a change that meets a tick waits for it and is the last word', async () => {
+test('a change of a schedule waits for a tick at the same moment, and then holds', async () => {
   const agent = await scheduled()
   await makeOverdue(agent)
   const ticker = await pool.connect()

@@ -1,5 +1,8 @@
-// The next run of each scheduled agent, as a row that all processes look at: a restart forgets nothing.
+// The next run of each scheduled agent is a row that all processes read, so that a restart forgets nothing.
+
+import { databaseTime } from '../db/database-time.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
+import { columnsOf } from '../db/lists.ts'
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
 import type { Page } from '../kernel/fields.ts'
@@ -16,11 +19,11 @@ interface Kept {
   next_run_at: Date | null
 }
 
-/** Follows a write of the agent, in its transaction. With the same cron and zone, the next run stays as it is. */
+/** Updates the schedule with the agent. With the same cron and zone the next run is unchanged. */
 export async function writeSchedule(tx: Db, agent: Agent): Promise<void> {
   const { id, project_id, trigger_type, enabled, cron_schedule, timezone, catch_up } = agent
   if (trigger_type !== 'schedule' || !enabled || cron_schedule === null) {
-    // The row stays: it says when the agent last ran.
+    // The row stays, because it has the time of the agent's last run.
     await tx.query('update schedules set next_run_at = null where agent_id = $1', [id])
     return
   }
@@ -40,7 +43,7 @@ export async function writeSchedule(tx: Db, agent: Agent): Promise<void> {
   )
 }
 
-/** Agents that were scheduled before there were rows get theirs. Several processes may do this at once. */
+/** Makes rows for agents that were scheduled before this table existed. Several processes may do this at once. */
 export async function addMissingSchedules(db: Db, log: Log): Promise<void> {
   const { rows: agents } = await db.query<ScheduledAgent>(
     `select id, project_id, cron_schedule, timezone, catch_up from agents a
@@ -49,23 +52,17 @@ export async function addMissingSchedules(db: Db, log: Log): Promise<void> {
   )
   if (agents.length === 0) return
   const now = await databaseTime(db)
-  const due = agents.map((agent) => firstRun(agent, now, log))
   await db.query(
     `insert into schedules (agent_id, project_id, cron_schedule, timezone, catch_up, next_run_at)
      select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
      on conflict do nothing`,
-    [
-      agents.map((agent) => agent.id),
-      agents.map((agent) => agent.project_id),
-      agents.map((agent) => agent.cron_schedule),
-      agents.map((agent) => agent.timezone),
-      agents.map((agent) => agent.catch_up),
-      due,
-    ],
+    columnsOf(agents, (agent) => {
+      const { id, project_id, cron_schedule, timezone, catch_up } = agent
+      return [id, project_id, cron_schedule, timezone, catch_up, firstRun(agent, now, log)]
+    }),
   )
 }
 
-/** Every enabled scheduled agent of the project. */
 export async function listSchedules(db: Db, projectId: string, query: PageQuery): Promise<Page<Schedule>> {
   return listPage<ScheduleRow, Schedule>(db, {
     sql: `select a.id, a.created_at, a.name, a.cron_schedule, a.timezone, s.next_run_at, s.last_run_at
@@ -90,20 +87,13 @@ interface ScheduleRow extends Pick<Schedule, 'name' | 'cron_schedule' | 'timezon
   last_run_at: Date | null
 }
 
-/** The database's clock, the only one that schedules go by. */
-export async function databaseTime(db: Db): Promise<Date> {
-  const { rows } = await db.query<{ now: Date }>('select muster.now() as now')
-  if (!rows[0]) throw new Error('the database did not say what time it is')
-  return rows[0].now
-}
-
-/** A text that was accepted before schedules were checked may be no schedule. */
+/** An old cron_schedule may be invalid, because texts were once accepted unchecked. */
 function firstRun(agent: ScheduledAgent, now: Date, log: Log): Date | null {
   try {
     if (cronProblem(agent.cron_schedule) === null) return nextTick(agent.cron_schedule, agent.timezone, now)
   } catch {
-    // Said below: the zone is unknown here.
+    // The time zone is unknown on this machine; the warning below tells of it.
   }
-  log.warn({ agent_id: agent.id }, 'the schedule of an agent cannot be read; it does not run until that is changed')
+  log.warn({ agent_id: agent.id }, 'the schedule of an agent is invalid; the agent does not run until it is changed')
   return null
 }

@@ -13,7 +13,7 @@ let readyCount = 0
 const parts = { pool, log: silentLog, onReady: () => void readyCount++ }
 const DAILY = '0 12 * * *'
 
-/** Each test has a day of its own, and nothing else is due on it. */
+/** Each test has a day of its own, on which no other schedule is due. */
 let day = 0
 async function morning(): Promise<{ projectId: string; date: string }> {
   await pool.query('update schedules set next_run_at = null')
@@ -41,7 +41,7 @@ async function runsOf(projectId: string): Promise<StartedRun[]> {
 const times = async (projectId: string): Promise<unknown[]> =>
   (await runsOf(projectId)).map(({ input }) => 'scheduled_at' in input && input.scheduled_at)
 
-test('a tick starts a run that knows when it was scheduled, and says that it is ready', async () => {
+test('a tick starts a run that has its scheduled time, and announces the run', async () => {
   const { projectId, date } = await morning()
   const agent = await daily(projectId)
   const before = readyCount
@@ -102,7 +102,7 @@ for (const [catchUp, ticks] of [
   })
 }
 
-test('a pause too short to be an outage misses nothing', async () => {
+test('no tick is missed in a pause too short to be an outage', async () => {
   const { projectId, date } = await morning()
   await daily(projectId, { catch_up: 'skip' })
   await clock.passTo(`${date}T11:59:58Z`)
@@ -111,7 +111,7 @@ test('a pause too short to be an outage misses nothing', async () => {
   assert.equal(await tick(parts), 1)
 })
 
-test('while a project is halted nothing is started, and what was due then is not made up for', async () => {
+test('a halted project starts no run, and ticks during the halt are not caught up', async () => {
   const { projectId, date } = await morning()
   await daily(projectId, { cron_schedule: '0 12-23 * * *', catch_up: 'all' })
   await kit.call(`POST /api/projects/${projectId}/halt`)
@@ -125,7 +125,7 @@ test('while a project is halted nothing is started, and what was due then is not
   assert.deepEqual(await times(projectId), [`${date}T14:00:00.000Z`])
 })
 
-test('time in which an agent is disabled does not count', async () => {
+test('ticks while an agent is disabled are not caught up', async () => {
   const { projectId, date } = await morning()
   const agent = await daily(projectId, { cron_schedule: '0 12-23 * * *', catch_up: 'all' })
   await change(agent, { enabled: false })
@@ -137,7 +137,7 @@ test('time in which an agent is disabled does not count', async () => {
   assert.equal(await tick(parts), 1)
 })
 
-test('agents that are gone or cannot be read keep nobody from running', async () => {
+test('deleted agents and invalid schedules keep no other agent from running', async () => {
   const { projectId, date } = await morning()
   const gone = await daily(projectId)
   const broken = await daily(projectId)
@@ -152,7 +152,7 @@ test('agents that are gone or cannot be read keep nobody from running', async ()
     (await runsOf(projectId)).map((run) => run.agent_id),
     [sound.id],
   )
-  assert.equal(await dueWithin(pool, 1_000), null, 'one of them is due for ever')
+  assert.equal(await dueWithin(pool, 1_000), null, 'one of the schedules stays due')
 })
 
 test('a project that is being deleted is passed over, not waited for', async () => {
@@ -171,7 +171,7 @@ test('a project that is being deleted is passed over, not waited for', async () 
   assert.equal(await tick(parts), 1)
 })
 
-test('a tick that is rolled back has started nothing and moved nothing on', async () => {
+test('a tick that is rolled back has started no run and changed no schedule', async () => {
   const { projectId, date } = await morning()
   await daily(projectId)
   await clock.passTo(`${date}T12:00:01Z`)
@@ -182,7 +182,7 @@ test('a tick that is rolled back has started nothing and moved nothing on', asyn
   assert.equal(await tick(parts), 1)
 })
 
-test('a database clock that was ahead and is set right does not blind the watch', async () => {
+test('the watch still detects outages after a database clock that was ahead is corrected', async () => {
   const { projectId, date } = await morning()
   await daily(projectId, { catch_up: 'skip' })
   await pool.query(

@@ -1,5 +1,5 @@
-// A tick claims the due schedules, starts their runs and moves the rows on, all in one transaction: however many
-// processes look, a tick gives one run, and a process that dies in between has done nothing.
+// A tick claims the due schedules, starts their runs and sets their next times, all in one transaction: a due time
+// gives one run, and a process that dies in between has changed nothing.
 import type { Client, Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
@@ -9,13 +9,13 @@ import { insertStarts, type Start } from '../runs/start.ts'
 import { type DueRuns, dueRuns } from './due-runs.ts'
 
 const MOST_ROWS = 200
-/** A batch of schedules that all catch up would otherwise be twenty thousand runs in one statement. */
+/** Without this limit a batch of schedules that all catch up would insert twenty thousand runs in one statement. */
 const MOST_RUNS = 2_000
 
 export interface TickParts {
   pool: Pool
   log: Log
-  /** Runs were committed: somebody may take them. */
+  /** Called after runs were committed, so that a worker claims them. */
   onReady: () => void
 }
 
@@ -31,7 +31,7 @@ interface DueRow {
   now: Date
 }
 
-/** Starts the due runs that nobody else is starting; answers their number. */
+/** Starts the due runs that no other process is starting, and returns their number. */
 export async function tick({ pool, log, onReady }: TickParts): Promise<number> {
   await watch(pool)
   let runs = 0
@@ -104,8 +104,8 @@ async function startDue(tx: Client, log: Log): Promise<{ schedules: number; runs
 }
 
 /**
- * The projects are locked too, as the runs' foreign key will lock them: a project that is being deleted is passed over
- * and not waited for, because its deletion waits for the rows that we hold.
+ * The projects are locked too, because the runs' foreign key will lock them anyway. A project that is being deleted is
+ * skipped: its deletion waits for rows that this transaction holds.
  */
 async function claimDue(tx: Client): Promise<DueRow[]> {
   const { rows } = await tx.query<DueRow>(
@@ -133,7 +133,7 @@ function readDue(row: DueRow, log: Log): DueRuns {
       unhaltedAt: row.unhalted_at,
     })
   } catch (error) {
-    log.error({ err: error, agent_id: row.agent_id }, 'a schedule cannot be read; it rests until it is changed')
+    log.error({ err: error, agent_id: row.agent_id }, 'a schedule is invalid; it starts no run until it is changed')
     return { ticks: [], nextRunAt: null }
   }
 }

@@ -24,7 +24,7 @@ function signed(changes: { with?: string; id?: string; atS?: number; body?: Buff
 const holds = (headers: Record<string, string>, sent = body, secrets = [secret, old]): boolean =>
   verifyDelivery(headers, sent, { secrets, now })
 
-test('what the library of the standard signs holds, with the current secret and the old one', () => {
+test('signatures of the standard’s own library are valid, with the current secret and the old one', () => {
   assert.ok(holds(signed()))
   assert.ok(holds(signed({ with: old })))
   assert.ok(!holds(signed({ with: old }), body, [secret]))
@@ -38,7 +38,7 @@ test('bodies of no bytes and of any bytes are signed as they are', () => {
   }
 })
 
-test('one changed byte of the body is found, wherever it stands', () => {
+test('one changed byte anywhere in the body makes the signature invalid', () => {
   const headers = signed()
   for (let at = 0; at < body.length; at++) {
     const changed = Buffer.from(body)
@@ -49,13 +49,13 @@ test('one changed byte of the body is found, wherever it stands', () => {
   assert.ok(!holds(headers, body.subarray(1)))
 })
 
-test('bytes that are no UTF-8 do not pass for the character that stands in for them', () => {
+test('invalid UTF-8 bytes are not accepted for the replacement character', () => {
   const replaced = Buffer.from('"\ufffd"')
   assert.ok(holds(signed({ body: replaced }), replaced))
   assert.ok(!holds(signed({ body: replaced }), Buffer.from([0x22, 0xff, 0x22])))
 })
 
-test('a changed id, time or signature is found', () => {
+test('a changed id, time or signature is refused', () => {
   const headers = signed()
   const signature = headers['webhook-signature']
   const first = signature.at(3) === 'A' ? 'B' : 'A'
@@ -84,12 +84,12 @@ for (const [offsetS, expected] of [
   [301, false],
   [-86_400, false],
 ] as const) {
-  test(`a delivery signed ${offsetS} s from now ${expected ? 'holds' : 'does not hold'}`, () => {
+  test(`a delivery signed ${offsetS} s from now ${expected ? 'is accepted' : 'is refused'}`, () => {
     assert.equal(holds(signed({ atS: nowS + offsetS })), expected)
   })
 }
 
-test('a time that is not plain digits does not hold, though it was signed so', () => {
+test('a time that is not plain digits is refused, even if it was signed so', () => {
   const signedAs = (timestamp: string) => {
     const key = Buffer.from(secret.slice(6), 'base64')
     const hmac = createHmac('sha256', key).update(`msg_1.${timestamp}.`).update(body)
@@ -135,7 +135,7 @@ test('the secret itself is a bearer token; nothing else is', () => {
   assert.ok(!bearer(`Basic ${btoa(`:${secret}`)}`))
 })
 
-test('a signature that is sent decides, whatever bearer token comes with it', () => {
+test('if a signature is sent, it decides, and the bearer token does not count', () => {
   assert.ok(holds({ ...signed(), authorization: 'Bearer of something else' }))
   assert.ok(!holds({ ...signed({ with: makeSecret() }), authorization: `Bearer ${secret}` }))
 })

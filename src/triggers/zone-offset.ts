@@ -1,8 +1,6 @@
-// The difference of a zone's clocks to UTC, by the time zone data of the runtime.
-
 const formats = new Map<string, Intl.DateTimeFormat>()
 
-/** Milliseconds that local clocks are ahead of UTC at that instant. */
+/** The milliseconds by which local clocks are ahead of UTC at the instant. */
 export function offsetAt(zone: string, instantMs: number): number {
   const text = formatOf(zone).format(instantMs)
   const [, sign, hours, minutes, seconds = 0] = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/.exec(text) ?? []
@@ -11,7 +9,7 @@ export function offsetAt(zone: string, instantMs: number): number {
   return sign === '-' ? -ms : ms
 }
 
-/** The first instant after `from` at which clocks are not `offset` ahead; at `until` they are not. */
+/** The first instant after `from` at which clocks are not `offset` ahead. At `until` clocks have another offset. */
 export function findTurn(zone: string, fromMs: number, untilMs: number, offset: number): number {
   let before = fromMs
   let turned = untilMs
@@ -23,7 +21,7 @@ export function findTurn(zone: string, fromMs: number, untilMs: number, offset: 
   return turned
 }
 
-/** Making a format costs a thousand times what using one does. There are too few zones to make this map large. */
+/** Making a format is a thousand times as slow as using one. There are too few zones to make this map large. */
 function formatOf(zone: string): Intl.DateTimeFormat {
   let format = formats.get(zone)
   if (!format) {

@@ -1,17 +1,18 @@
-// Chats with the supervisor for `useChat` of the AI SDK: a message is posted, and its answer is a UI message stream. A
-// reader that leaves ends nothing; it may pick the answer up again.
+// Chats with the supervisor for `useChat` of the AI SDK: the answer to a message is a UI message stream. A reader that
+// leaves ends nothing; it may read the answer again from its beginning.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { CHAT_STREAM_HEADER, type ChatRequest, chatRequest } from '../../kernel/chat.ts'
-import { answerUnderWay, type ChatAnswer, streamAnswer, takeTurn } from '../../supervisor/chat.ts'
-import { principalOf, projectOf } from '../auth.ts'
-import { errorSchema } from '../errors.ts'
-import type { App } from '../server.ts'
-import { nothing } from '../shapes.ts'
-import { streamFormat } from '../stream-format.ts'
-import { beginSupervised, type SupervisedRoutes, streamSupervised } from '../supervised.ts'
+import { answerUnderWay, type ChatAnswer, streamAnswer, takeChatTurn } from '../../supervisor/chat.ts'
+import type { App } from '../http/app.ts'
+import { principalOf, projectOf } from '../http/auth.ts'
+import { errorSchema } from '../http/errors.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { nothing } from '../http/shapes.ts'
+import { streamFormat } from '../http/stream-format.ts'
+import { beginSupervised, type SupervisedRoutes, streamSupervised } from './supervised.ts'
 
-const tags = ['Supervisor']
+const openTo = routesOf('Supervisor')
 const chunks = {
   description:
     'The UI message stream of the AI SDK, version 1: text-delta has the answer, or the question of an escalation; data-status, which is transient, tells what the supervisor does; the metadata of the message have run_id and status; the last line is [DONE].',
@@ -25,17 +26,12 @@ export function addAgentChatRoutes(app: App, options: AgentChatOptions): void {
 
   app.post(
     '/v1/agent/chat',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Say something in a chat, and follow the answer',
-        description:
-          'For useChat of the AI SDK. The newest message of the user is a task for the supervisor, or the answer to its question where the chat’s run was escalated. Fields that are not listed are passed over.',
-        body: chatRequest,
-        response: { 200: chunks, default: errorSchema },
-      },
-    },
+    openTo('member', 'Say something in a chat, and follow the answer', {
+      description:
+        'For useChat of the AI SDK. The newest message of the user is a task for the supervisor, or the answer to its question if the chat’s run was escalated. Fields that are not listed are ignored.',
+      body: chatRequest,
+      response: { 200: chunks, default: errorSchema },
+    }),
     async (request, reply) => {
       streamFormat(request, ['ui'])
       streams.open(principalOf(request), reply)
@@ -45,15 +41,10 @@ export function addAgentChatRoutes(app: App, options: AgentChatOptions): void {
 
   app.get(
     '/v1/agent/chat/:chat_id/stream',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Pick up the answer that is under way in a chat, from its beginning',
-        params: z.strictObject({ chat_id: z.string() }),
-        response: { 200: chunks, 204: nothing, default: errorSchema },
-      },
-    },
+    openTo('member', 'Pick up the answer that is under way in a chat, from its beginning', {
+      params: z.strictObject({ chat_id: z.string() }),
+      response: { 200: chunks, 204: nothing, default: errorSchema },
+    }),
     async (request, reply) => {
       streamFormat(request, ['ui'])
       const answer = await answerUnderWay(pool, projectOf(request), request.params.chat_id)
@@ -65,7 +56,7 @@ export function addAgentChatRoutes(app: App, options: AgentChatOptions): void {
 
 const begin = (options: AgentChatOptions, request: FastifyRequest<{ Body: ChatRequest }>, reply: FastifyReply) =>
   beginSupervised(options, { request, reply }, (tx, parts) =>
-    takeTurn(tx, parts, { projectId: projectOf(request), request: request.body, ofProcess: options.systemVariant }),
+    takeChatTurn(tx, parts, { projectId: projectOf(request), request: request.body, ofProcess: options.systemVariant }),
   )
 
 function stream(

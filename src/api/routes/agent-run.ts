@@ -5,20 +5,21 @@ import { readEvents } from '../../journal/read.ts'
 import { invalidRequest, MusterError } from '../../kernel/errors.ts'
 import { type AgentRunAnswer, type AgentRunRequest, agentRunAnswer, agentRunRequest } from '../../kernel/supervisor.ts'
 import { getRun } from '../../runs/read-runs.ts'
-import { readAnswer } from '../../supervisor/answer.ts'
+import { readRunAnswer } from '../../supervisor/answer.ts'
 import { followSupervisor } from '../../supervisor/follow.ts'
 import { continueSupervisor, startSupervisor } from '../../supervisor/start.ts'
-import { principalOf, projectOf } from '../auth.ts'
-import { errorSchema } from '../errors.ts'
-import { eventHeaders, startingPoint } from '../follow-events.ts'
-import type { App } from '../server.ts'
-import { answers } from '../shapes.ts'
-import type { StreamFormat } from '../sse.ts'
-import { streamFormat } from '../stream-format.ts'
-import { type Begun, beginSupervised, type SupervisedRoutes, streamSupervised } from '../supervised.ts'
-import { waitForRun } from '../wait-for-run.ts'
+import type { App } from '../http/app.ts'
+import { principalOf, projectOf } from '../http/auth.ts'
+import { errorSchema } from '../http/errors.ts'
+import { eventHeaders, startingPoint } from '../http/follow-events.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { answers } from '../http/shapes.ts'
+import type { StreamFormat } from '../http/sse.ts'
+import { streamFormat } from '../http/stream-format.ts'
+import { waitForRun } from '../http/wait-for-run.ts'
+import { type Begun, beginSupervised, type SupervisedRoutes, streamSupervised } from './supervised.ts'
 
-const tags = ['Supervisor']
+const openTo = routesOf('Supervisor')
 const WAIT_MS = 600_000
 const FORMATS = ['ndjson', 'sse'] as const
 const runParams = z.strictObject({ run_id: z.string() })
@@ -31,28 +32,24 @@ export function addAgentRunRoutes(app: App, options: AgentRunOptions): void {
 
   app.post(
     '/v1/agent/run',
-    {
-      config: { access: 'member', showsRuns: true },
-      schema: {
-        tags,
-        summary: 'Give the supervisor a task, or answer its question, and wait for the result or follow it',
-        description:
-          'The project is the key’s. The instance admin and signed-in people name it in x-project-id. With options.stream the answer is NDJSON, or server-sent events where Accept asks for them.',
-        body: agentRunRequest,
-        response: {
-          200: {
-            description: 'The result, or a stream that ends with the event final.',
-            content: {
-              'application/json': { schema: agentRunAnswer },
-              'application/x-ndjson': streamed,
-              'text/event-stream': streamed,
-            },
+    openTo('member', 'Give the supervisor a task, or answer its question, and wait for the result or follow it', {
+      showsRuns: true,
+      description:
+        'The project is the key’s. The instance admin and signed-in people name it in x-project-id. With options.stream the answer is NDJSON, or server-sent events if Accept asks for them.',
+      body: agentRunRequest,
+      response: {
+        200: {
+          description: 'The result, or a stream that ends with the event final.',
+          content: {
+            'application/json': { schema: agentRunAnswer },
+            'application/x-ndjson': streamed,
+            'text/event-stream': streamed,
           },
-          202: agentRunAnswer,
-          default: errorSchema,
         },
+        202: agentRunAnswer,
+        default: errorSchema,
       },
-    },
+    }),
     async (request, reply) => {
       const isStreamed = request.body.options?.stream === true
       const format = isStreamed ? streamFormat(request, FORMATS) : null
@@ -66,39 +63,30 @@ export function addAgentRunRoutes(app: App, options: AgentRunOptions): void {
 
   app.get(
     '/v1/agent/runs/:run_id',
-    {
-      config: { access: 'member', showsRuns: true },
-      schema: {
-        tags,
-        summary: 'Read a run of the supervisor',
-        params: runParams,
-        response: answers(200, agentRunAnswer),
-      },
-    },
-    (request) => readAnswer(pool, projectOf(request), request.params.run_id.toLowerCase()),
+    openTo('member', 'Read a run of the supervisor', {
+      showsRuns: true,
+      params: runParams,
+      response: answers(200, agentRunAnswer),
+    }),
+    (request) => readRunAnswer(pool, projectOf(request), request.params.run_id.toLowerCase()),
   )
 
   app.get(
     '/v1/agent/runs/:run_id/events',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Follow a run of the supervisor until its end',
-        params: runParams,
-        headers: eventHeaders,
-        response: {
-          200: {
-            description: 'NDJSON, or server-sent events where Accept asks for them. The last event is final.',
-            content: { 'application/x-ndjson': streamed, 'text/event-stream': streamed },
-          },
-          default: errorSchema,
+    openTo('member', 'Follow a run of the supervisor until its end', {
+      params: runParams,
+      headers: eventHeaders,
+      response: {
+        200: {
+          description: 'NDJSON, or server-sent events if Accept asks for them. The last event is final.',
+          content: { 'application/x-ndjson': streamed, 'text/event-stream': streamed },
         },
+        default: errorSchema,
       },
-    },
+    }),
     async (request, reply) => {
       const format = streamFormat(request, FORMATS)
-      const { metadata, result } = await readAnswer(pool, projectOf(request), request.params.run_id.toLowerCase())
+      const { metadata, result } = await readRunAnswer(pool, projectOf(request), request.params.run_id.toLowerCase())
       const { run_id: runId } = metadata
       const after = await startingPoint(request.headers['last-event-id'], {
         what: 'run',
@@ -110,7 +98,7 @@ export function addAgentRunRoutes(app: App, options: AgentRunOptions): void {
   )
 }
 
-/** Starts a run, or continues one: then the stream begins where the run stood. */
+/** Starts a run, or continues one. The stream of a continued run begins at the continuation. */
 function begin(
   options: AgentRunOptions,
   request: FastifyRequest<{ Body: AgentRunRequest }>,
@@ -123,7 +111,7 @@ function begin(
     const variant = asked?.system_variant ?? null
     if (continued !== null)
       return continueSupervisor(tx, parts, { projectId, runId: continued, said: input?.task ?? null, variant })
-    if (!input) throw invalidRequest('input: is required')
+    if (!input) throw invalidRequest('body.input is missing.')
     const run = await startSupervisor(tx, projectId, {
       task: input.task,
       metadata: input.context?.metadata ?? {},
@@ -143,7 +131,7 @@ async function answer(
   const signal = track(reply, services.waitMs ?? WAIT_MS)
   const run = await getRun(pool, projectId, runId)
   await waitForRun({ db: pool, ...services }, run, signal, after > 0 ? after : null)
-  const told = await readAnswer(pool, projectId, runId)
+  const told = await readRunAnswer(pool, projectId, runId)
   const { status, error } = told.result
   if (error?.code === 'PROMPT_MISSING')
     throw new MusterError('PROMPT_MISSING', error.message, { status: 422, details: error.details ?? {} })

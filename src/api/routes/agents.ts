@@ -3,13 +3,14 @@ import { createAgent, deleteAgent, getAgent, listAgents, updateAgent } from '../
 import type { Pool } from '../../db/pool.ts'
 import { agentInput, agentPatch, agentSchema } from '../../kernel/agent.ts'
 import { pageOf } from '../../kernel/fields.ts'
-import { actorOf } from '../auth.ts'
-import type { Create } from '../idempotency.ts'
-import type { RunServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import type { Create } from '../http/idempotency.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { RunServices } from '../http/run-services.ts'
+import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../http/shapes.ts'
 
-const tags = ['Agents']
+const openTo = routesOf('Agents')
 const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 
 export function addAgentRoutes(
@@ -23,16 +24,11 @@ export function addAgentRoutes(
 ): void {
   app.post(
     '/api/projects/:id/agents',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Create an agent',
-        params: projectParams,
-        body: agentInput,
-        response: answers(201, agentSchema),
-      },
-    },
+    openTo('admin', 'Create an agent', {
+      params: projectParams,
+      body: agentInput,
+      response: answers(201, agentSchema),
+    }),
     async (request, reply) => {
       const answer = await createTogether(request, reply, (tx) =>
         createAgent(tx, request.params.id, request.body, { actor: actorOf(request), ...rules }),
@@ -44,40 +40,27 @@ export function addAgentRoutes(
 
   app.get(
     '/api/projects/:id/agents',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'List the agents',
-        params: projectParams,
-        querystring: listQuery,
-        response: answers(200, pageOf(agentSchema)),
-      },
-    },
+    openTo('viewer', 'List the agents', {
+      params: projectParams,
+      querystring: listQuery,
+      response: answers(200, pageOf(agentSchema)),
+    }),
     (request) => listAgents(pool, request.params.id, request.query),
   )
 
   app.get(
     '/api/projects/:id/agents/:agentId',
-    {
-      config: { access: 'viewer' },
-      schema: { tags, summary: 'Read an agent', params: agentParams, response: answers(200, agentSchema) },
-    },
+    openTo('viewer', 'Read an agent', { params: agentParams, response: answers(200, agentSchema) }),
     (request) => getAgent(pool, request.params.id, requireId(request.params.agentId, 'agent')),
   )
 
   app.patch(
     '/api/projects/:id/agents/:agentId',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Change an agent; nested objects are replaced whole',
-        params: agentParams,
-        body: agentPatch,
-        response: answers(200, agentSchema),
-      },
-    },
+    openTo('admin', 'Change an agent; nested objects are replaced as a whole', {
+      params: agentParams,
+      body: agentPatch,
+      response: answers(200, agentSchema),
+    }),
     async (request) => {
       const agentId = requireId(request.params.agentId, 'agent')
       const by = { actor: actorOf(request), ...rules }
@@ -89,15 +72,7 @@ export function addAgentRoutes(
 
   app.delete(
     '/api/projects/:id/agents/:agentId',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Delete an agent; its runs stay',
-        params: agentParams,
-        response: answers(204, nothing),
-      },
-    },
+    openTo('admin', 'Delete an agent; its runs stay', { params: agentParams, response: answers(204, nothing) }),
     async (request, reply) => {
       const agentId = requireId(request.params.agentId, 'agent')
       await deleteAgent(pool, request.params.id, agentId, { actor: actorOf(request), onChanged: rules.onChanged })

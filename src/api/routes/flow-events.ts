@@ -1,36 +1,29 @@
 import type { Pool } from '../../db/pool.ts'
-import { readFlowEvents } from '../../flows/flow-record.ts'
-import { type FlowRunRow, flowHasEnded, readFlowRow } from '../../flows/flow-runs.ts'
+import { type FlowRunRow, flowHasEnded, lastFlowKinds, readFlowRow } from '../../flows/history/flow-runs.ts'
+import { readFlowEvents } from '../../flows/history/record.ts'
 import { followRun } from '../../journal/follow.ts'
-import { flowRunStatuses } from '../../kernel/flow-run.ts'
-import { type EventRoutes, eventAnswers, eventHeaders, startingPoint, streamEvents } from '../follow-events.ts'
-import { createPatientHub } from '../patient-hub.ts'
-import type { App } from '../server.ts'
-import type { EventStream } from '../sse.ts'
+import type { App } from '../http/app.ts'
+import { type EventRoutes, eventAnswers, eventHeaders, startingPoint, streamEvents } from '../http/follow-events.ts'
+import { createPatientHub } from '../http/patient-hub.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { EventStream } from '../http/sse.ts'
 import { flowRunParams } from './flow-runs.ts'
+
+const openTo = routesOf('Flow runs')
 
 export interface FlowEventOptions extends EventRoutes {
   pool: Pool
 }
 
-const lastKinds: ReadonlySet<string> = new Set(
-  flowRunStatuses.filter((status) => flowHasEnded({ status })).map((status) => `flow.${status}`),
-)
-
 export function addFlowEventRoutes(app: App, options: FlowEventOptions): void {
   const { pool } = options
   app.get(
     '/api/projects/:id/flow-runs/:runId/events',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags: ['Flow runs'],
-        summary: "Follow a flow run's journal until it has ended",
-        params: flowRunParams,
-        headers: eventHeaders,
-        response: eventAnswers('Events with the ids 1, 2, 3 …'),
-      },
-    },
+    openTo('viewer', "Follow a flow run's journal until it has ended", {
+      params: flowRunParams,
+      headers: eventHeaders,
+      response: eventAnswers('Events with the ids 1, 2, 3 …'),
+    }),
     async (request, reply) => {
       const run = await readFlowRow(pool, request.params.id, request.params.runId)
       const after = await startingPoint(request.headers['last-event-id'], {
@@ -54,7 +47,7 @@ interface Shown {
 }
 
 async function show({ pool: db, services }: FlowEventOptions, { run, after, stream, signal }: Shown): Promise<void> {
-  // A run that has ended writes no more events, so the stream of a reader who has seen the last one closes at once.
+  // A run that has ended writes no more events, so the stream of a reader who has seen the last event closes at once.
   if (flowHasEnded(run) && after >= run.last_seq) return
   const soFar = (): null => null
   const { hub, onTaken } = createPatientHub({ hub: services.hub, soFar }, stream)
@@ -64,6 +57,6 @@ async function show({ pool: db, services }: FlowEventOptions, { run, after, stre
     const fields: Record<string, unknown> = JSON.parse(data)
     await stream.send({ id: seq, event: kind, data: { run_id: run.id, seq, at: at.toISOString(), ...fields } })
     onTaken()
-    if (lastKinds.has(kind)) return
+    if (lastFlowKinds.has(kind)) return
   }
 }

@@ -1,98 +1,128 @@
+import { once } from 'node:events'
 import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Db, Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { addWorkers } from '../../flows/add-workers.ts'
-import { cancelFlow } from '../../flows/cancel-flow.ts'
-import { getFlowRun, listFlowRuns, readFlowRow } from '../../flows/flow-runs.ts'
-import { getFlow, requireFlow } from '../../flows/flows.ts'
-import { type NewFlowRun, startFlow } from '../../flows/start-flow.ts'
-import { findFlowTemplate } from '../../flows/templates/templates.ts'
-import { writeOutput, writeResults } from '../../flows/whole-output.ts'
+import { getEnabledFlow, requireFlow } from '../../flows/definition/flows.ts'
+import { type Adjustment, adjustFlow } from '../../flows/execution/adjust.ts'
+import { cancelFlow } from '../../flows/execution/cancel.ts'
+import { type NewFlowRun, prepareFlow, startFlow } from '../../flows/execution/start.ts'
+import { flowHasEnded, getFlowRun, listFlowRuns, readFlowRow } from '../../flows/history/flow-runs.ts'
+import { writeOutput, writeResults } from '../../flows/history/whole-output.ts'
+import { findFlowTemplate, flowTemplates } from '../../flows/templates/templates.ts'
 import { getSettings } from '../../identity/settings.ts'
 import { FLOW_CHANNEL, tellProcesses } from '../../journal/wake.ts'
 import { conflict, invalidRequest } from '../../kernel/errors.ts'
-import { durationField, idField, pageOf } from '../../kernel/fields.ts'
-import { MOST_LEAVES } from '../../kernel/flow.ts'
+import { durationField, idBeginningField, idField, pageOf } from '../../kernel/fields.ts'
+import { innerField, MOST_LEAVES } from '../../kernel/flow.ts'
 import { type FlowRun, flowRunSchema, flowRunStatuses } from '../../kernel/flow-run.ts'
-import { actorOf } from '../auth.ts'
-import { errorSchema } from '../errors.ts'
-import type { Once } from '../idempotency.ts'
-import type { ProjectPlaces } from '../project-places.ts'
-import type { FlowServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { answers, emptyBody, listQuery, pathId, projectParams } from '../shapes.ts'
+import { didYouMean } from '../../kernel/nearest.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import { errorSchema } from '../http/errors.ts'
+import type { Once } from '../http/idempotency.ts'
+import type { TrackRequest } from '../http/long-requests.ts'
+import { heedPreference, startHeaders } from '../http/prefer.ts'
+import type { ProjectPlaces } from '../http/project-places.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { FlowServices, RunServices } from '../http/run-services.ts'
+import { answers, emptyBody, listQuery, pathId, projectParams } from '../http/shapes.ts'
+import { waitForFlowRun } from '../http/wait-for-run.ts'
 
-const tags = ['Flow runs']
+const openTo = routesOf('Flow runs')
 export const flowRunParams = z.strictObject({ id: pathId, runId: pathId })
 const count = z.int().min(1).max(MOST_LEAVES)
 
-const startInput = z.strictObject({
-  flow_id: idField.optional().describe('A stored flow; or give its tree as root.'),
-  root: z.unknown().optional(),
-  template: z.string().max(100).optional().describe('The name of a template.'),
+export const workersInput = z.strictObject({ add: count })
+export const startInput = z.strictObject({
+  flow_id: idField.optional().describe('The id of a stored flow; root gives a tree instead.'),
+  root: innerField.optional(),
+  template: z.string().max(100).optional().describe('The name of a flow template.'),
   input: z.unknown().optional(),
-  timeout: durationField.min(1).optional().describe('Instead of the setting flow_timeout.'),
+  timeout: durationField.min(1).optional().describe('The timeout of this run, instead of the setting flow_timeout.'),
   workers: count.optional().describe('The most leaves under way at once.'),
 })
 type StartInput = z.infer<typeof startInput>
+
+export const adjustInput = z.strictObject({
+  timeout: durationField.min(1).optional().describe('The time the run has, from its start.'),
+  workers: count.optional().describe('The most leaves under way at once.'),
+})
 
 export interface FlowRunRoutes {
   pool: Pool
   once: Once
   places: ProjectPlaces
+  track: TrackRequest
+  services: Pick<RunServices, 'hub'>
   flows: FlowServices
 }
 
-export function addFlowRunRoutes(app: App, { pool, once, places, flows }: FlowRunRoutes): void {
-  const read = (db: Db, projectId: string, runId: string): Promise<FlowRun> =>
-    getFlowRun(db, projectId, runId, flows.leafLimit)
+export function addFlowRunRoutes(app: App, options: FlowRunRoutes): void {
+  const { pool, once: startOnce, places, track, services, flows } = options
+
+  /** A repeated request that does not wait gets the first answer again; one that waits gets the run as it is now. */
+  async function answerWhenEnded(
+    request: FastifyRequest<{ Params: { id: string } }>,
+    reply: FastifyReply,
+    given: FlowRun,
+    { isOld = false } = {},
+  ): Promise<FlowRun> {
+    const { id: projectId } = request.params
+    const waitMs = heedPreference(request, reply)?.waitMs ?? 0
+    reply.code(202)
+    if (waitMs === 0) return given
+    const now = (): Promise<FlowRun> => getFlowRun(pool, projectId, given.id, flows.leafLimit)
+    const wait = { projectId, run: isOld ? await now() : given, signal: track(reply, waitMs) }
+    const run = await waitForFlowRun({ db: pool, hub: services.hub }, wait, now)
+    if (flowHasEnded(run)) reply.code(200)
+    return run
+  }
 
   app.post(
     '/api/projects/:id/flow-runs',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Start a flow',
-        params: projectParams,
-        body: startInput,
-        response: answers(202, flowRunSchema),
-      },
-    },
+    openTo('member', 'Start a flow', {
+      params: projectParams,
+      headers: startHeaders,
+      body: startInput,
+      response: { 200: flowRunSchema, 202: flowRunSchema, default: errorSchema },
+    }),
     async (request, reply) => {
       const { id } = request.params
-      reply.code(202)
-      // Without an Idempotency-Key to keep, starts of many requests share one commit.
+      // Starts of many requests share one commit, unless an Idempotency-Key must be kept.
       if (request.headers['idempotency-key'] === undefined) {
+        const checked = await toStart(pool, { projectId: id, input: request.body, flows })
+        const run = await prepareFlow(pool, checked, flows.patterns)
+        // From here on the request has no statement of its own before the shared one.
         places.share(request)
-        const run = await toStart(pool, { projectId: id, input: request.body, flows })
-        return read(pool, id, await flows.start(run, actorOf(request)))
+        const runId = await flows.start(run, actorOf(request))
+        return answerWhenEnded(request, reply, await getFlowRun(pool, id, runId, flows.leafLimit))
       }
-      const { kept, replayed } = await once(request, async (tx) => {
+      const { kept, replayed } = await startOnce(request, async (tx) => {
         const run = await toStart(tx, { projectId: id, input: request.body, flows })
-        const runId = await startFlow(tx, run, actorOf(request))
+        const runId = await startFlow(tx, run, actorOf(request), flows.patterns)
         if (flows.isAnnounced) await tellProcesses(tx, FLOW_CHANNEL, runId)
-        return read(tx, id, runId)
+        return getFlowRun(tx, id, runId, flows.leafLimit)
       })
       if (replayed) reply.header('idempotency-replayed', 'true')
       else flows.onReady()
-      return kept
+      return answerWhenEnded(request, reply, kept, { isOld: replayed })
     },
   )
 
   app.get(
     '/api/projects/:id/flow-runs',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'List the flow runs, newest first',
-        params: projectParams,
-        querystring: listQuery.extend({ flow_id: idField.optional(), status: z.enum(flowRunStatuses).optional() }),
-        response: answers(200, pageOf(flowRunSchema)),
-      },
-    },
+    openTo('viewer', 'List the flow runs, newest first', {
+      isHeavy: true,
+      params: projectParams,
+      querystring: listQuery.extend({
+        id: idBeginningField.optional().describe('The first letters of an id, 8 or more.'),
+        flow_id: idField.optional(),
+        status: z.enum(flowRunStatuses).optional(),
+      }),
+      response: answers(200, pageOf(flowRunSchema)),
+    }),
     (request) => {
       const { limit, cursor, ...filter } = request.query
       return listFlowRuns(pool, request.params.id, filter, { limit, cursor }, flows.leafLimit)
@@ -101,76 +131,87 @@ export function addFlowRunRoutes(app: App, { pool, once, places, flows }: FlowRu
 
   app.get(
     '/api/projects/:id/flow-runs/:runId',
-    {
-      config: { access: 'viewer' },
-      schema: { tags, summary: 'Read a flow run', params: flowRunParams, response: answers(200, flowRunSchema) },
-    },
-    (request) => read(pool, request.params.id, request.params.runId),
+    openTo('viewer', 'Read a flow run', { params: flowRunParams, response: answers(200, flowRunSchema) }),
+    (request) => getFlowRun(pool, request.params.id, request.params.runId, flows.leafLimit),
   )
 
   app.get(
     '/api/projects/:id/flow-runs/:runId/output',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'Read the whole output of a flow run, or its results, however large',
-        params: flowRunParams,
-        querystring: z.strictObject({ part: z.enum(['output', 'results']).default('output') }),
-        response: {
-          200: { description: 'The value.', content: { 'application/json': { schema: z.unknown() } } },
-          default: errorSchema,
-        },
+    openTo('viewer', 'Read the whole output of a flow run, or its results, of any size', {
+      isHeavy: true,
+      params: flowRunParams,
+      querystring: z.strictObject({ part: z.enum(['output', 'results']).default('output') }),
+      response: {
+        200: { description: 'The value.', content: { 'application/json': { schema: z.unknown() } } },
+        default: errorSchema,
       },
-    },
+    }),
     async (request, reply) => {
       const { id } = await readFlowRow(pool, request.params.id, request.params.runId)
       const write = request.query.part === 'results' ? writeResults : writeOutput
-      return reply.type('application/json; charset=utf-8').send(Readable.from(write(pool, id)))
+      // One piece at a time is held. The first one is read in the place of this request.
+      const pieces = Readable.from(write(pool, id), { highWaterMark: 1 })
+      await once(pieces, 'readable')
+      return reply.type('application/json; charset=utf-8').send(pieces)
     },
   )
 
+  addFlowRunActions(app, options)
+}
+
+function addFlowRunActions(app: App, { pool, flows }: FlowRunRoutes): void {
   app.post(
     '/api/projects/:id/flow-runs/:runId/cancel',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Cancel a flow run: nothing new begins, what is under way may end; one that has ended stays as it is',
+    openTo(
+      'member',
+      'Cancel a flow run: no task begins any more, and tasks under way may end; an ended run stays as it is',
+      {
         params: flowRunParams,
         body: emptyBody,
         response: answers(200, flowRunSchema),
       },
-    },
+    ),
     async (request) => {
       const { id, project_id } = await readFlowRow(pool, request.params.id, request.params.runId)
       const isNews = await inTransaction(pool, (tx) => cancelFlow(tx, project_id, id, actorOf(request)))
       if (isNews) flows.onReady()
-      return read(pool, project_id, id)
+      return getFlowRun(pool, project_id, id, flows.leafLimit)
     },
   )
 
   app.post(
     '/api/projects/:id/flow-runs/:runId/workers',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Let more leaves of a flow run be under way at once',
-        params: flowRunParams,
-        body: z.strictObject({ add: count }),
-        response: answers(200, flowRunSchema),
-      },
-    },
-    async (request) => {
-      const run = await readFlowRow(pool, request.params.id, request.params.runId)
-      const more = { add: request.body.add, usual: flows.leafLimit, actor: actorOf(request) }
-      const isAdded = await inTransaction(pool, (tx) => addWorkers(tx, run.project_id, run.id, more))
-      const now = await read(pool, run.project_id, run.id)
-      if (!isAdded) throw conflict(`The flow run is ${now.status}: workers are of no use to it any more.`)
-      return now
-    },
+    openTo('member', 'Let more leaves of a flow run be under way at once', {
+      params: flowRunParams,
+      body: workersInput,
+      response: answers(200, flowRunSchema),
+    }),
+    (request) => adjust(request, { workers: { add: request.body.add, usual: flows.leafLimit } }),
   )
+
+  app.patch(
+    '/api/projects/:id/flow-runs/:runId',
+    openTo('member', 'Change the time and the workers of a flow run that has not ended', {
+      params: flowRunParams,
+      body: adjustInput,
+      response: answers(200, flowRunSchema),
+    }),
+    (request) => adjust(request, request.body),
+  )
+
+  async function adjust(
+    request: FastifyRequest<{ Params: { id: string; runId: string } }>,
+    change: Adjustment,
+  ): Promise<FlowRun> {
+    const { id: flowRunId, project_id: projectId } = await readFlowRow(pool, request.params.id, request.params.runId)
+    const of = { projectId, flowRunId, actor: actorOf(request) }
+    const isEmpty = change.timeout === undefined && change.workers === undefined
+    const isChanged = !isEmpty && (await inTransaction(pool, (tx) => adjustFlow(tx, of, change)))
+    const now = await getFlowRun(pool, projectId, flowRunId, flows.leafLimit)
+    if (!isChanged && flowHasEnded(now)) throw conflict(`The flow run is ${now.status}: it needs nothing any more.`)
+    flows.onReady()
+    return now
+  }
 }
 
 async function toStart(
@@ -180,12 +221,17 @@ async function toStart(
   const { flow_id: flowId } = input
   const ways = [flowId, input.root, input.template].filter((way) => way !== undefined)
   if (ways.length !== 1) {
-    throw invalidRequest('Give one of flow_id, a stored flow, root, the tree itself, and template, the name of one.')
+    throw invalidRequest(
+      'Give exactly one of flow_id (a stored flow), root (a tree) and template (the name of a template).',
+    )
   }
-  const flow = flowId === undefined ? null : await getFlow(tx, projectId, flowId)
+  const flow = flowId === undefined ? null : await getEnabledFlow(tx, projectId, flowId)
   const template = input.template === undefined ? null : findFlowTemplate(input.template)
-  if (input.template !== undefined && !template) throw invalidRequest(`There is no template called ${input.template}.`)
-  const root = await requireFlow(tx, projectId, flow?.root ?? template?.root ?? input.root, flows.functions)
+  if (input.template !== undefined && !template) {
+    const names = flowTemplates.map(({ name }) => name)
+    throw invalidRequest(`There is no template called ${input.template}.${didYouMean(input.template, names)}`)
+  }
+  const root = await requireFlow(tx, projectId, flow?.root ?? template?.root ?? input.root, flows)
   const timeoutMs = input.timeout ?? (await getSettings(tx, projectId)).flow_timeout
   const run = { projectId, flowId: flow?.id ?? null, root, input: input.input ?? null, timeoutMs }
   return { ...run, workers: input.workers ?? null }

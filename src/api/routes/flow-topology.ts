@@ -2,22 +2,24 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import type { EndedRuns } from '../../flows/ended-runs.ts'
-import { readFlowRow } from '../../flows/flow-runs.ts'
-import { flowTopologySchema, readTopology, topologyField } from '../../flows/topology.ts'
-import { askForTopology, standingOfWish } from '../../flows/topology-wish.ts'
+import { askForTopology, statusOfWish } from '../../flows/execution/topology-wish.ts'
+import type { EndedRuns } from '../../flows/history/ended-runs.ts'
+import { readFlowRow } from '../../flows/history/flow-runs.ts'
+import { flowTopologySchema, readTopology, topologyField } from '../../flows/history/topology.ts'
 import { conflict } from '../../kernel/errors.ts'
-import { actorOf } from '../auth.ts'
-import { errorSchema } from '../errors.ts'
-import type { FlowServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { answers } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import { errorSchema } from '../http/errors.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { FlowServices } from '../http/run-services.ts'
+import { answers } from '../http/shapes.ts'
 import { flowRunParams } from './flow-runs.ts'
 
-const tags = ['Flow runs']
+export const topologyInput = z.strictObject({ topology: topologyField })
+const openTo = routesOf('Flow runs')
 const path = '/api/projects/:id/flow-runs/:runId/topology'
 
-/** A worker switches its run at once; the wait is this long for runs whose process has just died. */
+/** A worker switches its run at once. The wait is this long for runs whose process has just died. */
 const WAIT_MS = 5_000
 const LOOK_EVERY_MS = 20
 
@@ -27,49 +29,38 @@ export function addFlowTopologyRoutes(
 ): void {
   app.get(
     path,
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'Read how work reaches the workers of a flow run, how it went, and what suits such work best',
-        params: flowRunParams,
-        response: answers(200, flowTopologySchema),
-      },
-    },
-    (request) => readTopology(pool, request.params.id, request.params.runId, ended),
+    openTo('viewer', 'Read the topology of a flow run, its measurements, and the best topology for such work', {
+      params: flowRunParams,
+      response: answers(200, flowTopologySchema),
+    }),
+    (request) => readTopology(pool, request.params.id, request.params.runId, flows.patterns, ended),
   )
 
   app.post(
     path,
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary:
-          'Switch the topology of a flow run, without losing what waits or runs; 202 where nobody has done it yet',
-        params: flowRunParams,
-        body: z.strictObject({ topology: topologyField }),
-        response: { 200: flowTopologySchema, 202: flowTopologySchema, default: errorSchema },
-      },
-    },
+    openTo('member', 'Switch the topology of a flow run without losing a task; 202 if no worker has switched it yet', {
+      params: flowRunParams,
+      body: topologyInput,
+      response: { 200: flowTopologySchema, 202: flowTopologySchema, default: errorSchema },
+    }),
     async (request, reply) => {
       const run = await readFlowRow(pool, request.params.id, request.params.runId)
-      const wish = { topology: request.body.topology, actor: actorOf(request) }
+      const wish = { topology: request.body.topology, actor: actorOf(request), patterns: flows.patterns }
       await inTransaction(pool, (tx) => askForTopology(tx, run.project_id, run.id, wish))
       flows.onReady()
-      const standing = await settledWish(pool, run.id)
-      if (standing === 'too late') throw conflict('The flow run ended before the topology was switched.')
-      reply.code(standing === 'open' ? 202 : 200)
-      return readTopology(pool, run.project_id, run.id, ended)
+      const status = await settledWish(pool, run.id)
+      if (status === 'too late') throw conflict('The flow run ended before the topology was switched.')
+      reply.code(status === 'open' ? 202 : 200)
+      return readTopology(pool, run.project_id, run.id, flows.patterns, ended)
     },
   )
 }
 
-async function settledWish(pool: Pool, runId: string): ReturnType<typeof standingOfWish> {
+async function settledWish(pool: Pool, runId: string): ReturnType<typeof statusOfWish> {
   const giveUpAt = performance.now() + WAIT_MS
   for (;;) {
-    const standing = await standingOfWish(pool, runId)
-    if (standing !== 'open' || performance.now() > giveUpAt) return standing
+    const status = await statusOfWish(pool, runId)
+    if (status !== 'open' || performance.now() > giveUpAt) return status
     await delay(LOOK_EVERY_MS)
   }
 }

@@ -1,13 +1,13 @@
 import type { Pool } from '../../db/pool.ts'
-import type { Decide } from '../../flows/recommend-with-model.ts'
+import type { Decide } from '../../flows/recommend/recommend-with-model.ts'
 import { layOutWithModel } from '../../genui/layout-with-model.ts'
 import { type LayoutContext, layoutRequest, layoutSchema } from '../../kernel/genui.ts'
 import type { Log } from '../../kernel/log.ts'
-import { projectOf } from '../auth.ts'
-import { gatherFacts, readsMuch } from '../layout-facts.ts'
-import type { TrackRequest } from '../long-requests.ts'
-import type { App } from '../server.ts'
-import { answers } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { projectOf } from '../http/auth.ts'
+import type { TrackRequest } from '../http/long-requests.ts'
+import { answers } from '../http/shapes.ts'
+import { gatherFacts, readsMuch } from './layout-facts.ts'
 
 export interface GenuiRoutes {
   pool: Pool
@@ -28,7 +28,7 @@ export function addGenuiRoutes(app: App, { pool, log, track, decide }: GenuiRout
         tags: ['Supervisor'],
         summary: 'Lay out a page for a scenario',
         description:
-          'The components of a page, as data. The project is the key’s; the instance admin and signed-in people name it in x-project-id. Where the project’s default_model is a real model, it arranges the page.',
+          'The components of a page, as data. The project is the key’s; the instance admin and signed-in people name it in x-project-id. If the project’s default_model is a real model, that model arranges the page.',
         body: layoutRequest,
         response: answers(200, layoutSchema),
       },

@@ -1,5 +1,4 @@
-// The route through which other systems start agents. The hook's secret is its only credential: API keys, tokens and
-// sessions are not looked at.
+// The route through which other systems start agents. The hook's secret is its only credential.
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
@@ -12,12 +11,12 @@ import type { Cipher } from '../../secrets/cipher.ts'
 import { createDeliver } from '../../triggers/deliver.ts'
 import { type FoundHook, findHook } from '../../triggers/find-hook.ts'
 import { verifyDelivery } from '../../triggers/verify-delivery.ts'
-import { parseBody } from '../body.ts'
-import type { ProjectPlaces } from '../project-places.ts'
-import type { RateLimits } from '../rate-limits.ts'
-import type { RunServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { answers, pathId } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { parseBody } from '../http/body.ts'
+import type { ProjectPlaces } from '../http/project-places.ts'
+import type { RateLimits } from '../http/rate-limits.ts'
+import type { RunServices } from '../http/run-services.ts'
+import { answers, pathId } from '../http/shapes.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -29,8 +28,8 @@ declare module 'fastify' {
 const hookParams = z.strictObject({ hookId: pathId })
 const deliveryHeaders = z.looseObject({
   'webhook-id': z.string().optional().describe('The same id on a hook gives the same run for 30 days.'),
-  'webhook-timestamp': z.string().optional().describe('Seconds since 1970, no further from now than 5 minutes.'),
-  'webhook-signature': z.string().optional().describe('v1,<base64>; several are separated by blanks.'),
+  'webhook-timestamp': z.string().optional().describe('Seconds since 1970, at most 5 minutes from now.'),
+  'webhook-signature': z.string().optional().describe('v1,<base64>; several signatures are separated by blanks.'),
   authorization: z.string().optional().describe('Bearer <secret>, for senders that cannot sign.'),
 })
 
@@ -52,7 +51,7 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, places, 
     {
       config: { access: 'public', hasOwnCredentials: true, keepsRawBody: true },
       onRequest: async (request) => {
-        const { hookId } = request.params as z.infer<typeof hookParams> // not validated yet; a path holds texts
+        const { hookId } = request.params as z.infer<typeof hookParams> // not validated yet, but a path holds texts
         request.hook = await find(request, hookId)
       },
       schema: {
@@ -72,15 +71,15 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, places, 
       if (!verifyDelivery(headers, body, { secrets: hook.openSecrets(), now: hook.now })) {
         limits.countAddress(request.ip)
         throw unauthenticated(
-          'Sign with the secret of the hook (Standard Webhooks, within 5 minutes), or send it as "Authorization: Bearer <secret>".',
+          'Sign with the secret of the hook (Standard Webhooks, within 5 minutes), or send the secret as "Authorization: Bearer <secret>".',
         )
       }
       limits.countHook(hook.id)
       const webhookId = requireWebhookId(request)
-      // A delivery that was taken once stays taken, even with another body, and even if the agent was disabled since.
+      // A delivery that was accepted once stays accepted, even with another body or a disabled agent.
       if (hook.earlierRunId === null) requireOpen(hook)
       const input = hook.earlierRunId === null ? parseBody(body) : null
-      // Only a proved delivery has a place: others must not fill the queue of the hook's project.
+      // Only a proved delivery takes a place, so that others do not fill the queue of the hook's project.
       if (!(await places.take(request, reply, hook.projectId))) return reply.hijack()
       let runId: string
       try {
@@ -97,7 +96,7 @@ export function addHookDeliveryRoutes(app: App, { pool, cipher, limits, places, 
 
   /** A request for an unknown hook counts for its address; a proved delivery counts for its hook later. */
   async function find(request: FastifyRequest, id: string): Promise<FoundHook> {
-    // Guessing ids must not cost the database more than the address's share; known hooks go on all the same.
+    // Guessed ids must not cost the database more than the address's share. Deliveries to known hooks go on.
     if (!seen.has(id)) limits.requireAddress(request.ip)
     const webhookId = sentWebhookId(request)
     const isStorable = webhookId !== null && isWebhookId(webhookId)

@@ -4,12 +4,13 @@ import type { Pool } from '../../db/pool.ts'
 import { pageOf } from '../../kernel/fields.ts'
 import { hookInput, hookSchema, newHookSchema } from '../../kernel/hook.ts'
 import { createHook, deleteHook, type HookOwner, type HookParts, listHooks, rotateHook } from '../../triggers/hooks.ts'
-import { actorOf } from '../auth.ts'
-import type { Create, Once } from '../idempotency.ts'
-import type { App } from '../server.ts'
-import { answers, emptyBody, listQuery, nothing, pathId, requireId } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import type { Create, Once } from '../http/idempotency.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { answers, emptyBody, listQuery, nothing, pathId, requireId } from '../http/shapes.ts'
 
-const tags = ['Hooks']
+const openTo = routesOf('Hooks')
 const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 const hookParams = z.strictObject({ id: pathId, agentId: pathId, hookId: pathId })
 const rotateHeaders = z.looseObject({
@@ -25,16 +26,11 @@ export interface HookRouteOptions extends HookParts {
 export function addHookRoutes(app: App, { pool, cipher, publicUrl, create, once }: HookRouteOptions): void {
   app.post(
     '/api/projects/:id/agents/:agentId/hooks',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Create a hook; its secret is shown only in this answer',
-        params: agentParams,
-        body: hookInput,
-        response: answers(201, newHookSchema),
-      },
-    },
+    openTo('admin', 'Create a hook; its secret is shown only in this answer', {
+      params: agentParams,
+      body: hookInput,
+      response: answers(201, newHookSchema),
+    }),
     (request, reply) => {
       const owner = ownerIn(request.params, 'agent')
       return create(request, reply, (db) =>
@@ -45,35 +41,25 @@ export function addHookRoutes(app: App, { pool, cipher, publicUrl, create, once 
 
   app.get(
     '/api/projects/:id/agents/:agentId/hooks',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: "List an agent's hooks",
-        params: agentParams,
-        querystring: listQuery,
-        response: answers(200, pageOf(hookSchema)),
-      },
-    },
+    openTo('viewer', "List an agent's hooks", {
+      params: agentParams,
+      querystring: listQuery,
+      response: answers(200, pageOf(hookSchema)),
+    }),
     (request) => listHooks(pool, publicUrl, ownerIn(request.params, 'agent'), request.query),
   )
 
   app.post(
     '/api/projects/:id/agents/:agentId/hooks/:hookId/rotate',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Give a hook a new secret; the old one holds for 24 hours more',
-        params: hookParams,
-        headers: rotateHeaders,
-        body: emptyBody,
-        response: answers(200, newHookSchema),
-      },
-    },
+    openTo('admin', 'Give a hook a new secret; the old secret holds for 24 hours more', {
+      params: hookParams,
+      headers: rotateHeaders,
+      body: emptyBody,
+      response: answers(200, newHookSchema),
+    }),
     async (request, reply) => {
       const { owner, hookId } = hookIn(request)
-      // A rotation whose answer was lost must not be followed by one that ends the secret in use.
+      // A client repeats a rotation whose answer was lost. The repeated rotation must not end the secret in use.
       const { kept, replayed } = await once(request, (tx) =>
         rotateHook(tx, { cipher, publicUrl }, owner, hookId, actorOf(request)),
       )
@@ -84,15 +70,10 @@ export function addHookRoutes(app: App, { pool, cipher, publicUrl, create, once 
 
   app.delete(
     '/api/projects/:id/agents/:agentId/hooks/:hookId',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Delete a hook; nothing is taken at its address any more',
-        params: hookParams,
-        response: answers(204, nothing),
-      },
-    },
+    openTo('admin', 'Delete a hook; deliveries to its address are refused from then on', {
+      params: hookParams,
+      response: answers(204, nothing),
+    }),
     async (request, reply) => {
       const { owner, hookId } = hookIn(request)
       await deleteHook(pool, owner, hookId, actorOf(request))
@@ -107,6 +88,6 @@ const ownerIn = ({ id, agentId }: { id: string; agentId: string }, missing: stri
 })
 
 function hookIn(request: FastifyRequest): { owner: HookOwner; hookId: string } {
-  const params = request.params as z.infer<typeof hookParams> // both routes that ask have them
+  const params = request.params as z.infer<typeof hookParams> // both routes that call this have them
   return { owner: ownerIn(params, 'hook'), hookId: requireId(params.hookId, 'hook') }
 }

@@ -2,18 +2,18 @@ import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { acceptInvitation, getInvitation } from '../../identity/invitations.ts'
 import { getUser } from '../../identity/users.ts'
-import { invitationSchema, passwordField } from '../../kernel/access.ts'
-import { nameField } from '../../kernel/fields.ts'
-import { callerOf, requireOwnOrigin } from '../auth.ts'
-import { countPasswordTry } from '../password-tries.ts'
-import type { RateLimits } from '../rate-limits.ts'
-import type { App } from '../server.ts'
-import type { SessionCookie } from '../session-cookie.ts'
-import { answers } from '../shapes.ts'
-import { signIn } from '../sign-in.ts'
+import { invitationAcceptance, invitationSchema } from '../../kernel/access.ts'
+import type { App } from '../http/app.ts'
+import { callerOf, requireOwnOrigin } from '../http/auth.ts'
+import { countPasswordTry } from '../http/password-tries.ts'
+import type { RateLimits } from '../http/rate-limits.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { SessionCookie } from '../http/session-cookie.ts'
+import { answers } from '../http/shapes.ts'
+import { signIn } from '../http/sign-in.ts'
 import { describeMe, meAnswers } from './me.ts'
 
-const tags = ['Members']
+const openTo = routesOf('Members')
 const params = z.strictObject({ token: z.string() })
 
 export interface InvitationRouteOptions {
@@ -26,15 +26,10 @@ export interface InvitationRouteOptions {
 export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOrigins }: InvitationRouteOptions): void {
   app.get(
     '/api/invitations/:token',
-    {
-      config: { access: 'public' },
-      schema: {
-        tags,
-        summary: 'The project and role that an invitation is for',
-        params,
-        response: answers(200, invitationSchema),
-      },
-    },
+    openTo('public', 'Read the project and the role that an invitation is for', {
+      params,
+      response: answers(200, invitationSchema),
+    }),
     async (request) => {
       const { email, role, projectId, projectName, expiresAt } = await getInvitation(pool, request.params.token)
       return { email, role, project: { id: projectId, name: projectName }, expires_at: expiresAt.toISOString() }
@@ -43,21 +38,16 @@ export function addInvitationRoutes(app: App, { pool, limits, cookie, allowedOri
 
   app.post(
     '/api/invitations/:token/accept',
-    {
-      config: { access: 'public' },
-      schema: {
-        tags,
-        summary: 'Join the project and sign in',
-        params,
-        body: z.strictObject({ name: nameField.optional(), password: passwordField.optional() }),
-        response: meAnswers,
-      },
-    },
+    openTo('public', 'Join the project and sign in', {
+      params,
+      body: invitationAcceptance,
+      response: meAnswers,
+    }),
     async (request, reply) => {
       requireOwnOrigin(request, allowedOrigins)
       const { token } = request.params
       const invitation = await getInvitation(pool, token).catch((error: unknown) => {
-        limits.countTry(request.ip) // guessing links is limited like guessing passwords
+        limits.countTry(request.ip) // guesses of links are limited like guesses of passwords
         throw error
       })
       await countPasswordTry({ db: pool, limits }, request, invitation.email)

@@ -5,19 +5,19 @@ import { getUser, projectsOf } from '../../identity/users.ts'
 import { meSchema } from '../../kernel/access.ts'
 import { unauthenticated } from '../../kernel/errors.ts'
 import type { Principal } from '../../kernel/principal.ts'
-import { principalOf } from '../auth.ts'
-import type { App } from '../server.ts'
-import { answers } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { principalOf } from '../http/auth.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { answers } from '../http/shapes.ts'
+
+const openTo = routesOf('Sign-in')
 
 export const meAnswers = answers(200, meSchema)
 
 export function addMeRoutes(app: App, { pool }: { pool: Pool }): void {
   app.get(
     '/api/me',
-    {
-      config: { access: 'authenticated' },
-      schema: { tags: ['Sign-in'], summary: 'Whose credentials these are', response: meAnswers },
-    },
+    openTo('authenticated', 'Read the identity behind these credentials', { response: meAnswers }),
     (request) => describeMe(pool, principalOf(request)),
   )
 }

@@ -4,12 +4,13 @@ import { changeMemberRole, inviteMember, listMembers, removeMember } from '../..
 import { invitedMemberSchema, memberInput, memberPatch, memberSchema } from '../../kernel/access.ts'
 import { pageOf } from '../../kernel/fields.ts'
 import { isInstanceAdmin } from '../../kernel/principal.ts'
-import { actorOf, principalOf } from '../auth.ts'
-import type { Create } from '../idempotency.ts'
-import type { App } from '../server.ts'
-import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf, principalOf } from '../http/auth.ts'
+import type { Create } from '../http/idempotency.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../http/shapes.ts'
 
-const tags = ['Members']
+const openTo = routesOf('Members')
 const memberParams = z.strictObject({ id: pathId, memberId: pathId })
 
 export function addMemberRoutes(
@@ -18,16 +19,11 @@ export function addMemberRoutes(
 ): void {
   app.post(
     '/api/projects/:id/members',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Invite a person; answers a one-time link to send to them',
-        params: projectParams,
-        body: memberInput,
-        response: answers(201, invitedMemberSchema),
-      },
-    },
+    openTo('admin', 'Invite a person; the answer has a one-time link for that person', {
+      params: projectParams,
+      body: memberInput,
+      response: answers(201, invitedMemberSchema),
+    }),
     (request, reply) =>
       create(request, reply, async (db) => {
         const { member, token } = await inviteMember(db, request.params.id, request.body, actorOf(request))
@@ -37,31 +33,21 @@ export function addMemberRoutes(
 
   app.get(
     '/api/projects/:id/members',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'List members and open invitations',
-        params: projectParams,
-        querystring: listQuery,
-        response: answers(200, pageOf(memberSchema)),
-      },
-    },
+    openTo('viewer', 'List members and open invitations', {
+      params: projectParams,
+      querystring: listQuery,
+      response: answers(200, pageOf(memberSchema)),
+    }),
     (request) => listMembers(pool, request.params.id, request.query),
   )
 
   app.patch(
     '/api/projects/:id/members/:memberId',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: "Change a member's role",
-        params: memberParams,
-        body: memberPatch,
-        response: answers(200, memberSchema),
-      },
-    },
+    openTo('admin', "Change a member's role", {
+      params: memberParams,
+      body: memberPatch,
+      response: answers(200, memberSchema),
+    }),
     (request) =>
       changeMemberRole(pool, request.params.id, requireId(request.params.memberId, 'member'), {
         role: request.body.role,
@@ -72,15 +58,10 @@ export function addMemberRoutes(
 
   app.delete(
     '/api/projects/:id/members/:memberId',
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Remove a member or withdraw an invitation',
-        params: memberParams,
-        response: answers(204, nothing),
-      },
-    },
+    openTo('admin', 'Remove a member or withdraw an invitation', {
+      params: memberParams,
+      response: answers(204, nothing),
+    }),
     async (request, reply) => {
       await removeMember(pool, request.params.id, requireId(request.params.memberId, 'member'), {
         actor: actorOf(request),

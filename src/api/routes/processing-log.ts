@@ -5,25 +5,21 @@ import { inTransaction } from '../../db/transaction.ts'
 import { pageOf } from '../../kernel/fields.ts'
 import { processingEntrySchema, processingStatuses } from '../../kernel/object.ts'
 import { listEntries, retryEntry } from '../../triggers/processing-log.ts'
-import { actorOf } from '../auth.ts'
-import type { App } from '../server.ts'
-import { answers, emptyBody, listQuery, pathId, requireId } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { answers, emptyBody, listQuery, pathId, requireId } from '../http/shapes.ts'
 
-const tags = ['Agents']
+const openTo = routesOf('Agents')
 
 export function addProcessingLogRoutes(app: App, { pool, onReady }: { pool: Pool; onReady: () => void }): void {
   app.get(
     '/api/projects/:id/agents/:agentId/processing-log',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'What the agent was given by its reactions, and what became of it',
-        params: z.strictObject({ id: pathId, agentId: pathId }),
-        querystring: listQuery.extend({ status: z.enum(processingStatuses).optional() }),
-        response: answers(200, pageOf(processingEntrySchema)),
-      },
-    },
+    openTo('viewer', 'List the events that the reactions of an agent gave it, with their outcomes', {
+      params: z.strictObject({ id: pathId, agentId: pathId }),
+      querystring: listQuery.extend({ status: z.enum(processingStatuses).optional() }),
+      response: answers(200, pageOf(processingEntrySchema)),
+    }),
     async (request) => {
       const { limit, cursor, status } = request.query
       const { id } = await getAgent(pool, request.params.id, requireId(request.params.agentId, 'agent'))
@@ -33,16 +29,11 @@ export function addProcessingLogRoutes(app: App, { pool, onReady }: { pool: Pool
 
   app.post(
     '/api/projects/:id/agents/:agentId/processing-log/:entryId/retry',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Try a failed, abandoned or skipped entry again, with a new run',
-        params: z.strictObject({ id: pathId, agentId: pathId, entryId: pathId }),
-        body: emptyBody,
-        response: answers(200, processingEntrySchema),
-      },
-    },
+    openTo('member', 'Try a failed, abandoned or skipped entry again, with a new run', {
+      params: z.strictObject({ id: pathId, agentId: pathId, entryId: pathId }),
+      body: emptyBody,
+      response: answers(200, processingEntrySchema),
+    }),
     async (request) => {
       const { id: projectId } = request.params
       const agent = await getAgent(pool, projectId, requireId(request.params.agentId, 'agent'))

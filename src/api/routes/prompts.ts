@@ -1,9 +1,13 @@
+import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Pool } from '../../db/pool.ts'
+import type { Db, Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { pageOf } from '../../kernel/fields.ts'
+import { nameActors } from '../../identity/actors.ts'
+import { type Page, pageOf } from '../../kernel/fields.ts'
+import type { Actor } from '../../kernel/principal.ts'
 import {
   listedPromptSchema,
+  type Prompt,
   promptAnswer,
   promptDiffSchema,
   promptInput,
@@ -21,23 +25,31 @@ import {
   listVersions,
   type PromptKey,
 } from '../../prompts/prompts.ts'
+import type { ShippedPrompts } from '../../prompts/shipped-prompts.ts'
 import { deletePrompt, noticeOf, rollBackPrompt, savePrompt } from '../../prompts/write-prompt.ts'
-import { actorOf, projectOf } from '../auth.ts'
-import type { Idempotency } from '../idempotency.ts'
-import type { PromptServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { answers, listQuery, nothing, pathId, projectParams, wholeNumber } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf, projectOf } from '../http/auth.ts'
+import type { Idempotency } from '../http/idempotency.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { PromptServices } from '../http/run-services.ts'
+import { answers, listQuery, nothing, pathId, projectParams, wholeNumber } from '../http/shapes.ts'
 
-const tags = ['Prompts']
+const openTo = routesOf('Prompts')
 const variant = '/api/projects/:id/prompts/:prompt_id/variants/:variant_id'
 const variantParams = z.strictObject({ id: pathId, prompt_id: z.string(), variant_id: z.string() })
 const versionQuery = z
   .preprocess(wholeNumber, z.int().min(1).max(1_000_000_000))
   .optional()
   .meta({ type: 'integer', minimum: 1 })
+const promptQuery = listQuery.extend({
+  include_deleted: z
+    .enum(['true', 'false'])
+    .default('false')
+    .describe('With true, variants that were deleted are listed, too.'),
+})
 const diffQuery = z.strictObject({
-  from: versionQuery.describe('By default the version before `to`.'),
-  to: versionQuery.describe('By default the newest version.'),
+  from: versionQuery.describe('The older version; by default the version before `to`.'),
+  to: versionQuery.describe('The newer version; by default the newest one.'),
 })
 
 const keyOf = ({ id, prompt_id, variant_id }: z.infer<typeof variantParams>): PromptKey => ({
@@ -52,68 +64,45 @@ interface PromptRoutes {
   prompts: PromptServices
 }
 
-export function addPromptRoutes(app: App, { pool, once, prompts: { shipped, forget } }: PromptRoutes): void {
+export function addPromptRoutes(app: App, options: PromptRoutes): void {
+  const { pool, prompts } = options
+  const { shipped, forget } = prompts
   app.get(
     '/api/projects/:id/prompts',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'List the prompts and their variants, by name',
-        params: projectParams,
-        querystring: listQuery,
-        response: answers(200, pageOf(listedPromptSchema)),
-      },
+    openTo('viewer', 'List the prompts and their variants, by name', {
+      params: projectParams,
+      querystring: promptQuery,
+      response: answers(200, pageOf(listedPromptSchema)),
+    }),
+    async (request) => {
+      const { include_deleted, ...page } = request.query
+      const query = { ...page, withDeleted: include_deleted === 'true' }
+      return named(pool, await listPrompts(pool, shipped, request.params.id, query))
     },
-    (request) => listPrompts(pool, shipped, request.params.id, request.query),
   )
 
   app.get(
     variant,
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'Read a variant of a prompt',
-        params: variantParams,
-        response: answers(200, promptSchema),
-      },
-    },
-    (request) => getPrompt(pool, shipped, keyOf(request.params)),
+    openTo('viewer', 'Read a variant of a prompt', { params: variantParams, response: answers(200, promptSchema) }),
+    async (request) => namedOne(pool, await getPrompt(pool, shipped, keyOf(request.params))),
   )
 
   app.put(
     variant,
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Save the next version of a variant, or a new one; earlier versions stay',
-        params: variantParams,
-        body: promptInput,
-        response: answers(200, promptSchema),
-      },
-    },
-    async (request) => {
-      const key = keyOf(request.params)
-      const write = { shipped, actor: actorOf(request) }
-      const { kept } = await once(request, (tx) => savePrompt(tx, key, request.body, write))
-      forget(noticeOf(key))
-      return kept
-    },
+    openTo('admin', 'Save the next version of a variant, or a new variant; earlier versions stay', {
+      params: variantParams,
+      body: promptInput,
+      response: answers(200, promptSchema),
+    }),
+    (request) => written(request, options, keyOf(request.params), request.body, savePrompt),
   )
 
   app.delete(
     variant,
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Delete a variant; its versions stay, and a rollback brings it back',
-        params: variantParams,
-        response: answers(204, nothing),
-      },
-    },
+    openTo('admin', 'Delete a variant; its versions stay, and a rollback brings it back', {
+      params: variantParams,
+      response: answers(204, nothing),
+    }),
     async (request, reply) => {
       const key = keyOf(request.params)
       await inTransaction(pool, (tx) => deletePrompt(tx, key, { shipped, actor: actorOf(request) }))
@@ -122,33 +111,69 @@ export function addPromptRoutes(app: App, { pool, once, prompts: { shipped, forg
     },
   )
 
+  addVersionRoutes(app, options)
+
+  app.post(
+    '/v1/prompts/get',
+    openTo('viewer', 'Fetch a prompt for use', {
+      description: 'The project is the key’s. The instance admin and signed-in people name it in x-project-id.',
+      body: promptRequest,
+      response: answers(200, promptAnswer),
+    }),
+    async (request) => {
+      const { prompt_id: promptId, variant_id: variantId } = request.body
+      const { messages } = await getPrompt(pool, shipped, { projectId: projectOf(request), promptId, variantId })
+      return { prompt: { id: promptId, variant: { id: variantId, messages } } }
+    },
+  )
+}
+
+const named = async <Item extends Pick<Prompt, 'actor'>>(pool: Pool, { items, next_cursor }: Page<Item>) => ({
+  items: await nameActors(pool, items),
+  next_cursor,
+})
+
+async function namedOne(pool: Pool, prompt: Prompt) {
+  const [shown] = await nameActors(pool, [prompt])
+  if (!shown) throw new Error('a prompt was lost')
+  return shown
+}
+
+/** Writes the next version of a prompt; processes that keep the prompt forget it then. */
+async function written<Input>(
+  request: FastifyRequest,
+  { pool, once, prompts: { shipped, forget } }: PromptRoutes,
+  key: PromptKey,
+  input: Input,
+  write: (tx: Db, key: PromptKey, input: Input, by: { shipped: ShippedPrompts; actor: Actor }) => Promise<Prompt>,
+) {
+  const { kept } = await once(request, (tx) => write(tx, key, input, { shipped, actor: actorOf(request) }))
+  forget(noticeOf(key))
+  return namedOne(pool, kept)
+}
+
+function addVersionRoutes(app: App, options: PromptRoutes): void {
+  const { pool, prompts } = options
+  const { shipped } = prompts
   app.get(
     `${variant}/versions`,
-    {
-      config: { access: 'viewer', isHeavy: true },
-      schema: {
-        tags,
-        summary: 'List the versions of a variant, newest first, also after its deletion',
-        params: variantParams,
-        querystring: listQuery,
-        response: answers(200, pageOf(promptVersionSchema)),
-      },
-    },
-    (request) => listVersions(pool, shipped, keyOf(request.params), request.query),
+    openTo('viewer', 'List the versions of a variant, newest first, also after its deletion', {
+      isHeavy: true,
+      params: variantParams,
+      querystring: listQuery,
+      response: answers(200, pageOf(promptVersionSchema)),
+    }),
+    async (request) => named(pool, await listVersions(pool, shipped, keyOf(request.params), request.query)),
   )
 
   app.get(
     `${variant}/diff`,
-    {
-      config: { access: 'viewer', isHeavy: true },
-      schema: {
-        tags,
-        summary: 'Show the lines in which two versions differ',
-        params: variantParams,
-        querystring: diffQuery,
-        response: answers(200, promptDiffSchema),
-      },
-    },
+    openTo('viewer', 'Show the lines in which two versions differ', {
+      isHeavy: true,
+      params: variantParams,
+      querystring: diffQuery,
+      response: answers(200, promptDiffSchema),
+    }),
     async (request) => {
       const key = keyOf(request.params)
       const { to = await latestVersion(pool, shipped, key) } = request.query
@@ -159,41 +184,11 @@ export function addPromptRoutes(app: App, { pool, once, prompts: { shipped, forg
 
   app.post(
     `${variant}/rollback`,
-    {
-      config: { access: 'admin' },
-      schema: {
-        tags,
-        summary: 'Make the text of an earlier version the newest version',
-        params: variantParams,
-        body: rollbackInput,
-        response: answers(200, promptSchema),
-      },
-    },
-    async (request) => {
-      const key = keyOf(request.params)
-      const write = { shipped, actor: actorOf(request) }
-      const { kept } = await once(request, (tx) => rollBackPrompt(tx, key, request.body, write))
-      forget(noticeOf(key))
-      return kept
-    },
-  )
-
-  app.post(
-    '/v1/prompts/get',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags,
-        summary: 'Fetch a prompt for use',
-        description: 'The project is the key’s. The instance admin and signed-in people name it in x-project-id.',
-        body: promptRequest,
-        response: answers(200, promptAnswer),
-      },
-    },
-    async (request) => {
-      const { prompt_id: promptId, variant_id: variantId } = request.body
-      const { messages } = await getPrompt(pool, shipped, { projectId: projectOf(request), promptId, variantId })
-      return { prompt: { id: promptId, variant: { id: variantId, messages } } }
-    },
+    openTo('admin', 'Make the text of an earlier version the newest version', {
+      params: variantParams,
+      body: rollbackInput,
+      response: answers(200, promptSchema),
+    }),
+    (request) => written(request, options, keyOf(request.params), request.body, rollBackPrompt),
   )
 }

@@ -6,12 +6,13 @@ import { relationshipInput, relationshipSchema } from '../../kernel/object.ts'
 import { byPerson } from '../../objects/author.ts'
 import { getObject } from '../../objects/objects.ts'
 import { deleteRelationship, listRelationships, relate } from '../../objects/relationships.ts'
-import { actorOf } from '../auth.ts'
-import type { Create } from '../idempotency.ts'
-import type { App } from '../server.ts'
-import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import type { Create } from '../http/idempotency.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { answers, listQuery, nothing, pathId, projectParams, requireId } from '../http/shapes.ts'
 
-const tags = ['Objects']
+const openTo = routesOf('Objects')
 
 export function addRelationshipRoutes(
   app: App,
@@ -19,16 +20,11 @@ export function addRelationshipRoutes(
 ): void {
   app.post(
     '/api/projects/:id/relationships',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Relate two objects',
-        params: projectParams,
-        body: relationshipInput,
-        response: answers(201, relationshipSchema),
-      },
-    },
+    openTo('member', 'Relate two objects', {
+      params: projectParams,
+      body: relationshipInput,
+      response: answers(201, relationshipSchema),
+    }),
     (request, reply) =>
       createTogether(request, reply, async (tx) => {
         const { type, from_id: fromId, to_id: toId, properties = {} } = request.body
@@ -43,16 +39,12 @@ export function addRelationshipRoutes(
 
   app.get(
     '/api/projects/:id/objects/:objectId/relationships',
-    {
-      config: { access: 'viewer', isHeavy: true },
-      schema: {
-        tags,
-        summary: 'List the relationships from and to an object',
-        params: z.strictObject({ id: pathId, objectId: pathId }),
-        querystring: listQuery,
-        response: answers(200, pageOf(relationshipSchema)),
-      },
-    },
+    openTo('viewer', 'List the relationships from and to an object', {
+      isHeavy: true,
+      params: z.strictObject({ id: pathId, objectId: pathId }),
+      querystring: listQuery,
+      response: answers(200, pageOf(relationshipSchema)),
+    }),
     async (request) => {
       const { id } = await getObject(pool, request.params.id, requireId(request.params.objectId, 'object'))
       return listRelationships(pool, id, request.query)
@@ -61,15 +53,10 @@ export function addRelationshipRoutes(
 
   app.delete(
     '/api/projects/:id/relationships/:relId',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Delete a relationship',
-        params: z.strictObject({ id: pathId, relId: pathId }),
-        response: answers(204, nothing),
-      },
-    },
+    openTo('member', 'Delete a relationship', {
+      params: z.strictObject({ id: pathId, relId: pathId }),
+      response: answers(204, nothing),
+    }),
     async (request, reply) => {
       const relId = requireId(request.params.relId, 'relationship')
       await deleteRelationship(pool, request.params.id, relId, actorOf(request))

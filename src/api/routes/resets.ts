@@ -1,17 +1,18 @@
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
 import { createReset, getReset, useReset } from '../../identity/resets.ts'
-import { passwordField, resetLinkSchema, resetSchema } from '../../kernel/access.ts'
-import { actorOf, requireOwnOrigin } from '../auth.ts'
-import type { Create } from '../idempotency.ts'
-import type { RateLimits } from '../rate-limits.ts'
-import type { App } from '../server.ts'
-import type { SessionCookie } from '../session-cookie.ts'
-import { answers, emptyBody, pathId, requireId } from '../shapes.ts'
-import { signIn } from '../sign-in.ts'
+import { newPassword, resetLinkSchema, resetSchema } from '../../kernel/access.ts'
+import type { App } from '../http/app.ts'
+import { actorOf, requireOwnOrigin } from '../http/auth.ts'
+import type { Create } from '../http/idempotency.ts'
+import type { RateLimits } from '../http/rate-limits.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { SessionCookie } from '../http/session-cookie.ts'
+import { answers, emptyBody, pathId, requireId } from '../http/shapes.ts'
+import { signIn } from '../http/sign-in.ts'
 import { describeMe, meAnswers } from './me.ts'
 
-const tags = ['Sign-in']
+const openTo = routesOf('Sign-in')
 const tokenParams = z.strictObject({ token: z.string() })
 
 export interface ResetRouteOptions {
@@ -28,16 +29,11 @@ export function addResetRoutes(app: App, options: ResetRouteOptions): void {
 
   app.post(
     '/api/users/:id/reset',
-    {
-      config: { access: 'instance' },
-      schema: {
-        tags,
-        summary: 'Answer a one-time link by which the person of this account chooses a new password',
-        params: z.strictObject({ id: pathId }),
-        body: emptyBody,
-        response: answers(201, resetLinkSchema),
-      },
-    },
+    openTo('instance', 'Create a one-time link with which the owner of this account chooses a new password', {
+      params: z.strictObject({ id: pathId }),
+      body: emptyBody,
+      response: answers(201, resetLinkSchema),
+    }),
     (request, reply) =>
       create(request, reply, async (db) => {
         const reset = await createReset(db, requireId(request.params.id, 'user'), actorOf(request))
@@ -52,15 +48,10 @@ export function addResetRoutes(app: App, options: ResetRouteOptions): void {
 
   app.get(
     '/api/resets/:token',
-    {
-      config: { access: 'public' },
-      schema: {
-        tags,
-        summary: 'The account that a reset link is for',
-        params: tokenParams,
-        response: answers(200, resetSchema),
-      },
-    },
+    openTo('public', 'Read the account that a reset link is for', {
+      params: tokenParams,
+      response: answers(200, resetSchema),
+    }),
     async (request) => {
       const { email, expiresAt } = await getReset(pool, request.params.token)
       return { email, expires_at: expiresAt.toISOString() }
@@ -69,16 +60,11 @@ export function addResetRoutes(app: App, options: ResetRouteOptions): void {
 
   app.post(
     '/api/resets/:token/accept',
-    {
-      config: { access: 'public' },
-      schema: {
-        tags,
-        summary: 'Choose the new password and sign in; every other session of the account ends',
-        params: tokenParams,
-        body: z.strictObject({ password: passwordField }),
-        response: meAnswers,
-      },
-    },
+    openTo('public', 'Choose the new password and sign in; every other session of the account ends', {
+      params: tokenParams,
+      body: newPassword,
+      response: meAnswers,
+    }),
     async (request, reply) => {
       requireOwnOrigin(request, allowedOrigins)
       limits.countTry(request.ip)

@@ -6,12 +6,15 @@ import { readEvents } from '../../journal/read.ts'
 import { hasEnded, type Run } from '../../kernel/run.ts'
 import { finalKinds } from '../../kernel/run-event.ts'
 import { getRun } from '../../runs/read-runs.ts'
-import { type EventRoutes, eventAnswers, eventHeaders, startingPoint, streamEvents } from '../follow-events.ts'
-import { createPatientHub } from '../patient-hub.ts'
-import type { RunServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { pathId } from '../shapes.ts'
-import type { EventStream } from '../sse.ts'
+import type { App } from '../http/app.ts'
+import { type EventRoutes, eventAnswers, eventHeaders, startingPoint, streamEvents } from '../http/follow-events.ts'
+import { createPatientHub } from '../http/patient-hub.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { RunServices } from '../http/run-services.ts'
+import { pathId } from '../http/shapes.ts'
+import type { EventStream } from '../http/sse.ts'
+
+const openTo = routesOf('Runs')
 
 export interface RunEventOptions extends EventRoutes {
   pool: Pool
@@ -21,16 +24,11 @@ export function addRunEventRoutes(app: App, options: RunEventOptions): void {
   const { pool, services } = options
   app.get(
     '/api/projects/:id/runs/:runId/events',
-    {
-      config: { access: 'viewer' },
-      schema: {
-        tags: ['Runs'],
-        summary: "Follow a run's journal and the text under way, until the run has ended",
-        params: z.strictObject({ id: pathId, runId: pathId }),
-        headers: eventHeaders,
-        response: eventAnswers('Events with the ids 1, 2, 3 …, and tokens without one.'),
-      },
-    },
+    openTo('viewer', "Follow a run's journal and the text under way, until the run has ended", {
+      params: z.strictObject({ id: pathId, runId: pathId }),
+      headers: eventHeaders,
+      response: eventAnswers('Events with the ids 1, 2, 3 …, and tokens without an id.'),
+    }),
     async (request, reply) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
       const after = await startingPoint(request.headers['last-event-id'], {
@@ -70,7 +68,7 @@ async function show({ db, services, stream, signal }: Show, run: Run, after: num
   }
 }
 
-/** A pause may be the end of a run or a wait that is over by now; only after an end no event follows. */
+/** A pause may be the end of a run, or a wait that is over by now. Only an end is never followed by another event. */
 async function isLast(db: Db, run: Run, { kind, seq }: StoredEvent): Promise<boolean> {
   if (kind !== 'run.paused') return finalKinds.has(kind)
   const now = await getRun(db, run.project_id, run.id)

@@ -4,7 +4,7 @@ import { recordAudit } from '../../audit/record.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import { fault } from '../../kernel/fault.ts'
-import { idField, pageOf } from '../../kernel/fields.ts'
+import { idBeginningField, idField, pageOf } from '../../kernel/fields.ts'
 import {
   forkInput,
   hasEnded,
@@ -15,40 +15,38 @@ import {
   stepSchema,
   triggerInput,
 } from '../../kernel/run.ts'
-import { cancelRuns } from '../../runs/cancel.ts'
+import { cancelRun } from '../../runs/cancel.ts'
 import { forkRun } from '../../runs/fork.ts'
 import { getRun, listRuns } from '../../runs/read-runs.ts'
 import { resumeRun } from '../../runs/resume.ts'
 import { type StartOptions, startRun } from '../../runs/start.ts'
 import { listSteps } from '../../runs/steps.ts'
-import { actorOf } from '../auth.ts'
-import { errorSchema } from '../errors.ts'
-import type { Once } from '../idempotency.ts'
-import type { TrackRequest } from '../long-requests.ts'
-import type { ProjectPlaces } from '../project-places.ts'
-import type { RunServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../shapes.ts'
-import { isSettled, waitForRun } from '../wait-for-run.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import { errorSchema } from '../http/errors.ts'
+import type { Once } from '../http/idempotency.ts'
+import type { TrackRequest } from '../http/long-requests.ts'
+import { heedPreference, MOST_WAIT_MS, preferenceOf, startHeaders } from '../http/prefer.ts'
+import type { ProjectPlaces } from '../http/project-places.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { RunServices } from '../http/run-services.ts'
+import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../http/shapes.ts'
+import { isSettled, waitForRun } from '../http/wait-for-run.ts'
 
-const tags = ['Runs']
+const openTo = routesOf('Runs')
 const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 const runParams = z.strictObject({ id: pathId, runId: pathId })
 const runQuery = listQuery.extend({
+  id: idBeginningField.optional().describe('The first letters of an id, 8 or more.'),
   agent_id: idField.optional(),
   status: z.enum(runStatuses).optional(),
   parent_run_id: idField.optional(),
   flow_run_id: idField.optional().describe('Runs of the leaves of this flow run.'),
-  task_id: idField.optional().describe('Attempts at this task.'),
-})
-const startHeaders = z.looseObject({
-  prefer: z.string().optional().describe('respond-async: answer 202 at once instead of waiting for the run.'),
-  'idempotency-key': z.string().optional().describe('The same key and body give the same run for 24 h.'),
+  task_id: idField.optional().describe('Runs that are attempts at this task.'),
 })
 /** 200: the run has ended or is paused; 202: the run goes on, and the answer is its present state. */
 const startAnswers = { 200: runSchema, 202: runSchema, default: errorSchema }
 
-const WAIT_MS = 600_000
 const CANCEL_WAIT_MS = 2_000
 
 export interface RunRouteOptions {
@@ -60,21 +58,17 @@ export interface RunRouteOptions {
 }
 
 export function addRunRoutes(app: App, options: RunRouteOptions): void {
-  const { pool, services } = options
+  const { pool } = options
 
   app.post(
     '/api/projects/:id/agents/:agentId/trigger',
-    {
-      config: { access: 'member', showsRuns: true },
-      schema: {
-        tags,
-        summary: 'Start a run of the agent and wait for it',
-        params: agentParams,
-        headers: startHeaders,
-        body: triggerInput,
-        response: startAnswers,
-      },
-    },
+    openTo('member', 'Start a run of the agent and wait for it', {
+      showsRuns: true,
+      params: agentParams,
+      headers: startHeaders,
+      body: triggerInput,
+      response: startAnswers,
+    }),
     (request, reply) => {
       const { id } = request.params
       const agentId = requireId(request.params.agentId, 'agent')
@@ -82,7 +76,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
       const { input, timeout: timeoutMs, max_steps: maxSteps } = given
       const start = { input, timeoutMs, maxSteps, trigger: { type: 'manual' } } as const
       if (pausedId === undefined && request.headers['idempotency-key'] === undefined) {
-        return startTogether(options, request, reply, agentId, start)
+        return startInBatch(options, request, reply, agentId, start)
       }
       return startAndAnswer(options, request, reply, async (tx) => {
         if (pausedId === undefined) return startRun(tx, id, agentId, start)
@@ -95,16 +89,13 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
 
   app.get(
     '/api/projects/:id/runs',
-    {
-      config: { access: 'viewer', isHeavy: true, showsRuns: true },
-      schema: {
-        tags,
-        summary: 'List the runs, newest first',
-        params: projectParams,
-        querystring: runQuery,
-        response: answers(200, pageOf(runSchema)),
-      },
-    },
+    openTo('viewer', 'List the runs, newest first', {
+      isHeavy: true,
+      showsRuns: true,
+      params: projectParams,
+      querystring: runQuery,
+      response: answers(200, pageOf(runSchema)),
+    }),
     (request) => {
       const { limit, cursor, ...filter } = request.query
       return listRuns(pool, request.params.id, filter, { limit, cursor })
@@ -113,50 +104,45 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
 
   app.get(
     '/api/projects/:id/runs/:runId',
-    {
-      config: { access: 'viewer', showsRuns: true },
-      schema: { tags, summary: 'Read a run', params: runParams, response: answers(200, runSchema) },
-    },
+    openTo('viewer', 'Read a run', { showsRuns: true, params: runParams, response: answers(200, runSchema) }),
     (request) => getRun(pool, request.params.id, request.params.runId),
   )
 
   app.get(
     '/api/projects/:id/runs/:runId/steps',
-    {
-      config: { access: 'viewer', isHeavy: true },
-      schema: {
-        tags,
-        summary: "List a run's model calls and tool calls, oldest first",
-        params: runParams,
-        querystring: listQuery,
-        response: answers(200, pageOf(stepSchema)),
-      },
-    },
+    openTo('viewer', "List a run's model calls and tool calls, oldest first", {
+      isHeavy: true,
+      params: runParams,
+      querystring: listQuery,
+      response: answers(200, pageOf(stepSchema)),
+    }),
     async (request) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
       return listSteps(pool, run.id, request.query)
     },
   )
 
+  addRunActions(app, options)
+}
+
+function addRunActions(app: App, options: RunRouteOptions): void {
+  const { pool, services } = options
   app.post(
     '/api/projects/:id/runs/:runId/cancel',
-    {
-      config: { access: 'member', showsRuns: true },
-      schema: {
-        tags,
-        summary: 'Cancel a run and its sub-runs; one that has ended stays as it is',
-        params: runParams,
-        body: emptyBody,
-        response: answers(200, runSchema),
-      },
-    },
+    openTo('member', 'Cancel a run and its sub-runs; a run that has ended stays as it is', {
+      showsRuns: true,
+      params: runParams,
+      body: emptyBody,
+      response: answers(200, runSchema),
+    }),
     async (request, reply) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
       if (hasEnded(run)) return run
-      await cancelRuns({ pool, journal: services.journal }, run.project_id, [run.id])
-      await recordAudit(pool, noteOf('run.cancel', request, run))
+      await cancelRun({ pool, journal: services.journal }, run.project_id, run.id, (tx) =>
+        recordAudit(tx, noteOf('run.cancel', request, run)),
+      )
       services.hub.poke(run.id)
-      // The worker stops the run within a moment, and the answer then shows the stopped run.
+      // The worker stops the run within a moment, so that the answer shows the stopped run.
       const signal = options.track(reply, services.cancelWaitMs ?? CANCEL_WAIT_MS)
       return waitForRun({ db: pool, ...services }, await getRun(pool, run.project_id, run.id), signal)
     },
@@ -164,17 +150,13 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
 
   app.post(
     '/api/projects/:id/runs/:runId/resume',
-    {
-      config: { access: 'member', showsRuns: true },
-      schema: {
-        tags,
-        summary: 'Go on where a paused run stopped, in a new run, and wait for it',
-        params: runParams,
-        headers: startHeaders,
-        body: resumeInput.nullish(),
-        response: startAnswers,
-      },
-    },
+    openTo('member', 'Continue a paused run in a new run, and wait for it', {
+      showsRuns: true,
+      params: runParams,
+      headers: startHeaders,
+      body: resumeInput.nullish(),
+      response: startAnswers,
+    }),
     (request, reply) =>
       startAndAnswer(options, request, reply, async (tx) => {
         const paused = await getRun(tx, request.params.id, request.params.runId)
@@ -184,17 +166,13 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
 
   app.post(
     '/api/projects/:id/runs/:runId/fork',
-    {
-      config: { access: 'member', showsRuns: true },
-      schema: {
-        tags,
-        summary: "Start a new run from a point of this run's journal, and wait for it",
-        params: runParams,
-        headers: startHeaders,
-        body: forkInput,
-        response: startAnswers,
-      },
-    },
+    openTo('member', "Start a new run from a point of this run's journal, and wait for it", {
+      showsRuns: true,
+      params: runParams,
+      headers: startHeaders,
+      body: forkInput,
+      response: startAnswers,
+    }),
     (request, reply) =>
       startAndAnswer(options, request, reply, async (tx) => {
         const source = await getRun(tx, request.params.id, request.params.runId)
@@ -203,14 +181,14 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
   )
 }
 
-/** A committed run is accepted: neither a client that leaves nor a server that closes ends it. */
+/** A committed run is accepted: it goes on even if the client leaves or the server closes. */
 async function startAndAnswer(
   { pool, once, track, services }: RunRouteOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   start: (tx: Db) => Promise<Run>,
 ): Promise<Run> {
-  const { id: projectId } = request.params as { id: string } // every route of this file has it
+  const { id: projectId } = request.params as { id: string } // every route of this file has this parameter
   let started: Run | null = null
   const { kept, replayed } = await once(request, async (tx) => {
     started = await start(tx)
@@ -220,20 +198,20 @@ async function startAndAnswer(
   if (replayed) reply.header('idempotency-replayed', 'true')
   else services.onReady()
   // A repeated request that does not wait gets the first answer again; one that waits gets the run as it is now.
-  const isAsync = prefersAsync(request.headers.prefer)
+  const isAsync = preferenceOf(request.headers.prefer)?.waitMs === 0
   const run = started ?? (isAsync ? kept.run : await getRun(pool, projectId, kept.run.id))
   return answerWhenSettled({ pool, track, services }, request, reply, run)
 }
 
-/** Without an Idempotency-Key to keep, starts of many requests share one commit. */
-async function startTogether(
+/** Starts of many requests share one commit, unless an Idempotency-Key must be kept. */
+async function startInBatch(
   { pool, track, places, services }: RunRouteOptions,
   request: FastifyRequest,
   reply: FastifyReply,
   agentId: string,
   start: StartOptions,
 ): Promise<Run> {
-  const { id: projectId } = request.params as { id: string } // every route of this file has it
+  const { id: projectId } = request.params as { id: string } // every route of this file has this parameter
   places.share(request)
   const { type: trigger } = start.trigger
   const note = (runId: string) =>
@@ -250,21 +228,15 @@ async function answerWhenSettled(
   reply: FastifyReply,
   run: Run,
 ): Promise<Run> {
-  if (prefersAsync(request.headers.prefer)) {
-    reply.code(202).header('preference-applied', 'respond-async')
+  const waitMs = heedPreference(request, reply)?.waitMs ?? services.waitMs ?? MOST_WAIT_MS
+  if (waitMs === 0) {
+    reply.code(202)
     return run
   }
-  const now = await waitForRun({ db: pool, ...services }, run, track(reply, services.waitMs ?? WAIT_MS))
+  const now = await waitForRun({ db: pool, ...services }, run, track(reply, waitMs))
   reply.code(isSettled(now) ? 200 : 202)
   return now
 }
-
-/** RFC 7240: a list of preferences, each with parameters of its own. */
-const prefersAsync = (header: string | string[] | undefined): boolean =>
-  [header]
-    .flat()
-    .flatMap((each) => each?.split(',') ?? [])
-    .some((preference) => /^\s*respond-async\s*(;|$)/i.test(preference))
 
 function noteOf(
   action: string,

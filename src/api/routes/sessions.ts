@@ -6,20 +6,20 @@ import { inTransaction } from '../../db/transaction.ts'
 import { endOtherSessions, endSession, listSessions } from '../../identity/sessions.ts'
 import { spendSignInLink } from '../../identity/sign-in-links.ts'
 import { checkPassword, getUser, mayChangePassword, setPassword } from '../../identity/users.ts'
-import { passwordField, sessionSchema } from '../../kernel/access.ts'
+import { passwordChange, sessionListSchema, signInInput } from '../../kernel/access.ts'
 import { forbidden, invalidRequest, notFound, unauthenticated } from '../../kernel/errors.ts'
-import { emailField } from '../../kernel/fields.ts'
 import type { Principal } from '../../kernel/principal.ts'
-import { actorOf, callerOf, principalOf, requireOwnOrigin } from '../auth.ts'
-import { countPasswordTry } from '../password-tries.ts'
-import type { RateLimits } from '../rate-limits.ts'
-import type { App } from '../server.ts'
-import type { SessionCookie } from '../session-cookie.ts'
-import { answers, emptyBody, nothing, pathId, requireId } from '../shapes.ts'
-import { signIn } from '../sign-in.ts'
+import type { App } from '../http/app.ts'
+import { actorOf, callerOf, principalOf, requireOwnOrigin } from '../http/auth.ts'
+import { countPasswordTry } from '../http/password-tries.ts'
+import type { RateLimits } from '../http/rate-limits.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { SessionCookie } from '../http/session-cookie.ts'
+import { answers, emptyBody, nothing, pathId, requireId } from '../http/shapes.ts'
+import { signIn } from '../http/sign-in.ts'
 import { describeMe, meAnswers } from './me.ts'
 
-const tags = ['Sign-in']
+const openTo = routesOf('Sign-in')
 
 export interface SessionRouteOptions {
   pool: Pool
@@ -33,15 +33,10 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
 
   app.post(
     '/api/auth/sign-in',
-    {
-      config: { access: 'public' },
-      schema: {
-        tags,
-        summary: 'Sign in with a password; sets the session cookie',
-        body: z.strictObject({ email: emailField, password: z.string().min(1).max(200) }),
-        response: meAnswers,
-      },
-    },
+    openTo('public', 'Sign in with a password; sets the session cookie', {
+      body: signInInput,
+      response: meAnswers,
+    }),
     async (request, reply) => {
       requireOwnOrigin(request, allowedOrigins)
       const { email, password } = request.body
@@ -59,15 +54,15 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
   app.get(
     '/sign-in/:token',
     {
-      // Link previews send a HEAD; it must not spend the token.
+      // Link previews send a HEAD, which must not spend the token.
       exposeHeadRoute: false,
       config: { access: 'public' },
       schema: { hide: true, params: z.strictObject({ token: z.string() }) },
     },
     async (request, reply) => {
-      // A browser that only prefetches must not use the link up.
+      // A browser that only prefetches must not spend the link.
       if (/prefetch|prerender/i.test(String(request.headers['sec-purpose'] ?? request.headers.purpose ?? ''))) {
-        throw invalidRequest('Open this link; it is not fetched ahead of time.')
+        throw invalidRequest('Open this link in the browser; a prefetch does not sign in.')
       }
       const userId = await spendSignInLink(pool, request.params.token)
       if (userId === null) {
@@ -81,10 +76,7 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
 
   app.post(
     '/api/auth/sign-out',
-    {
-      config: { access: 'public' },
-      schema: { tags, summary: 'End this session', body: emptyBody, response: answers(204, nothing) },
-    },
+    openTo('public', 'End this session', { body: emptyBody, response: answers(204, nothing) }),
     async (request, reply) => {
       if (request.principal?.type === 'user') {
         const { id, sessionId } = request.principal
@@ -102,17 +94,16 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
     },
   )
 
+  addOwnSessionRoutes(app, options)
+}
+
+function addOwnSessionRoutes(app: App, { pool, limits }: SessionRouteOptions): void {
   app.post(
     '/api/auth/password',
-    {
-      config: { access: 'person' },
-      schema: {
-        tags,
-        summary: 'Set a new password; all other sessions end',
-        body: z.strictObject({ current_password: z.string().max(200).optional(), new_password: passwordField }),
-        response: answers(204, nothing),
-      },
-    },
+    openTo('person', 'Set a new password; all other sessions end', {
+      body: passwordChange,
+      response: answers(204, nothing),
+    }),
     async (request, reply) => {
       const { id, sessionId } = personOf(request)
       const user = await getUser(pool, id)
@@ -132,38 +123,22 @@ export function addSessionRoutes(app: App, options: SessionRouteOptions): void {
 
   app.get(
     '/api/auth/sessions',
-    {
-      config: { access: 'person' },
-      schema: {
-        tags,
-        summary: 'The browsers in which this person is signed in',
-        response: answers(200, z.strictObject({ items: z.array(sessionSchema), next_cursor: z.null() })),
-      },
-    },
+    openTo('person', 'List the sessions of the signed-in person', {
+      response: answers(200, sessionListSchema),
+    }),
     async (request) => {
       const { id, sessionId } = personOf(request)
-      const items = (await listSessions(pool, id)).map((row) => ({
-        ...row,
-        current: row.id === sessionId,
-        created_at: row.created_at.toISOString(),
-        last_seen_at: row.last_seen_at.toISOString(),
-        expires_at: row.expires_at.toISOString(),
-      }))
-      return { items, next_cursor: null }
+      const sessions = await listSessions(pool, id)
+      return { items: sessions.map((row) => ({ ...row, current: row.id === sessionId })), next_cursor: null }
     },
   )
 
   app.delete(
     '/api/auth/sessions/:sessionId',
-    {
-      config: { access: 'person' },
-      schema: {
-        tags,
-        summary: 'End one of my sessions',
-        params: z.strictObject({ sessionId: pathId }),
-        response: answers(204, nothing),
-      },
-    },
+    openTo('person', 'End one session of the signed-in person', {
+      params: z.strictObject({ sessionId: pathId }),
+      response: answers(204, nothing),
+    }),
     async (request, reply) => {
       const ended = await endSession(pool, personOf(request).id, requireId(request.params.sessionId, 'session'))
       if (!ended) throw notFound('session')

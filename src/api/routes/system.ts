@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { unavailable } from '../../kernel/errors.ts'
 import type { Metrics } from '../../observe/metrics.ts'
-import { errorSchema } from '../errors.ts'
-import type { App } from '../server.ts'
-import { answers } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { errorSchema } from '../http/errors.ts'
+import { routesOf } from '../http/routes-of.ts'
+import { answers } from '../http/shapes.ts'
 
-const tags = ['System']
+const openTo = routesOf('System')
 
-/** Each part that must work before traffic makes sense. */
 export interface Readiness {
   database: boolean
   migrations: boolean
@@ -15,6 +15,7 @@ export interface Readiness {
 }
 
 const checks = z.strictObject({ database: z.boolean(), migrations: z.boolean(), worker: z.boolean() })
+export const healthSchema = z.strictObject({ status: z.literal('ok'), version: z.string() })
 export const readinessSchema = z.strictObject({ status: z.literal('ready'), checks })
 
 export function addSystemRoutes(
@@ -23,27 +24,19 @@ export function addSystemRoutes(
 ): void {
   app.get(
     '/healthz',
-    {
-      config: { access: 'public', unlimited: true },
-      schema: {
-        tags,
-        summary: 'The process is alive',
-        response: answers(200, z.strictObject({ status: z.literal('ok'), version: z.string() })),
-      },
-    },
+    openTo('public', 'Check that the process is alive', {
+      unlimited: true,
+      response: answers(200, healthSchema),
+    }),
     async () => ({ status: 'ok' as const, version }),
   )
 
   app.get(
     '/readyz',
-    {
-      config: { access: 'public', unlimited: true },
-      schema: {
-        tags,
-        summary: 'Database, migrations and worker are ready',
-        response: answers(200, readinessSchema),
-      },
-    },
+    openTo('public', 'Check that database, migrations and worker are ready', {
+      unlimited: true,
+      response: answers(200, readinessSchema),
+    }),
     async () => {
       const state = await readiness()
       const missing = Object.entries(state).filter(([, ready]) => !ready)
@@ -54,14 +47,9 @@ export function addSystemRoutes(
 
   app.get(
     '/metrics',
-    {
-      config: { access: 'instance' },
-      schema: {
-        tags,
-        summary: 'Prometheus metrics',
-        response: { 200: { content: { 'text/plain': { schema: z.string() } } }, default: errorSchema },
-      },
-    },
+    openTo('instance', 'Read the Prometheus metrics', {
+      response: { 200: { content: { 'text/plain': { schema: z.string() } } }, default: errorSchema },
+    }),
     async (_request, reply) => {
       const { contentType, text } = await metrics.render()
       // A buffer bypasses the JSON serializer of the schema above.

@@ -24,19 +24,20 @@ import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
 import { createTask, getTask, listTasks } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
-import { actorOf } from '../auth.ts'
-import type { Create } from '../idempotency.ts'
-import type { OrgServices } from '../run-services.ts'
-import type { App } from '../server.ts'
-import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../shapes.ts'
+import type { App } from '../http/app.ts'
+import { actorOf } from '../http/auth.ts'
+import type { Create } from '../http/idempotency.ts'
+import { routesOf } from '../http/routes-of.ts'
+import type { OrgServices } from '../http/run-services.ts'
+import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../http/shapes.ts'
 
-const tags = ['Tasks']
+const openTo = routesOf('Tasks')
 const taskParams = z.strictObject({ id: pathId, taskId: pathId })
 const taskQuery = listQuery.extend({
   kind: z.enum(taskKinds).optional(),
   status: z.enum(taskStatuses).optional(),
   assigned_to: idField.optional(),
-  parent_task_id: idField.optional().describe('The parts of this task.'),
+  parent_task_id: idField.optional().describe('The subtasks of this task.'),
 })
 
 interface TaskRouteParts {
@@ -48,19 +49,15 @@ interface TaskRouteParts {
   org: OrgServices
 }
 
-export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, org }: TaskRouteParts): void {
+export function addTaskRoutes(app: App, parts: TaskRouteParts): void {
+  const { pool, create, log, onReady, org } = parts
   app.post(
     '/api/projects/:id/tasks',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Ask for a piece of work',
-        params: projectParams,
-        body: taskInput,
-        response: answers(201, taskSchema),
-      },
-    },
+    openTo('member', 'Create a task', {
+      params: projectParams,
+      body: taskInput,
+      response: answers(201, taskSchema),
+    }),
     async (request, reply) => {
       const answer = await create(request, reply, (db) =>
         createTask(db, request.params.id, request.body, { actor: actorOf(request), isAnnounced: org.isAnnounced }),
@@ -72,16 +69,12 @@ export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, or
 
   app.get(
     '/api/projects/:id/tasks',
-    {
-      config: { access: 'viewer', isHeavy: true },
-      schema: {
-        tags,
-        summary: 'List the tasks',
-        params: projectParams,
-        querystring: taskQuery,
-        response: answers(200, pageOf(taskSchema)),
-      },
-    },
+    openTo('viewer', 'List the tasks', {
+      isHeavy: true,
+      params: projectParams,
+      querystring: taskQuery,
+      response: answers(200, pageOf(taskSchema)),
+    }),
     (request) => {
       const { limit, cursor, ...filter } = request.query
       return listTasks(pool, request.params.id, filter, { limit, cursor })
@@ -90,25 +83,21 @@ export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, or
 
   app.get(
     '/api/projects/:id/tasks/:taskId',
-    {
-      config: { access: 'viewer' },
-      schema: { tags, summary: 'Read a task', params: taskParams, response: answers(200, taskSchema) },
-    },
+    openTo('viewer', 'Read a task', { params: taskParams, response: answers(200, taskSchema) }),
     (request) => getTask(pool, request.params.id, requireId(request.params.taskId, 'task')),
   )
 
   app.patch(
     '/api/projects/:id/tasks/:taskId',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Change or resolve a task; answering a question, or saying what became of a call, lets its run go on',
+    openTo(
+      'member',
+      'Change or resolve a task; the answer to a question, or the outcome of a call, lets its run go on',
+      {
         params: taskParams,
         body: taskPatch,
         response: answers(200, taskSchema),
       },
-    },
+    ),
     async (request) => {
       const { id: projectId } = request.params
       const taskId = requireId(request.params.taskId, 'task')
@@ -126,18 +115,17 @@ export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, or
     },
   )
 
+  addDecisionRoutes(app, parts)
+}
+
+function addDecisionRoutes(app: App, { pool, writer, onReady }: TaskRouteParts): void {
   app.post(
     '/api/projects/:id/tasks/approve',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Approve several suggestions, each by itself',
-        params: projectParams,
-        body: taskIds,
-        response: answers(200, approvalResultSchema),
-      },
-    },
+    openTo('member', 'Approve several suggestions, each by itself', {
+      params: projectParams,
+      body: taskIds,
+      response: answers(200, approvalResultSchema),
+    }),
     async (request) => {
       const actor = actorOf(request)
       const { results, started } = await approveMany(pool, writer, request.body.ids, {
@@ -151,16 +139,11 @@ export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, or
 
   app.post(
     '/api/projects/:id/tasks/:taskId/approve',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: "Approve a suggestion: its changes are made in the agent's name",
-        params: taskParams,
-        body: emptyBody,
-        response: answers(200, taskSchema),
-      },
-    },
+    openTo('member', "Approve a suggestion: its changes are made in the agent's name", {
+      params: taskParams,
+      body: emptyBody,
+      response: answers(200, taskSchema),
+    }),
     async (request) => {
       const taskId = requireId(request.params.taskId, 'task')
       const decision = { projectId: request.params.id, taskId, actor: actorOf(request) }
@@ -172,16 +155,11 @@ export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, or
 
   app.post(
     '/api/projects/:id/tasks/:taskId/reject',
-    {
-      config: { access: 'member' },
-      schema: {
-        tags,
-        summary: 'Reject a suggestion: nothing changes',
-        params: taskParams,
-        body: rejectInput,
-        response: answers(200, taskSchema),
-      },
-    },
+    openTo('member', 'Reject a suggestion: nothing changes', {
+      params: taskParams,
+      body: rejectInput,
+      response: answers(200, taskSchema),
+    }),
     (request) => {
       const taskId = requireId(request.params.taskId, 'task')
       const reason = request.body?.reason
@@ -190,12 +168,12 @@ export function addTaskRoutes(app: App, { pool, create, log, writer, onReady, or
   )
 }
 
-/** The run that waits for the answer is woken in the commit that stores the answer. */
+/** Wakes the run that waits for the answer, in the commit that stores the answer. */
 async function tellRun(tx: Db, task: Task, request: FastifyRequest): Promise<void> {
   if (task.kind !== 'escalation' || task.run_id === null) return
   if (!isOutcomeTask(task)) return void (await wakeWaiting(tx, task.run_id, 'human'))
   const outcome = outcomeOf(task)
-  const { id: projectId } = request.params as { id: string } // every route of this file has it
+  const { id: projectId } = request.params as { id: string } // every route of this file has this parameter
   const run = outcome && (await decideOutcome(tx, projectId, task.run_id, outcome))
   if (!run) return
   await recordAudit(tx, {

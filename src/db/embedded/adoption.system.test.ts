@@ -51,7 +51,7 @@ test('an adopted server that dies is noticed and started again', async (t) => {
   const pid = await pidOfServer(folder.path)
   process.kill(pid, 'SIGKILL')
   await until(() => server.state() === 'down', 'the death is noticed')
-  await until(() => server.state() === 'running', 'it runs again')
+  await until(() => server.state() === 'running', 'the server runs again')
   assert.notEqual(await pidOfServer(folder.path), pid)
   assert.deepEqual(await query(server.url(), 'select answer from kept'), [{ answer: 42 }])
 })

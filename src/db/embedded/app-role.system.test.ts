@@ -57,7 +57,7 @@ test('the role owns its database and is no superuser: it reads no file, runs no 
   assert.equal(await runningUrl(server.dataDir), url)
 })
 
-test('a data folder of an earlier release is handed over whole, whenever its first start was killed', async (t) => {
+test('a data folder of an earlier release is handed over whole, at whatever point its first start was killed', async (t) => {
   const server = makeServer(await makeFolder(t))
   await server.start()
   const old = await superuserUrl(server.dataDir, server.url())

@@ -3,9 +3,9 @@ import pg from 'pg'
 import { superuser } from './cluster.ts'
 import { databaseUrl, type Login, superuserLogin, withClient } from './probe.ts'
 
-// A superuser reads files and runs programs by SQL. Muster works under a role that owns its database and has no other
-// rights; the superuser that initdb made only sets that role up. Earlier releases worked as the superuser: their tables
-// are handed over at the first start.
+// A superuser reads files and runs programs by SQL, so Muster works under a role that only owns its database; the
+// superuser sets that role up. Tables of earlier releases, which worked as the superuser, are handed over at the first
+// start.
 
 const appRole = 'muster_app'
 
@@ -48,9 +48,8 @@ async function isSetUp(url: string): Promise<boolean> {
 }
 
 /**
- * Hands over everything of the superuser's outside the system's schemas. "reassign owned" refuses to, because the
- * cluster's first role owns the system itself. Sequences of columns go with their tables, and the schema public with
- * the database.
+ * Hands over everything that the superuser owns outside the system's schemas. "reassign owned" refuses this, because
+ * the cluster's first role owns the system itself. Sequences go with their tables, public with the database.
  */
 const HAND_OVER = `
 do $$

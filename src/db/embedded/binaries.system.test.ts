@@ -30,7 +30,7 @@ async function installWithoutScripts(to: string): Promise<Binaries> {
   return { native: to, version }
 }
 
-test('links that the install script did not lay are laid', async (t) => {
+test('library links that the install script did not make are made', async (t) => {
   const { path } = await makeFolder(t)
   const packaged = await installWithoutScripts(join(path, 'native'))
   await assert.rejects(run(program(packaged, 'postgres'), ['--version']), /shared librar/)
@@ -41,7 +41,7 @@ test('links that the install script did not lay are laid', async (t) => {
   assert.deepEqual(await prepareBinaries(needs), packaged)
 })
 
-test('an ordinary user without the right to lay them gets a copy in the data folder', async (t) => {
+test('an ordinary user who cannot make the links gets a copy in the data folder', async (t) => {
   if (cannotRunAsOthers !== null) return t.skip(cannotRunAsOthers)
   const folder = await makeFolder(t)
   const packaged = await installWithoutScripts(join(folder.path, 'native'))
@@ -55,7 +55,7 @@ test('an ordinary user without the right to lay them gets a copy in the data fol
   await child.kill('SIGTERM')
 })
 
-test('as root, programs in a private folder are copied once to where their user can run them', async (t) => {
+test('as root, programs in a private folder are copied once to a place that their user can reach', async (t) => {
   if (!isRoot) return t.skip('only root runs the server as another user')
   const folder = await makeFolder(t)
   const home = join(folder.path, 'home')

@@ -6,11 +6,10 @@ import { makeRelocationFolder } from './cluster-place.ts'
 import { isCode } from './private-file.ts'
 import { firstObstacle, type RunAs } from './run-as.ts'
 
-// PostgreSQL's programs, as npm installs them. They are used in place, or from a copy if the user they run as cannot
-// reach them, or if library links are missing and cannot be made in place.
+// PostgreSQL's programs, as npm installs them. They are used in place, or from a copy if their user cannot reach them,
+// or if library links are missing and cannot be made in place.
 
 export interface Binaries {
-  /** The folder that holds bin, lib and share. */
   readonly native: string
   /** The version of the npm package, for example 18.4.0-beta.17. */
   readonly version: string

@@ -22,7 +22,6 @@ export interface BringUpNeeds {
   readonly binaries: Binaries
   readonly place: ClusterPlace
   readonly dataDir: string
-  /** The superuser's password. */
   readonly password: string
   readonly log: Log
   readonly onProgress: (sentence: string) => void
@@ -35,11 +34,9 @@ export interface UpServer {
   readonly isAdopted: boolean
 }
 
-/** A failure that trying again at once does not mend. */
+/** A failure that an immediate retry cannot mend. */
 export class HopelessStart extends Error {}
-/**
- * PostgreSQL's messages while the remains of a killed server disappear, and when a port was taken at the last moment.
- */
+/** Messages of PostgreSQL while the remains of a killed server disappear, or when a port was taken just now. */
 const passing = /lock file|shared memory|TCP\/IP sockets/
 
 export const shutdownPatience: Patience = { fastMs: 20_000, immediateMs: 10_000 }
@@ -112,7 +109,7 @@ async function untilReady(
   for (;;) {
     signal.throwIfAborted()
     const answer = await askServer(port, superuserLogin(password))
-    // This is checked after the answer, because another server that took the port may have given it.
+    // The check comes after the answer, because another server that took the port may have answered.
     if (await postmaster.isGone()) throw new Error(`the server ended (${await postmaster.gone})`)
     switch (answer) {
       case 'ready':

@@ -5,10 +5,10 @@ import { isCode, readIfPresent, writePrivateFile } from './private-file.ts'
 import { chooseRunAs, firstObstacle, giveTree, type RunAs } from './run-as.ts'
 
 // The place of the cluster (PostgreSQL's own folder), ordinarily <data folder>/postgres. If Muster runs as root and
-// PostgreSQL's user cannot pass some folder above the data folder (a home of mode 0700), the cluster is put under
-// /var/lib/muster, in a folder that only <data folder>/postgres.location names. Removing the data folder then gives a
-// fresh start. While the data folder exists, no other one takes its cluster over: the file BELONGS-TO beside the
-// cluster tells a copy of the data folder, which has the same pointer, from the data folder itself under a new name.
+// PostgreSQL's user cannot pass some folder above it (a home of mode 0700), the cluster is put under /var/lib/muster,
+// in a folder that only <data folder>/postgres.location names. Removing the data folder then gives a fresh start. The
+// file BELONGS-TO beside the cluster tells a copy of the data folder, which has the same pointer, from the data folder
+// itself under a new name: no other data folder takes over the cluster of one that exists.
 
 const OWNER = /^The database of the Muster data folder (.+)$/m
 
@@ -107,9 +107,7 @@ async function relocate(dataDir: string, relocationDir: string, pointerFile: str
   return join(place, 'data')
 }
 
-/**
- * PostgreSQL's user must pass the data folder to reach its cluster. It cannot list the folder; secrets in it are 0600.
- */
+/** PostgreSQL's user must pass the data folder to reach the cluster. It cannot list the folder; secrets are 0600. */
 async function openDataFolder(dataDir: string, runAs: RunAs): Promise<void> {
   if ((await firstObstacle(dataDir, runAs)) === null) return
   const { mode } = await stat(dataDir)

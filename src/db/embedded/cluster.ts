@@ -7,7 +7,7 @@ import { isCode, readIfPresent, syncFolder, writePrivateFile } from './private-f
 import { runProgram } from './run-program.ts'
 
 // The cluster: PostgreSQL's own folder of files. It is made beside its place and renamed when it is whole, so a first
-// start that is killed half way leaves files to sweep, never a broken database.
+// start that is killed leaves files to sweep, never a broken database.
 
 /** The owner of the cluster. It makes the database and the role that Muster works under (app-role.ts), nothing else. */
 export const superuser = 'muster'
@@ -22,7 +22,6 @@ export interface ClusterNeeds {
 
 export interface ReadyCluster {
   readonly isNew: boolean
-  /** The superuser's password. */
   readonly password: string
 }
 

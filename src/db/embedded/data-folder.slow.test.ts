@@ -16,7 +16,7 @@ async function folderOf(t: TestContext): Promise<string> {
 const pidFileOf = (dataDir: string): string => join(dataDir, 'muster.pid')
 const claimFileOf = (dataDir: string): string => join(dataDir, 'muster.claim')
 
-test('a claim makes the folder, writes our pid and nothing else, and its release leaves no trace of it', async (t) => {
+test('a claim makes the folder, writes our pid and nothing else, and a release removes every trace of the claim', async (t) => {
   const dataDir = join(await folderOf(t), 'new', 'data')
   const claim = await claimDataFolder(dataDir)
   assert.equal((await stat(dataDir)).mode & 0o777, 0o700)
@@ -30,7 +30,7 @@ test('a claim makes the folder, writes our pid and nothing else, and its release
   await (await claimDataFolder(dataDir)).release()
 })
 
-test('others can neither open the lock that a claim makes nor one that they could open before', async (t) => {
+test('other users cannot open the lock file, neither a new one nor one that was open to them before', async (t) => {
   const dataDir = await folderOf(t)
   const umask = process.umask(0)
   try {
@@ -46,7 +46,7 @@ test('others can neither open the lock that a claim makes nor one that they coul
   await claim.release()
 })
 
-test('a second server is refused with the pid and the folder, and may come once the first is killed', async (t) => {
+test('a second server is refused with the pid and the folder, and starts once the first is killed', async (t) => {
   const folder = await makeFolder(t)
   const holder = await startChild(folder, { claimOnly: true })
   assert.equal(holder.said.outcome, 'claimed')
@@ -83,7 +83,7 @@ test('of many servers starting at once on a stale file exactly one wins', async 
   assert.equal((await readFile(pidFileOf(folder.path), 'utf8')).split('\n')[0], String(winners[0]?.process.pid))
 })
 
-test('a pid file counts while its process lives, and is replaced when it is dead or another one', async (t) => {
+test('a pid file counts while its process lives, and is replaced once the process is dead or the pid is reused', async (t) => {
   const dataDir = await folderOf(t)
   const parent = await identifyProcess(process.ppid)
   const cases: [why: string, pid: string | number, claim: string | null, isFree: boolean][] = [
@@ -108,7 +108,7 @@ test('a pid file counts while its process lives, and is replaced when it is dead
   }
 })
 
-test('a release leaves the files of somebody else alone', async (t) => {
+test('a release leaves the files of another claim alone', async (t) => {
   const dataDir = await folderOf(t)
   const claim = await claimDataFolder(dataDir)
   await writeFile(pidFileOf(dataDir), '4711\n')
@@ -124,7 +124,7 @@ test('a release leaves the files of somebody else alone', async (t) => {
   assert.equal(await readFile(claimFileOf(dataDir), 'utf8'), ofAnother)
 })
 
-test('a folder that cannot be made or written is told in one sentence', async (t) => {
+test('the error about a folder that cannot be made or written is one sentence', async (t) => {
   const parent = await makeFolder(t)
   await writeFile(join(parent.path, 'file'), '')
   await assert.rejects(claimDataFolder(join(parent.path, 'file')), /cannot be used \(ENOTDIR/)

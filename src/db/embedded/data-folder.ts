@@ -6,11 +6,11 @@ import { giveToFolderOwner, isCode, readIfPresent, writePrivateFile } from './pr
 import { currentBoot, identifyProcess } from './process-table.ts'
 
 // One server per data folder. Two files guard this rule:
-// - muster.lock is locked by the kernel for as long as the process lives (SQLite's file lock: Node has no other). It
-//   decides between simultaneous starts, and other containers see it, for which pids mean nothing: two containers on
-//   one volume would otherwise run two PostgreSQL servers on the same files and destroy them.
-// - muster.pid tells people and tools the pid of the server (the pid alone: it is for "kill $(cat muster.pid)"), and is
-//   checked as well, for file systems without locks. muster.claim tells that process from another of the same pid.
+// - muster.lock is locked by the kernel while the process lives (SQLite's file lock: Node has no other). The lock decides
+//   between simultaneous starts. Other containers see it too, although pids mean nothing to them: two containers on one
+//   volume would otherwise run two PostgreSQL servers on the same files and destroy them.
+// - muster.pid holds the pid alone, for "kill $(cat muster.pid)", and is checked as well, for file systems without
+//   locks. muster.claim tells that process from another of the same pid.
 // Nothing else in this process may open muster.lock: POSIX drops the lock when any handle to the file is closed.
 
 export interface DataFolderClaim {

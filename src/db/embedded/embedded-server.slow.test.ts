@@ -41,7 +41,7 @@ test('the first start creates a database, the next one finds its rows at the sam
   assert.deepEqual(await query(url, 'select answer from kept'), [{ answer: 42 }])
 })
 
-test('it keeps what it acknowledges, listens on loopback only and speaks UTF-8 and UTC', async (t) => {
+test('the server keeps every acknowledged write, listens on loopback only, and uses UTF-8 and UTC', async (t) => {
   const server = makeServer(await makeFolder(t))
   await server.start()
   const names = [
@@ -72,7 +72,7 @@ test('it keeps what it acknowledges, listens on loopback only and speaks UTF-8 a
   await assert.rejects(query(wrong.href, 'select 1'), /password authentication failed/)
 })
 
-test('secrets are readable for their owner only, and no password is left lying about', async (t) => {
+test('secrets are readable for their owner only, and no password is left in any other file', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = folder.path
   const server = makeServer(folder)
@@ -117,7 +117,7 @@ inSystem('stopping while starting ends the start and leaves no process', async (
   assert.equal(await server.start(), 'created')
 })
 
-inSystem('when somebody else has the port, it takes another and remembers that', async (t) => {
+inSystem('if the port is taken, the server takes another port and remembers it', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = folder.path
   const server = makeServer(folder)
@@ -154,7 +154,7 @@ inSystem('a first start killed half way does not spoil the folder', async (t) =>
   )
 })
 
-inSystem('kill -9 in the middle of the first start: the next one creates the database', async (t) => {
+inSystem('after kill -9 in the middle of the first start the next start creates the database', async (t) => {
   const folder = await makeFolder(t)
   const { kill } = spawnChild(folder)
   const isUnderWay = async (): Promise<boolean> => {
@@ -169,7 +169,7 @@ inSystem('kill -9 in the middle of the first start: the next one creates the dat
 })
 
 inSystem(
-  'a cluster of another PostgreSQL, foreign files and a lost or wrong password are told in one sentence',
+  'the errors about another PostgreSQL, foreign files, and a lost or wrong password are one sentence each',
   async (t) => {
     const folder = await makeFolder(t)
     const dataDir = folder.path
@@ -198,7 +198,7 @@ inSystem(
   },
 )
 
-inSystem('a server that cannot start says why', async (t) => {
+inSystem('a server that cannot start gives the reason', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = folder.path
   const server = makeServer(folder)

@@ -19,14 +19,14 @@ import { trimServerLog } from './server-log.ts'
 import { choosePort, rememberPort } from './server-port.ts'
 import { nextWaitMs, shortestWaitMs, supervise } from './supervise.ts'
 
-// The PostgreSQL server that Muster brings, as a component that starts and stops. The programs come in npm packages and
-// are spawned here: the usual wrapper can neither take over a server that outlived Muster nor notice that a server
-// died. From the outside in: this file (start, stop), supervise (restarts a dead server), bring-up (one attempt: adopt
-// or launch), postmaster (the process: pid file, signals), probe (asks for an answer); below them the files and users:
-// cluster, app-role, cluster-place, binaries, run-as. data-folder stands apart: it lets one Muster at a time in.
+// The PostgreSQL server that Muster brings. Its programs come in npm packages and are spawned here: the usual wrapper
+// can neither take over a server that outlived Muster nor notice that a server died. From the outside in: this file,
+// supervise (restarts a dead server), bring-up (one attempt: adopt or launch), postmaster (the process), probe (asks
+// for an answer); below them the files and users: cluster, app-role, cluster-place, binaries, run-as. data-folder
+// stands apart: it lets one Muster at a time in.
 
-export type ServerState = 'starting' | 'running' | 'down' | 'stopped'
-export type StartOutcome = 'created' | 'started' | 'adopted'
+type ServerState = 'starting' | 'running' | 'down' | 'stopped'
+type StartOutcome = 'created' | 'started' | 'adopted'
 
 export interface EmbeddedServer {
   /** Returns when the database answers. Throws one sentence that says what to do. */
@@ -45,7 +45,7 @@ export interface EmbeddedServerOptions {
   readonly onProgress?: (sentence: string) => void
   /** The folder for programs and cluster if Muster runs as root and PostgreSQL's user cannot reach them in place. */
   readonly relocationDir?: string
-  /** Found among the installed packages when not given. */
+  /** If absent, the programs are found among the installed packages. */
   readonly packaged?: Binaries
 }
 

@@ -16,7 +16,7 @@ function deafTo(deaf: NodeJS.Signals[], heard: NodeJS.Signals[]): Postmaster {
   }
 }
 
-test('a server is asked to end, then told to, then killed, and no more than needed', async () => {
+test('a server gets a fast shutdown, then an immediate one, then a kill, and no more of these than needed', async () => {
   const cases: [deaf: NodeJS.Signals[], expected: NodeJS.Signals[]][] = [
     [[], ['SIGINT']],
     [['SIGINT'], ['SIGINT', 'SIGQUIT']],

@@ -86,8 +86,8 @@ export function watchPostmaster(identity: ProcessIdentity): Postmaster {
 }
 
 /**
- * PostgreSQL recognises a dead pid by itself, and then checks that no process of the old server is left. But PostgreSQL
- * refuses to start while the pid is taken, be it by another program or by a process that nobody reaps.
+ * PostgreSQL recognises a dead pid by itself. But it refuses to start while the pid is taken, be it by another program
+ * or by a process that nobody reaps.
  */
 export async function removeStalePidFile(cluster: string): Promise<boolean> {
   const path = join(cluster, 'postmaster.pid')
@@ -99,7 +99,7 @@ export async function removeStalePidFile(cluster: string): Promise<boolean> {
 }
 
 export interface Patience {
-  /** The time for a fast shutdown, which ends sessions and writes a checkpoint. */
+  /** The time for a fast shutdown, which ends connections and writes a checkpoint. */
   readonly fastMs: number
   /** The time for an immediate shutdown, after which the next start recovers. */
   readonly immediateMs: number
@@ -124,8 +124,8 @@ export async function endPostmaster(postmaster: Postmaster, cluster: string, pat
 }
 
 /**
- * Sessions of a killed server notice its death only when they next wait for something; a long calculation holds the
- * shared memory until then, and no new server can start. Does nothing while the main process lives.
+ * Backends of a killed server notice its death only when they next wait; a long calculation holds the shared memory
+ * until then, and no new server can start. Does nothing while the main process lives.
  */
 export async function endLeftovers(cluster: string): Promise<void> {
   if ((await readPidFile(cluster)).kind === 'ours') return

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { chown, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Writes a file that only its owner may read, at once and lastingly: a crash leaves the old text or the new one. */
+/** Writes a file that only its owner may read, atomically and durably: a crash leaves the old text or the new one. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`
   try {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { commandOf, identifyProcess, isStillRunning, listProcesses } from './process-table.ts'
 
-test('a process is told by its start, its command and the list, and not after its end', async () => {
+test('a process is identified by its start, its command and the list, and no longer after its end', async () => {
   const child = spawn('sleep', ['600'], { stdio: 'ignore' })
   await once(child, 'spawn')
   const pid = child.pid ?? 0
@@ -23,24 +23,25 @@ test('a process is told by its start, its command and the list, and not after it
 })
 
 test('a dead process that nobody has reaped counts as none', async () => {
-  // The shell's child ends when exec has left a parent that never reaps it; before, the shell would.
+  // The child ends after exec has replaced the shell by a parent that never reaps it; the shell would have reaped it.
   const parent = spawn('sh', ['-c', 'sleep 1 & echo $!; exec sleep 600'], { stdio: ['ignore', 'pipe', 'ignore'] })
   try {
     const [text] = await once(parent.stdout, 'data')
     const pid = Number(String(text))
     const deadline = performance.now() + 10_000
-    while ((await identifyProcess(pid)) !== null) assert.ok(performance.now() < deadline, 'it counts as running')
+    while ((await identifyProcess(pid)) !== null)
+      assert.ok(performance.now() < deadline, 'the dead process counts as running')
     process.kill(pid, 0)
   } finally {
     parent.kill('SIGKILL')
   }
 })
 
-test('no pid is nobody', async () => {
+test('an impossible pid names no process', async () => {
   for (const pid of [0, -1, Number.NaN, 1.5, 999_999_999]) assert.equal(await identifyProcess(pid), null)
 })
 
-test('ps, used elsewhere than on Linux, gives the same answers', async (t) => {
+test('ps, which systems other than Linux use, gives the same answers', async (t) => {
   if (process.platform !== 'linux') return t.skip('the tests above have used ps')
   const script = `
     Object.defineProperty(process, 'platform', { value: 'darwin' })

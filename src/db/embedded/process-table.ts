@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 
-// Identifies other processes without privileges: /proc/<pid>/stat and cmdline are readable for everybody, while exe and
-// cwd need CAP_SYS_PTRACE, which root does not have in an ordinary container. Systems other than Linux use `ps`.
+// Identifies other processes without privileges: /proc/<pid>/stat and cmdline are readable for everybody; exe and cwd
+// need CAP_SYS_PTRACE, which root lacks in an ordinary container. Systems other than Linux use `ps`.
 
 /** Tells a process from a later one that was given the same pid. `start` is opaque. */
 export interface ProcessIdentity {
@@ -68,8 +68,8 @@ export async function currentBoot(): Promise<string> {
 async function identifyByProc(pid: number): Promise<ProcessIdentity | null> {
   const stat = await readOrNull(`/proc/${pid}/stat`)
   if (stat === null) return null
-  // The second field is the program's name in brackets and may hold anything; count from the last bracket: the state
-  // is field 3, the start in clock ticks since boot field 22.
+  // The second field, the program's name in brackets, may hold anything: count from the last bracket. Field 3 is the
+  // state, 22 the start in clock ticks since boot.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const state = fields[0]
   const start = fields[19]

@@ -22,7 +22,7 @@ interface PrivateHome {
   readonly relocationDir: string
 }
 
-/** A data folder under a home of mode 0700, as root's is. */
+/** A data folder under a home of mode 0700, like root's. */
 async function makePrivateHome(t: TestContext): Promise<PrivateHome> {
   const folder = await makeFolder(t)
   const dataDir = join(folder.path, 'home', 'data')
@@ -59,7 +59,7 @@ test('as root in a public folder the server runs as another user, with everythin
   assert.equal(await clusterFolder(dataDir), join(dataDir, 'postgres'))
 })
 
-test('as root under a folder of mode 0700 the cluster goes where its user can reach it', async (t) => {
+test('as root under a folder of mode 0700 the cluster is put in a place that its user can reach', async (t) => {
   if (!isRoot) return t.skip(needsRoot)
   const { folder, dataDir, relocationDir } = await makePrivateHome(t)
   const server = makeServer(folder, { dataDir, relocationDir })
@@ -93,7 +93,7 @@ test('a relocated server is adopted after kill -9 like any other', async (t) => 
   assert.equal(await server.start(), 'adopted')
 })
 
-test('a copy of the data folder does not take the relocated cluster, and a new name of it keeps it', async (t) => {
+test('a copy of the data folder does not take the relocated cluster, and a renamed data folder keeps it', async (t) => {
   if (!isRoot) return t.skip(needsRoot)
   const { folder, dataDir, relocationDir } = await makePrivateHome(t)
   const original = makeServer(folder, { dataDir, relocationDir })
@@ -124,7 +124,7 @@ test('a copy of the data folder does not take the relocated cluster, and a new n
   assert.match(await readFile(belongsTo, 'utf8'), new RegExp(`data folder ${copyDir}\n`))
 })
 
-test('what stands in the way of a relocated or private cluster is told in one sentence', async (t) => {
+test('an obstacle to a relocated or private cluster is named in one sentence', async (t) => {
   if (!isRoot) return t.skip(needsRoot)
   const { folder, dataDir, relocationDir } = await makePrivateHome(t)
   await writeFile(join(folder.path, 'file'), '')

@@ -1,8 +1,7 @@
 import { lchown, readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-// PostgreSQL refuses to run as root. A Muster that runs as root starts PostgreSQL as another user, who must be able to
-// reach its files.
+// PostgreSQL refuses to run as root. A Muster that runs as root starts it as another user, who must reach its files.
 
 export interface RunAs {
   readonly name: string
@@ -14,8 +13,8 @@ const enter = 0o1
 const read = 0o4
 
 /**
- * The user that the server runs as; null means Muster's own. The owner of an existing cluster keeps it: files cannot
- * change hands under a server, and a person's cluster must go on working for that person.
+ * The user that the server runs as; null means Muster's own. The owner of an existing cluster keeps it: a person's
+ * cluster must go on working for that person.
  */
 export async function chooseRunAs(cluster: string): Promise<RunAs | null> {
   if (process.getuid?.() !== 0) return null

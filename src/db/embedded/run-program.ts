@@ -3,8 +3,8 @@ import { isCode } from './private-file.ts'
 import type { RunAs } from './run-as.ts'
 
 /**
- * Every program of PostgreSQL is started as the right user, from a folder anybody may enter, and without Muster's
- * environment, which holds secrets and may hold PG* variables that change the programs' behaviour.
+ * PostgreSQL's programs start as the right user, from a folder anybody may enter, and without Muster's environment,
+ * which holds secrets and may hold PG* variables.
  */
 export function spawnOptions(runAs: RunAs | null): SpawnOptions {
   const user = runAs === null ? {} : { uid: runAs.uid, gid: runAs.gid }

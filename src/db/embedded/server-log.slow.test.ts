@@ -21,7 +21,7 @@ test('a log beyond its limit is put aside while the server goes on writing', asy
   await held.close()
 })
 
-test('the last complaint is taken from what was written since', async (t) => {
+test('the last complaint is taken from the text after the given position', async (t) => {
   const path = join((await makeFolder(t)).path, 'postgres.log')
   assert.equal(await lastComplaint(path, 0), null)
   const old = '2026-01-01 UTC [1] FATAL:  an old one\n'

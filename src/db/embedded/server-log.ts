@@ -12,7 +12,7 @@ export async function openServerLog(path: string): Promise<FileHandle> {
   return file
 }
 
-/** Keeps one older part. The server writes on meanwhile, at the end of the emptied file. */
+/** Keeps one older part. Meanwhile the server goes on writing, at the end of the emptied file. */
 export async function trimServerLog(path: string, limit = limitBytes): Promise<void> {
   if ((await sizeOf(path)) <= limit) return
   await copyFile(path, `${path}.old`)

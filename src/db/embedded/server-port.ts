@@ -2,8 +2,7 @@ import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 import { readIfPresent, writePrivateFile } from './private-file.ts'
 
-// Ports from 32768 on are given to outgoing connections: one of those could take the server's port during a restart,
-// and every pool would wait for it.
+// Ports from 32768 on are given to outgoing connections, which could take the server's port during a restart.
 const lowest = 15_500
 const highest = 32_500
 

@@ -14,11 +14,10 @@ export function serverArguments(cluster: string, port: number): string[] {
     max_connections: 200,
     TimeZone: 'UTC',
 
-    // Acknowledged writes are on the disk. fsync is on as well, by PostgreSQL's own default: it is not set here,
-    // because a server for tests may switch it off.
+    // Acknowledged writes are on the disk. fsync, on by default, is not set here: a server for tests may switch it off.
     synchronous_commit: 'on',
 
-    // These suit a machine of 2 cores and 2 GB or more that the server shares with Muster.
+    // These sizes suit a machine of 2 cores and 2 GB or more that the server shares with Muster.
     shared_buffers: '128MB',
     effective_cache_size: '512MB',
     work_mem: '8MB',

@@ -36,7 +36,7 @@ test('kill -9 of the server: down, then running at the same address with every a
     process.kill(pid, 'SIGKILL')
     await until(() => server.state() === 'down', 'the death is noticed')
     const at = performance.now()
-    await until(() => server.state() === 'running', 'it runs again')
+    await until(() => server.state() === 'running', 'the server runs again')
     t.diagnostic(`restart ${Math.round(performance.now() - at)} ms`)
     assert.notEqual(await pidOfServer(folder.path), pid)
     const { rows } = await pool.query('select count(*)::int as n from kept')
@@ -59,7 +59,7 @@ inSystem('a session that computes without end does not keep a killed server from
   }, 'the session computes')
   process.kill(await pidOfServer(folder.path), 'SIGKILL')
   await until(() => server.state() === 'down', 'the death is noticed')
-  await until(() => server.state() === 'running', 'it runs again')
+  await until(() => server.state() === 'running', 'the server runs again')
   assert.ok((await busy) instanceof Error)
 })
 
@@ -77,13 +77,13 @@ test('kill -9 of one session: the server recovers by itself and answers again', 
       query(server.url(), 'select 1')
         .then(() => true)
         .catch(() => false),
-    'it answers again',
+    'the server answers again',
   )
   assert.equal(server.state(), 'running')
   await client.end().catch(() => undefined)
 })
 
-inSystem('stopping a server that is down and cannot start ends the trying and leaves nothing', async (t) => {
+inSystem('stopping a server that is down and cannot start ends the retries and leaves no process', async (t) => {
   const folder = await makeFolder(t)
   const server = makeServer(folder)
   await server.start()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createBoundedBuffer } from './bounded-buffer.ts'
 
-/** True: the promise has resolved by the time that all other pending work is done. */
+/** True if the promise has resolved by the time that all other pending work is done. */
 async function isDone(promise: Promise<unknown>): Promise<boolean> {
   let isSettled = false
   void promise.then(() => {
@@ -12,7 +12,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
   return isSettled
 }
 
-test('a place is held from before something is made until it is taken', async () => {
+test('a place is held from before an item is made until the item is taken', async () => {
   const buffer = createBoundedBuffer<{ n: number }>(2)
   await buffer.hold()
   await buffer.hold()
@@ -25,7 +25,7 @@ test('a place is held from before something is made until it is taken', async ()
   assert.equal(await isDone(third), true)
 })
 
-test('a place that nothing came of is free again', async () => {
+test('a place that is given back is free again', async () => {
   const buffer = createBoundedBuffer<{ n: number }>(1)
   await buffer.hold()
   const second = buffer.hold()
@@ -34,7 +34,7 @@ test('a place that nothing came of is free again', async () => {
   assert.equal(await isDone(second), true)
 })
 
-test('who takes waits for the next, and hears of the end after the last', async () => {
+test('the taker waits for the next item, and learns of the end after the last', async () => {
   const buffer = createBoundedBuffer<{ n: number }>(1)
   const next = buffer.next()
   assert.equal(await isDone(next), false)
@@ -46,7 +46,7 @@ test('who takes waits for the next, and hears of the end after the last', async 
   assert.equal(await buffer.next(), null)
 })
 
-test('one that begins over its measure takes nothing until it is under it', async () => {
+test('a buffer that begins with too many items takes no other until it has room', async () => {
   const buffer = createBoundedBuffer(2, [{ n: 1 }, { n: 2 }, { n: 3 }])
   const hold = buffer.hold()
   buffer.take()

@@ -2,11 +2,9 @@
 export interface BoundedBuffer<Item> {
   /** Resolves when there is a free place, which is then held. */
   hold(): Promise<void>
-  /** Fills a held place. */
   put(item: Item): void
-  /** Gives a held place back that nothing fills. */
+  /** Gives back a held place that no item will fill. */
   free(): void
-  /** No more items come. */
   end(): void
   /** The next item, which stays until it is taken; null after the last. */
   next(): Promise<Item | null>

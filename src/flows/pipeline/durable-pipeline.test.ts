@@ -1,13 +1,15 @@
 // A pipeline on a flow's real journal: the next owner goes on after the last commit.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from '../../../test/kit/database.ts'
 import { insertProject } from '../../../test/kit/runs.ts'
-import type { Pipeline } from '../../kernel/flow.ts'
 import { silentLog } from '../../kernel/log.ts'
 import { systemActor } from '../../kernel/principal.ts'
-import { createFlowJournal } from '../flow-journal.ts'
-import { startFlow } from '../start-flow.ts'
+import { createFlowJournal } from '../execution/journal.ts'
+import { startFlow } from '../execution/start.ts'
+import { builtInPatterns } from '../machine/built-in-patterns.ts'
+import type { Pipeline } from '../machine/patterns/pipeline.ts'
 import type { PipelineParts } from './parts.ts'
 import { createRecordReader } from './read-record.ts'
 import { runPipeline } from './run-pipeline.ts'
@@ -23,9 +25,9 @@ const ITEMS = 200
 
 class Lost extends Error {}
 
-function partsOf(flowRunId: string, taskId: string, fence: number, call: PipelineParts['call']): PipelineParts {
+function partsOf(flowRunId: string, leafId: string, fence: number, call: PipelineParts['call']): PipelineParts {
   return {
-    ...{ flowRunId, taskId, node, buffer: 10, call },
+    ...{ flowRunId, leafId, node, buffer: 10, call },
     source: {
       open: async function* () {
         for (let index = 0; index < ITEMS; index++) yield { index, text: `half a pair \ud800, a zero \0, ${index}` }
@@ -35,14 +37,14 @@ function partsOf(flowRunId: string, taskId: string, fence: number, call: Pipelin
     append: async (events) => {
       if ((await journal.append({ runId: flowRunId, fence, events })).status === 'lost') throw new Lost()
     },
-    read: createRecordReader(pool, flowRunId, taskId),
+    read: createRecordReader(pool, flowRunId, leafId),
     signal: new AbortController().signal,
   }
 }
 
-test('an owner that lost the flow stops; the next one repeats nothing that is on record', async () => {
+test('an owner that lost the flow stops; the next owner repeats nothing that is on record', async () => {
   const run = { projectId, flowId: null, root: node, input: null, timeoutMs: 60_000, workers: null }
-  const flowRunId = await startFlow(pool, run, systemActor)
+  const flowRunId = await startFlow(pool, run, systemActor, builtInPatterns)
   const finished = async (): Promise<Set<string>> => {
     const { rows } = await pool.query<{ place: string }>(
       `select (data->>'stage') || ':' || coalesce(item->>0, '') as place
@@ -56,7 +58,7 @@ test('an owner that lost the flow stops; the next one repeats nothing that is on
     if (stage === 1 && key.endsWith(':7')) return { status: 'failed', error: 'broken' }
     return { status: 'completed', value }
   }
-  // Another pipeline of the same flow, whose record is none of this one's business.
+  // Another pipeline of the same flow has a record of its own.
   assert.equal((await runPipeline(partsOf(flowRunId, 'other', 0, work))).status, 'completed')
 
   const first = partsOf(flowRunId, 'pipe', 0, async (stage, value, context) => {
@@ -83,7 +85,7 @@ test('an owner that lost the flow stops; the next one repeats nothing that is on
     calls.filter((call) => before.has(call)),
     [],
   )
-  // Every item in every stage, but for the one that was skipped and came to no third.
+  // Every item is finished in every stage, but for the skipped item, which never reached the third stage.
   assert.equal((await finished()).size, ITEMS * 3 - 1)
   assert.equal(before.size + calls.length, ITEMS * 3 - 1)
 })

@@ -18,11 +18,11 @@ function heapInUse(): number {
   return process.memoryUsage().heapUsed
 }
 
-/** Keeps its events outside of the heap, as a database would. */
+/** A journal that keeps its events outside of the heap, as a database would. */
 function createFarJournal() {
   const pages: Buffer[] = []
   const read: ReadRecord = async function* () {
-    for (const page of pages) yield* JSON.parse(page.toString()) as PipelineEvent[] // as they were appended
+    for (const page of pages) yield* JSON.parse(page.toString()) as PipelineEvent[] // the events as they were appended
   }
   const append = async (events: PipelineEvent[]): Promise<void> => {
     await new Promise(setImmediate)
@@ -46,7 +46,7 @@ test('100,000 items through three stages take no more memory than 10,000, also w
   let progress: PipelineProgress | null = null
   const play = (signal: AbortSignal) =>
     runPipeline({
-      ...{ flowRunId: 'run', taskId: 'pipe', buffer: 100, source, ...journal, signal },
+      ...{ flowRunId: 'run', leafId: 'pipe', buffer: 100, source, ...journal, signal },
       node: {
         stages: ['parse', 'transform', 'validate'].map((name) => ({ type: 'task', function: name })),
         on_error: 'skip',
@@ -54,7 +54,7 @@ test('100,000 items through three stages take no more memory than 10,000, also w
       argumentOf: (_, item) => item,
       call: async (stage, argument, { signal, key }) => {
         calls++
-        // A function that never takes its listener away.
+        // The function never takes its listener away.
         signal.addEventListener('abort', () => key)
         const index = Number(key.split(':')[3])
         if (stage === 2 && (index + 1) % 10_000 === 0) heap.set(index + 1, heapInUse())
@@ -71,7 +71,7 @@ test('100,000 items through three stages take no more memory than 10,000, also w
   assert.equal(outcome.status, 'completed')
   const skipped = ITEMS / 1_000
   const done = ITEMS - skipped
-  // Only now the output is in memory as a whole.
+  // Only now is the output in memory as a whole.
   assert.equal('value' in outcome && Object(outcome.value).length, done)
   assert.deepEqual(progress, {
     items: { total: ITEMS, completed: done, failed: 0, skipped },

@@ -1,34 +1,32 @@
-import type { Pipeline } from '../../kernel/flow.ts'
-import type { LeafOutcome } from '../machine.ts'
+import type { LeafOutcome } from '../machine/machine.ts'
+import type { Stream } from '../machine/pattern.ts'
 import type { BoundedBuffer } from './bounded-buffer.ts'
 import type { PipelineEvent } from './pipeline-event.ts'
-import type { Item, PipelineStanding } from './pipeline-standing.ts'
+import type { Item, PipelineState } from './pipeline-state.ts'
 import type { Recorder } from './recorder.ts'
 
-/** A list that can be had again, or a function whose items are journalled; the function gives a list or an iterable. */
+/** A list that can be read again, or a function whose items are journalled. */
 export type PipelineSource =
   | { items: readonly unknown[] }
-  /**
-   * Every owner calls the function until all items are on record. The answer begins with the first item; items that are
-   * on record already are passed over.
-   */
+  /** Every owner calls the function until all items are on record, and passes over those that already are. */
   | { open: (context: { signal: AbortSignal }) => unknown }
 
 export interface StageContext {
   /** Every call of this stage with this item has the same key. */
   key: string
-  /** From 1, and higher in every call with this key: failed attempts and owners that died both raise it. */
+  /** The attempts count from 1, and rise with every call: failed attempts and owners that died both count. */
   attempt: number
-  /** The number of failed attempts before this one. A crash does not change it. */
+  /** The number of failed attempts before this one. A crash does not count. */
   failures: number
+  /** Fires with a TimeoutError when the time of the stage is up. */
   signal: AbortSignal
 }
 
 /** All recorded events of the pipeline in their order, page by page; or only the items that one stage completed. */
 export type ReadRecord = (only?: { stage: number }) => AsyncIterable<PipelineEvent>
 
-export interface ItemCounts {
-  /** Grows while a function's items are read. */
+interface ItemCounts {
+  /** The number of items, which grows while a function's items are read. */
   total: number
   completed: number
   failed: number
@@ -43,9 +41,9 @@ export interface PipelineProgress {
 
 export interface PipelineParts {
   flowRunId: string
-  /** Another attempt of the whole pipeline has another id: an item on record under this id is never worked on again. */
-  taskId: string
-  node: Pick<Pipeline, 'stages' | 'on_error'>
+  /** The id of this attempt of the whole pipeline. An item on record under this id is never worked on again. */
+  leafId: string
+  node: Pick<Stream, 'stages' | 'on_error'>
   /** The most items between two stages. */
   buffer: number
   source: PipelineSource
@@ -55,7 +53,7 @@ export interface PipelineParts {
   append: (events: PipelineEvent[]) => Promise<void>
   read: ReadRecord
   signal: AbortSignal
-  /** Fires when nothing new is to be begun: calls under way may end, and the pipeline with them. */
+  /** Fires when nothing new is to be begun: calls under way may end, and then the pipeline ends. */
   draining?: AbortSignal
   /** Called once per append, after the commit. */
   onProgress?: (progress: PipelineProgress) => void
@@ -64,15 +62,15 @@ export interface PipelineParts {
 /** A pipeline in the hands of its owner. */
 export interface UnderWay {
   parts: PipelineParts
-  standing: PipelineStanding
+  state: PipelineState
   recorder: Recorder
-  /** The buffer before each stage, and a last one for results of the last stage that are not committed. */
+  /** The buffer before each stage, and a last buffer for results of the last stage that are not committed. */
   buffers: BoundedBuffer<Item>[]
-  /** The things to be stopped when the pipeline is over. */
+  /** The functions to be called when the pipeline is over. */
   stops: Set<() => void>
   isOver: () => boolean
   isDraining: () => boolean
-  /** A call begins; it is under way until the answered function is called. */
+  /** Notes that a call has begun. The call is under way until the returned function is called. */
   begin: () => () => void
   /** Ends the pipeline with this outcome, once all notes are committed. Only the first call counts. */
   end: (outcome: LeafOutcome) => void
@@ -83,6 +81,3 @@ export function bufferAt({ buffers }: UnderWay, place: number): BoundedBuffer<It
   if (!buffer) throw new RangeError(`a pipeline of ${buffers.length - 1} stages has no buffer ${place}`)
   return buffer
 }
-
-export const messageOf = (thrown: unknown): string =>
-  thrown instanceof Error ? thrown.message || thrown.name : String(thrown)

@@ -1,9 +1,9 @@
 import type { ReadRecord } from './parts.ts'
 
 /** Larger outputs are not journalled a second time. */
-export const MOST_OUTPUT_BYTES = 1_048_576
+const MOST_OUTPUT_BYTES = 1_048_576
 
-/** The results of the last stage, in the order of the source, straight from the record. */
+/** The results of the last stage, in the order of the source, read from the record. */
 export async function* readOutputs(read: ReadRecord, lastStage: number): AsyncGenerator<unknown> {
   for await (const event of read({ stage: lastStage })) {
     if (event.kind !== 'items.completed' || event.data.stage !== lastStage) continue
@@ -11,7 +11,7 @@ export async function* readOutputs(read: ReadRecord, lastStage: number): AsyncGe
   }
 }
 
-/** The list of results, and whether its JSON is over a mebibyte. */
+/** The list of results, and true if its JSON is over a mebibyte. */
 export async function readOutput(
   read: ReadRecord,
   lastStage: number,

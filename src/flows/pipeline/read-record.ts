@@ -2,7 +2,7 @@ import type { Db, PreparedSql } from '../../db/pool.ts'
 import type { ReadRecord } from './parts.ts'
 import { type PipelineEvent, pipelineEventKinds } from './pipeline-event.ts'
 
-/** An event may hold a mebibyte or more. */
+/** A page is short, because an event may hold a mebibyte or more. */
 const EVENTS_PER_PAGE = 20
 
 const READ: PreparedSql = {
@@ -14,13 +14,12 @@ const READ: PreparedSql = {
     order by seq limit ${EVENTS_PER_PAGE}`,
 }
 
-/** Reads the events of one pipeline from the flow's journal. */
-export function createRecordReader(db: Db, flowRunId: string, taskId: string): ReadRecord {
+export function createRecordReader(db: Db, flowRunId: string, leafId: string): ReadRecord {
   return async function* (only) {
     const kinds = only ? ['items.completed'] : pipelineEventKinds
     let after = 0
     for (;;) {
-      const values = [flowRunId, after, kinds, taskId, only?.stage ?? null]
+      const values = [flowRunId, after, kinds, leafId, only?.stage ?? null]
       const { rows } = await db.query<PipelineEvent & { seq: number }>(READ, values)
       yield* rows
       const last = rows.at(-1)

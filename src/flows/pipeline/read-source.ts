@@ -1,22 +1,21 @@
+import { errorText } from '../../kernel/error-text.ts'
+import { LARGEST_VALUE_BYTES } from '../../kernel/limits.ts'
 import { toJsonResult } from '../../tools/json-result.ts'
 import { asRecorded } from './as-recorded.ts'
-import { bufferAt, messageOf, type PipelineSource, type UnderWay } from './parts.ts'
-
-/** The most bytes of one item. */
-const MOST_BYTES = 16 * 1_048_576
+import { bufferAt, type PipelineSource, type UnderWay } from './parts.ts'
 
 /** Reads on after the last recorded item, never further ahead of the first stage than the buffer before it holds. */
 export async function readSource(run: UnderWay): Promise<void> {
   const { source } = run.parts
   if (run.isOver()) return
   if ('items' in source) await readList(run, source.items)
-  else if (!run.standing.source.isAllRead) await readFunction(run, source.open)
+  else if (!run.state.source.isAllRead) await readFunction(run, source.open)
   if (!run.isOver() && !run.isDraining()) bufferAt(run, 0).end()
 }
 
 async function readList(run: UnderWay, items: readonly unknown[]): Promise<void> {
   const buffer = bufferAt(run, 0)
-  for (let index = run.standing.stages[0]?.next ?? 0; index < items.length; index++) {
+  for (let index = run.state.stages[0]?.next ?? 0; index < items.length; index++) {
     await buffer.hold()
     if (run.isOver() || run.isDraining()) return
     buffer.put({ index, value: items[index] })
@@ -30,10 +29,10 @@ async function readFunction(run: UnderWay, open: Open): Promise<void> {
   const buffer = bufferAt(run, 0)
   const stopReading = new AbortController()
   run.stops.add(() => stopReading.abort())
-  let index = run.standing.source.read
+  let index = run.state.source.read
   try {
     const iterator = iteratorFrom(await open({ signal: stopReading.signal }), index)
-    // A generator may hold something open. Its closing is not waited for: it may never end.
+    // A generator may hold a resource open, so it is closed, without waiting: the closing may never end.
     const close = (): void => void (async () => iterator.values.return?.())().catch(() => {})
     if (run.isOver()) return close()
     run.stops.add(close)
@@ -53,23 +52,28 @@ async function readFunction(run: UnderWay, open: Open): Promise<void> {
     run.recorder.note({ kind: 'all_read', index }, 0)
     await run.recorder.committed()
   } catch (error) {
-    run.end({ status: 'failed', error: `The source failed at item ${index}: ${messageOf(error)}` })
+    run.end({ status: 'failed', error: `The source failed at item ${index}: ${errorText(error)}` })
   }
 }
 
 function note(run: UnderWay, index: number, given: unknown): void {
-  const json = toJsonResult(given, MOST_BYTES)
-  if (!json.ok) throw new Error(`it ${json.reason}.`)
-  if ((json.rawBytes ?? 0) > MOST_BYTES) throw new Error(`it has more than ${MOST_BYTES} bytes.`)
-  const { value, characters } = asRecorded(json.value)
+  const { value, characters } = asRecorded(asJson(given))
   run.recorder.note({ kind: 'read', index, value }, characters, () => bufferAt(run, 0).put({ index, value }))
 }
 
-/** A list is entered at the place; of any other iterable the recorded items are passed over. */
+/** A value of the source as JSON. Throws if it has none, or is too large. */
+export function asJson(given: unknown): unknown {
+  const json = toJsonResult(given, LARGEST_VALUE_BYTES)
+  if (!json.ok) throw new Error(`it ${json.reason}.`)
+  if ((json.rawBytes ?? 0) > LARGEST_VALUE_BYTES) throw new Error(`it has more than ${LARGEST_VALUE_BYTES} bytes.`)
+  return json.value
+}
+
+/** A list is entered at the place `from`. Of any other iterable the recorded items are passed over. */
 export function iteratorFrom(given: unknown, from: number): { values: AnyIterator; known: number } {
   if (Array.isArray(given)) return { values: rest(given, from), known: 0 }
   if (given !== null && typeof given === 'object') {
-    const iterable = given as Partial<AsyncIterable<unknown> & Iterable<unknown>> // asked below for what it is
+    const iterable = given as Partial<AsyncIterable<unknown> & Iterable<unknown>> // its kind is asked below
     const values = iterable[Symbol.asyncIterator]?.() ?? iterable[Symbol.iterator]?.()
     if (values) return { values, known: from }
   }
@@ -80,7 +84,7 @@ function* rest(items: readonly unknown[], from: number): Generator<unknown> {
   for (let index = from; index < items.length; index++) yield items[index]
 }
 
-/** False: the source has no more items than that. */
+/** Returns false if the source has no more items than those on record. */
 async function passOver(run: UnderWay, { values, known }: ReturnType<typeof iteratorFrom>): Promise<boolean> {
   for (let passed = 0; passed < known && !run.isOver(); passed++) if ((await values.next()).done) return false
   return true

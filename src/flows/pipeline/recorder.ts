@@ -1,4 +1,4 @@
-// Writes the events of a pipeline: while one append is being committed the next collects notes, and goes out whole.
+// Writes the events of a pipeline. While one append is being committed, notes are collected for the next append.
 import { eventsOf, type Note, type PipelineEvent } from './pipeline-event.ts'
 
 /** About as much as one append may hold. A single value may be more. */
@@ -7,16 +7,16 @@ const MOST_CHARACTERS = 1_048_576
 export interface Recorder {
   /** `then` is called when the note is committed, in the order of the notes. It must not throw. */
   note(note: Note, characters: number, then?: () => void): void
-  /** Resolves when everything noted so far is committed; rejects when something cannot be. */
+  /** Resolves when all notes so far are committed; rejects if one of them cannot be. */
   committed(): Promise<void>
 }
 
 export interface RecorderOptions {
-  taskId: string
+  leafId: string
   append: (events: PipelineEvent[]) => Promise<void>
   /** Called before the notes' own `then`. */
   onCommitted: (events: readonly PipelineEvent[]) => void
-  /** An append was refused: nothing is written any more. */
+  /** Called when an append was refused: nothing is written any more. */
   onLost: (error: unknown) => void
 }
 
@@ -29,7 +29,7 @@ interface Pending {
 
 const nothing = (): void => {}
 
-export function createRecorder({ taskId, append, onCommitted, onLost }: RecorderOptions): Recorder {
+export function createRecorder({ leafId, append, onCommitted, onLost }: RecorderOptions): Recorder {
   let pending: Pending[] = []
   let lost: { error: unknown } | null = null
   let isWriting = false
@@ -52,13 +52,11 @@ export function createRecorder({ taskId, append, onCommitted, onLost }: Recorder
     let batch: Pending[] = []
     try {
       while (pending.length > 0) {
-        // Stages that need not wait for anything get as far as their buffers let them, and that is one append.
+        // Stages that need not wait get as far as their buffers allow, and all their notes go into one append.
         await new Promise(setImmediate)
         batch = takeBatch()
-        const events = eventsOf(
-          taskId,
-          batch.flatMap(({ note }) => note ?? []),
-        )
+        const notes = batch.flatMap(({ note }) => note ?? [])
+        const events = eventsOf(leafId, notes)
         if (events.length > 0) {
           await append(events)
           onCommitted(events)

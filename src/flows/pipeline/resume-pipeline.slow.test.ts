@@ -1,8 +1,8 @@
-// Pipelines whose owner dies at random, and which another takes up, until they are through.
+// Pipelines whose owner dies at random and which another owner takes up, until all items are done.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { howMany } from '../../../test/kit/how-many.ts'
-import type { LeafOutcome } from '../machine.ts'
+import type { LeafOutcome } from '../machine/machine.ts'
 import type { PipelineParts, PipelineSource } from './parts.ts'
 import type { PipelineEvent } from './pipeline-event.ts'
 import { runPipeline } from './run-pipeline.ts'
@@ -11,7 +11,7 @@ const SEEDS = howMany(50, 2_000)
 
 class Crash extends Error {}
 
-/** After `left` more appends the owner dies at the next one: before that one is written, or after. */
+/** After `left` more appends the owner dies at the next append: before it is written, or after. */
 function createMortalJournal() {
   const events: PipelineEvent[] = []
   const journal = {
@@ -36,7 +36,7 @@ const given = (outcome: LeafOutcome): unknown => (outcome.status === 'completed'
 
 function partsOf(journal: ReturnType<typeof createMortalJournal>, more: Partial<PipelineParts>): PipelineParts {
   return {
-    ...{ flowRunId: 'run', taskId: 'pipe', buffer: 3, source: { items: [] } },
+    ...{ flowRunId: 'run', leafId: 'pipe', buffer: 3, source: { items: [] } },
     node: { stages: [{ type: 'task', function: 'same' }], on_error: 'stop' },
     argumentOf: (_, item) => item,
     call: async (_, value) => ({ status: 'completed', value }),
@@ -65,7 +65,7 @@ const finishedIn = (events: readonly PipelineEvent[]): Set<string> =>
     }),
   )
 
-/** The same numbers for the same seed (mulberry32). */
+/** Gives the same numbers for the same seed (mulberry32). */
 function createRandom(seed: number): (below: number) => number {
   let state = seed
   return (below) => {
@@ -81,7 +81,7 @@ async function* stream(items: readonly unknown[]): AsyncGenerator<unknown> {
 }
 
 for (const seed of upTo(SEEDS)) {
-  test(`crashes at random repeat nothing that is on record and change no output (seed ${seed})`, async () => {
+  test(`random crashes repeat nothing that is on record and change no output (seed ${seed})`, async () => {
     const random = createRandom(seed + 1)
     const below = (count: number): number => Math.floor(random(count))
     const count = below(60)
@@ -105,8 +105,8 @@ for (const seed of upTo(SEEDS)) {
     let outcome: LeafOutcome | null = null
     while (outcome === null) {
       lives++
-      assert.ok(lives < 1_000, 'it gets nowhere')
-      // Enough appends to get on a little in every life.
+      assert.ok(lives < 1_000, 'the pipeline makes no progress')
+      // Each owner lives for enough appends to make some progress.
       journal.left = 2 + below(12)
       journal.isWrittenBeforeDeath = random(1) < 0.5
       const parts = partsOf(journal, {
@@ -124,7 +124,7 @@ for (const seed of upTo(SEEDS)) {
           assert.equal(key, `run:pipe:${stage}:${index}`)
           assert.ok(!finishedIn(journal.events).has(`${stage}:${index}`), `${key} is on record, and called again`)
           if (stage > 0) assert.ok(finishedIn(journal.events).has(`${stage - 1}:${index}`), `${key} came too soon`)
-          assert.equal(value, index * 3 ** stage, 'it got what the stage before gave')
+          assert.equal(value, index * 3 ** stage, 'the stage got the result of the stage before')
           assert.ok(attempt > (attempts.get(key) ?? 0), `${key} attempt ${attempt} was made before`)
           assert.ok(failures <= maxRetries && attempt <= lives + failures)
           attempts.set(key, attempt)
@@ -133,7 +133,7 @@ for (const seed of upTo(SEEDS)) {
           return { status: 'completed', value: (value as number) * 3 } // asserted above
         },
       })
-      // An assertion that throws in a call would be taken for a failure of the item.
+      // An assertion that throws in a call would count as a failure of the item.
       const problems: unknown[] = []
       const { call } = parts
       parts.call = (...args) =>
@@ -152,7 +152,7 @@ for (const seed of upTo(SEEDS)) {
   })
 }
 
-test('what was in flight at a crash is called again with the same key and a higher attempt', async () => {
+test('a call that was under way at a crash is made again with the same key and a higher attempt', async () => {
   const journal = createMortalJournal()
   const calls: [string, number][] = []
   for (const left of [1, 1, Number.POSITIVE_INFINITY]) {
@@ -174,10 +174,10 @@ test('what was in flight at a crash is called again with the same key and a high
   ])
 })
 
-test('a failure is an attempt also after a crash; a crash is none', async () => {
+test('a failure counts as an attempt also after a crash; a crash does not', async () => {
   const journal = createMortalJournal()
   const calls: [number, number][] = []
-  // Each owner gets one failure on record, and dies at the next append.
+  // Each owner puts one failure on record, and dies at the next append.
   for (let life = 1; life <= 4; life++) {
     journal.left = 2
     const parts = partsOf(journal, {
@@ -201,7 +201,7 @@ test('a failure is an attempt also after a crash; a crash is none', async () => 
   assert.deepEqual(attempts, [1, 2, 3, 4, 5])
 })
 
-test('a resumed pipeline reads on where the record stops, though the source gives other items now', async () => {
+test('a resumed pipeline reads on after the last recorded item, even if the source gives other items now', async () => {
   const journal = createMortalJournal()
   let outcome: LeafOutcome | null = null
   for (let life = 1; outcome === null; life++) {
@@ -230,7 +230,7 @@ test('a source that is all on record is not opened again', async () => {
   assert.equal(opened, 1)
 })
 
-test('an append that is refused ends it: nothing is begun after, and its error is the answer', async () => {
+test('a refused append ends the pipeline: it rejects with that error and begins nothing more', async () => {
   const journal = createMortalJournal()
   journal.left = 2
   let calls = 0

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import type { FunctionLeaf } from '../../kernel/flow.ts'
-import type { LeafOutcome } from '../machine.ts'
+import type { LeafOutcome } from '../machine/machine.ts'
 import type { PipelineParts, PipelineProgress, StageContext } from './parts.ts'
 import type { PipelineEvent } from './pipeline-event.ts'
 import { runPipeline } from './run-pipeline.ts'
@@ -37,14 +37,14 @@ interface Options {
   onProgress?: (progress: PipelineProgress) => void
 }
 
-/** A stage that throws fails its item, as a function of an app module does. */
+/** A stage that throws fails its item, like a function of an app module. */
 function play(items: unknown[], options: Options): Promise<LeafOutcome> {
   const { stages, source = { items }, leaf, onError = 'stop', buffer = 100, onProgress } = options
   const journal = options.journal ?? createMemoryJournal()
   const works = Object.values(stages)
   return runPipeline({
     flowRunId: 'run',
-    taskId: 'pipe',
+    leafId: 'pipe',
     node: {
       stages: Object.keys(stages).map((name) => ({ type: 'task', function: name, ...leaf })),
       on_error: onError,
@@ -92,7 +92,7 @@ test('Stream processing: data flows through three stages, each working on items 
   const outcome = await play(['1', '2', '3'], {
     stages: {
       parse: async (text: string, { index }) => {
-        // The last item is parsed only after the first one was validated.
+        // The last item is parsed only after the first item was validated.
         if (index === 2) await third.promise
         seen.push(`parse ${index}`)
         return Number(text)
@@ -164,7 +164,7 @@ test('Backpressure handling: with a slow last stage no stage is ever more than i
       },
     })
     assert.deepEqual(given(outcome), upTo(60))
-    // The buffers were really full at times, not merely never too full.
+    // The buffers were really full at times.
     assert.deepEqual(furthest, [buffer, buffer, buffer])
   }
 })
@@ -189,13 +189,13 @@ test('Backpressure handling: a blocked stage goes on when there is room, and the
     before = pulled
     await ticks(20)
   }
-  // One in the hands of the second stage, ten before it, ten before the first.
+  // One item is in the hands of the second stage, ten wait before it, and ten before the first.
   assert.equal(pulled, 21)
   gate.resolve()
   assert.deepEqual(given(await playing), upTo(1_000))
 })
 
-test('Pipeline error handling: skip leaves the item out, counts it, and those after it are not affected', async () => {
+test('Pipeline error handling: skip leaves the item out and counts it, and later items are not affected', async () => {
   const journal = createMemoryJournal()
   const last: number[] = []
   let progress: PipelineProgress | null = null
@@ -224,7 +224,7 @@ test('Pipeline error handling: skip leaves the item out, counts it, and those af
   )
 })
 
-test('Pipeline error handling: stop ends it at the first failure, which names stage and item', async () => {
+test('Pipeline error handling: stop ends the pipeline at the first failure, which names stage and item', async () => {
   const called: number[] = []
   let progress: PipelineProgress | null = null
   const journal = createMemoryJournal()
@@ -242,12 +242,12 @@ test('Pipeline error handling: stop ends it at the first failure, which names st
   assert.deepEqual(outcome, { status: 'failed', error: 'Stage 1 (transform) failed at item 3: broken' })
   assert.deepEqual(called, [0, 1, 2, 3])
   assert.equal(Object(progress).items.failed, 1)
-  // An owner that takes the pipeline up before the flow heard of the failure calls nothing again.
+  // An owner that takes the pipeline up before the flow learned of the failure calls no function again.
   assert.deepEqual(await play(upTo(500), { journal, stages }), outcome)
   assert.deepEqual(called, [0, 1, 2, 3])
 })
 
-test('a failure while another stage is at work fires its signal, and does not wait for it', async () => {
+test('a failure fires the signal of a stage at work, and does not wait for that stage', async () => {
   let signal: AbortSignal | null = null
   const outcome = await play([0, 1], {
     buffer: 1,
@@ -287,7 +287,7 @@ test('an item that fails is tried again as often as the stage says, with the sam
   assert.deepEqual(given(outcome), [0, 2])
 })
 
-test('the backoff is waited for, and an abort cuts it short', async () => {
+test('a retry waits for its backoff, and an abort cuts the backoff short', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     const abort = new AbortController()
@@ -316,7 +316,7 @@ test('the backoff is waited for, and an abort cuts it short', async () => {
   }
 })
 
-test('a stage that takes longer than its time fails the item, deaf or not', async () => {
+test('a stage that takes longer than its timeout fails the item, whether or not it heeds its signal', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     let signal: AbortSignal | null = null
@@ -340,7 +340,7 @@ test('a stage that takes longer than its time fails the item, deaf or not', asyn
   }
 })
 
-test('an abort stops it soon: nothing is begun after it, what was done is kept, deaf work is left behind', async () => {
+test('after an abort nothing is begun, results are kept, and work that ignores its signal is left behind', async () => {
   const journal = createMemoryJournal()
   const abort = new AbortController()
   let calls = 0
@@ -362,7 +362,7 @@ test('an abort stops it soon: nothing is begun after it, what was done is kept, 
   assert.deepEqual([aborted, calls], [outcome, 6])
 })
 
-test('an abort while an append is under way: what it lets go on is not begun, and nothing is appended later', async () => {
+test('after an abort during an append no item is begun and nothing is appended', async () => {
   let opened = 0
   const open = () => {
     opened++
@@ -389,11 +389,11 @@ test('an abort while an append is under way: what it lets go on is not begun, an
       assert.deepEqual([callsAfter, journal.appends], [0, appends])
     }
   }
-  // The source was not even asked where the first append had not been committed.
+  // The source was not opened in the round in which the first append had not been committed.
   assert.equal(opened, 3)
 })
 
-test('a source with nothing in it gives an empty list, whatever kind of source it is', async () => {
+test('an empty source of any kind gives an empty list', async () => {
   const fails: Work = () => assert.fail('there is nothing to call it with')
   const opens = [() => [], () => new Set(), () => stream([]), async () => []]
   for (const source of [{ items: [] }, ...opens.map((open) => ({ open }))]) {
@@ -420,7 +420,7 @@ test('a function may give a list, a promise of one, an iterable or an async iter
   }
 })
 
-test('a source that throws midway fails the pipeline and says where; so does one that gives no items', async () => {
+test('a source that throws midway, or gives no items, fails the pipeline and names the item', async () => {
   const broken = async function* (): AsyncGenerator<number> {
     yield 0
     yield 1
@@ -439,7 +439,7 @@ test('a source that throws midway fails the pipeline and says where; so does one
   }
 })
 
-test('a generator that is not read to its end is told so', async () => {
+test('a generator that is not read to its end is closed', async () => {
   let isClosed = false
   const endless = function* (): Generator<number> {
     try {
@@ -452,7 +452,7 @@ test('a generator that is not read to its end is told so', async () => {
   assert.deepEqual([outcome.status, isClosed], ['failed', true])
 })
 
-test('what goes on is what was given then, not what became of the object later', async () => {
+test('a later change to an object does not change the item that was made from it', async () => {
   const reused = { n: 0 }
   const source = function* (): Generator<unknown> {
     for (const n of upTo(5)) yield Object.assign(reused, { n })
@@ -468,7 +468,7 @@ test('what goes on is what was given then, not what became of the object later',
   )
 })
 
-test('what finished meanwhile is one append; an append holds about a mebibyte', async () => {
+test('items that finish during an append are written by the next; an append holds about a mebibyte', async () => {
   const journal = createMemoryJournal()
   await play(upTo(1_000), { journal, stages: { same, again: same } })
   assert.ok(journal.appends < 60, `${journal.appends} appends`)
@@ -479,17 +479,17 @@ test('what finished meanwhile is one append; an append holds about a mebibyte', 
   assert.ok(Math.max(...sizes) < 1_100_000, `${Math.max(...sizes)} characters`)
 })
 
-test('an output over a mebibyte is whole, and the journal need not tell it again', async () => {
+test('an output over a mebibyte is whole, and is not journalled a second time', async () => {
   const text = 'x'.repeat(1_022)
   const stages = { text: () => text }
-  // Each is 1,024 characters of JSON and a comma; the brackets take the place of one comma and add one.
+  // Each result is 1,024 characters of JSON and a comma; the brackets take the place of one comma and add one.
   assert.equal(Object(given(await play(upTo(1_022), { stages }))).length, 1_022)
   const large = await play(upTo(1_024), { stages })
   assert.equal(Object(given(large)).length, 1_024)
   assert.equal('onRecord' in large && large.onRecord, 'items')
 })
 
-test('progress tells what is committed, and never goes back', async () => {
+test('progress counts committed items, and never goes back', async () => {
   const told: PipelineProgress[] = []
   const journal = createMemoryJournal()
   await play([], {

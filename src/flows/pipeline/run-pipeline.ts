@@ -1,12 +1,12 @@
-// A pipeline: items go through stages in order, one worker per stage, with a bounded buffer between each two, so a slow
-// stage holds up those before it and in the end the source. To the machine the pipeline is one leaf. Each item in each
-// stage is a unit of resume all the same: its result is in the journal before the next stage hears of it, and the next
-// owner rebuilds the state of the pipeline from there (pipeline-standing.ts). Outputs live in the journal alone, so
-// memory holds no more than the buffers. read-source.ts and work-stage.ts move the items.
-import type { LeafOutcome } from '../machine.ts'
+// A pipeline: items go through stages in order, one worker per stage, with a bounded buffer between each two. A slow
+// stage holds up the stages before it and in the end the source. To the machine the pipeline is one leaf. Each item in
+// each stage is a unit of resume all the same: its result is in the journal before the next stage gets it, and the next
+// owner rebuilds the state from the journal. Outputs are kept in the journal alone, so memory holds no more than the
+// buffers.
+import type { LeafOutcome } from '../machine/machine.ts'
 import { createBoundedBuffer } from './bounded-buffer.ts'
 import type { PipelineParts, PipelineProgress, UnderWay } from './parts.ts'
-import { count, type Item, type PipelineStanding, standingOf } from './pipeline-standing.ts'
+import { count, type Item, type PipelineState, readPipelineState } from './pipeline-state.ts'
 import { readOutput } from './read-output.ts'
 import { readSource } from './read-source.ts'
 import { createRecorder } from './recorder.ts'
@@ -19,22 +19,22 @@ const ABORTED: LeafOutcome = { status: 'failed', error: 'aborted' }
  * cannot be read or written; the pipeline can be taken up again then.
  */
 export async function runPipeline(parts: PipelineParts): Promise<LeafOutcome> {
-  const { node, signal, append, read, taskId } = parts
-  const standing = await standingOf(node.stages.length, read())
-  if (standing.failure) return failureOf(node.stages, standing.failure)
+  const { node, signal, append, read, leafId } = parts
+  const state = await readPipelineState(node.stages.length, read())
+  if (state.failure) return failureOf(node.stages, state.failure)
   if (signal.aborted) return ABORTED
-  await append([{ kind: 'pipeline.started', data: { task_id: taskId, buffer: parts.buffer } }])
-  parts.onProgress?.(progressOf(parts, standing))
+  await append([{ kind: 'pipeline.started', data: { task_id: leafId, buffer: parts.buffer } }])
+  parts.onProgress?.(progressOf(parts, state))
 
-  const failure = await work(parts, standing)
+  const failure = await work(parts, state)
   if (failure) return failure
   const { values, isLarge } = await readOutput(read, node.stages.length - 1)
   return { status: 'completed', value: values, ...(isLarge ? { onRecord: 'items' as const } : {}) }
 }
 
-/** Answers why it ended before all items were through, or null. */
-async function work(parts: PipelineParts, standing: PipelineStanding): Promise<LeafOutcome | null> {
-  const { node, signal, append, taskId } = parts
+/** Returns the reason if the pipeline ended before all items were done, else null. */
+async function work(parts: PipelineParts, state: PipelineState): Promise<LeafOutcome | null> {
+  const { node, signal, append, leafId } = parts
   const ended = Promise.withResolvers<LeafOutcome | null>()
   let isOver = false
   let isDraining = false
@@ -49,20 +49,20 @@ async function work(parts: PipelineParts, standing: PipelineStanding): Promise<L
     ended.reject(error)
   }
   const recorder = createRecorder({
-    taskId,
+    leafId,
     append,
     onCommitted: (events) => {
-      for (const event of events) count(standing, event)
-      parts.onProgress?.(progressOf(parts, standing))
+      for (const event of events) count(state, event)
+      parts.onProgress?.(progressOf(parts, state))
     },
     onLost: lose,
   })
   const run: UnderWay = {
     parts,
-    standing,
+    state,
     recorder,
     buffers: [
-      ...standing.stages.map((stage) => createBoundedBuffer<Item>(parts.buffer, stage.waiting.splice(0))),
+      ...state.stages.map((stage) => createBoundedBuffer<Item>(parts.buffer, stage.waiting.splice(0))),
       createBoundedBuffer<Item>(parts.buffer),
     ],
     stops: new Set(),
@@ -93,7 +93,7 @@ async function work(parts: PipelineParts, standing: PipelineStanding): Promise<L
   parts.draining?.addEventListener('abort', onDrain, { once: true })
   if (signal.aborted) onAbort()
   if (parts.draining?.aborted) onDrain()
-  // Those that wait when the pipeline is over wait for nothing any more, and go with it.
+  // Some of these promises still wait when the pipeline is over. Nothing refers to them then, and they are collected.
   const moving = [readSource(run), ...node.stages.map((_, stage) => workStage(run, stage))]
   Promise.all(moving).then(() => {
     if (!isOver && !isDraining) ended.resolve(null)
@@ -107,13 +107,13 @@ async function work(parts: PipelineParts, standing: PipelineStanding): Promise<L
   }
 }
 
-function progressOf({ source }: PipelineParts, { stages, source: { read }, ...standing }: PipelineStanding) {
+function progressOf({ source }: PipelineParts, { stages, source: { read }, ...state }: PipelineState) {
   const progress: PipelineProgress = {
     items: {
       total: 'items' in source ? source.items.length : read,
       completed: stages.at(-1)?.completed ?? 0,
-      failed: standing.failure ? 1 : 0,
-      skipped: standing.skipped,
+      failed: state.failure ? 1 : 0,
+      skipped: state.skipped,
     },
     stages: stages.map((stage) => stage.completed),
   }

@@ -1,12 +1,17 @@
+import { errorText } from '../../kernel/error-text.ts'
 import type { Leaf } from '../../kernel/flow.ts'
-import type { LeafOutcome } from '../machine.ts'
-import { asRecorded, type Recorded } from './as-recorded.ts'
-import { bufferAt, messageOf, type UnderWay } from './parts.ts'
-import { earlierCalls, failuresOf, type Item } from './pipeline-standing.ts'
+import type { LeafOutcome } from '../machine/machine.ts'
+import { MissingValue } from '../machine/render.ts'
+import { asRecorded, type RecordedValue } from './as-recorded.ts'
+import { bufferAt, type UnderWay } from './parts.ts'
+import { earlierCalls, failuresOf, type Item } from './pipeline-state.ts'
 
-type Result = ({ status: 'completed' } & Recorded) | { status: 'failed'; error: string; attempt: number }
+type Result =
+  | ({ status: 'completed' } & RecordedValue)
+  /** `isHopeless`: each further attempt would fail as well. */
+  | { status: 'failed'; error: string; attempt: number; isHopeless?: boolean }
 
-/** The one worker of a stage: it takes an item at a time, in order, and none before there is a place for the result. */
+/** The worker of a stage takes one item at a time, in order, and none before there is a place for the result. */
 export async function workStage(run: UnderWay, stage: number): Promise<void> {
   const { recorder, parts } = run
   const before = bufferAt(run, stage)
@@ -24,7 +29,7 @@ export async function workStage(run: UnderWay, stage: number): Promise<void> {
     const { index } = item
     if (result.status === 'completed') {
       const { value, characters } = result
-      // Nothing follows from a result before it is committed.
+      // No item goes on before its result is committed.
       const pass = (): void => (isLast ? after.free() : after.put({ index, value }))
       recorder.note({ kind: 'completed', stage, index, value }, characters, pass)
     } else if (parts.node.on_error === 'skip') {
@@ -50,16 +55,16 @@ export function failureOf(
   return { status: 'failed', error: `Stage ${stage} (${name}) failed at item ${index}: ${error}` }
 }
 
-/** As often as the stage's retries allow. A failure is on record before the next attempt, so no crash forgets it. */
+/** Calls as often as the retries allow. A failure is on record before the next attempt, so no crash forgets it. */
 async function attempt(run: UnderWay, stage: number, item: Item): Promise<Result> {
-  const { parts, standing, recorder } = run
+  const { parts, state, recorder } = run
   const { index } = item
   const retry = parts.node.stages[stage]?.retry
-  for (let failures = failuresOf(standing, stage, index); ; failures++) {
-    const attempt = 1 + failures + earlierCalls(standing, stage, index)
+  for (let failures = failuresOf(state, stage, index); ; failures++) {
+    const attempt = 1 + failures + earlierCalls(state, stage, index)
     const result = await callOnce(run, stage, item, { attempt, failures })
     const mayRetry = failures < (retry?.max_retries ?? 0) && !run.isDraining()
-    if (result.status === 'completed' || run.isOver() || !mayRetry) return result
+    if (result.status === 'completed' || result.isHopeless || run.isOver() || !mayRetry) return result
     const { error } = result
     recorder.note({ kind: 'failed', stage, index, attempt, error, isRetried: true }, error.length)
     await recorder.committed()
@@ -76,20 +81,20 @@ async function callOnce(
   { attempt, failures }: { attempt: number; failures: number },
 ): Promise<Result> {
   const { parts, stops } = run
-  // One of its own for each call: listeners that a function leaves on it go with it.
+  // Each call has a signal of its own: listeners that a function leaves on the signal go with it.
   const controller = new AbortController()
   const stop = (): void => controller.abort()
   stops.add(stop)
   const timeoutMs = parts.node.stages[stage]?.timeout
   let timer: NodeJS.Timeout | undefined
   try {
-    const key = `${parts.flowRunId}:${parts.taskId}:${stage}:${item.index}`
+    const key = `${parts.flowRunId}:${parts.leafId}:${stage}:${item.index}`
     const context = { key, attempt, failures, signal: controller.signal }
     const called = parts.call(stage, parts.argumentOf(stage, item.value), context)
     const late = new Promise<LeafOutcome>((resolve) => {
       if (timeoutMs === undefined) return
       timer = setTimeout(() => {
-        resolve({ status: 'failed', error: `It took longer than ${timeoutMs} ms.` })
+        resolve({ status: 'failed', error: `The stage took longer than ${timeoutMs} ms.` })
         controller.abort(new DOMException('The time of the stage was up.', 'TimeoutError'))
       }, timeoutMs)
     })
@@ -97,7 +102,8 @@ async function callOnce(
     if (outcome.status === 'failed') return { ...outcome, attempt }
     return { status: 'completed', ...asRecorded(outcome.value) }
   } catch (error) {
-    return { status: 'failed', error: messageOf(error), attempt }
+    const isHopeless = error instanceof MissingValue && !error.mayCome
+    return { status: 'failed', error: errorText(error), attempt, isHopeless }
   } finally {
     clearTimeout(timer)
     stops.delete(stop)

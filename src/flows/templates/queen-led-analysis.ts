@@ -39,7 +39,7 @@ export const queenLedAnalysis: FlowTemplate = {
           function: 'muster.ask',
           args: {
             prompt: 'You are one of a team. Carry out your subtask, and say what you found and how sure you are.',
-            input: { subtask: '{{item.items}}', goal: '{{input.goal}}', material: '{{input.material}}' },
+            input: { subtask: '{{item.items}}', goal: '{{input.goal}}', material: '{{input.material?}}' },
           },
           retry: { max_retries: 2, backoff: 2_000 },
         },

@@ -22,7 +22,7 @@ export const refine: FlowTemplate = {
       args: {
         prompt:
           'Do the task so that it meets the criteria. Where there is a draft, make it better. Answer with the result alone.',
-        input: { task: '{{input.task}}', criteria: '{{input.criteria}}', draft: '{{results.draft}}' },
+        input: { task: '{{input.task}}', criteria: '{{input.criteria}}', draft: '{{results.draft?}}' },
       },
       retry: { max_retries: 2, backoff: 2_000 },
     },

@@ -15,12 +15,12 @@ export const research: FlowTemplate = {
   },
   root: {
     type: 'fork_join',
-    problem: { question: '{{input.question}}', sources: '{{input.sources}}' },
+    problem: { question: '{{input.question}}', sources: '{{input.sources?}}' },
     // Only the whole has a question; the gathered sources are texts, which are analyzed as they are.
     should_split: {
       type: 'task',
       function: 'muster.is_larger',
-      args: { of: '{{item.question}}', than: 0 },
+      args: { of: '{{item.question?}}', than: 0 },
     },
     split: {
       type: 'task',

@@ -1,7 +1,7 @@
-import type { FlowNode } from '../../kernel/flow.ts'
+import type { FunctionLeaf } from '../../kernel/flow.ts'
 import type { FlowTemplate } from './template.ts'
 
-const test = (id: string, what: string): FlowNode => ({
+const test = (id: string, what: string): FunctionLeaf => ({
   type: 'task',
   id,
   function: 'muster.ask',

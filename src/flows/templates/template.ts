@@ -1,6 +1,6 @@
-import type { FlowNode, Pattern } from '../../kernel/flow.ts'
+import type { BuiltInNode, BuiltInType } from '../machine/built-in-patterns.ts'
 
-/** A flow that is ready to run, and a start for one's own. It needs no agent: its leaves are built-in functions. */
+/** A flow that is ready to run, and a starting point. It needs no agent: its leaves are built-in functions. */
 export interface FlowTemplate {
   /** The name of the template in `POST /flow-runs {template}`. */
   name: string
@@ -8,8 +8,8 @@ export interface FlowTemplate {
   description: string
   /** The input to give, the output to expect, and the first things to change. */
   usage: string
-  /** The type of its root. */
-  pattern: Pattern['type']
+  /** The type of the flow's root. */
+  pattern: BuiltInType
   example: { input: Readonly<Record<string, unknown>> }
-  root: FlowNode
+  root: BuiltInNode
 }

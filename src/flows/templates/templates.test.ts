@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestFlows } from '../../../test/kit/flows.ts'
-import { createBuiltInFunctions } from '../built-in-functions.ts'
-import { createMachine } from '../machine.ts'
-import { validateFlow } from '../validate.ts'
+import { createBuiltInFunctions } from '../definition/built-in-functions.ts'
+import { validateFlow } from '../definition/validate.ts'
+import { builtInPatterns } from '../machine/built-in-patterns.ts'
+import { createMachine } from '../machine/machine.ts'
 import { findFlowTemplate, flowTemplates } from './templates.ts'
 
 const asked: { projectId: string; prompt: string }[] = []
@@ -16,12 +17,12 @@ const functions = createBuiltInFunctions({
 const flows = await createTestFlows({ functions: Object.fromEntries(functions) })
 
 const isKnownToTheMachine = ({ root, example }: (typeof flowTemplates)[number]): boolean => {
-  const machine = createMachine(root, example.input)
+  const machine = createMachine(root, example.input, builtInPatterns)
   return machine.begin().length > 0
 }
 const runnable = flowTemplates.filter(isKnownToTheMachine)
 
-test('Flow templates library: the four of the library are there, each with its pattern', () => {
+test('Flow templates library: the four named templates exist, each with its pattern', () => {
   const patterns = ['code_review', 'data_pipeline', 'research', 'swarm_test'].map((name) => [
     name,
     findFlowTemplate(name)?.pattern,
@@ -38,18 +39,18 @@ test('Flow templates library: the four of the library are there, each with its p
 for (const { name, title, description, usage, pattern, root, example } of flowTemplates) {
   test(`${name} validates in a project without agents, and says how it is used`, () => {
     const known = { isAgent: () => false, isFunction: (called: string) => functions.has(called) }
-    assert.deepEqual(validateFlow(root, known), { isValid: true, root })
+    assert.deepEqual(validateFlow(root, known, builtInPatterns), { isValid: true, root })
     assert.equal(pattern, root.type)
     assert.ok(title && description && usage)
     for (const key of Object.keys(example.input)) assert.match(usage, new RegExp(`\\b${key}\\b`))
   })
 }
 
-test('names are unique', () => {
+test('the names of templates are unique', () => {
   assert.equal(new Set(flowTemplates.map(({ name }) => name)).size, flowTemplates.length)
 })
 
-test('the machine knows the patterns of all templates but these', () => {
+test('the machine knows the patterns of all templates', () => {
   const others = flowTemplates.filter((template) => !runnable.includes(template)).map(({ name }) => name)
   assert.deepEqual(others, [])
 })
@@ -67,6 +68,20 @@ for (const { name, root, example } of runnable) {
     for (const { prompt } of asked) assert.doesNotMatch(prompt, /\{\{|undefined|\[object/)
   })
 }
+
+const leastInputs = { research: { question: 'Why?' }, queen_led_analysis: { goal: 'Find out' } }
+for (const [name, input] of Object.entries(leastInputs)) {
+  test(`${name} needs no more input than its usage asks for`, async () => {
+    const { status, error } = await flows.play(templateOf(name).root, { input })
+    assert.deepEqual([status, error], ['completed', null])
+  })
+}
+
+test('a template without its input fails and names what is missing', async () => {
+  const { status, error } = await flows.play(templateOf('swarm_test').root, { input: { topic: 'x' } })
+  assert.equal(status, 'failed')
+  assert.match(error ?? '', /\{\{input\.subject\}\} is not there: the input has topic\./)
+})
 
 test('research analyzes each source that was gathered, then synthesizes once', async () => {
   asked.length = 0

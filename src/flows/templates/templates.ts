@@ -1,5 +1,4 @@
-// The flow templates: one file each, all of them made of built-in functions (built-in-functions.ts) alone, so that they
-// run in a project that has neither agents nor an app module.
+// The flow templates, one file each. They consist of built-in functions alone, so that they run in any project.
 import { adaptiveBatch } from './adaptive-batch.ts'
 import { codeReview } from './code-review.ts'
 import { dataPipeline } from './data-pipeline.ts'

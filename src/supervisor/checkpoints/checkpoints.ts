@@ -1,6 +1,6 @@
 // Checkpoints of LangGraph's graphs in PostgreSQL (saver.ts), written together with those of all other graphs of the
-// process (write-checkpoints.ts). Values are stored exactly or refused (plain-values.ts). LangGraph is loaded when the
-// first graph needs a saver: loading it would take a third of the time in which a server starts.
+// process. Values are stored exactly or refused (plain-values.ts). LangGraph is loaded when the first graph needs a
+// saver: loading it would take a third of the time in which a server starts.
 import type { BaseCheckpointSaver } from '@langchain/langgraph-checkpoint'
 import type { Pool } from '../../db/pool.ts'
 import type { Log } from '../../kernel/log.ts'
@@ -8,11 +8,10 @@ import { createReadCheckpoint } from './read-checkpoints.ts'
 import { createPutCheckpoint } from './write-checkpoints.ts'
 
 export interface Checkpoints {
-  /** A saver whose threads are this project's alone. Savers are cheap: one for each graph that is compiled will do. */
+  /** A saver that sees the threads of this project only. Savers are cheap: each compiled graph may have its own. */
   saverFor(projectId: string): Promise<BaseCheckpointSaver>
 }
 
-/** One for the process. */
 export function createCheckpoints({ pool, log }: { pool: Pool; log: Log }): Checkpoints {
   const read = createReadCheckpoint(pool)
   const put = createPutCheckpoint({ db: pool, log })

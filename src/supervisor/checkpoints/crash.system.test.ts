@@ -50,7 +50,7 @@ async function callsOf(threadId: string): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map((row) => [row.node, row.count]))
 }
 
-test('kill -9 in each node: another process goes on from there, and no finished node is called again', async () => {
+test('after a kill -9 in each node another process goes on, and no finished node is called again', async () => {
   const threadId = newId()
   for (const node of ['one', 'two', 'last']) {
     const { lines, kill } = startGraph(threadId, node)
@@ -58,11 +58,11 @@ test('kill -9 in each node: another process goes on from there, and no finished 
     await kill()
   }
   assert.equal(await finish(threadId), 'done one two left right last')
-  // Each of the nodes in which a process died was begun twice, and finished once.
+  // Each node in which a process died was started twice and finished once.
   assert.deepEqual(await callsOf(threadId), { one: 2, two: 2, left: 1, right: 1, last: 2 })
 })
 
-test('kill -9 in one of two nodes side by side: the one that had finished is not called again', async () => {
+test('after a kill -9 in one of two parallel nodes the finished node is not called again', async () => {
   const threadId = newId()
   const { kill } = startGraph(threadId, 'right')
   const isLeftStored = async (): Promise<boolean> => {
@@ -72,13 +72,13 @@ test('kill -9 in one of two nodes side by side: the one that had finished is not
     )
     return rowCount === 1 && (await callsOf(threadId)).right === 1
   }
-  await until(isLeftStored, 'what the left one wrote is stored', 60_000)
+  await until(isLeftStored, 'the write of the left node is stored', 60_000)
   await kill()
   assert.equal(await finish(threadId), 'done one two left right last')
   assert.deepEqual(await callsOf(threadId), { one: 1, two: 1, left: 1, right: 2, last: 1 })
 })
 
-test('kill -9 at any moment: the state is whole, and at most the node under way is called again', async () => {
+test('after a kill -9 at any moment the state is whole, and at most the running node is called again', async () => {
   const threadId = newId()
   let kills = 0
   // Each process is killed a little later than the one before it: after its first line, its second, …
@@ -97,6 +97,6 @@ test('kill -9 at any moment: the state is whole, and at most the node under way 
   const calls = await callsOf(threadId)
   assert.deepEqual(Object.keys(calls).sort(), NODES.toSorted())
   const again = Object.values(calls).reduce((sum, count) => sum + count - 1, 0)
-  // Two nodes are under way side by side once.
+  // Two nodes run in parallel once.
   assert.ok(again <= kills + 1, `${again} calls were repeated after ${kills} kills: ${JSON.stringify(calls)}`)
 })

@@ -39,7 +39,7 @@ async function rowsOf(threadId: string): Promise<number[]> {
   return counts
 }
 
-/** A put of one checkpoint with two channels, and one of two writes, at the same moment. */
+/** Puts one checkpoint with two channels, and at the same moment two writes. */
 function putBoth(threadId: string): Promise<unknown> {
   const checkpoint = newest()
   const configurable = { thread_id: threadId, checkpoint_id: checkpoint.id }
@@ -71,7 +71,7 @@ test('a put whose connection is cut after its commit is written once', async () 
 
 test('a put whose connection is cut in the middle leaves nothing behind, and is tried again', async () => {
   const threadId = newId()
-  // The statement waits for this row after it has written others.
+  // The statement waits for this row after it has written other rows.
   const blocker = await pool.connect()
   await blocker.query('begin')
   await blocker.query(
@@ -98,7 +98,7 @@ test('a put whose connection is cut in the middle leaves nothing behind, and is 
   assert.deepEqual(await rowsOf(threadId), WHOLE)
 })
 
-test('all connections cut, again and again: every put that was acknowledged is there, whole', async () => {
+test('every acknowledged put is stored whole although all connections are cut again and again', async () => {
   const threads: string[] = []
   let isOver = false
   const writers = Array.from({ length: 8 }, async () => {
@@ -146,7 +146,7 @@ test('a database that stays away fails the put, loudly', async () => {
   assert.deepEqual(warnings, ['checkpoints could not be written; trying again'])
 })
 
-test('a put that cannot be stored fails alone', async () => {
+test('a put that cannot be stored fails without the puts beside it', async () => {
   const write = createPutCheckpoint({ db: pool, log: silentLog })
   const [unknown, mine, twice] = [newId(), newId(), newId()]
   const outcomes = await Promise.allSettled([

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { repository } from '../../../test/kit/process.ts'
 
-/** The LangChain packages that a program loads, told by the hook through which every module comes. */
+/** A program that prints the LangChain packages it loads; a hook sees every loaded module. */
 const PROGRAM = `
   import { registerHooks } from 'node:module'
   const loaded = new Set()

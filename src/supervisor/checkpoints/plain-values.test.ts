@@ -16,7 +16,7 @@ loop.self = { loop }
 
 const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)])
 
-/** Two to the power of `levels` values, of which few exist. */
+/** A value that counts as two to the power of `levels` values, because its parts are shared. */
 const shared = (levels: number): unknown => {
   let value: unknown = 'x'
   for (let level = 0; level < levels; level++) value = [value, value]
@@ -40,11 +40,14 @@ const kept: { what: string; value: unknown }[] = [
   { what: 'bytes alone', value: Uint8Array.of(1, 2, 3) },
   { what: 'our own mark', value: { $kept: 'undefined', other: [{ $kept: { $kept: undefined } }] } },
   {
-    what: 'what LangChain would make an object of',
+    what: 'a value that LangChain would make an object of',
     value: { lc: 1, type: 'constructor', id: ['langchain', 'x'], kwargs: {} },
   },
-  { what: 'what LangGraph would make a Map of', value: { lc: 2, type: 'constructor', id: ['Map'], args: [[]] } },
-  { what: 'what LangGraph would leave out', value: { lc: 2, type: 'undefined' } },
+  {
+    what: 'a value that LangGraph would turn into a Map',
+    value: { lc: 2, type: 'constructor', id: ['Map'], args: [[]] },
+  },
+  { what: 'a value that LangGraph would leave out', value: { lc: 2, type: 'undefined' } },
   { what: 'a date as a text', value: new Date(0).toISOString() },
 ]
 
@@ -88,7 +91,7 @@ const refused: { what: string; value: unknown; says: string }[] = [
   {
     what: 'a list with fields',
     value: 'ab'.match(/b/),
-    says: 'It is a list with holes, or with more than its places.',
+    says: 'It is a list with holes, or with fields beside its elements.',
   },
   {
     what: 'a list with a hole and a field',
@@ -117,7 +120,7 @@ for (const { what, value, says } of refused) {
   })
 }
 
-test('a value is refused or kept exactly, whatever it is', () => {
+test('every value is refused or kept exactly', () => {
   const anything = fc.anything({
     withBigInt: true,
     withBoxedValues: true,
@@ -157,19 +160,19 @@ const own: { of: OwnClass; value: unknown; becomes: unknown }[] = [
 ]
 
 for (const { of, value, becomes } of own) {
-  test(`LangGraph’s own ${of} becomes what LangGraph takes in its place`, () => {
+  test(`LangGraph’s own ${of} becomes the plain object that LangGraph accepts for it`, () => {
     assert.deepStrictEqual(decodeValue(encodeValue('It', value, { own: of })), becomes)
   })
 }
 
-test('what LangGraph’s own objects carry is checked, and they are taken nowhere else', () => {
+test('the contents of LangGraph’s own objects are checked, and such objects are refused in other places', () => {
   const encode = (value: unknown) => () => encodeValue('It', value, { own: 'Send' })
   assert.throws(encode(new Send('node', { when: new Date() })), /It\.args\.when is an instance of Date/)
   assert.throws(encode(new Overwrite(1)), /It is an instance of Overwrite/)
   assert.throws(encode([[new Send('node', 1)]]), /It\[0\]\[0\] is an instance of Send/)
 })
 
-test('texts that PostgreSQL reads must be texts to PostgreSQL', () => {
+test('texts that PostgreSQL reads must be valid for PostgreSQL', () => {
   const encode = (value: unknown) => () => encodeValue('It', value, { isRead: true })
   assert.throws(encode({ a: 'x\0' }), /It\.a holds NUL/)
   assert.throws(encode({ 'a\ud800': 1 }), /holds NUL or half of a surrogate pair/)

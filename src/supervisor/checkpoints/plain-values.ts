@@ -1,43 +1,39 @@
-// The text in which checkpoints keep values, and the rule for the values they take: plain JSON, bytes, undefined and
-// minus zero come back exactly as they were; everything else is refused with the path to it. Reading a text only ever
-// makes plain values. LangGraph's own serialiser drops functions, turns dates into texts, and calls the constructor that
-// a plain `{lc: 1, type: 'constructor'}` names.
+// The text in which checkpoints keep values: plain JSON, bytes, undefined and minus zero come back exactly as they
+// were; everything else is refused with the path to it. LangGraph's own serialiser drops functions, turns dates into
+// texts, and calls the constructor that a plain `{lc: 1, type: 'constructor'}` names.
 
-/** LangGraph's own classes that may stand in a checkpoint. */
+/** LangGraph's own classes that a checkpoint may contain. */
 export type OwnClass = 'Send' | 'Overwrite' | 'DeltaSnapshot'
 
 export interface Encoding {
-  /**
-   * The value, or each of a list of values, may be of this class. It is kept as the plain object that LangGraph takes
-   * in its place.
-   */
+  /** The value, or each value of a list, may be of this class; it is kept as a plain object that LangGraph accepts. */
   own?: OwnClass
-  /** PostgreSQL reads the texts within this value, so they must be texts to PostgreSQL, too. */
+  /** PostgreSQL reads the texts within this value, so the texts must be valid for PostgreSQL, too. */
   isRead?: boolean
 }
 
-/** A shared part counts as often as it occurs: a small value may be endless as a text. */
+/** A shared part counts as often as it occurs, because a small value with shared parts may be huge as a text. */
 const MOST_VALUES = 1_000_000
 const MOST_CHARACTERS = 64 * 1_048_576
 const DEEPEST = 200
 
-/** The key of an object that stands for something JSON does not have. */
+/** The key of an object that stands for a value that JSON does not have. */
 const MARK = '$kept'
 const UNDEFINED = `{"${MARK}":"undefined"}`
 const MINUS_ZERO = `{"${MARK}":"-0"}`
 
 interface Walk extends Encoding {
-  /** The name of the value and the keys to the place under way. */
+  /** The name of the value and the keys to the part that is being checked. */
   path: (string | number)[]
-  /** The objects around the place under way. */
+  /** The objects around the part that is being checked. */
   around: object[]
   values: number
   characters: number
-  /** True once something was met that JSON.stringify would lose or that must not be read as a mark. */
+  /** True after a value that JSON.stringify would lose, or that must not be read as a mark. */
   needsMarks: boolean
 }
 
-/** `name` stands at the beginning of every path in a refusal. */
+/** Every path in a refusal begins with `name`. */
 export function encodeValue(name: string, value: unknown, encoding: Encoding = {}): string {
   const walk: Walk = { ...encoding, path: [name], around: [], values: 0, characters: 0, needsMarks: false }
   check(value, walk)
@@ -49,7 +45,6 @@ export function decodeValue(text: string): unknown {
   return text.includes(`"${MARK}"`) ? unmarked(value) : value
 }
 
-/** For an object whose fields were encoded one by one. */
 export function decodeFields(text: string): Record<string, unknown> {
   const fields: Record<string, unknown> = JSON.parse(text)
   return text.includes(`"${MARK}"`) ? unmarkFields(fields) : fields
@@ -92,7 +87,7 @@ function checkObject(value: object, walk: Walk): void {
 }
 
 function checkList(list: readonly unknown[], walk: Walk): void {
-  if (!hasOnlyPlaces(list)) throw refused(walk, 'is a list with holes, or with more than its places')
+  if (!hasOnlyPlaces(list)) throw refused(walk, 'is a list with holes, or with fields beside its elements')
   for (let place = 0; place < list.length; place++) {
     walk.path.push(place)
     check(list[place], walk)
@@ -101,7 +96,7 @@ function checkList(list: readonly unknown[], walk: Walk): void {
 }
 
 function hasOnlyPlaces(list: readonly unknown[]): boolean {
-  // Places come first, in their order.
+  // The indexes of a list come first, in their order.
   const keys = Object.keys(list)
   const isWhole = keys.length === list.length && (list.length === 0 || keys.at(-1) === String(list.length - 1))
   const isPlain = Object.getPrototypeOf(list) === Array.prototype && Object.getOwnPropertySymbols(list).length === 0
@@ -121,7 +116,7 @@ function checkFields(value: object, walk: Walk): void {
   }
 }
 
-/** JSON.stringify for values that need marks; `check` has passed them. */
+/** JSON.stringify for values that need marks. `check` has accepted the values. */
 function withMarks(value: unknown): string {
   if (value === undefined) return UNDEFINED
   if (Object.is(value, -0)) return MINUS_ZERO
@@ -136,7 +131,7 @@ function withMarks(value: unknown): string {
 /** Replaces the marks within a value that was just parsed. */
 function unmarked(value: unknown): unknown {
   if (value === null || typeof value !== 'object') return value
-  // Just parsed, and ours alone.
+  // No other code has this value yet, so it may be changed in place.
   const held = value as Record<string, unknown>
   if (!Object.hasOwn(held, MARK)) return unmarkFields(held)
   switch (held[MARK]) {
@@ -158,7 +153,7 @@ function unmarkFields(held: Record<string, unknown>): Record<string, unknown> {
   return held
 }
 
-/** As LangGraph tells its classes apart itself: more than one copy of the library may be loaded. */
+/** Recognises classes as LangGraph does, because more than one copy of the library may be loaded. */
 interface Own {
   lg_name: OwnClass
 }
@@ -168,7 +163,7 @@ const OWN: ReadonlySet<unknown> = new Set<OwnClass>(['Send', 'Overwrite', 'Delta
 const isOwn = (value: object): value is Own =>
   'lg_name' in value && OWN.has(value.lg_name) && Object.getPrototypeOf(value) !== Object.prototype
 
-/** The plain object that LangGraph takes in place of its own. */
+/** The plain object that LangGraph accepts in place of its own object. */
 function plainOf(value: Own): object {
   switch (value.lg_name) {
     case 'Send': {

@@ -1,10 +1,9 @@
-// Reads checkpoints with the values of their channels and the writes of their tasks.
 import { createBatches } from '../../db/batches.ts'
 import type { Db, PreparedSql } from '../../db/pool.ts'
-import { plainArray } from '../../journal/append-batch.ts'
+import { plainArray } from '../../journal/plain-array.ts'
 import type { CheckpointKey } from './write-checkpoints.ts'
 
-/** Texts are JSON, as plain-values.ts writes it. */
+/** The texts are JSON as plain-values.ts writes it. */
 export interface StoredCheckpoint {
   threadId: string
   checkpointNs: string
@@ -12,9 +11,9 @@ export interface StoredCheckpoint {
   parentId: string | null
   checkpoint: string
   metadata: string
-  /** An object: the value of each channel that is not empty. */
+  /** An object with the value of each channel that is not empty. */
   values: string | null
-  /** A list of [task id, channel, value], in the order of tasks and places. */
+  /** A list of [task id, channel, value], in the order of tasks and their writes. */
   writes: string | null
 }
 
@@ -32,7 +31,7 @@ const COLUMNS = `
    where w.project_id = c.project_id and w.thread_id = c.thread_id and w.checkpoint_ns = c.checkpoint_ns
      and w.checkpoint_id = c.checkpoint_id) as writes`
 
-/** The newest checkpoint of the thread where the id is null. */
+/** With a null id, the newest checkpoint of the thread. */
 export type CheckpointPlace = Omit<CheckpointKey, 'checkpointId'> & { checkpointId: string | null }
 
 export type ReadCheckpoint = (place: CheckpointPlace) => Promise<StoredCheckpoint | null>
@@ -40,7 +39,7 @@ export type ReadCheckpoint = (place: CheckpointPlace) => Promise<StoredCheckpoin
 /** Checkpoints may be large, and one answer holds all of a batch. */
 const READ_AT_ONCE = 20
 
-/** Reads of the same moment are one statement: alone, each took as long as all puts of a step. */
+/** Simultaneous reads share one statement: a single read took as long as all puts of a step. */
 export const createReadCheckpoint = (db: Db): ReadCheckpoint =>
   createBatches((places) => readPlaces(db, places), { atOnce: READ_AT_ONCE })
 
@@ -76,7 +75,7 @@ export interface CheckpointFilter {
   threadId?: string
   checkpointNs?: string
   checkpointId?: string
-  /** Only checkpoints whose id is smaller. */
+  /** Only checkpoints with a smaller id. */
   before?: string
   /** JSON that the metadata must contain. */
   metadata?: string
@@ -86,8 +85,8 @@ export interface CheckpointFilter {
 const PAGE = 20
 
 /**
- * The newest first: of one thread by id, of all threads by the time of storing. Read in pages, each when it is asked
- * for, because the values may be large.
+ * Lists checkpoints, newest first: those of one thread by id, those of all threads by the time of storing. Pages are
+ * read when they are needed.
  */
 export async function* listCheckpoints(db: Db, filter: CheckpointFilter): AsyncGenerator<StoredCheckpoint> {
   const order =
@@ -141,7 +140,7 @@ function pageOf(
   return [sql, values]
 }
 
-/** The values that tasks of this checkpoint wrote to a channel: a JSON list, in the order of tasks and places. */
+/** The values that tasks of this checkpoint wrote to a channel: a JSON list, in the order of tasks and their writes. */
 export async function readWrites(db: Db, key: CheckpointKey, channel: string): Promise<string> {
   const { rows } = await db.query<{ values: string }>(
     `select coalesce(json_agg(value order by task_id, place), '[]')::text as values from supervisor_writes

@@ -12,7 +12,7 @@ import { CHECKPOINT_TABLES, pruneCheckpoints, removeCheckpointsOf } from './remo
 const { pool, clock } = await createTestDatabase()
 const DAY_MS = 86_400_000
 
-/** So many checkpoints in each thread, with a channel and a write each, as puts leave them. */
+/** Stores this many checkpoints in each thread, each with a channel and a write, as puts do. */
 async function fill(projectId: string, threadIds: readonly string[], each: number): Promise<void> {
   const keys = `$1, thread, '', lpad(n::text, 6, '0')`
   const given = `unnest($2::text[]) thread, generate_series(1, $3::int) n`
@@ -43,7 +43,7 @@ async function threadsOf(projectId: string): Promise<Record<string, number>> {
   return first
 }
 
-test('threads go when they are older than their project keeps runs; the thread of a run stays as long as the run', async () => {
+test('threads older than their project keeps runs are removed; the thread of a kept run stays', async () => {
   const [project, other] = [await insertProject(pool), await insertProject(pool)]
   const [run = ''] = await insertRuns(pool, project, 1)
   const manyThreads = Array.from({ length: 30 }, (_, n) => `old ${n}`)
@@ -63,7 +63,7 @@ test('threads go when they are older than their project keeps runs; the thread o
   assert.deepEqual(Object.keys(await threadsOf(project)), ['goes on', 'young'])
 })
 
-test('retention ends after the batch under way', async () => {
+test('retention ends after the current batch when it is stopped', async () => {
   const project = await insertProject(pool)
   await fill(project, ['old'], 1)
   await clock.advance(11 * DAY_MS)
@@ -71,7 +71,7 @@ test('retention ends after the batch under way', async () => {
   assert.deepEqual(await threadsOf(project), { old: 1 })
 })
 
-test('the rows of a deleted project go in batches, and those of others stay', async () => {
+test('the rows of a deleted project are removed in batches, and rows of other projects stay', async () => {
   const [project, other] = [await insertProject(pool), await insertProject(pool)]
   await fill(project, ['a', 'b'], 50)
   await fill(other, ['a'], 5)

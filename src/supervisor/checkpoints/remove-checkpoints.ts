@@ -1,12 +1,12 @@
-import { BEGINNING, inBatches } from '../../db/in-batches.ts'
+import { type Position, removeOldest } from '../../db/in-batches.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 
-/** All have the project's id and no id of their own. */
+/** All these tables have the project's id and no id of their own. */
 export const CHECKPOINT_TABLES = ['supervisor_writes', 'supervisor_channels', 'supervisor_checkpoints'] as const
 
 const CHECKPOINTS_AT_ONCE = 200
 
-/** Removes these threads whole. Answers the number of removed checkpoints. */
+/** Removes these threads whole. Returns the number of removed checkpoints. */
 export async function removeThreads(db: Db, projectId: string, threadIds: readonly string[]): Promise<number> {
   if (threadIds.length === 0) return 0
   const { rowCount } = await db.query(
@@ -19,34 +19,23 @@ export async function removeThreads(db: Db, projectId: string, threadIds: readon
 }
 
 /**
- * Removes threads whose last checkpoint is older than their project keeps runs. The thread of a run carries the run's id
- * and stays as long as the run. Answers the number of removed checkpoints.
+ * Removes threads whose last checkpoint is older than their project keeps runs. The thread of a run stays as long as
+ * the run. Returns the number of removed checkpoints.
  */
 export async function pruneCheckpoints(
   pool: Pool,
   { projectId, days }: { projectId: string; days: number },
   signal?: AbortSignal,
 ): Promise<number> {
-  let total = 0
-  let after = { at: BEGINNING.at, id: '' }
-  await inBatches(pool, { lock: 'retention', signal }, async (tx) => {
-    const { rows } = await tx.query<{ at: string; id: string; thread_id: string; stays: boolean }>(OLDEST, [
-      projectId,
-      days,
-      after.at,
-      after.id,
-    ])
-    const last = rows.at(-1)
-    if (!last) return false
-    after = last
+  return removeOldest(pool, signal, async (tx, after) => {
+    const values = [projectId, days, after.at, after.id]
+    const { rows } = await tx.query<Position & { thread_id: string; stays: boolean }>(OLDEST, values)
     const gone = new Set(rows.filter((row) => !row.stays).map((row) => row.thread_id))
-    total += await removeThreads(tx, projectId, [...gone])
-    return rows.length === CHECKPOINTS_AT_ONCE
+    const removed = await removeThreads(tx, projectId, [...gone])
+    return { last: rows.at(-1), removed, isMore: rows.length === CHECKPOINTS_AT_ONCE }
   })
-  return total
 }
 
-/** The oldest checkpoints from a position on, and whether their threads stay. */
 const OLDEST = `
   select c.created_at::text as at, c.checkpoint_id as id, c.thread_id,
     exists (select from agent_runs r where r.id = case when c.thread_id ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$'
@@ -60,9 +49,9 @@ const OLDEST = `
     order by created_at, checkpoint_id limit ${CHECKPOINTS_AT_ONCE}) c
   order by c.created_at, c.checkpoint_id`
 
-/** Removes up to so many rows of each table, for a project that is deleted. Answers the number of removed rows. */
+/** Removes up to this many rows of each table, for a deleted project. Returns the number of removed rows. */
 export async function removeCheckpointsOf(tx: Db, projectId: string, atOnce: number): Promise<number> {
-  // If one project has most of a table, a sequential scan would pass over the deleted rows again in every batch.
+  // If one project has most of a table, a sequential scan would read the deleted rows again in every batch.
   await tx.query('set local enable_seqscan = off')
   let total = 0
   for (const table of CHECKPOINT_TABLES) {

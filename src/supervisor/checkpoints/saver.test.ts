@@ -43,7 +43,7 @@ async function all(tuples: AsyncIterable<CheckpointTuple>): Promise<CheckpointTu
 
 const List = Annotation<string[]>({ reducer: (all, some) => all.concat(some), default: () => [] })
 
-/** A graph with everything that LangGraph puts into checkpoints: branches side by side, tasks it sends, a question. */
+/** A graph with everything that LangGraph puts into checkpoints: parallel branches, sends, a question. */
 function buildGraph(checkpointer: BaseCheckpointSaver) {
   const State = Annotation.Root({ words: List, said: List, answer: Annotation<string | undefined> })
   return new StateGraph(State)
@@ -103,7 +103,7 @@ test('two branches from one checkpoint keep their own values', async () => {
   assert.deepEqual(notes, ['two', 'two', 'one', 'one'])
 })
 
-test('what cannot be kept fails the graph, with its path', async () => {
+test('a value that cannot be kept fails the graph, and the error names its path', async () => {
   const State = Annotation.Root({ agent: Annotation<unknown> })
   const graph = new StateGraph(State)
     .addNode('work', async () => ({ agent: { scratchpad: { when: new Date() } } }))
@@ -112,7 +112,7 @@ test('what cannot be kept fails the graph, with its path', async () => {
   const config = { ...threadOf({}), durability: 'sync' as const }
   await assert.rejects(graph.invoke({ agent: null }, config), /write to agent\.scratchpad\.when is an instance of Date/)
   const tuple = await saver.getTuple(config)
-  assert.equal(tuple?.checkpoint.channel_values.agent, null, 'the thread stands where it stood')
+  assert.equal(tuple?.checkpoint.channel_values.agent, null, 'the thread is unchanged')
 })
 
 test('a channel of a megabyte is stored once for all checkpoints in which it does not change', async () => {
@@ -143,7 +143,7 @@ test('a channel of a megabyte is stored once for all checkpoints in which it doe
   }
 })
 
-test('no project meets another’s threads, whatever they are called', async () => {
+test('no project sees another’s threads, also if they have the same names', async () => {
   const other = await checkpoints.saverFor(await insertProject(pool, 'another'))
   const config = threadOf({})
   const mine = await saver.put(config, newest({ a: 'mine' }), META, { a: 1 })
@@ -170,7 +170,7 @@ test('no project meets another’s threads, whatever they are called', async () 
 test('a config that names another project is refused, and changes nothing', async () => {
   const before = await dumpRows(pool)
   const config = threadOf({ project_id: newId(), checkpoint_id: 'x' })
-  const refusal = /belongs to another project/
+  const refusal = /names another project/
   await assert.rejects(saver.put(config, newest({}), META, {}), refusal)
   await assert.rejects(saver.putWrites(config, [['a', 1]], 'task'), refusal)
   await assert.rejects(saver.getTuple(config), refusal)
@@ -179,7 +179,7 @@ test('a config that names another project is refused, and changes nothing', asyn
   assert.equal(await saver.getTuple(threadOf({ project_id: project })), undefined)
 })
 
-test('the first write of a task counts at each place; of errors and interrupts the last', async () => {
+test('at each index the first write of a task counts; for errors and interrupts the last counts', async () => {
   const config = await saver.put(threadOf({}), newest({}), META, {})
   await saver.putWrites(
     config,
@@ -212,7 +212,7 @@ test('the first write of a task counts at each place; of errors and interrupts t
   ])
 })
 
-test('a long thread is listed whole, the newest first, with and without a filter, and in part', async () => {
+test('a long thread is listed newest first, whole or in part, with and without a filter', async () => {
   const thread = threadOf({})
   const ids: string[] = []
   for (let step = 0; step < 90; step++) {
@@ -228,7 +228,7 @@ test('a long thread is listed whole, the newest first, with and without a filter
   assert.deepEqual(
     (await idsOf({ configurable: {} })).slice(0, 90),
     ids,
-    'over all threads, the last stored come first',
+    'a list over all threads has the last stored checkpoints first',
   )
   const root = { configurable: { ...thread.configurable, checkpoint_ns: '' } }
   assert.deepEqual(
@@ -265,7 +265,7 @@ test('names that PostgreSQL cannot hold are refused, and the puts beside them ar
   assert.ok(await saver.getTuple(good))
 })
 
-test('all puts of a moment are one statement, and so are all reads', async () => {
+test('simultaneous puts are one statement, and so are simultaneous reads', async () => {
   let statements = 0
   const counting = createCheckpoints({
     pool: new Proxy(pool, {

@@ -1,5 +1,5 @@
-// LangGraph's checkpointer over our tables. Nobody imports this file but checkpoints.ts, when a graph first needs a
-// saver: it loads LangGraph.
+// LangGraph's checkpointer over our tables. Only checkpoints.ts imports this file, on demand: it loads LangGraph.
+
 import type { RunnableConfig } from '@langchain/core/runnables'
 import {
   BaseCheckpointSaver,
@@ -16,6 +16,7 @@ import {
   WRITES_IDX_MAP,
 } from '@langchain/langgraph-checkpoint'
 import type { Db } from '../../db/pool.ts'
+import { defined } from '../../kernel/defined.ts'
 import { decodeFields, decodeValue, encodeValue, type OwnClass } from './plain-values.ts'
 import {
   type CheckpointPlace,
@@ -31,7 +32,7 @@ export interface SaverOptions {
   db: Db
   read: ReadCheckpoint
   put: PutCheckpoint
-  /** All rows that the saver writes or reads are this project's. */
+  /** The saver writes and reads only rows of this project. */
   projectId: string
 }
 
@@ -64,15 +65,16 @@ export class Saver extends BaseCheckpointSaver {
     const checkpointNs = textIn(config, 'checkpoint_ns')
     const checkpointId = textIn(config, 'checkpoint_id')
     const beforeId = before && textIn(before, 'checkpoint_id')
-    const stored = listCheckpoints(this.#db, {
+    const asked = defined({
       projectId: this.#projectId,
-      ...(threadId ? { threadId } : {}),
-      ...(checkpointNs === undefined ? {} : { checkpointNs }),
-      ...(checkpointId ? { checkpointId } : {}),
-      ...(beforeId ? { before: beforeId } : {}),
-      ...(filter ? { metadata: encodeValue('The filter', filter, { isRead: true }) } : {}),
-      ...(limit === undefined ? {} : { limit }),
+      threadId: threadId || undefined,
+      checkpointNs,
+      checkpointId: checkpointId || undefined,
+      before: beforeId || undefined,
+      metadata: filter && encodeValue('The filter', filter, { isRead: true }),
+      limit,
     })
+    const stored = listCheckpoints(this.#db, asked)
     for await (const one of stored) yield await this.#tupleOf(one)
   }
 
@@ -115,7 +117,7 @@ export class Saver extends BaseCheckpointSaver {
       ...place,
       checkpointId: checkName('checkpoint_id', place.checkpointId),
       taskId: checkName('task_id', taskId),
-      // A task that was resumed twice writes both answers at one place, and the last counts.
+      // A task that was resumed twice writes both answers at one index, and the last counts.
       writes: [...new Map(encoded.map((write) => [write.place, write])).values()],
     })
   }
@@ -125,8 +127,8 @@ export class Saver extends BaseCheckpointSaver {
   }
 
   /**
-   * Two branches of a thread that begin at one checkpoint would count to the same versions, and one would find the
-   * other's values. The fraction tells their versions apart.
+   * Branches that begin at one checkpoint would count to the same versions, and read each other's values. The fraction
+   * makes their versions differ.
    */
   override getNextVersion(current: number | undefined): number {
     return Math.floor(current ?? 0) + 1 + Math.floor(Math.random() * 1e9) / 1e9
@@ -150,11 +152,11 @@ export class Saver extends BaseCheckpointSaver {
     return place
   }
 
-  /** A saver serves one project; a config that names another was made for another saver. */
+  /** A saver serves one project; a config that names another project was made for another saver. */
   #checkProject(config: RunnableConfig): void {
     const named = textIn(config, 'project_id')
     if (named !== undefined && named !== this.#projectId) {
-      throw new TypeError('This saver belongs to another project than the one in configurable.project_id.')
+      throw new TypeError('configurable.project_id names another project than the one of this saver.')
     }
   }
 

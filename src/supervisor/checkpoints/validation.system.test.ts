@@ -10,7 +10,7 @@ import { insertProject } from '../../../test/kit/runs.ts'
 test("LangGraph's own validation suite passes, with its tests of delta channels", async () => {
   const { url, pool } = await createTestDatabase()
   const program = ['--test-reporter=tap', 'test/fixtures/checkpointer-suite.ts', url, await insertProject(pool)]
-  // The suite must not take itself for a part of this test file.
+  // Without this the suite would report to this test file's own run.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const suite = spawn(process.execPath, program, { cwd: repository, env, stdio: ['ignore', 'pipe', 'pipe'] })
   const [output, errors, [code]] = await Promise.all([text(suite.stdout), text(suite.stderr), once(suite, 'exit')])

@@ -1,0 +1,129 @@
+// The search of one project beside large tenants: the rows that it reads are bounded, whatever others have.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestDatabase } from '../../../test/kit/database.ts'
+import { fill, fillLargeTables, LARGE_TABLES } from '../../../test/kit/large-tables.ts'
+import { readPlans, recordStatements } from '../../../test/kit/query-plans.ts'
+import { searchAgents } from '../../agents/search-agents.ts'
+import { searchFlows } from '../../flows/definition/search-flows.ts'
+import { searchFlowRuns } from '../../flows/history/search-flow-runs.ts'
+import { newId } from '../../kernel/id.ts'
+import { type RankedHit, readSought, type Sought } from '../../kernel/search.ts'
+import { searchObjects } from '../../objects/search-objects.ts'
+import { searchRuns } from '../../runs/search-runs.ts'
+import { searchTasks } from '../../tasks/search-tasks.ts'
+
+const LIMIT = 5
+/** The texts of a thousand rows are read, of tasks also those of each open status; each row may be a block of its own. */
+const MOST_BLOCKS = 4_000
+
+const { pool } = await createTestDatabase()
+const large = await fillLargeTables(pool)
+const [busy = '', otherBusy = ''] = large.projects
+const [busyAgent = ''] = large.agents
+const small = newId()
+const [agent, run, flow, flowRun, object, task] = [newId(), newId(), newId(), newId(), newId(), newId()]
+await fill(pool, async (client) => {
+  await client.query(`insert into projects (id, name) values ($1, 'Small')`, [small])
+  await client.query(
+    `insert into agents (id, project_id, name, capabilities)
+     select gen_random_uuid(), $1, 'Common agent ' || n, '{}' from generate_series(1, 20000) n`,
+    [busy],
+  )
+  await client.query(
+    `insert into objects (id, project_id, type, key, properties, actor_type, words)
+     select gen_random_uuid(), case when n % 2 = 0 then $1::uuid else $2::uuid end, 'page', 'page ' || n,
+       '{"title":"A common word"}', 'user', '''common'':1 ''word'':2' from generate_series(1, 100000) n`,
+    [busy, otherBusy],
+  )
+  await client.query(
+    `insert into tasks (id, project_id, kind, title, status, created_by)
+     select gen_random_uuid(), $1, 'work', 'A common task ' || n, 'pending', '{}' from generate_series(1, 20000) n`,
+    [busy],
+  )
+  await client.query(`insert into agents (id, project_id, name, capabilities) values ($1, $2, 'Common', '{}')`, [
+    agent,
+    small,
+  ])
+  await client.query(
+    `insert into agent_runs (id, project_id, agent_id, trigger, input, status)
+     values ($1, $2, $3, '{"type":"manual"}', '"a common input"', 'completed')`,
+    [run, small, agent],
+  )
+  await client.query(
+    `insert into flows (id, project_id, name, root) values ($1, $2, 'Common flow', '{"type":"task"}')`,
+    [flow, small],
+  )
+  await client.query(
+    `insert into flow_runs (id, project_id, flow_id, root, input, progress, timeout, status)
+     values ($1, $2, $3, '{"type":"task"}', '"common"', '{}', 1, 'completed')`,
+    [flowRun, small, flow],
+  )
+  await client.query(
+    `insert into objects (id, project_id, type, key, properties, actor_type, words)
+     values ($1, $2, 'page', 'mine', '{"title":"A common word"}', 'user', '''common'':1 ''word'':2')`,
+    [object, small],
+  )
+  await client.query(
+    `insert into tasks (id, project_id, kind, title, status, created_by)
+     values ($1, $2, 'work', 'A common task', 'completed', '{}')`,
+    [task, small],
+  )
+})
+
+type Search = (projectId: string, sought: Sought) => Promise<RankedHit[]>
+const searches: Record<string, Search> = {
+  agents: (projectId, sought) => searchAgents(pool, { projectId, sought, limit: LIMIT }),
+  runs: (projectId, sought) =>
+    searchRuns(pool, { projectId, sought, limit: LIMIT }, [projectId === small ? agent : busyAgent]),
+  flows: (projectId, sought) => searchFlows(pool, { projectId, sought, limit: LIMIT }),
+  flowRuns: (projectId, sought) => searchFlowRuns(pool, { projectId, sought, limit: LIMIT }, [flow]),
+  objects: (projectId, sought) => searchObjects(pool, { projectId, sought, limit: LIMIT }),
+  tasks: (projectId, sought) => searchTasks(pool, { projectId, sought, limit: LIMIT }),
+}
+const soughtOf = (q: string): Sought => {
+  const sought = readSought(q)
+  assert.ok(sought)
+  return sought
+}
+
+async function measure(
+  search: () => Promise<RankedHit[]>,
+): Promise<{ hits: RankedHit[]; most: number; plans: string }> {
+  const recording = recordStatements(pool)
+  const hits = await search()
+  recording.stop()
+  const plans = await readPlans(pool, recording.statements, { large: LARGE_TABLES })
+  for (const { sequentialScans, explained } of plans) assert.deepEqual(sequentialScans, [], explained)
+  return {
+    hits,
+    most: Math.max(...plans.map(({ buffers }) => buffers)),
+    plans: plans.map(({ explained }) => explained).join('\n'),
+  }
+}
+
+const ids: Record<string, string> = {
+  agents: agent,
+  runs: run,
+  flows: flow,
+  flowRuns: flowRun,
+  objects: object,
+  tasks: task,
+}
+for (const [kind, search] of Object.entries(searches)) {
+  test(`${kind} of a small project are found, and hardly more is read than there is`, async () => {
+    const { hits, most, plans } = await measure(() => search(small, soughtOf('common')))
+    assert.deepEqual(
+      hits.map(({ id }) => id),
+      [ids[kind]],
+    )
+    assert.ok(most < 400, `${most} blocks\n${plans}`)
+  })
+
+  for (const q of ['common', 'nothing has this', '0190aaaa', '0190cccc-0000', newId()]) {
+    test(`${kind} of a large project: "${q.slice(0, 16)}" reads a bounded number of rows`, async () => {
+      const { most, plans } = await measure(() => search(busy, soughtOf(q)))
+      assert.ok(most < MOST_BLOCKS, `${most} blocks\n${plans}`)
+    })
+  }
+}

@@ -1,0 +1,86 @@
+// Runs a command of cli/: the server it talks to, Ctrl-C, and its failure as a sentence and an exit code.
+import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
+import { createClient } from '../cli/client.ts'
+import type { CommandContext, Execute, Given } from '../cli/command.ts'
+import { CommandFailure, exitCodes } from '../cli/exit-codes.ts'
+import { createScreens, type Screens, styled } from '../cli/screen.ts'
+import { jsonText } from '../cli/visible-text.ts'
+import { createEgress } from '../egress/egress.ts'
+import { ConfigError, clientSettings, serverOfProcess } from './config.ts'
+import { locateServer } from './locate-server.ts'
+import { variablesOf } from './variables-of.ts'
+
+/** Never throws. A failure is one sentence on the standard error; with --json it is the error as JSON. */
+export async function runClientCommand(execute: Execute, given: Given): Promise<number> {
+  const screens = createScreens({ out: process.stdout, notes: process.stderr })
+  const isJson = given.options.json === true
+  const interruption = new AbortController()
+  const egress = createEgress({ allow: [] })
+  endQuietlyWithReader()
+  const stop = interruptOnce(interruption)
+  try {
+    const server = serverOfProcess(variablesOf(given.options, clientSettings))
+    const { signal } = interruption
+    const context: CommandContext = {
+      ...screens,
+      client: createClient({ locate: () => locateServer(server), fetch: egress.fetch('trusted'), signal }),
+      projectReference: typeof given.options.project === 'string' ? given.options.project : null,
+      isJson,
+      signal,
+      now: Date.now,
+      readStdin: () => text(process.stdin),
+      readFile: (path) => readFile(path, 'utf8'),
+    }
+    return await execute(context, given)
+  } catch (error) {
+    if (interruption.signal.aborted) return exitCodes.interrupted
+    return tellFailure(screens, isJson, error)
+  } finally {
+    stop()
+    await egress.close()
+  }
+}
+
+const AT_ONCE_AFTER_MS = 1_000
+
+/**
+ * The first Ctrl-C ends the command in order, a later one at once. One Ctrl-C may come twice: from the terminal, and
+ * from the process that handed over to this one (bin/muster.mjs).
+ */
+function interruptOnce(interruption: AbortController): () => void {
+  let firstAt = 0
+  const interrupt = (): void => {
+    if (interruption.signal.aborted && performance.now() - firstAt > AT_ONCE_AFTER_MS)
+      process.exit(exitCodes.interrupted)
+    if (interruption.signal.aborted) return
+    firstAt = performance.now()
+    interruption.abort(new Error('Interrupted.'))
+  }
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const signal of signals) process.on(signal, interrupt)
+  return () => {
+    for (const signal of signals) process.off(signal, interrupt)
+  }
+}
+
+/** `muster runs | head -1` closes the pipe, which is no failure. */
+function endQuietlyWithReader(): void {
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(exitCodes.done)
+    throw error
+  })
+}
+
+function tellFailure({ notes }: Screens, isJson: boolean, error: unknown): number {
+  const failure = error instanceof CommandFailure ? error : null
+  const message = error instanceof Error ? error.message : String(error)
+  if (isJson) {
+    const code = failure?.code ?? (error instanceof ConfigError ? 'CONFIGURATION' : 'INTERNAL_ERROR')
+    notes.print(jsonText({ error: { code, message, details: failure?.details ?? null } }))
+  } else {
+    notes.print(styled('red', error instanceof ConfigError ? 'Configuration: ' : 'muster: '), message)
+    for (const line of failure?.lines ?? []) notes.print(`  ${line}`)
+  }
+  return failure?.exitCode ?? (error instanceof ConfigError ? exitCodes.misused : exitCodes.failed)
+}

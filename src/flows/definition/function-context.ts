@@ -1,0 +1,9 @@
+import type { ToolContext } from '../../kernel/tool.ts'
+
+/** Waits without the slot that the leaf holds, so that other leaves may work meanwhile. */
+export type WhileIdle = <Value>(wait: () => Promise<Value>) => Promise<Value>
+
+export interface FunctionContext extends ToolContext {
+  leafId?: string
+  whileIdle?: WhileIdle
+}

@@ -1,0 +1,110 @@
+import type { FlowEvent } from '../../kernel/flow-run.ts'
+import type { OwnedFlow } from './owned-flow.ts'
+import { nameOf, noteTimes, slow } from './state.ts'
+import { readTime } from './token-waits.ts'
+
+/** The watched leaves that are under way, each with the time until it counts as slow. */
+function watchesOf({ state }: OwnedFlow): { leafId: string; inMs: number }[] {
+  return [...state.machine.watched()].flatMap(([leafId, ms]) => {
+    const leaf = state.running.get(leafId)
+    const begunAtMs = leaf && state.begun.get(nameOf(leaf))
+    return begunAtMs === undefined ? [] : [{ leafId, inMs: Math.max(0, begunAtMs + ms - Date.now()) }]
+  })
+}
+
+export function setWatches(owned: OwnedFlow): void {
+  if (owned.state.machine.watched().size === 0) return
+  for (const { leafId, inMs } of watchesOf(owned)) {
+    const dueAtMs = Date.now() + inMs
+    // One timer is enough unless it must ring earlier. A timer that rings early is set anew.
+    if ((owned.watching.get(leafId) ?? Number.POSITIVE_INFINITY) <= dueAtMs + 1) continue
+    owned.watching.set(leafId, dueAtMs)
+    owned.after(inMs, { type: 'watch', leafId })
+  }
+}
+
+/** The flow run may take this long, from its start. */
+export function setEnd(owned: OwnedFlow, timeoutMs: number): void {
+  owned.flow.timeout = timeoutMs
+  owned.endsAtMs = owned.startedAtMs + timeoutMs
+  // A timer that rings early is set anew when it rings.
+  if (owned.endsAtMs < owned.timerAtMs) setEndTimer(owned)
+}
+
+/** Somebody gave the flow run more time than it had when its timer was set, or the timer rang a little early. */
+export function isEarly(owned: OwnedFlow): boolean {
+  if (Date.now() >= owned.endsAtMs) return false
+  setEndTimer(owned)
+  return true
+}
+
+/** A flow run that waits for tokens or for people is looked at again after this time at the latest. */
+const LOOK_EVERY_MS = 60_000
+
+/** The time until the flow run times out. While all leaves wait for people, no time passes; an answer wakes the flow run. */
+export function timeLeftMs({ flow, endsAtMs }: OwnedFlow): number {
+  const leftMs = endsAtMs - Date.now()
+  return flow.is_still ? Math.max(leftMs, LOOK_EVERY_MS) : leftMs
+}
+
+/** True: the project is halted, and the flow run parks as soon as it can. The timer rings again later. */
+export function waitsForSwitch(owned: OwnedFlow): boolean {
+  if (!owned.deps.isHalted(owned.flow.project_id)) return false
+  owned.endsAtMs = Date.now() + LOOK_EVERY_MS
+  setEndTimer(owned)
+  return true
+}
+
+/**
+ * Called when the time seems to be up. True: the flow run waits for tokens with the task it is part of, and has more
+ * time afterwards, or it was given that time a moment ago.
+ */
+export async function hasMoreTime(owned: OwnedFlow): Promise<boolean> {
+  const { deps, flow } = owned
+  if (!flow.within?.payers.length) return false
+  const time = await readTime(deps.pool, flow.id, flow.within.payers)
+  if (!time) return false
+  if (!time.isWaiting) {
+    setEnd(owned, time.timeout)
+    return isEarly(owned)
+  }
+  owned.endsAtMs = Date.now() + LOOK_EVERY_MS
+  setEndTimer(owned)
+  return true
+}
+
+function setEndTimer(owned: OwnedFlow): void {
+  owned.timerAtMs = owned.endsAtMs
+  owned.after(Math.max(0, owned.endsAtMs - Date.now()), { type: 'stop', as: 'timed_out' })
+}
+
+export function setDeadlines({ state, timed, after }: OwnedFlow): void {
+  noteTimes(state, [], Date.now())
+  for (const [node, atMs] of state.deadlines) {
+    if (!state.machine.isTimed(node)) state.deadlines.delete(node)
+    else if (!timed.has(node)) {
+      timed.add(node)
+      after(Math.max(0, atMs - Date.now()), { type: 'expired', node })
+    }
+  }
+}
+
+/** The time until the first timeout, retry or watch. */
+export function nextInMs(owned: OwnedFlow): number {
+  const { deadlines, delayed, dueAt } = owned.state
+  const dues = [...delayed.values()].map((leaf) => dueAt.get(nameOf(leaf)) ?? 0)
+  const firstAtMs = Math.min(...deadlines.values(), ...dues)
+  return Math.min(firstAtMs - Date.now(), ...watchesOf(owned).map(({ inMs }) => inMs))
+}
+
+export function checkWatched(owned: OwnedFlow, events: FlowEvent[], leafId: string): void {
+  const { state } = owned
+  owned.watching.delete(leafId)
+  const leaf = state.running.get(leafId)
+  const isDue = watchesOf(owned).some((watch) => watch.leafId === leafId && watch.inMs === 0)
+  if (!leaf || !isDue) return
+  const runningFor = Date.now() - (state.begun.get(nameOf(leaf)) ?? Date.now())
+  events.push({ kind: 'task.slow', data: { task_id: leafId, running_for: runningFor } })
+  const next = slow(state, leafId)
+  state.fresh.push(...next)
+}

@@ -1,0 +1,36 @@
+// The switches of a run: its owner asks them before each step.
+import { cancelled, leave, stopped } from './end.ts'
+import { append, type OwnedRun, RunLost } from './owned-run.ts'
+import { notBegun, parkHalted } from './park.ts'
+
+/**
+ * Acts on a cancel, a stop or another request that arrived meanwhile. go: there was none · left: the run is no longer
+ * this process's.
+ */
+export async function heedSwitches(owned: OwnedRun): Promise<'go' | 'left'> {
+  const { control, state, deps, run } = owned
+  for (;;) {
+    if (control.interruption() === 'lapse') throw new RunLost('lapsed')
+    if (control.interruption() === 'cancel') return leave(owned, cancelled(state.text || null))
+    if (control.isAskedToStop()) return pauseStopped(owned)
+    if (control.interruption() === 'hand_back' || control.isAskedToYield()) return handBack(owned)
+    if (!deps.isHalted(run.project_id)) return 'go'
+    if (await parkHalted(owned)) return 'left'
+  }
+}
+
+/** The agent was stopped. The attempt at its task goes on in a new run when the agent is started. */
+async function pauseStopped(owned: OwnedRun): Promise<'left'> {
+  const { state } = owned
+  return leave(owned, stopped('stopped', state.text || null, { notBegun: notBegun(state) }))
+}
+
+/**
+ * Gives the run back at shutdown, or because this process is needed for one run alone: another slot continues the run.
+ */
+export async function handBack(owned: OwnedRun): Promise<'left'> {
+  const data = { waits_for: 'slot', not_begun: notBegun(owned.state) }
+  await append(owned, [{ kind: 'run.parked', data }], { set: { release: true, ready_in_ms: 0 } })
+  owned.deps.onReady()
+  return 'left'
+}
