@@ -4,23 +4,36 @@
 #   docker build -t muster .
 #   docker run --init -p 127.0.0.1:8080:8080 -v muster-data:/data muster
 #
-# --init (compose.yaml has it as `init: true`) puts a small init before Node, which reaps what the embedded PostgreSQL
-# leaves behind. `docker run … muster keys admin` and the other subcommands work too.
+# --init (compose.yaml has it as `init: true`) puts a small init before Node, which reaps processes that the embedded
+# PostgreSQL leaves behind. `docker run … muster keys admin` and the other subcommands work too.
 #
-# What was tried, and what was not, is said at the top of test/container.test.ts.
+# The top of test/container.test.ts says which parts of this file were tried.
 
 # The version of Node is the one package.json pins, so the copy that npm installs for other machines is not needed here.
 FROM node:24.21.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY bin ./bin
 RUN npm install --omit=dev \
     && rm -rf node_modules/node-linux-* node_modules/.bin/node
+
+# The console is built with all packages, and its files alone go into the image.
+FROM node:24.21.0-bookworm-slim AS console
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+COPY bin ./bin
+RUN npm install
+COPY tsconfig.json ./
+COPY ui ./ui
+COPY src ./src
+RUN npm run prepare
 
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 MUSTER_DATA_DIR=/data
 WORKDIR /app
 RUN install --directory --owner=node --group=node --mode=0700 /data
 COPY --from=packages /app/node_modules ./node_modules
+COPY --from=console /app/ui/dist ./ui/dist
 COPY package.json ./
 COPY migrations ./migrations
 COPY prompts ./prompts

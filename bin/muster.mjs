@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// The `muster` command as npm links it. Muster's TypeScript is run as it is, for which Node must be 24.7 or newer. npm
-// brings such a Node along, and it takes over where the one that runs this file is older. Plain JavaScript, because an
-// old Node must be able to read it.
+// The `muster` command as npm links it. Node runs Muster's TypeScript directly, which needs Node 24.7 or newer. npm
+// installs such a Node with Muster; if an older Node runs this file, the installed Node takes over. This file is plain
+// JavaScript, because an old Node must be able to read it.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -21,7 +21,7 @@ if (isNewEnough(process.version)) {
   }
 }
 
-/** Signals and the exit code pass through, so that whoever started us need not know. */
+/** Signals and the exit code are passed on, so that the parent process notices no difference. */
 function handOver(node) {
   const child = spawn(node, [fileURLToPath(program), ...process.argv.slice(2)], { stdio: 'inherit' })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
@@ -33,7 +33,7 @@ function handOver(node) {
   })
 }
 
-/** The Node of our optional dependencies, beside us or higher up where npm put what several packages share. */
+/** The Node of our optional dependencies, beside us or in a folder above, in which npm puts shared packages. */
 function findNode() {
   const places = [join(`node-${process.platform}-${process.arch}`, 'bin', 'node'), join('.bin', 'node')]
   return foldersAbove(here)

@@ -1,0 +1,86 @@
+// Everything that waits for a person: suggestions, questions, undecided outcomes, used-up budgets, work for people.
+import { queryOptions, useQuery } from '@tanstack/react-query'
+import type { Task } from '../../../src/kernel/task.ts'
+import { get, type Page } from './client.ts'
+import { projectPath, queries } from './queries.ts'
+
+export const inboxKinds = ['suggestion', 'question', 'outcome', 'budget', 'escalation', 'work'] as const
+export type InboxKind = (typeof inboxKinds)[number]
+
+/** The words of a task's metadata are only read here: people and agents can write them, and the API does not trust them. */
+export function inboxKindOf({ kind, run_id, metadata }: Pick<Task, 'kind' | 'run_id' | 'metadata'>): InboxKind {
+  if (kind !== 'escalation') return kind
+  if (run_id !== null) return metadata.kind === 'outcome_unknown' ? 'outcome' : 'question'
+  return typeof metadata.exhaustedAgentId === 'string' ? 'budget' : 'escalation'
+}
+
+export interface Waiting {
+  items: Task[]
+  /** True if more of them may wait than were read. */
+  hasMore: boolean
+}
+
+const PAGE = 50
+const WORK_PAGE = 200
+/** Work for people stands among the work of agents, which may fill many pages. */
+const MOST_WORK_PAGES = 5
+const READ_EVERY_MS = 30_000
+
+/** The newest of each kind: `pages` times fifty suggestions and as many escalations. */
+export const waitingQuery = (projectId: string, pages = 1) =>
+  queryOptions({
+    queryKey: ['task', projectId, 'list', 'waiting', pages],
+    queryFn: ({ signal }) => readWaiting(projectId, pages, signal),
+    // The stream of changes tells sooner; this is for a stream that is cut.
+    refetchInterval: READ_EVERY_MS,
+  })
+
+export const taskQuery = (projectId: string, taskId: string) =>
+  queryOptions({
+    queryKey: ['task', projectId, taskId],
+    queryFn: () => get<Task>(projectPath(projectId, `/tasks/${taskId}`)),
+  })
+
+/** How many things wait for a person: "7", or "50+" if more wait than were read. Null if none is known. */
+export function useInboxCount(projectId: string): string | null {
+  const { data } = useQuery(waitingQuery(projectId))
+  return data && data.items.length > 0 ? `${data.items.length}${data.hasMore ? '+' : ''}` : null
+}
+
+/** Reads again what a decision may have changed. */
+export async function readTasksAgain(projectId: string): Promise<void> {
+  await queries.invalidateQueries({ queryKey: ['task', projectId, 'list'] })
+}
+
+async function readWaiting(projectId: string, pages: number, signal: AbortSignal): Promise<Waiting> {
+  const read = (kind: Task['kind'], most: number, limit: number) =>
+    readPages(projectId, { kind, status: 'pending', limit }, most, signal)
+  const [suggestions, escalations, work] = await Promise.all([
+    read('suggestion', pages, PAGE),
+    read('escalation', pages, PAGE),
+    read('work', Math.min(pages, MOST_WORK_PAGES), WORK_PAGE),
+  ])
+  // Work that is assigned is an agent's.
+  const forPeople = work.items.filter(({ assigned_to }) => assigned_to === null)
+  return {
+    items: [...suggestions.items, ...escalations.items, ...forPeople],
+    hasMore: suggestions.hasMore || escalations.hasMore || (forPeople.length > 0 && work.hasMore),
+  }
+}
+
+async function readPages(
+  projectId: string,
+  filter: { kind: Task['kind']; status: string; limit: number },
+  most: number,
+  signal: AbortSignal,
+): Promise<Waiting> {
+  const items: Task[] = []
+  let cursor: string | null = null
+  for (let page = 0; page < most; page++) {
+    const answer: Page<Task> = await get(projectPath(projectId, '/tasks'), { query: { ...filter, cursor }, signal })
+    items.push(...answer.items)
+    cursor = answer.next_cursor
+    if (cursor === null) break
+  }
+  return { items, hasMore: cursor !== null }
+}

@@ -1,0 +1,95 @@
+// The rights of the agent, and its place in the organisation.
+import { Checkbox, Select, Stack, TagsInput } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import type { AgentDefinition } from '../../../../src/kernel/agent.ts'
+import { objectTypesQuery } from '../../api/agents.ts'
+import { agentsQuery } from '../../api/queries.ts'
+import { splitNames } from './agent-draft.ts'
+import { FormSection, type SectionProps } from './form-section.tsx'
+
+const MODES: Record<AgentDefinition['execution_mode'], string> = {
+  execute: 'It changes objects itself.',
+  suggest: 'It suggests each change, and people decide in the inbox.',
+  hybrid: 'It chooses for each change whether to make or to suggest it.',
+}
+
+export function Rights({ form, projectId }: SectionProps) {
+  const { execution_mode, capabilities } = form.values
+  const types = useQuery({ ...objectTypesQuery(projectId), enabled: !capabilities.isForAllTypes })
+  return (
+    <FormSection title="Rights">
+      <Select
+        label="Execution mode"
+        description={MODES[execution_mode]}
+        inputWrapperOrder={['label', 'input', 'description', 'error']}
+        data={Object.keys(MODES)}
+        allowDeselect={false}
+        w={220}
+        {...form.getInputProps('execution_mode')}
+      />
+      <Stack gap="xs" role="group" aria-label="Capabilities">
+        <Checkbox
+          size="xs"
+          label="May create objects"
+          {...form.getInputProps('capabilities.canCreateObjects', { type: 'checkbox' })}
+        />
+        <Checkbox
+          size="xs"
+          label="May update objects"
+          {...form.getInputProps('capabilities.canUpdateObjects', { type: 'checkbox' })}
+        />
+        <Checkbox
+          size="xs"
+          label="May delete objects"
+          {...form.getInputProps('capabilities.canDeleteObjects', { type: 'checkbox' })}
+        />
+        <Checkbox
+          size="xs"
+          label="Objects of all types"
+          {...form.getInputProps('capabilities.isForAllTypes', { type: 'checkbox' })}
+        />
+      </Stack>
+      {!capabilities.isForAllTypes && (
+        <TagsInput
+          label="Only these types"
+          description="Spelled exactly. An empty list: it may change no object."
+          data={types.data ?? []}
+          value={capabilities.allowedObjectTypes}
+          onChange={(values) =>
+            form.setFieldValue('capabilities.allowedObjectTypes', splitNames(values, capabilities.allowedObjectTypes))
+          }
+          error={form.errors['capabilities.allowedObjectTypes']}
+          data-path="capabilities.allowedObjectTypes"
+        />
+      )}
+    </FormSection>
+  )
+}
+
+export function Place({ form, projectId, agentId }: SectionProps & { agentId: string | null }) {
+  const agents = useQuery(agentsQuery(projectId))
+  const seniors = (agents.data?.items ?? []).filter(({ id }) => id !== agentId)
+  const skills = [...new Set(seniors.flatMap(({ competencies }) => competencies))].toSorted()
+  return (
+    <FormSection title="Place in the organisation">
+      <Select
+        label="Senior"
+        description="The agent that is told when this one is stuck, bored or short of tokens."
+        placeholder="None"
+        data={seniors.map(({ id, name }) => ({ value: id, label: name }))}
+        searchable
+        clearable
+        {...form.getInputProps('senior_id')}
+      />
+      <TagsInput
+        label="Competencies"
+        description="Its skills in a word or two each. Tasks are delegated by them."
+        data={skills}
+        value={form.values.competencies}
+        onChange={(values) => form.setFieldValue('competencies', splitNames(values, form.values.competencies))}
+        error={form.errors.competencies}
+        data-path="competencies"
+      />
+    </FormSection>
+  )
+}

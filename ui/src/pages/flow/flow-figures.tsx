@@ -1,0 +1,103 @@
+// Five figures at the first glance, and the tasks by status: a bar that is also the filter.
+import { UnstyledButton } from '@mantine/core'
+import type { ReactNode } from 'react'
+import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
+import { isChangeable } from '../../api/flows.ts'
+import { cost, duration, tokens } from '../../parts/figures.ts'
+import { etaText, percentDone } from '../../parts/flow-progress.ts'
+import { Status } from '../../parts/status.tsx'
+import { Elapsed, useNow } from '../../parts/when.tsx'
+import classes from './flow-page.module.css'
+import { type ShownStatus, shownStatuses } from './flow-store.ts'
+import { useTotals } from './use-flow-store.ts'
+
+export function FlowFigures({ run }: { run: FlowRun }) {
+  const { usage } = run
+  return (
+    <dl className={classes.figures} data-tour="figures">
+      <Figure name="Elapsed" detail={`timeout ${duration(run.timeout)}`}>
+        <Elapsed from={run.started_at} ms={run.duration} />
+      </Figure>
+      <Eta run={run} />
+      <Parallelism run={run} />
+      <Figure name="Tokens" detail={`${tokens(usage.input_tokens)} in, ${tokens(usage.output_tokens)} out`}>
+        {usage.estimated && '≈ '}
+        {tokens(usage.total_tokens)}
+      </Figure>
+      <Figure name="Cost" detail={usage.cost_usd === null ? 'the model has no price' : ''}>
+        {cost(usage.cost_usd)}
+      </Figure>
+    </dl>
+  )
+}
+
+function Figure({ name, detail, children }: { name: string; detail: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt className="dim">{name}</dt>
+      <dd className="number">
+        <strong>{children}</strong> <span className="dim">{detail}</span>
+      </dd>
+    </div>
+  )
+}
+
+function Eta({ run }: { run: FlowRun }) {
+  const now = useNow()
+  useTotals()
+  return (
+    <Figure name="ETA" detail={`${percentDone(run)}% done`}>
+      {isChangeable(run) ? etaText(run.eta, now) : '–'}
+    </Figure>
+  )
+}
+
+function Parallelism({ run }: { run: FlowRun }) {
+  const now = useNow()
+  const { workedMs, startSum, underWay, counts } = useTotals()
+  const begin = Date.parse(run.started_at ?? run.created_at)
+  const until = run.completed_at === null ? now : Date.parse(run.completed_at)
+  const elapsed = Math.max(1, until - begin)
+  const worked = workedMs + Math.max(0, underWay * until - startSum)
+  const busy = counts.running + counts.blocked
+  return (
+    <Figure
+      name="Parallelism"
+      detail={run.completed_at === null ? `${busy} of ${run.workers} workers busy` : `at most ${run.workers} workers`}
+    >
+      {run.started_at === null ? '–' : `${(worked / elapsed).toFixed(1)}×`}
+    </Figure>
+  )
+}
+
+interface BarProps {
+  status: string | undefined
+  onFilter: (status: ShownStatus | undefined) => void
+}
+
+export function StatusBar({ status, onFilter }: BarProps) {
+  const { counts, all } = useTotals()
+  const shown = shownStatuses.filter((each) => counts[each] > 0 || !['blocked', 'skipped'].includes(each))
+  return (
+    <div className={classes.bar}>
+      <div className={classes.segments} aria-hidden>
+        {shown.map((each) => (
+          <span key={each} data-status={each} style={{ flexGrow: all === 0 ? 0 : counts[each] }} />
+        ))}
+      </div>
+      <fieldset className={classes.counts} aria-label="Tasks by status">
+        {shown.map((each) => (
+          <UnstyledButton
+            key={each}
+            className={classes.count}
+            data-count={each}
+            aria-pressed={status === each}
+            onClick={() => onFilter(status === each ? undefined : each)}
+          >
+            <Status of={each} /> <strong className="number">{counts[each]}</strong>
+          </UnstyledButton>
+        ))}
+      </fieldset>
+    </div>
+  )
+}

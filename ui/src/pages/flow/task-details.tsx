@@ -1,0 +1,204 @@
+// Beside the views: all that is known about the chosen task.
+import { Button, Group, Stack, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { X } from 'lucide-react'
+import type { ReactNode } from 'react'
+import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
+import type { Run } from '../../../../src/kernel/run.ts'
+import { get, type Page } from '../../api/client.ts'
+import type { FlowTask } from '../../api/flow-trace.ts'
+import { flowRunPath } from '../../api/flows.ts'
+import { projectPath, runQuery } from '../../api/queries.ts'
+import { cost, tokens } from '../../parts/figures.ts'
+import { Status } from '../../parts/status.tsx'
+import { Value } from '../../parts/value.tsx'
+import { Elapsed, When } from '../../parts/when.tsx'
+import classes from './flow-page.module.css'
+import { shownStatus, type TaskRow } from './flow-store.ts'
+import { waitingFor } from './timeline-scale.ts'
+import { useFlowStore, useTask } from './use-flow-store.ts'
+
+interface Props {
+  projectId: string
+  run: FlowRun
+  taskId: string
+  onChoose: (id: string | undefined) => void
+}
+
+export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
+  const task = useTask(taskId)
+  if (!task) return <p className="dim">This flow run has no task {taskId}.</p>
+  const { start_at: start, end_at: end, usage } = task
+  return (
+    <Stack gap="md">
+      <Group justify="space-between" wrap="nowrap">
+        <Title order={2} style={{ overflowWrap: 'anywhere' }}>
+          {task.name}
+        </Title>
+        <Button
+          size="compact-xs"
+          variant="subtle"
+          color="gray"
+          aria-label="Close the details"
+          onClick={() => onChoose(undefined)}
+        >
+          <X size={14} aria-hidden />
+        </Button>
+      </Group>
+      <dl className={classes.facts}>
+        <Fact name="Status">
+          <Status of={shownStatus(task)} />
+          {task.isWaiting && ' It waits for a person.'}
+        </Fact>
+        <Fact name={task.kind === 'agent' ? 'Agent' : 'Worker'}>{task.worker ?? '–'}</Fact>
+        <Fact name="Attempts">{task.attempts}</Fact>
+        <Fact name="Started">
+          <When at={start} />
+        </Fact>
+        <Fact name="Took">
+          {start === null ? (
+            '–'
+          ) : (
+            <Elapsed from={start} ms={end === null ? null : Date.parse(end) - Date.parse(start)} />
+          )}
+        </Fact>
+        {usage && <Fact name="Tokens">{`${tokens(usage.total_tokens)} · ${cost(usage.cost_usd)}`}</Fact>}
+        <Fact name="Id">
+          <span className="mono">{task.id}</span>
+        </Fact>
+      </dl>
+      {task.error !== null && (
+        <Part name="Error">
+          <Value of={task.error} />
+        </Part>
+      )}
+      {task.kind === 'agent' ? (
+        <OfRun projectId={projectId} flowRunId={run.id} task={task} />
+      ) : (
+        <Output run={run} taskId={task.id} />
+      )}
+      {run.progress.items !== undefined && <SkippedItems projectId={projectId} run={run} taskId={task.id} />}
+      <Waits task={task} onChoose={onChoose} />
+    </Stack>
+  )
+}
+
+export function Part({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <section>
+      <Title order={3} mb={4}>
+        {name}
+      </Title>
+      {children}
+    </section>
+  )
+}
+
+export function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <>
+      <dt className="dim">{name}</dt>
+      <dd className="number">{children}</dd>
+    </>
+  )
+}
+
+/** The run of an agent's task. Events do not tell its id, so a run under way is looked for among those of the flow run. */
+function OfRun({ projectId, flowRunId, task }: { projectId: string; flowRunId: string; task: TaskRow }) {
+  const found = useQuery({
+    queryKey: ['run', projectId, 'list', 'of-task', flowRunId, task.id, task.attempts],
+    queryFn: () => findRun(projectId, flowRunId, task.id),
+    enabled: task.run_id === null && task.start_at !== null,
+  })
+  const runId = task.run_id ?? found.data?.id ?? null
+  const run = useQuery({ ...runQuery(projectId, runId ?? ''), enabled: runId !== null })
+  if (runId === null) return null
+  return (
+    <>
+      <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId }}>
+        Open its run
+      </Link>
+      {run.data && (
+        <>
+          <Part name="Input">
+            <Value of={run.data.input} />
+          </Part>
+          {run.data.summary !== null && (
+            <Part name="Output">
+              <Value of={run.data.summary} />
+            </Part>
+          )}
+        </>
+      )}
+    </>
+  )
+}
+
+async function findRun(projectId: string, flowRunId: string, taskId: string): Promise<Run | null> {
+  const { items } = await get<Page<Run>>(projectPath(projectId, '/runs'), {
+    query: { flow_run_id: flowRunId, limit: 200 },
+  })
+  return items.find(({ trigger }) => trigger.task_id === taskId) ?? null
+}
+
+function Output({ run, taskId }: { run: FlowRun; taskId: string }) {
+  if (!Object.hasOwn(run.results, taskId)) return null
+  return (
+    <Part name="Output">
+      <Value of={run.results[taskId]} />
+    </Part>
+  )
+}
+
+function SkippedItems({ projectId, run, taskId }: { projectId: string; run: FlowRun; taskId: string }) {
+  const { skipped = 0, completed = 0, total = 0, failed = 0 } = run.progress.items ?? {}
+  const tasks = useQuery({
+    queryKey: ['flow_facts', projectId, run.id, 'skipped'],
+    queryFn: () => get<Page<FlowTask>>(flowRunPath(projectId, run.id, '/tasks'), { query: { limit: 200 } }),
+    enabled: skipped > 0,
+  })
+  const items = tasks.data?.items.find(({ id }) => id === taskId)?.skipped ?? []
+  return (
+    <Part name="Items">
+      <p className="number">
+        {completed} of {total} done, {failed} failed, {skipped} skipped
+      </p>
+      <ul className={classes.list}>
+        {items.map(({ index, stage, error }) => (
+          <li key={index}>
+            Item {index} at stage {stage}: {error}
+          </li>
+        ))}
+      </ul>
+    </Part>
+  )
+}
+
+const MOST_NAMED = 12
+
+function Waits({ task, onChoose }: { task: TaskRow; onChoose: (id: string) => void }) {
+  const store = useFlowStore()
+  const after = waitingFor(store.tasks(), task.id).map(({ id }) => id)
+  const lists = [
+    { name: 'Waited for', ids: task.depends_on },
+    { name: 'Waiting for it', ids: after },
+  ]
+  return lists.map(
+    ({ name, ids }) =>
+      ids.length > 0 && (
+        <Part key={name} name={`${name} (${ids.length})`}>
+          <ul className={classes.plain}>
+            {ids.slice(0, MOST_NAMED).map((id) => (
+              <li key={id}>
+                <button type="button" className={classes.choice} onClick={() => onChoose(id)}>
+                  {store.task(id)?.name ?? id}
+                </button>
+              </li>
+            ))}
+          </ul>
+          {ids.length > MOST_NAMED && <span className="dim">and {ids.length - MOST_NAMED} more</span>}
+        </Part>
+      ),
+  )
+}

@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inputOf } from './flow-input.ts'
+
+test('an input is nothing, JSON, or a text', () => {
+  assert.deepEqual(inputOf('  '), {})
+  assert.deepEqual(inputOf('{"a": [1]}'), { input: { a: [1] } })
+  assert.deepEqual(inputOf('null'), { input: null })
+  assert.deepEqual(inputOf('two lines about rain'), { input: 'two lines about rain' })
+})
+
+test('a text that begins like JSON and is none is refused', () => {
+  for (const text of ['{', '[1, 2', '"open']) assert.throws(() => inputOf(text), /The input is no JSON/)
+})

@@ -1,0 +1,121 @@
+// Starts a flow of the project or a template, and leads to the page of its run.
+import { Group, NumberInput, Select, Text, Textarea } from '@mantine/core'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
+import { newKey, startWork } from '../../api/client.ts'
+import type { FlowTemplate, StoredFlow } from '../../api/flows.ts'
+import { projectPath } from '../../api/queries.ts'
+import { FormDialog } from '../../parts/form-dialog.tsx'
+import { useWrite } from '../../parts/use-write.ts'
+import { inputOf } from './flow-input.ts'
+
+interface Props {
+  projectId: string
+  flows: readonly StoredFlow[]
+  templates: readonly FlowTemplate[]
+  /** "flow ID" or "template NAME"; empty if nothing is chosen yet. */
+  chosen: string
+  onClose: () => void
+}
+
+export function StartFlowDialog({ projectId, flows, templates, chosen, onClose }: Props) {
+  const navigate = useNavigate()
+  const [key, setKey] = useState(newKey)
+  const startable = flows.filter(({ enabled }) => enabled)
+  const [choice, setChoice] = useState(
+    chosen || (startable[0] ? `flow ${startable[0].id}` : `template ${templates[0]?.name ?? ''}`),
+  )
+  const exampleOf = (wanted: string): string => {
+    const template = templates.find(({ name }) => wanted === `template ${name}`)
+    return template ? JSON.stringify(template.example.input, null, 2) : ''
+  }
+  const [input, setInput] = useState(() => exampleOf(choice))
+  const [workers, setWorkers] = useState<number | string>('')
+  const [seconds, setSeconds] = useState<number | string>('')
+  const template = templates.find(({ name }) => choice === `template ${name}`)
+  const { write, ...state } = useWrite()
+  const start = async (): Promise<void> => {
+    const [, kind, name] = /^(\w+) (.*)$/.exec(choice) ?? []
+    const body = {
+      ...(kind === 'flow' ? { flow_id: name } : { template: name }),
+      ...inputOf(input),
+      ...(workers === '' ? {} : { workers: Number(workers) }),
+      ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
+    }
+    // Another body needs another key; the same one pressed twice is one start.
+    try {
+      const { id } = await startWork<FlowRun>(projectPath(projectId, '/flow-runs'), body, key)
+      await navigate({ to: '/projects/$projectId/flows/$flowRunId', params: { projectId, flowRunId: id } })
+    } catch (error) {
+      setKey(newKey())
+      throw error
+    }
+  }
+  return (
+    <FormDialog
+      title="Start a flow"
+      action="Start flow"
+      isDisabled={choice === ''}
+      write={state}
+      onSubmit={() => void write(start)}
+      onClose={onClose}
+    >
+      <Select
+        label="Flow"
+        searchable
+        allowDeselect={false}
+        data={[
+          {
+            group: 'Flows of this project',
+            items: startable.map(({ id, name }) => ({ value: `flow ${id}`, label: name })),
+          },
+          {
+            group: 'Templates',
+            items: templates.map(({ name, title }) => ({ value: `template ${name}`, label: title })),
+          },
+        ]}
+        value={choice}
+        onChange={(value) => {
+          if (value === null) return
+          // An example goes with its template; what somebody typed stays.
+          if (input === exampleOf(choice)) setInput(exampleOf(value))
+          setChoice(value)
+        }}
+      />
+      {template && (
+        <Text size="sm" className="dim">
+          {template.description} {template.usage}
+        </Text>
+      )}
+      <Textarea
+        label="Input"
+        description="JSON, or a text. Empty: none."
+        classNames={{ input: 'mono' }}
+        autosize
+        minRows={3}
+        maxRows={14}
+        value={input}
+        onChange={(event) => setInput(event.currentTarget.value)}
+        data-autofocus
+      />
+      <Group grow align="flex-start">
+        <NumberInput
+          label="Workers"
+          description="At once. Empty: the usual."
+          min={1}
+          allowDecimal={false}
+          value={workers}
+          onChange={setWorkers}
+        />
+        <NumberInput
+          label="Timeout"
+          description="In seconds. Empty: the project's."
+          min={1}
+          value={seconds}
+          onChange={setSeconds}
+        />
+      </Group>
+    </FormDialog>
+  )
+}

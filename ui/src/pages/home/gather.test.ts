@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isOnTop, percentOf, shortShare, stoppedSince, sumDays, withoutShownByFlows } from './gather.ts'
+
+const at = (text: string): number => Date.parse(text)
+const ended = { pause_reason: null, created_at: '2026-01-01T00:00:00Z', completed_at: '2026-01-02T00:00:00Z' }
+
+test('failed runs and runs that stopped count from the last visit on, waits do not', () => {
+  const since = at('2026-01-01T12:00:00Z')
+  assert.ok(stoppedSince({ ...ended, status: 'failed' }, since))
+  assert.ok(!stoppedSince({ ...ended, status: 'failed' }, at('2026-01-02T00:00:01Z')))
+  assert.ok(stoppedSince({ ...ended, status: 'paused', pause_reason: 'step_limit' }, since))
+  assert.ok(!stoppedSince({ ...ended, status: 'paused', pause_reason: 'human' }, since))
+  assert.ok(!stoppedSince({ ...ended, status: 'completed' }, since))
+})
+
+test('sub-runs and leaves of flows are not listed', () => {
+  assert.ok(isOnTop({ parent_run_id: null, trigger: { type: 'manual' } }))
+  assert.ok(!isOnTop({ parent_run_id: 'x', trigger: { type: 'manual' } }))
+  assert.ok(!isOnTop({ parent_run_id: null, trigger: { type: 'flow' } }))
+})
+
+test('progress counts what needs no more work', () => {
+  const none = { total: 0, pending: 0, running: 0, completed: 0, failed: 0, skipped: 0 }
+  assert.equal(percentOf(none), 0)
+  assert.equal(percentOf({ ...none, total: 8, completed: 3, failed: 1, skipped: 1, running: 3 }), 62)
+})
+
+test('amounts are added over the projects that have them', () => {
+  const spent = (total_tokens: number, cost_usd: number | null) => ({ total_tokens, cost_usd })
+  const days = [
+    { today: spent(5, null), yesterday: spent(1, null) },
+    { today: spent(7, 0.5), yesterday: spent(2, null) },
+  ]
+  assert.deepEqual(sumDays([null, undefined]), null)
+  assert.deepEqual(sumDays([null, ...days]), { today: spent(12, 0.5), yesterday: spent(3, null) })
+})
+
+test('tokens run short from 90 % on, until they are used up', () => {
+  const share = (token_used: number, token_allocation: number | null) => shortShare({ token_used, token_allocation })
+  assert.deepEqual([share(89, 100), share(90, 100), share(999, 1_000), share(100, 100)], [null, 90, 99, null])
+  assert.deepEqual([share(5, null), share(0, 0)], [null, null])
+})
+
+test('the run of an agent that is a flow is shown by its flow run', () => {
+  const flows = [{ parent_run_id: 'a' }, { parent_run_id: null }]
+  assert.deepEqual(withoutShownByFlows([{ id: 'a' }, { id: 'b' }], flows), [{ id: 'b' }])
+})

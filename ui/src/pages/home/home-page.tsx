@@ -1,0 +1,89 @@
+// Home lists what waits for me, what failed, what runs and what today cost, over all my projects.
+import { Button, Stack, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { useState } from 'react'
+import type { Project } from '../../../../src/kernel/project.ts'
+import { projectsQuery } from '../../api/queries.ts'
+import { useMe } from '../../app/gate.tsx'
+import { TourOffer } from '../../app/tour-offer.tsx'
+import { lazily } from '../../parts/lazily.tsx'
+import { PageHead } from '../../parts/page-head.tsx'
+import { Panel } from '../../parts/panel.tsx'
+import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
+import { HomeFigures } from './home-figures.tsx'
+import { FailedList, RunningList, WaitingList } from './home-lists.tsx'
+import classes from './home-page.module.css'
+import { ProjectRows } from './project-rows.tsx'
+import { useHome } from './use-home.ts'
+import { useLastHere } from './use-last-here.ts'
+
+const NewProjectDialog = lazily(() => import('./new-project-dialog.tsx').then((module) => module.NewProjectDialog))
+const route = getRouteApi('/')
+const SHOWN_AT_FIRST = 8
+
+export function HomePage() {
+  const me = useMe()
+  const navigate = useNavigate()
+  const isMaking = route.useSearch().new === 'project' && me.instance_admin
+  const projects = useQuery(projectsQuery)
+  const setIsMaking = (isOpen: boolean): void =>
+    void navigate({ to: '/', search: isOpen ? { new: 'project' } : {}, replace: true })
+  const again = (): void => void projects.refetch()
+  return (
+    <>
+      <PageHead name="Home" title={<Title order={1}>Home</Title>}>
+        {me.instance_admin && (
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<Plus size={13} aria-hidden />}
+            onClick={() => setIsMaking(true)}
+          >
+            New project
+          </Button>
+        )}
+      </PageHead>
+      {projects.isPending && <Loading lines={8} />}
+      {projects.isError && !projects.data && (
+        <Failure what="Your projects could not be read." error={projects.error} onRetry={again} />
+      )}
+      {projects.isError && projects.data && <Stale onRetry={again} />}
+      {projects.data?.items.length === 0 && (
+        <Empty>
+          {me.instance_admin
+            ? 'There is no project yet. A project holds agents, flows and objects, and the people who may see them.'
+            : 'You are in no project yet. Ask an admin to invite you.'}
+        </Empty>
+      )}
+      {projects.data && projects.data.items.length > 0 && <Overview projects={projects.data.items} />}
+      {isMaking && (
+        <Panel name="The form for a new project">
+          <NewProjectDialog onClose={() => setIsMaking(false)} />
+        </Panel>
+      )}
+    </>
+  )
+}
+
+function Overview({ projects }: { projects: Project[] }) {
+  const me = useMe()
+  const since = useLastHere(me.id)
+  const [most, setMost] = useState(SHOWN_AT_FIRST)
+  const news = useHome(projects.slice(0, most), since)
+  const failing = news.filter(({ error }) => error !== null)
+  return (
+    <Stack gap="lg" className={classes.body ?? ''}>
+      {failing.length > 0 && <Stale onRetry={() => failing.forEach(({ retry }) => void retry())} />}
+      <TourOffer projects={projects} />
+      <HomeFigures news={news} since={since} />
+      <div className={classes.columns}>
+        <WaitingList news={news} />
+        <RunningList news={news} />
+        <FailedList news={news} since={since} />
+      </div>
+      <ProjectRows news={news} hidden={projects.length - news.length} onMore={() => setMost(most + SHOWN_AT_FIRST)} />
+    </Stack>
+  )
+}

@@ -1,0 +1,73 @@
+import { Autocomplete, TextInput } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
+import type { GraphObject } from '../../../../src/kernel/object.ts'
+import { newKey, post } from '../../api/client.ts'
+import { issuesOf } from '../../api/issues.ts'
+import { objectTypesQuery } from '../../api/objects.ts'
+import { projectPath } from '../../api/queries.ts'
+import { FormDialog } from '../../parts/form-dialog.tsx'
+import { useWrite } from '../../parts/use-write.ts'
+import { PropertiesEditor } from './properties-editor.tsx'
+import { useDraft } from './use-draft.ts'
+
+const NONE = {}
+
+export function NewObject({
+  projectId,
+  type: given,
+  onClose,
+}: {
+  projectId: string
+  type: string
+  onClose: () => void
+}) {
+  const navigate = useNavigate()
+  const types = useQuery(objectTypesQuery(projectId))
+  const [type, setType] = useState(given)
+  const [key, setKey] = useState('')
+  const { read, refuseAt, editor } = useDraft(NONE)
+  const { write, ...state } = useWrite({ reads: [['object', projectId, 'list']] })
+  const issues = issuesOf(state.error)
+  const create = async (): Promise<void> => {
+    const properties = read()
+    if (properties === null) return
+    await write(async () => {
+      try {
+        const body = { type, ...(key === '' ? {} : { key }), properties }
+        // A fresh key each time: a refused body may be sent again, changed.
+        const headers = { 'idempotency-key': newKey() }
+        const { id } = await post<GraphObject>(projectPath(projectId, '/objects'), body, { headers })
+        await navigate({ to: '/projects/$projectId/objects/$objectId', params: { projectId, objectId: id } })
+      } catch (problem) {
+        refuseAt(issuesOf(problem))
+        throw problem
+      }
+    }, 'The object is created.')
+  }
+  return (
+    <FormDialog title="New object" action="Create" write={state} onSubmit={() => void create()} onClose={onClose}>
+      <Autocomplete
+        label="Type"
+        placeholder="Person"
+        required
+        maxLength={200}
+        data={types.data?.types.map((each) => each.type) ?? []}
+        value={type}
+        error={issues.get('type')}
+        onChange={setType}
+        data-autofocus
+      />
+      <TextInput
+        label="Key"
+        description="May be left out. It is unique within its type."
+        maxLength={500}
+        value={key}
+        error={issues.get('key')}
+        onChange={(event) => setKey(event.currentTarget.value)}
+      />
+      <PropertiesEditor {...editor} />
+    </FormDialog>
+  )
+}

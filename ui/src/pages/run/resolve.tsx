@@ -1,0 +1,154 @@
+// The action that resolves a run's stop, beside the sentence that gives the reason.
+import { Button, Group, NumberInput, Text, Textarea } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { RotateCw } from 'lucide-react'
+import { useState } from 'react'
+import type { Run } from '../../../../src/kernel/run.ts'
+import { questionQuery } from '../../api/chats.ts'
+import { patch, post } from '../../api/client.ts'
+import { projectPath, runQuery } from '../../api/queries.ts'
+import { useRole } from '../../app/role.ts'
+import { Problem } from '../../parts/problem.tsx'
+import { useWrite } from '../../parts/use-write.ts'
+import type { Dialog } from './run-dialogs.tsx'
+import type { Resolution } from './verdict.ts'
+
+interface Props {
+  run: Run
+  resolution: Resolution
+  onDialog: (dialog: Dialog) => void
+}
+
+export function Resolve({ run, resolution, onDialog }: Props) {
+  const role = useRole(run.project_id)
+  if (role === 'viewer') return null
+  switch (resolution) {
+    case 'resume':
+      return <Act name="Resume" onClick={() => onDialog({ type: 'resume' })} />
+    case 'retry':
+      return run.agent_id === null ? null : <Act name="Retry" onClick={() => onDialog({ type: 'trigger' })} />
+    case 'answer':
+      return <Answer run={run} />
+    case 'outcome':
+      return <Outcome run={run} />
+    case 'top_up':
+      return (
+        <Group gap="xs">
+          {role === 'admin' && run.agent_id !== null && <TopUp run={run} agentId={run.agent_id} />}
+          {/* The run of a task goes on by itself. */}
+          {run.status === 'paused' && run.completed_at !== null && (
+            <Act name="Resume" onClick={() => onDialog({ type: 'resume' })} />
+          )}
+        </Group>
+      )
+    case 'unhalt':
+      return role === 'admin' ? <Unhalt run={run} /> : null
+    case null:
+      return null
+  }
+}
+
+function Act({ name, onClick }: { name: string; onClick: () => void }) {
+  return (
+    <Button size="xs" leftSection={<RotateCw size={13} aria-hidden />} onClick={onClick}>
+      {name}
+    </Button>
+  )
+}
+
+function useAct(run: Run) {
+  const { write, isBusy, problem } = useWrite({ reads: [runQuery(run.project_id, run.id).queryKey] })
+  const shown = problem !== null && (
+    <div style={{ flexBasis: '100%' }}>
+      <Problem text={problem} />
+    </div>
+  )
+  return { act: (work: () => Promise<unknown>) => void write(work), isBusy, problem: shown }
+}
+
+function Answer({ run }: { run: Run }) {
+  const [text, setText] = useState('')
+  const { act, isBusy, problem } = useAct(run)
+  const question = useQuery(questionQuery(run.project_id, run.id))
+  if (!question.data) return question.isPending ? null : <Text className="dim">The question is not open any more.</Text>
+  const { id, title, description } = question.data
+  return (
+    <div style={{ flexBasis: '100%' }}>
+      <Textarea
+        label={description ?? title}
+        autosize
+        minRows={2}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+      />
+      {problem}
+      <Group mt="xs">
+        <Button
+          size="xs"
+          loading={isBusy}
+          disabled={text.trim() === ''}
+          onClick={() =>
+            act(() => patch(projectPath(run.project_id, `/tasks/${id}`), { status: 'completed', result: text }))
+          }
+        >
+          Answer
+        </Button>
+      </Group>
+    </div>
+  )
+}
+
+function Outcome({ run }: { run: Run }) {
+  const { act, isBusy, problem } = useAct(run)
+  const say = (outcome: 'done' | 'not_done') =>
+    act(() =>
+      post(
+        projectPath(run.project_id, `/runs/${run.id}/resume`),
+        { outcome },
+        { headers: { prefer: 'respond-async' } },
+      ),
+    )
+  return (
+    <Group gap="xs">
+      {problem}
+      <Button size="xs" variant="default" loading={isBusy} onClick={() => say('done')}>
+        It was done
+      </Button>
+      <Button size="xs" variant="default" loading={isBusy} onClick={() => say('not_done')}>
+        It was not done
+      </Button>
+    </Group>
+  )
+}
+
+const MORE_TOKENS = 10_000
+
+function TopUp({ run, agentId }: { run: Run; agentId: string }) {
+  const [add, setAdd] = useState<number | string>(MORE_TOKENS)
+  const { act, isBusy, problem } = useAct(run)
+  return (
+    <Group gap="xs">
+      {problem}
+      <NumberInput aria-label="Tokens" size="xs" w={110} min={1} step={1_000} value={add} onChange={setAdd} />
+      <Button
+        size="xs"
+        loading={isBusy}
+        onClick={() => act(() => post(projectPath(run.project_id, `/agents/${agentId}/budget`), { add: Number(add) }))}
+      >
+        Top up
+      </Button>
+    </Group>
+  )
+}
+
+function Unhalt({ run }: { run: Run }) {
+  const { act, isBusy, problem } = useAct(run)
+  return (
+    <Group gap="xs">
+      {problem}
+      <Button size="xs" loading={isBusy} onClick={() => act(() => post(projectPath(run.project_id, '/unhalt')))}>
+        Unhalt project
+      </Button>
+    </Group>
+  )
+}

@@ -1,0 +1,95 @@
+// Beside the transcript: figures, limits, the waterfall, and where the run came from.
+import { Progress, Stack, Text, Title } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import type { Run } from '../../../../src/kernel/run.ts'
+import type { Step } from '../../api/shapes.ts'
+import { cost, duration, tokens } from '../../parts/figures.ts'
+import { Elapsed, When } from '../../parts/when.tsx'
+import classes from './run-page.module.css'
+import { Waterfall } from './waterfall.tsx'
+
+export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
+  const { usage } = run
+  return (
+    <Stack gap="lg">
+      <dl className={classes.figures}>
+        <Figure name="Took">
+          <Elapsed from={run.started_at} ms={run.duration} />
+        </Figure>
+        <Figure name="Tokens">
+          <span title={`${usage.input_tokens} in, ${usage.output_tokens} out`}>
+            {usage.estimated && '≈ '}
+            {tokens(usage.total_tokens)}
+          </span>
+        </Figure>
+        <Figure name="Cost">{cost(usage.cost_usd)}</Figure>
+        <Figure name="Started">
+          <When at={run.started_at} />
+        </Figure>
+      </dl>
+      {run.max_steps !== null && <Limit name="Steps" value={run.step_count} of={run.max_steps} text={String} />}
+      {run.timeout !== null && run.duration !== null && (
+        <Limit name="Time" value={run.duration} of={run.timeout} text={duration} />
+      )}
+      <section>
+        <Title order={2} mb="xs">
+          Time
+        </Title>
+        <Waterfall steps={steps} />
+      </section>
+      <Origins run={run} />
+    </Stack>
+  )
+}
+
+function Figure({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt className="dim">{name}</dt>
+      <dd className="number">{children}</dd>
+    </div>
+  )
+}
+
+function Limit(props: { name: string; value: number; of: number; text: (value: number) => string }) {
+  const { name, value, of, text } = props
+  const share = Math.min(100, (100 * value) / of)
+  return (
+    <div>
+      <Text size="sm" className="number">
+        {name}: {text(value)} of {text(of)}
+      </Text>
+      <Progress
+        value={share}
+        aria-label={`${name} used`}
+        color={share >= 95 ? 'red' : share >= 90 ? 'yellow' : 'indigo'}
+        size="sm"
+      />
+    </div>
+  )
+}
+
+/** The runs that this run came from. */
+function Origins({ run }: { run: Run }) {
+  const origins = [
+    ['Started by the run', run.parent_run_id],
+    ['Continues the run', run.resumed_from],
+    ['Forked from the run', run.forked_from],
+  ].filter((origin): origin is [string, string] => origin[1] !== null)
+  if (origins.length === 0) return null
+  return (
+    <section>
+      <Title order={2} mb="xs">
+        Comes from
+      </Title>
+      {origins.map(([name, runId]) => (
+        <div key={name}>
+          <Link to="/projects/$projectId/runs/$runId" params={{ projectId: run.project_id, runId }}>
+            {name} {runId.slice(0, 8)}
+          </Link>
+        </div>
+      ))}
+    </section>
+  )
+}

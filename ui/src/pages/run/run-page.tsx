@@ -1,0 +1,132 @@
+// The page on which people understand a run: why it stands where it does, what it said and did, and what to do now.
+import { Button, Group, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
+import { getRouteApi, Link } from '@tanstack/react-router'
+import { Ban, Play } from 'lucide-react'
+import { useState } from 'react'
+import type { Run } from '../../../../src/kernel/run.ts'
+import { ApiError, post } from '../../api/client.ts'
+import { agentsQuery, projectPath } from '../../api/queries.ts'
+import { useRole } from '../../app/role.ts'
+import { Unknown } from '../../app/unknown.tsx'
+import { PageHead } from '../../parts/page-head.tsx'
+import { Failure, Loading, Stale } from '../../parts/states.tsx'
+import { Status } from '../../parts/status.tsx'
+import { useWrite } from '../../parts/use-write.ts'
+import { CompareWith } from './compare-with.tsx'
+import { Resolve } from './resolve.tsx'
+import { RunAside } from './run-aside.tsx'
+import { type Dialog, RunDialog } from './run-dialogs.tsx'
+import classes from './run-page.module.css'
+import { Transcript } from './transcript.tsx'
+import { useLiveRun } from './use-live-run.ts'
+import { verdictOf } from './verdict.ts'
+
+const route = getRouteApi('/projects/$projectId/runs/$runId')
+
+export function RunPage() {
+  const { projectId, runId } = route.useParams()
+  const { run, steps, live, isOpen } = useLiveRun(projectId, runId)
+  if (run.isPending) return <Loading lines={10} />
+  if (run.error instanceof ApiError && run.error.status === 404) return <Unknown />
+  if (!run.data)
+    return <Failure what="The run could not be read." error={run.error} onRetry={() => void run.refetch()} />
+  return (
+    <>
+      {(run.isError || !isOpen) && <Stale onRetry={() => void run.refetch()} />}
+      <Head run={run.data} />
+      <div className={classes.columns}>
+        <Body run={run.data} steps={steps.data ?? []} live={live} />
+        <aside className={classes.aside} aria-label="Figures">
+          <RunAside run={run.data} steps={steps.data ?? []} />
+        </aside>
+      </div>
+    </>
+  )
+}
+
+function useAgentName({ project_id, agent_id }: Run): string {
+  const agents = useQuery(agentsQuery(project_id))
+  if (agent_id === null) return 'The supervisor system'
+  return (
+    agents.data?.items.find(({ id }) => id === agent_id)?.name ?? (agents.isPending ? 'The agent' : 'A deleted agent')
+  )
+}
+
+function Head({ run }: { run: Run }) {
+  const name = useAgentName(run)
+  const mayWrite = useRole(run.project_id) !== 'viewer'
+  const [dialog, setDialog] = useState<Dialog | null>(null)
+  const verdict = verdictOf(run, name)
+  return (
+    <>
+      <PageHead
+        name={`${name} · Run`}
+        title={
+          <div>
+            <Link to="/projects/$projectId/runs" params={{ projectId: run.project_id }} className="dim">
+              Runs
+            </Link>
+            <Group gap="sm">
+              <Title order={1}>{name}</Title>
+              <Status of={run.status} />
+            </Group>
+          </div>
+        }
+      >
+        <Group gap="xs">
+          <CompareWith key={run.id} run={run} />
+          {mayWrite && run.agent_id !== null && (
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<Play size={13} aria-hidden />}
+              onClick={() => setDialog({ type: 'trigger' })}
+            >
+              Trigger
+            </Button>
+          )}
+          {mayWrite && run.completed_at === null && <Cancel run={run} />}
+        </Group>
+      </PageHead>
+      <div
+        className={classes.verdict}
+        style={{ '--tone': `var(--${verdict.tone})` } as React.CSSProperties}
+        role="status"
+        data-tour="verdict"
+      >
+        <p>{verdict.text}</p>
+        <Resolve run={run} resolution={verdict.resolution} onDialog={setDialog} />
+      </div>
+      {dialog && <RunDialog key={run.id} run={run} dialog={dialog} onClose={() => setDialog(null)} />}
+    </>
+  )
+}
+
+function Cancel({ run }: { run: Run }) {
+  const { write, isBusy } = useWrite({ isToldAside: true })
+  const path = projectPath(run.project_id, `/runs/${run.id}/cancel`)
+  return (
+    <Button
+      size="xs"
+      variant="light"
+      color="red"
+      loading={isBusy}
+      leftSection={<Ban size={13} aria-hidden />}
+      onClick={() => void write(() => post(path, {}, { patienceMs: 60_000 }))}
+    >
+      Cancel
+    </Button>
+  )
+}
+
+function Body(props: Omit<Parameters<typeof Transcript>[0], 'onFork'>) {
+  const mayWrite = useRole(props.run.project_id) !== 'viewer'
+  const [step, setStep] = useState<number | null>(null)
+  return (
+    <div>
+      <Transcript {...props} onFork={mayWrite ? setStep : null} />
+      {step !== null && <RunDialog run={props.run} dialog={{ type: 'fork', step }} onClose={() => setStep(null)} />}
+    </div>
+  )
+}

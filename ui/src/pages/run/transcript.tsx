@@ -1,0 +1,106 @@
+// The transcript of a run, oldest first: the text of each step with its tool calls.
+import { Button, Text } from '@mantine/core'
+import { Link } from '@tanstack/react-router'
+import { GitFork } from 'lucide-react'
+import type { Run } from '../../../../src/kernel/run.ts'
+import type { ModelStep, Step, ToolStep } from '../../api/shapes.ts'
+import { duration, tokens } from '../../parts/figures.ts'
+import { lazily } from '../../parts/lazily.tsx'
+import { Panel } from '../../parts/panel.tsx'
+import { Value } from '../../parts/value.tsx'
+import type { LiveStep } from './live-text.ts'
+import { ToolCard } from './tool-card.tsx'
+import classes from './transcript.module.css'
+
+const ModelText = lazily(() => import('../../parts/markdown.tsx').then((module) => module.ModelText))
+
+interface Props {
+  run: Run
+  steps: readonly Step[]
+  live: LiveStep | null
+  /** Null: the person may not fork. */
+  onFork: ((step: number) => void) | null
+}
+
+export function Transcript({ run, steps, live, onFork }: Props) {
+  const models = steps.filter((step) => step.kind === 'model')
+  const flow = steps.find((step) => step.kind === 'flow')
+  const isNew = live !== null && !models.some(({ step }) => step === live.step)
+  return (
+    <ol className={classes.list} aria-label="Transcript">
+      <li className={classes.step}>
+        <StepHead name="Input" />
+        {typeof run.input === 'string' ? <Text className={classes.said}>{run.input}</Text> : <Value of={run.input} />}
+      </li>
+      {models.map((step) => (
+        <Said
+          key={step.seq}
+          step={step}
+          calls={steps.filter((each) => each.kind === 'tool' && each.step === step.step) as ToolStep[]}
+          onFork={onFork}
+          projectId={run.project_id}
+        />
+      ))}
+      {flow && (
+        <li className={classes.step}>
+          <StepHead name="Flow" note={duration(flow.duration)} />
+          <Link to="/projects/$projectId/runs" params={{ projectId: run.project_id }}>
+            The flow run {flow.flow_run_id}
+          </Link>
+        </li>
+      )}
+      {isNew && (
+        <li className={classes.step} aria-live="off">
+          <StepHead name={`Step ${live.step}`} note="writing" />
+          <div className={classes.live}>{live.text}</div>
+        </li>
+      )}
+    </ol>
+  )
+}
+
+function Said(props: { step: ModelStep; calls: ToolStep[]; onFork: Props['onFork']; projectId: string }) {
+  const { step, calls, onFork, projectId } = props
+  const used = tokens(step.usage.input_tokens + step.usage.output_tokens)
+  return (
+    <li className={classes.step} id={`step-${step.step}`}>
+      <StepHead name={`Step ${step.step}`} note={`${duration(step.duration)} · ${used} tokens`}>
+        {onFork && (
+          <Button
+            size="compact-xs"
+            variant="subtle"
+            color="gray"
+            leftSection={<GitFork size={12} aria-hidden />}
+            aria-label={`Fork from here, after step ${step.step}`}
+            onClick={() => onFork(step.step)}
+          >
+            Fork from here
+          </Button>
+        )}
+      </StepHead>
+      {step.text !== '' && (
+        <Panel name="The text">
+          <ModelText>{step.text}</ModelText>
+        </Panel>
+      )}
+      {calls.map((call) => (
+        <ToolCard key={call.seq} call={call} projectId={projectId} />
+      ))}
+      {step.tool_calls
+        .filter(({ id }) => !calls.some(({ call_id }) => call_id === id))
+        .map(({ id, name, args }) => (
+          <ToolCard key={id} call={{ name, args }} projectId={projectId} />
+        ))}
+    </li>
+  )
+}
+
+function StepHead({ name, note, children }: { name: string; note?: string; children?: React.ReactNode }) {
+  return (
+    <div className={classes.head}>
+      <span className={classes.name}>{name}</span>
+      {note && <span className="dim number">{note}</span>}
+      <span className={classes.actions}>{children}</span>
+    </div>
+  )
+}

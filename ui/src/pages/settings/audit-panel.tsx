@@ -1,0 +1,147 @@
+// The deeds of people and agents in the project, newest first.
+import { Alert, Button, Group, Text, TextInput } from '@mantine/core'
+import { useDebouncedCallback } from '@mantine/hooks'
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { getRouteApi, useNavigate } from '@tanstack/react-router'
+import { ShieldCheck } from 'lucide-react'
+import { useState } from 'react'
+import type { AuditEntry, AuditVerdict } from '../../../../src/kernel/access.ts'
+import { auditQuery, verifyChain } from '../../api/settings.ts'
+import { useMe } from '../../app/gate.tsx'
+import { oneLine } from '../../parts/figures.ts'
+import { PagedList } from '../../parts/paged-list.tsx'
+import { useWrite } from '../../parts/use-write.ts'
+import { Value } from '../../parts/value.tsx'
+import { When } from '../../parts/when.tsx'
+import { Section } from './section.tsx'
+import classes from './settings.module.css'
+import { TargetLink } from './target-link.tsx'
+
+const ROUTE = '/projects/$projectId/settings/$section'
+const route = getRouteApi(ROUTE)
+const TYPING_PAUSE_MS = 300
+
+export function AuditPanel({ projectId }: { projectId: string }) {
+  const { action, who } = route.useSearch()
+  const me = useMe()
+  const entries = useInfiniteQuery(auditQuery(projectId, { action, actor: who }))
+  return (
+    <Section name="Audit" about="Entries are only ever added." action={me.instance_admin && <Verify />}>
+      <Filters projectId={projectId} />
+      <PagedList
+        of={entries}
+        what="entries"
+        empty={action || who ? 'No entry matches.' : 'Nothing has been done in this project yet.'}
+      >
+        {(items) => (
+          <ul className={classes.list} aria-label="Audit entries, newest first">
+            {items.map((entry) => (
+              <Entry key={entry.id} of={entry} projectId={projectId} />
+            ))}
+          </ul>
+        )}
+      </PagedList>
+    </Section>
+  )
+}
+
+/** The filters stand in the address, so that a filtered list can be shared. */
+function Filters({ projectId }: { projectId: string }) {
+  const search = route.useSearch()
+  const navigate = useNavigate()
+  const [typed, setTyped] = useState({ action: search.action ?? '', who: search.who ?? '' })
+  const apply = useDebouncedCallback((next: typeof typed) => {
+    const given = Object.entries(next).flatMap(([name, text]) => (text.trim() === '' ? [] : [[name, text.trim()]]))
+    void navigate({
+      to: ROUTE,
+      params: { projectId, section: 'audit' },
+      search: Object.fromEntries(given),
+      replace: true,
+    })
+  }, TYPING_PAUSE_MS)
+  const change = (part: Partial<typeof typed>): void => {
+    const next = { ...typed, ...part }
+    setTyped(next)
+    apply(next)
+  }
+  return (
+    <Group gap="sm" align="flex-end">
+      <TextInput
+        label="Action"
+        size="xs"
+        w={220}
+        placeholder="run, run.start, agent.update …"
+        value={typed.action}
+        onChange={(event) => change({ action: event.currentTarget.value })}
+      />
+      <TextInput
+        label="Who"
+        size="xs"
+        w={220}
+        placeholder="an address, a key's name, an id"
+        value={typed.who}
+        onChange={(event) => change({ who: event.currentTarget.value })}
+      />
+    </Group>
+  )
+}
+
+function Entry({ of: entry, projectId }: { of: AuditEntry; projectId: string }) {
+  const me = useMe()
+  const { actor, actor_name, target, details, address } = entry
+  const hasDetails = Object.keys(details).length > 0
+  const who = actor.type === 'user' && actor.id === me.id ? 'you' : (actor_name ?? actor.type.replace('_', ' '))
+  return (
+    <li className={classes.row}>
+      <div className={classes.facts}>
+        <Group gap="xs">
+          <Text fw={500}>{entry.action}</Text>
+          <TargetLink projectId={projectId} target={target} />
+        </Group>
+        <Text size="sm" className="dim">
+          by <span title={actor.id ?? ''}>{who}</span>
+          {address !== null && ` from ${address}`} · <When at={entry.at} />
+        </Text>
+      </div>
+      {hasDetails && (
+        <details className={classes.wide}>
+          <summary className="dim cut mono">{oneLine(details, 110)}</summary>
+          <Value of={details} />
+        </details>
+      )}
+    </li>
+  )
+}
+
+/** Whether the whole log is as it was written. */
+function Verify() {
+  const { isBusy, problem, write } = useWrite()
+  const [verdict, setVerdict] = useState<AuditVerdict | null>(null)
+  return (
+    <Group gap="sm">
+      <div role="status">
+        {problem && <Alert color="red">{problem}</Alert>}
+        {!problem && verdict && (
+          <Text size="sm" style={{ color: `var(--${verdict.ok ? 'completed' : 'failed'})` }}>
+            {textOf(verdict)}
+          </Text>
+        )}
+      </div>
+      <Button
+        size="xs"
+        variant="default"
+        loading={isBusy}
+        leftSection={<ShieldCheck size={13} aria-hidden />}
+        onClick={() => write(async () => setVerdict(await verifyChain()))}
+      >
+        Verify the chain
+      </Button>
+    </Group>
+  )
+}
+
+function textOf(verdict: AuditVerdict): string {
+  if (!verdict.ok) return `The chain is broken at block ${verdict.block}: ${verdict.reason}`
+  const rest = verdict.unsealed > 0 ? `; ${verdict.unsealed} are not sealed yet` : ''
+  return `The chain holds: ${verdict.rows} entries in ${verdict.blocks} blocks${rest}.`
+}

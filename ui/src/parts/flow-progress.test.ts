@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { etaText, percentDone } from './flow-progress.ts'
+
+test('an ETA is a rough time, in words where it is not known or over', () => {
+  const inMs = (ms: number): string => etaText(new Date(1_000_000 + ms).toISOString(), 1_000_000)
+  assert.equal(etaText(null, 0), 'not known yet')
+  assert.deepEqual([-5_000, 1_000, 4_400, 33_000, 115_000].map(inMs), [
+    'any moment',
+    'any moment',
+    '4s',
+    '35s',
+    '1m 55s',
+  ])
+})
+
+test('tasks that were left out count as done only where nothing went wrong', () => {
+  const progress = { total: 10, pending: 0, running: 0, completed: 4, failed: 2, skipped: 4 }
+  assert.equal(percentDone({ status: 'cancelled', progress }), 40)
+  assert.equal(percentDone({ status: 'running', progress: { ...progress, skipped: 0, pending: 4 } }), 60)
+  assert.equal(percentDone({ status: 'completed', progress }), 100)
+  assert.equal(percentDone({ status: 'queued', progress: { ...progress, total: 0 } }), 0)
+})

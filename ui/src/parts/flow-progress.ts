@@ -1,0 +1,21 @@
+// Words for how far a flow run is.
+import type { FlowProgress } from '../../../src/kernel/flow-run.ts'
+import { duration } from './figures.ts'
+
+/** A guess is not told to the second. */
+export function etaText(eta: string | null, now: number): string {
+  if (eta === null) return 'not known yet'
+  const left = Date.parse(eta) - now
+  if (left < 2_000) return 'any moment'
+  if (left < 10_000) return `${Math.round(left / 1_000)}s`
+  return duration(left < 60_000 ? 5_000 * Math.round(left / 5_000) : left)
+}
+
+/** Tasks that were left out count as done only where nothing went wrong. Never 100 before the end. */
+export function percentDone(run: { status: string; progress: FlowProgress }): number {
+  const { total, completed, failed, skipped } = run.progress
+  const isWell = ['queued', 'running', 'completed'].includes(run.status)
+  const done = isWell ? completed + failed + skipped : completed
+  if (run.status === 'completed') return 100
+  return total === 0 ? 0 : Math.floor((100 * done) / total)
+}

@@ -1,0 +1,25 @@
+// A component whose code is loaded when it is first shown. React's lazy() keeps a failure for good; here the code is
+// asked for again whenever the component is shown anew, so that the Retry of its panel works.
+import { type ComponentType, useEffect, useState } from 'react'
+import { Loading } from './states.tsx'
+
+export function lazily<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
+  let Loaded: ComponentType<Props> | null = null
+  // biome-ignore lint/correctness/noComponentHookFactories: called once for each component, outside of components
+  return function Lazily(props: Props) {
+    const [state, setState] = useState<{ error: unknown } | 'loaded' | 'loading'>('loading')
+    useEffect(() => {
+      if (Loaded !== null) return
+      load().then(
+        (component) => {
+          Loaded = component
+          setState('loaded')
+        },
+        (error: unknown) => setState({ error }),
+      )
+    }, [])
+    if (Loaded !== null) return <Loaded {...props} />
+    if (typeof state === 'object') throw state.error
+    return <Loading />
+  }
+}

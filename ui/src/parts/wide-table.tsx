@@ -1,0 +1,13 @@
+import { Table } from '@mantine/core'
+import type { ReactNode } from 'react'
+
+/** A table that scrolls sideways in a narrow window. It takes the focus, so that keys can scroll it. */
+export function WideTable({ name, minWidth, children }: { name: string; minWidth: number; children: ReactNode }) {
+  return (
+    <Table.ScrollContainer type="native" minWidth={minWidth} tabIndex={0} role="group" aria-label={name}>
+      <Table verticalSpacing={5} highlightOnHover>
+        {children}
+      </Table>
+    </Table.ScrollContainer>
+  )
+}
