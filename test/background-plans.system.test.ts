@@ -12,7 +12,8 @@ import { startRuns } from '../src/bin/run-services.ts'
 import { inTransaction } from '../src/db/transaction.ts'
 import { createEgress } from '../src/egress/egress.ts'
 import { createEval } from '../src/evals/create-eval.ts'
-import { createBuiltInFunctions } from '../src/flows/built-in-functions.ts'
+import { createBuiltInFunctions } from '../src/flows/definition/built-in-functions.ts'
+import { type BuiltInNode, builtInPatterns } from '../src/flows/machine/built-in-patterns.ts'
 import { newId } from '../src/kernel/id.ts'
 import { silentLog } from '../src/kernel/log.ts'
 import { systemActor } from '../src/kernel/principal.ts'
@@ -30,18 +31,18 @@ import { fillWaiting, TENANT_TABLES } from './kit/waiting-work.ts'
 const LARGE = [...LARGE_TABLES, ...TENANT_TABLES]
 
 /**
- * A row that is written has entries in up to two dozen indexes; a value is a row that was asked for. Other reads of a
- * statement do not depend on the size of the tables: to plan it, each index of each table that it names is looked at.
+ * A written row has entries in up to two dozen indexes; a value stands for a row that was asked for. The other reads of
+ * a statement do not depend on the size of the tables: the planner reads each index of each table in the statement.
  */
 const BUFFERS_AT_REST = 200
 const BUFFERS_PER_ROW = 60
 
-/** A part of a statement that reads a large table, and the reason why it may. */
+/** Parts of statements that may read a large table, each with the reason. */
 const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
   ['not exists (select from schedules s where s.agent_id = a.id)', 'once at each start: agents without a schedule row'],
 ])
 
-// An instance that is years old, with work that its people left waiting.
+// An instance that is years old, with much waiting work.
 const { pool: outside, url } = await createTestDatabase()
 const past = await fillLargeTables(outside)
 await sealAudit(outside)
@@ -52,13 +53,13 @@ const [agent = '', agentOfOther = ''] = past.agents
 const count = async (sql: string, values: readonly unknown[] = []): Promise<number> =>
   (await outside.query(`select ${sql}`, [...values])).rowCount ?? 0
 
-test('every service that a process starts is started here', async () => {
+test('this test starts every service that a process starts', async () => {
   const source = await readFile(new URL('../src/bin/start.ts', import.meta.url), 'utf8')
   const started = [...source.matchAll(/\bstart([A-Z]\w+)\(/g)].map(([, name]) => name)
   assert.deepEqual(new Set(started), new Set(['Parts', 'Runs', 'Flows', 'Org', 'Evals', 'Scheduler', 'Housekeeping']))
 })
 
-test('what runs by itself reads no more than its work, whatever has ended and whatever waits', async () => {
+test('background services read no more rows than their work, whatever has ended and whatever waits', async () => {
   const config = readConfig({ DATABASE_URL: url, MUSTER_LEASE: '2000' })
   const { concurrency, drainMs, role } = config
   const pool = createTestPool(url, config.pool)
@@ -71,15 +72,29 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
   const metrics = createMetrics()
   const egress = createEgress({ allow: [] })
   const tracing = noTracing
-  const runs = await startRuns({ config, databaseUrl: url, pool, cipher, egress, metrics, tracing, log: silentLog })
+  const startOf = { app: null, beforeWork: async () => {} }
+  const runs = await startRuns({
+    ...startOf,
+    config,
+    databaseUrl: url,
+    pool,
+    cipher,
+    egress,
+    metrics,
+    tracing,
+    log: silentLog,
+  })
   const { worker, services } = runs
   const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ['f', () => 'done'] as const])
-  const flows = startFlows({ role, concurrency, drainMs, pool, worker, runs: services, functions, log: silentLog })
+  const flows = startFlows({
+    ...{ role, patterns: builtInPatterns, concurrency, drainMs, pool, worker, runs: services, functions },
+    log: silentLog,
+  })
   const org = startOrg({ role, pool, worker, log: silentLog })
   const evals = startEvals({ role, pool, journal: services.journal, worker, log: silentLog })
   const housekeeping = startHousekeeping({ pool, journal: services.journal, log: silentLog })
   const scheduler = startScheduler({ pool, log: silentLog, onReady: services.onReady })
-  /** Resolves when each kind of round has passed so often. */
+  /** Resolves when each kind of round has passed this many times. */
   const rounds = async (times: number): Promise<void> => {
     const passed = (part: string): number => recording.statements.filter(({ text }) => text.includes(part)).length
     const parts = [
@@ -98,22 +113,23 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
       services.hub.watch(id, { onEvents: () => {}, onText: () => {}, onPoke: () => {}, onGone: () => {} }),
     )
     const dead = await leaveWorkBehind()
+    const root: BuiltInNode = {
+      type: 'sequential',
+      steps: [
+        { type: 'task', id: 'ask', agent: 'Large agent' },
+        { type: 'adaptive', switch: true, workers: 2, tasks: [{ type: 'task', id: 'one', function: 'f' }] },
+      ],
+    }
     await flows.services.start(
       {
         ...{ projectId: third, flowId: null, input: null, timeoutMs: 60_000, workers: null },
-        root: {
-          type: 'sequential',
-          steps: [
-            { type: 'task', id: 'ask', agent: 'Large agent' },
-            { type: 'adaptive', switch: true, workers: 2, tasks: [{ type: 'task', id: 'one', function: 'f' }] },
-          ],
-        },
+        root,
       },
       systemActor,
     )
-    await until(() => isTakenUp(dead), 'all of it is taken up', 90_000)
+    await until(() => isTakenUp(dead), 'all work is started', 90_000)
     await metrics.render()
-    // Others declare this process dead, and it goes on under a new name.
+    // Other processes declare this process dead, and it goes on under a new name.
     await outside.query('delete from workers')
     await rounds(6)
     for (const stop of watching) stop()
@@ -147,7 +163,7 @@ test('what runs by itself reads no more than its work, whatever has ended and wh
   assert.deepEqual([...new Set(costly)], [])
 })
 
-/** Runs of a project that nobody continued for longer than it keeps runs. */
+/** Makes unavailable runs that nobody continued for longer than their project keeps runs. */
 async function leaveUnavailable(): Promise<void> {
   const ago = new Date(Date.now() - 61 * 86_400_000)
   const fields = { status: 'paused', pause_reason: 'unavailable', waits_for: 'human', created_at: ago, last_seq: 1 }
@@ -159,7 +175,7 @@ async function leaveUnavailable(): Promise<void> {
   }
 }
 
-/** Leaves work of every kind that a process takes up by itself. Answers the worker that died. */
+/** Makes work of every kind that a process does without a request. Returns the worker that died. */
 async function leaveWorkBehind(): Promise<string> {
   const [dead, nobody, ago] = [newId(), newId(), new Date(Date.now() - 3_600_000)]
   await outside.query(
@@ -191,7 +207,7 @@ async function leaveWorkBehind(): Promise<string> {
      where id = (select id from processing_log where project_id = $3 order by id desc limit 1)`,
     [ago, stuck, project],
   )
-  // Projects that are halted, and that cap their runs.
+  // Some projects are halted, and some limit their runs.
   const idle = `select id from projects where name like 'Idle %' order by id`
   await outside.query(`update projects set halted_at = muster.now() where id in (${idle} limit 20)`)
   await outside.query(`update projects set settings = '{"max_concurrent_runs": 1}' where id = $1`, [other])
@@ -249,7 +265,7 @@ const GIVEN = {
   },
 }
 
-/** Two rows; a leaf that is handed out is one. */
+/** Two runs are two rows; a leaf that is handed out is one row. */
 async function insert(table: keyof typeof GIVEN, fields: Record<string, unknown>): Promise<string[]> {
   const given: Record<string, unknown> = { ...GIVEN[table], ...fields }
   const columns = Object.keys(given)

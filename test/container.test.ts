@@ -1,4 +1,4 @@
-// Dockerfile and compose.yaml as far as they can be checked without Docker, which the machines that run this have not.
+// Checks Dockerfile and compose.yaml as far as this is possible without Docker, which test machines do not have.
 //
 // Tried by hand on 15 November 2026 (arm64): the Dockerfile built with buildah 1.28 on a stand-in for the base image
 // (Debian bookworm with the same Node and a user `node`, because no registry of images could be reached), the image
@@ -11,12 +11,14 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { test } from 'node:test'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { readConfig } from '../src/bin/config.ts'
+import { inSystem, inTest as test } from './kit/tiers.ts'
 import { trackedFiles } from './kit/tracked-files.ts'
 
 const manifest = JSON.parse(await readFile('package.json', 'utf8'))
@@ -32,18 +34,38 @@ test('every stage starts from the Node that package.json pins, in a slim image',
   assert.deepEqual(new Set(bases), new Set([`node:${pinned}-bookworm-slim`]))
 })
 
-test('what the image is built from exists, is sent to the builder, and is no more than needed', async () => {
+test('the files that the image is built from exist, are sent to the builder, and are no more than needed', async () => {
   const copied = all('COPY')
     .filter((text) => !text.startsWith('--from='))
     .flatMap((text) => text.split(' ').slice(0, -1))
   const ignored = (await readFile('.dockerignore', 'utf8')).split('\n').filter((line) => line && !line.startsWith('#'))
-  assert.equal(ignored[0], '*', 'everything is left out that is not asked for')
+  assert.equal(ignored[0], '*', 'files that are not named are left out')
   const sent = ignored.filter((line) => line.startsWith('!')).map((line) => line.slice(1))
   assert.deepEqual(new Set(copied), new Set(sent))
   for (const path of copied) assert.ok(existsSync(path), path)
-  // The server reads these when it runs. The npm package names no files, so it leaves none of them out.
+  // The server reads these files when it runs. package.json has no list of files, so npm leaves none of them out.
   for (const path of ['migrations', 'prompts', 'src']) assert.ok(copied.includes(path), path)
   assert.equal(manifest.files, undefined)
+})
+
+inSystem('the stage that builds the console copies every file that the console imports', async (t) => {
+  const stage = instructions.slice(instructions.findIndex(({ text }) => text.endsWith(' AS console')) + 1)
+  const ofStage = stage.slice(
+    0,
+    stage.findIndex(({ name }) => name === 'FROM'),
+  )
+  const folder = await mkdtemp(join(tmpdir(), 'muster-test-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const copied = ofStage.filter(({ name }) => name === 'COPY').flatMap(({ text }) => text.split(' ').slice(0, -1))
+  for (const path of copied) {
+    const filter = (from: string): boolean => !from.includes('ui/dist')
+    await cp(path, join(folder, path), { recursive: true, filter })
+  }
+  await symlink(resolve('node_modules'), join(folder, 'node_modules'))
+  assert.equal(ofStage.at(-1)?.text, 'npm run prepare')
+  const build = spawn(process.execPath, ['bin/prepare.mjs'], { cwd: folder, stdio: 'inherit' })
+  assert.deepEqual(await once(build, 'exit'), [0, null])
+  assert.ok(existsSync(join(folder, 'ui/dist/index.html')))
 })
 
 test('the image serves on 8080 as an unprivileged user, keeps its data in a volume and holds no secret', () => {
@@ -117,10 +139,10 @@ const file: { services: Record<string, ComposeService>; volumes: Record<string, 
 const { postgres, ...ours } = file.services
 const serviceOf = (name: string): ComposeService => ours[name] ?? assert.fail(`there is no service ${name}`)
 
-/** The environment of a container, with the variables of the shell put in as Compose does. */
+/** The environment of a container, filled in with the variables of the shell as Compose does. */
 function environmentOf(name: string, shell: Record<string, string>): Record<string, string> {
   const entries = Object.entries(serviceOf(name).environment).flatMap(([key, value]) => {
-    // Without a value the shell's is passed on, where it has one.
+    // A variable without a value gets the shell's value, if there is one.
     if (value === null) return shell[key] === undefined ? [] : [[key, shell[key]]]
     const filled = value.replace(/\$\{(\w+):([-?])([^}]*)\}/g, (_, variable, kind, rest) => {
       const given = shell[variable] || (kind === '-' ? rest : null)
@@ -153,7 +175,7 @@ test('compose.yaml has the services of the specification, by its names, from one
   for (const inner of ['prompt-library-service', 'genui-service']) assert.equal(serviceOf(inner).ports, undefined)
 })
 
-test('each service is started as what its name says, with settings that a start accepts', () => {
+test('each service is started under its own name, with settings that a start accepts', () => {
   const serves = Object.keys(ours).map((name) => configOf(name).serve)
   assert.deepEqual(serves, ['agent', 'prompts', 'genui', 'ui'])
   const agent = configOf('agent-service')
@@ -181,7 +203,7 @@ test('services with the database share one instance', () => {
   for (const other of others) assert.deepEqual(same(other), same(agent ?? assert.fail()))
 })
 
-test('keys and the variant are passed on where they are set; empty is unset', () => {
+test('keys and the variant are passed on if they are set; an empty value counts as unset', () => {
   const given = { OPENAI_API_KEY: 'o', LANGSMITH_API_KEY: 'l', SYSTEM_VARIANT: 'green' }
   const set = configOf('agent-service', given)
   assert.deepEqual([set.providers.openaiKey, set.langsmith?.key, set.systemVariant], ['o', 'l', 'green'])
@@ -191,14 +213,14 @@ test('keys and the variant are passed on where they are set; empty is unset', ()
   }
 })
 
-test('the database is healthy before anything works on it, and what must last is in named volumes', () => {
+test('services that use the database start when it is healthy, and lasting data is in named volumes', () => {
   assert.equal(postgres?.image, 'postgres:18')
   assert.equal(postgres.restart, 'unless-stopped')
   assert.deepEqual(postgres.healthcheck?.test.slice(0, 2), ['CMD', 'pg_isready'])
   for (const name of ['agent-service', 'prompt-library-service', 'genui-service']) {
     assert.equal(serviceOf(name).depends_on?.postgres?.condition, 'service_healthy')
   }
-  // A service that is away is waited for by those that ask it, not by their start.
+  // Requests wait for a service that is away; the start of another service does not.
   assert.equal(serviceOf('agent-service').depends_on?.['prompt-library-service']?.condition, 'service_started')
   assert.deepEqual(serviceOf('frontend-ui').depends_on, { 'agent-service': { condition: 'service_started' } })
   assert.deepEqual(serviceOf('agent-service').volumes, ['data:/data'])

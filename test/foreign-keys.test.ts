@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestDatabase } from './kit/database.ts'
 
-test('every foreign key has an index that finds all rows which refer to one', async () => {
+test('every foreign key has an index that finds all rows that refer to a row', async () => {
   const { pool } = await createTestDatabase()
-  // A partial index answers where its predicate follows from the comparison itself: "column is not null".
+  // A partial index serves if its predicate follows from the comparison itself: "column is not null".
   const { rows } = await pool.query<{ key: string }>(
     `select format('%s (%s)', c.conrelid::regclass, string_agg(a.attname, ', ' order by k.place)) as key
      from pg_constraint c

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createTestDatabase } from './kit/database.ts'
 import { readPlans, recordStatements } from './kit/query-plans.ts'
 
-test('statements are recorded with their values, and what their triggers and foreign keys read is counted', async () => {
+test('statements are recorded with values, and reads of their triggers and foreign keys are counted', async () => {
   const { pool } = await createTestDatabase()
   await pool.query(`
     create table large (id int primary key, other int);
@@ -43,5 +43,5 @@ test('statements are recorded with their values, and what their triggers and for
   const [byKey, byScan] = plans
   assert.ok(byKey && byScan && byKey.buffers < 10 && byScan.buffers > 80, 'buffers follow the plan')
   const { rowCount } = await pool.query('select from small')
-  assert.equal(rowCount, 1, 'a statement that was measured has changed nothing')
+  assert.equal(rowCount, 1, 'measuring a statement changes no row')
 })

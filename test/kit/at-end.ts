@@ -2,7 +2,7 @@ import { after } from 'node:test'
 
 const work: (() => Promise<unknown>)[] = []
 
-// Registered while the file loads: called inside a test, `after` would belong to that test alone.
+// `after` is registered while the file loads: inside a test it would belong to that test only.
 after(async () => {
   for (const next of work.reverse()) await next()
 })

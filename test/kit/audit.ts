@@ -1,5 +1,5 @@
-// Clusters of their own for tests of the audit chain: an entry is final by every transaction of the cluster, so the
-// cluster that all test files share would make them wait for each other, and a restore needs two.
+// Separate clusters for tests of the audit chain. An entry becomes final when all older transactions of the cluster
+// have ended, so on the shared cluster test files would wait for each other; and a restore needs two clusters.
 import { randomUUID } from 'node:crypto'
 import { recordAudit } from '../../src/audit/record.ts'
 import { loadMigrations, migrate } from '../../src/db/migrate.ts'
@@ -21,7 +21,7 @@ export async function startAuditCluster(): Promise<AuditCluster> {
   const server = await startTestServer()
   atEnd(() => server.stop())
   const inServer = (sql: string) => withClient(server.url, (client) => client.query(sql))
-  await inServer('alter system set autovacuum = off') // its transactions would hold back xmin at times
+  await inServer('alter system set autovacuum = off') // its transactions would sometimes hold back xmin
   await inServer('select pg_reload_conf()')
   const migrations = await loadMigrations(migrationsFolder)
   return {
@@ -49,7 +49,7 @@ export async function startAuditCluster(): Promise<AuditCluster> {
 export const note = (db: Db, action: string, details: Record<string, unknown> = {}): Promise<void> =>
   recordAudit(db, { action, actor: systemActor, projectId: null, targetType: 'test', targetId: 'ä', details })
 
-/** Changes rows as somebody does who may switch the triggers off. */
+/** Changes rows like a person who is allowed to switch the triggers off. */
 export async function tamper(pool: Pool, sql: string): Promise<void> {
   const client = await pool.connect()
   try {
@@ -59,7 +59,7 @@ export async function tamper(pool: Pool, sql: string): Promise<void> {
   }
 }
 
-/** Moves the audit log as a backup and a restore do: rows as they were, the sequence ahead of them. */
+/** Moves the audit log as a backup and a restore do: the rows unchanged, the sequence ahead of them. */
 export async function restoreAudit(from: Pool, to: Pool): Promise<void> {
   for (const table of ['audit_log', 'audit_blocks']) {
     const { rows } = await from.query<{ line: string }>(`select row_to_json(t)::text as line from ${table} t`)

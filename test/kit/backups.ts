@@ -1,4 +1,4 @@
-// The common ground of tests of backup and restore: folders, databases with tables of every kind, and their dumps.
+// The common parts of tests of backup and restore: folders, databases with tables of every kind, and their dumps.
 import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ export async function makeBackupFolder(t: TestContext): Promise<string> {
   return folder
 }
 
-/** The released migrations and further ones. */
+/** The released migrations with further ones. */
 export function withMigrations(...sqls: string[]): Migration[] {
   const further = sqls.map((sql, index) => {
     const version = released.length + index + 1
@@ -69,7 +69,9 @@ export function dump(url: string): Promise<Record<string, string[]>> {
   return withClient(url, (client) => dumpRows(client))
 }
 
-/** The constraints, triggers and indexes of a schema: to see that a restore puts back all that it takes away. */
+/**
+ * The constraints, triggers and indexes of a schema. A test compares them to see that a restore puts all of them back.
+ */
 export async function describe(url: string): Promise<Record<string, unknown>[]> {
   return run(
     url,

@@ -8,10 +8,10 @@ import { dumpRows } from './database.ts'
 export interface BadRequest {
   name: string
   request: string
-  /** A string is sent as it is, any other value as JSON. */
+  /** A string is sent unchanged, any other value as JSON. */
   body?: unknown
   headers?: Record<string, string>
-  /** The project admin's token where absent; `instance` is the instance admin's, null sends none. */
+  /** The project admin's token by default; `instance` is the instance admin's, null sends none. */
   token?: string | null
   status: number
   code: string

@@ -1,7 +1,7 @@
-// Three servers over one PostgreSQL, under load, while everything that can fail does at random: listening connections
-// that only the database's side loses, connections that are cut, restarts of the database, two of the servers stopped
-// and killed; and people who halt the project, cancel runs and answer questions meanwhile. The acts and their times
-// follow from the seed alone; their effect on the servers depends on the machine.
+// Three servers over one PostgreSQL, under load, with random failures: listening connections that only the database's
+// side loses, cut connections, restarts of the database, stops and kills of two of the servers. Meanwhile people halt
+// the project, cancel runs and answer questions. The acts and their times depend only on the seed; their effect on the
+// servers depends on the machine.
 import assert from 'node:assert/strict'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ import { createWorld, effect, planned, spawning, type World } from './run-harnes
 
 export interface ChaosReport {
   world: World
-  /** The server that nobody touched. */
+  /** The server that is never stopped or killed. */
   server: Muster
   servers: readonly Muster[]
   accepted: readonly string[]
@@ -42,7 +42,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   const ofLoad = createRandom(seed)
   const ofPeople = createRandom(seed + 1)
   const ofActs = createRandom(seed + 2)
-  // The sweep of the kit finds its server there if the test process ends early.
+  // The kit's sweep finds this server in the folder if the test process ends early.
   const dataDir = join(await makeFolder(t), 'data')
   await mkdir(dataDir)
   const database = createEmbeddedServer({ dataDir, log: silentLog })
@@ -70,7 +70,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   }
   const base = `/api/projects/${world.projectId}`
 
-  /** In the middle of all this the server may be without its database: a person would try again later. */
+  /** The server may be without its database at this moment, so the request is repeated as a person would do. */
   async function ask<Body>(route: string, body?: object): Promise<Body | null> {
     const answer = await server.call<Body>(route, body ? { body } : {}).catch(() => null)
     if (!answer) return null
@@ -78,7 +78,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     return answer.status < 300 ? answer.body : null
   }
 
-  // Each act has a random source of its own: the number of choices of one act does not change another.
+  // Each act has a random source of its own, so that the number of choices of one act does not change another act.
   const doings: Record<string, (random: Random) => Promise<unknown>> = {
     silence: async (random) => random.pick(places).proxy.silence('muster-listener'),
     cut: async (random) => random.pick(places).proxy.cutAll(),
@@ -138,7 +138,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     )
     for (const { id, description } of tasks?.items ?? []) {
       if (!ofPeople.chance(share)) continue
-      // A person who is asked about the outcome of a call looks where it would show.
+      // A person who is asked about the outcome of a call looks into the ledger.
       const label = /"label": "([^"]+)"/.exec(description)?.[1]
       const word = label === undefined ? 'Yes.' : world.ledger.effects(label) > 0 ? 'done' : 'not_done'
       await ask(`PATCH ${base}/tasks/${id}`, { status: 'completed', result: word })
@@ -188,7 +188,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
   async function play(): Promise<ChaosReport> {
     const loading = keepBusy()
     const underWay: Promise<unknown>[] = []
-    // Any failure ends all of it at once.
+    // Any failure ends the whole test at once.
     const { promise: failed, reject: fail } = Promise.withResolvers<never>()
     failed.catch(() => {})
     loading.catch(fail)
@@ -229,9 +229,9 @@ async function openRuns(world: World): Promise<object[]> {
 }
 
 interface Delays {
-  /** Each request under this name waits for so long. */
+  /** Each request under this name waits for this time. */
   add(gates: Gates, name: string, ms: number): string
-  /** Nothing waits from now on. */
+  /** No request waits from now on. */
   stop(): void
 }
 

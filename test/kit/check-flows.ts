@@ -1,7 +1,7 @@
-// The promise for flows, checked on the API and on counts from outside: work that is on record is never done again, no
-// work is done more often than servers died over it, and the flow ends as if none had.
+// Checks the promise for flows, by the API and by counts from outside: recorded work is never done again, no work is
+// done more often than servers died over it, and the flow ends as if no server had died.
 import assert from 'node:assert/strict'
-import type { Trace } from '../../src/flows/trace.ts'
+import type { Trace } from '../../src/flows/history/trace.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { type Begun, type FlowWorld, type Kill, requireSum } from './flow-harness.ts'
 import type { FlowCall } from './flow-ledger.ts'
@@ -28,9 +28,9 @@ export async function readWhole(world: FlowWorld, server: Muster, { id }: Begun)
   }
   return {
     run: { status, output, results, error, progress },
-    // The worker and the times of a task differ each time.
+    // The worker, the run and the times of a task differ each time.
     tasks: tasks
-      .map(({ worker: _, start_at: __, end_at: ___, usage: ____, depends_on, ...task }) => ({
+      .map(({ worker: _, start_at: __, end_at: ___, usage: ____, run_id: _____, depends_on, ...task }) => ({
         ...task,
         depends_on: depends_on.toSorted(),
       }))
@@ -40,7 +40,7 @@ export async function readWhole(world: FlowWorld, server: Muster, { id }: Begun)
   }
 }
 
-/** The end of a flow run without any kill: the measure of the others. */
+/** The end of a flow run without any kill, which other flow runs are compared with. */
 export async function readUndisturbed(world: FlowWorld, server: Muster, flow: Begun): Promise<Whole> {
   const whole = await readWhole(world, server, flow)
   const { progress, status } = whole.run
@@ -55,7 +55,7 @@ export async function readUndisturbed(world: FlowWorld, server: Muster, flow: Be
   return whole
 }
 
-/** The flow ended as the undisturbed one did, and no work that was on record was done again. */
+/** Asserts that the flow ended like the undisturbed one, and that no recorded work was done again. */
 export async function checkFlow(world: FlowWorld, server: Muster, flow: Begun, undisturbed: Whole): Promise<void> {
   await requireOnce(world, flow)
   assert.deepEqual(await readWhole(world, server, flow), undisturbed, flow.tag)
@@ -82,14 +82,14 @@ export function findWrongCalls({ ledger, kills }: FlowWorld, { id }: Begun): str
   return wrong
 }
 
-/** A word that a process sent just before its death may be heard just after it. */
+/** A message that a process sent just before its death may arrive just after its death. */
 function isBetween(kill: Kill, earlier: FlowCall | undefined, later: FlowCall): boolean {
   if (!earlier) return false
   if (kill.pid === earlier.pid) return later.pid !== earlier.pid && kill.at < later.at
   return earlier.at < kill.at && kill.at < later.at
 }
 
-/** A leaf with several calls is done when all of them are; items of a pipeline are done each by themselves. */
+/** A leaf with several calls is done when all its calls are; each item of a pipeline is done separately. */
 function isOnRecord({ ended, done }: Kill, flowRunId: string, key: string): boolean {
   const [, leaf] = key.split(':')
   return ended.has(flowRunId) || done.has(`${flowRunId}:${leaf}`) || done.has(key)
@@ -117,7 +117,7 @@ export async function findWrongQuestions({ query, model, kills }: FlowWorld, { i
   })
 }
 
-/** The number of calls that were made a second time, for good reasons or bad ones. */
+/** The number of calls that were made a second time, allowed or not. */
 export function countRepeated({ ledger }: FlowWorld, { id }: Begun): number {
   const calls = ledger.callsOf(id)
   return calls.length - new Set(calls.map(({ key }) => key)).size

@@ -1,5 +1,5 @@
-// The promise, checked on the database and on counts from outside, after anything that a test did to the servers: an
-// accepted run is never lost, no effect happens twice unseen, and every answer to a client stays true.
+// Checks the promise, by the database and by counts from outside, after any faults in the servers: an accepted run is
+// never lost, no effect happens twice unseen, and every answer to a client stays true.
 import assert from 'node:assert/strict'
 import { type FakeModel, usageOfStep } from './fake-model.ts'
 import type { Ledger } from './ledger-server.ts'
@@ -10,16 +10,16 @@ import { withClient } from './test-server.ts'
 
 export interface Checked {
   databaseUrl: string
-  /** A server that runs; its streams must hold the same events as the journal. */
+  /** A running server, whose streams must have the same events as the journal. */
   server: Muster
   projectId: string
-  /** Every run that a client was told of. The streams of these are read; all other checks are of all runs there are. */
+  /** Every run that a client knows of. The streams of these runs are read; all other checks cover all runs. */
   accepted: readonly string[]
   ledger: Ledger
   model: FakeModel
 }
 
-/** Throws unless all runs have ended and everything holds. Answers the runs, for further checks of a test. */
+/** Throws unless all runs have ended and the promise holds. Returns the runs, for further checks of a test. */
 export async function checkInvariants(checked: Checked): Promise<Map<string, RunRecord>> {
   const runs = await readRuns(checked.databaseUrl, checked.projectId)
   requireNothingLost(runs, checked.accepted)
@@ -47,7 +47,7 @@ function requireNothingLost(runs: ReadonlyMap<string, RunRecord>, accepted: read
   }
 }
 
-/** I3, and the part of I5 that a journal shows: an old owner's write would be a step, a call or an end told twice. */
+/** I3, and the part of I5 that a journal shows: a write of an old owner would be a second step, call or end. */
 function requireWholeJournal(run: RunRecord, name: string): void {
   const seqs = run.events.map(({ seq }) => seq)
   assert.deepEqual(
@@ -73,7 +73,7 @@ function requireWholeJournal(run: RunRecord, name: string): void {
 
 function requireOnce(run: RunRecord, kind: string, by: (data: Record<string, unknown>) => string, name: string): void {
   const all = eventsOf(run, kind).map(({ data }) => by(data))
-  assert.equal(new Set(all).size, all.length, `${name}: ${kind} was told twice: ${kindsOf(run)}`)
+  assert.equal(new Set(all).size, all.length, `${name}: ${kind} was written twice: ${kindsOf(run)}`)
 }
 
 /** I4: the row and the order of the journal. */
@@ -87,7 +87,7 @@ function requireLegalStates(run: RunRecord, name: string): void {
     first?.kind === 'run.started' || first?.kind === 'run.cancelled',
     `${name}: it begins with ${first?.kind}: ${kindsOf(run)}`,
   )
-  // A resumed run counts on from the one before it, and may end again before its first step.
+  // A resumed run continues the count of the run before it, and may end again before its first step.
   const firstStep = eventsOf(run, 'step.completed')[0]?.data.step
   let steps = firstStep === undefined && run.resumed_from !== null ? run.step_count : Number(firstStep ?? 1) - 1
   if (run.resumed_from === null) assert.equal(steps, 0, `${name}: its first step`)
@@ -103,7 +103,7 @@ function requireLegalStates(run: RunRecord, name: string): void {
       open.add(data.call_id)
     }
     if (kind === 'tool.completed') {
-      // Calls of the run that a resumed one goes on from were announced there.
+      // Calls of the run that a resumed run continues were announced in the earlier run.
       const isKnown = open.delete(data.call_id) || run.resumed_from !== null
       assert.ok(
         isKnown,
@@ -115,26 +115,26 @@ function requireLegalStates(run: RunRecord, name: string): void {
   assert.ok(run.status !== 'completed' || open.size === 0, `${name}: it completed with open calls`)
 }
 
-/** I4: parents and children say the same. */
+/** I4: parents and children agree. */
 function requireFamily(runs: ReadonlyMap<string, RunRecord>, run: RunRecord, name: string): void {
   assert.equal(run.open_children, 0, `${name}: it has ended and counts open children`)
   for (const { data } of eventsOf(run, 'tool.completed')) {
     const { run_id: childId, status, summary } = (data.result ?? {}) as Record<string, unknown> // compared below
     if (data.name !== 'spawn_agent' || typeof childId !== 'string') continue
     const child = runs.get(childId)
-    assert.deepEqual([status, summary], [child?.status, child?.summary], `${name}: what it was told of its child`)
+    assert.deepEqual([status, summary], [child?.status, child?.summary], `${name}: the outcome of its child`)
     assert.equal(child?.parent_run_id, run.id)
   }
   if (run.status !== 'completed') return
-  // Everything that its children said it shows as well, in their order.
+  // A parent also shows all events of its children, in their order.
   for (const child of runs.values()) {
-    // A child that people resumed goes on after its parent was told how it stood.
+    // A child that people resumed goes on after its parent got the child's first outcome.
     if (child.parent_run_id !== run.id || child.resumed_from !== null) continue
     const shown = run.events.filter(({ data }) => data.run_id === child.id)
     assert.deepEqual(
       shown.map(({ kind, data: { run_id: _, ...data } }) => ({ kind, data })),
       child.own.map(({ kind, data }) => ({ kind, data })),
-      `${name}: what it shows of its child ${child.id}`,
+      `${name}: its events of its child ${child.id}`,
     )
   }
 }
@@ -161,7 +161,7 @@ function requireEffectsOnce(run: RunRecord, ledger: Ledger, name: string): void 
       }
     }
     const isDone = isSettled && eventsOf(run, 'tool.completed').every((event) => !event.data.is_error)
-    if (isDone && data.effect !== 'readonly') assert.equal(effects, 1, `${name}: ${tool} was told to be done`)
+    if (isDone && data.effect !== 'readonly') assert.equal(effects, 1, `${name}: ${tool} was reported as done`)
   }
   if (run.status !== 'completed' || run.resumed_from !== null) return
   for (const { label, tool } of effectOf.values()) {
@@ -169,7 +169,7 @@ function requireEffectsOnce(run: RunRecord, ledger: Ledger, name: string): void 
   }
 }
 
-/** I6: the recorded usage is the usage that the model reported; the cost of a crash besides is counted, and marked. */
+/** I6: the recorded usage is the usage that the model reported; calls lost in a crash are counted too, and marked. */
 function requireBudget(runs: ReadonlyMap<string, RunRecord>, run: RunRecord, model: FakeModel, name: string): void {
   const steps = eventsOf(run, 'step.completed')
   const restarts = eventsOf(run, 'step.restarted')
@@ -181,13 +181,13 @@ function requireBudget(runs: ReadonlyMap<string, RunRecord>, run: RunRecord, mod
   const told = [...steps, ...restarts].map(({ data }) => data.usage as Tokens | undefined) // as the journal has it
   const input = told.reduce((sum, usage) => sum + (usage?.input_tokens ?? 0), 0)
   const output = told.reduce((sum, usage) => sum + (usage?.output_tokens ?? 0), 0)
-  // A run that is cancelled in the middle of a call has paid for it, and has no event for that call but its end.
+  // A run that is cancelled in the middle of a call has paid for the call, but has only its own end as an event.
   if (run.status === 'cancelled') assert.ok(run.input_tokens >= input && run.output_tokens >= output, name)
   else assert.deepEqual([run.input_tokens, run.output_tokens], [input, output], `${name}: its tokens`)
 
   const recoveries = eventsOf(run, 'run.recovered').length
   const lost = restarts.filter(({ data }) => data.reason === 'crash').length
-  assert.ok(lost <= recoveries, `${name}: ${lost} calls are told to be lost in ${recoveries} recoveries`)
+  assert.ok(lost <= recoveries, `${name}: ${lost} calls are reported as lost in ${recoveries} recoveries`)
   if (restarts.length > 0) assert.ok(run.usage_estimated, `${name}: estimates are not marked`)
   const isOneOfSeveral = run.resumed_from !== null || [...runs.values()].some((other) => other.resumed_from === run.id)
   if (isOneOfSeveral) return
@@ -217,7 +217,7 @@ async function requireAgentsCharged(checked: Checked, runs: ReadonlyMap<string, 
   assert.deepEqual(rows, [{ used: spent, reserved: 0 }], 'the agents were not charged what their runs used')
 }
 
-/** I3: a stream from the start, and one that goes on from its middle, tell the journal as it is. */
+/** I3: a stream from the start, and a stream from the middle, have exactly the events of the journal. */
 async function requireReplay(
   { server, projectId, accepted }: Checked,
   runs: ReadonlyMap<string, RunRecord>,

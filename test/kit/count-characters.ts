@@ -1,9 +1,9 @@
-// The amount of text that a piece of code goes through, counted and not timed: quadratic code shows as a number that
-// grows with the square of the input on any machine.
+// Counts the characters that a piece of code processes. A count, unlike a time, is the same on every machine: quadratic
+// code shows as a number that grows with the square of the input.
 
 const METHODS = ['slice', 'matchAll', 'match', 'replace', 'replaceAll', 'normalize', 'split', 'trim'] as const
 
-/** The characters that methods of texts and lists were given or gave while `work` ran. */
+/** The characters that methods of texts and lists took or returned while `work` ran. */
 export function countCharacters(work: () => unknown): number {
   let characters = 0
   const undo: (() => void)[] = []

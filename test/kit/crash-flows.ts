@@ -1,14 +1,14 @@
-// A flow for each pattern, and one of patterns within patterns. Undisturbed they take about as long as each other, so that
-// a kill at any time hits most of them in the middle.
-import type { FlowNode } from '../../src/kernel/flow.ts'
+// A flow for each pattern, and one of patterns within patterns. Undisturbed, all flows take about the same time, so
+// that a kill at any time hits most of them in the middle.
+import type { BuiltInNode } from '../../src/flows/machine/built-in-patterns.ts'
 
 export interface CrashFlow {
-  root: FlowNode
-  /** The most leaves under way at once. */
+  root: BuiltInNode
+  /** The most leaves that are executed at once. */
   workers?: number
 }
 
-type LeafNode = Extract<FlowNode, { type: 'task' }>
+type LeafNode = Extract<BuiltInNode, { type: 'task' }>
 const call = (name: string, more: object = {}): LeafNode => ({ type: 'task', function: name, ...more })
 /** The input of a flow run is its tag. */
 const agent = (prompt: string, more: object = {}): LeafNode => ({
@@ -18,13 +18,13 @@ const agent = (prompt: string, more: object = {}): LeafNode => ({
 const list = <Value>(length: number, make: (place: number) => Value): Value[] =>
   Array.from({ length }, (_, place) => make(place))
 
-const mapReduce: FlowNode = {
+const mapReduce: BuiltInNode = {
   type: 'map_reduce',
   ...{ items: 'numbers', map: 'pairs', reduce: 'total', partition: 'place' },
   ...{ workers: 8, reducers: 3 },
 }
 
-const hierarchical: FlowNode = {
+const hierarchical: BuiltInNode = {
   type: 'hierarchical',
   ...{ queen: 'queen', workers: ['worker', 'helper'], goal: '<{{input}}> Find out.' },
 }
@@ -64,7 +64,7 @@ export const crashFlows: Record<CrashFlowName, CrashFlow> = {
   loop: {
     root: {
       type: 'loop',
-      body: call('grow', { id: 'again', args: '{{results.again}}' }),
+      body: call('grow', { id: 'again', args: '{{results.again?}}' }),
       max_iterations: 20,
       until: 'enough',
     },
@@ -111,7 +111,7 @@ export const crashFlows: Record<CrashFlowName, CrashFlow> = {
   },
 }
 
-/** Agents around and within each other, which one slot must do for. */
+/** Agents in nested patterns, for which one slot must be enough. */
 export const manyAgents: CrashFlow = {
   root: {
     type: 'sequential',
@@ -131,7 +131,7 @@ export const manyAgents: CrashFlow = {
   },
 }
 
-/** One of everything that may be done a second time: a leaf, an agent, an item of a pipeline. */
+/** One example of each kind of work that may be done a second time: a leaf, an agent, an item of a pipeline. */
 export const oneOfEach: CrashFlow = {
   root: {
     type: 'sequential',

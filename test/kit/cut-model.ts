@@ -1,4 +1,5 @@
-// A provider of the OpenAI kind, over HTTP, that cuts the connection in the midst of its answer as often as it is told.
+// A provider of the OpenAI kind, over HTTP, that cuts the connection in the midst of its answer as often as a test
+// demands.
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { Model } from '../../src/kernel/model-call.ts'
 import { callModel } from '../../src/models/call-model.ts'
@@ -11,7 +12,7 @@ export interface CutAnswer {
   whole: readonly string[]
 }
 
-/** `answerTo` is given the request's body; the same body is cut as often as its answer says, then answered whole. */
+/** `answerTo` gets the request's body. The answer to a body is cut as often as `answerTo` says, then sent whole. */
 export async function createCutModel(answerTo: (body: string) => CutAnswer): Promise<Model & { cuts(): number }> {
   const calls = new Map<string, number>()
   let cuts = 0
@@ -40,7 +41,7 @@ export async function createCutModel(answerTo: (body: string) => CutAnswer): Pro
   }
 }
 
-/** Resolves when the piece has left this process: what is sent before a cut shall arrive. */
+/** Resolves when the piece has left this process, because text that is sent before a cut must arrive. */
 const write = (response: { write(text: string, done: () => void): boolean }, text: string): Promise<void> =>
   new Promise((resolve) => void response.write(text, resolve))
 

@@ -1,29 +1,30 @@
-// Stands between a server and its PostgreSQL, and fails as a network does: not there yet, or cut at the worst moment.
+// A proxy between a server and its PostgreSQL that fails like a network: absent at first, or cut at the worst moment.
 import { createConnection, createServer, type Socket } from 'node:net'
 import type { Cleanup } from './process.ts'
 
 export interface DatabaseProxy {
-  /** The database's URL, by way of the proxy. */
+  /** The URL of the database through the proxy. */
   readonly url: string
   listen(): Promise<void>
-  /** From now on a connection is cut when the database has committed, before the client hears of it. */
+  /** From now on a connection is cut after the database has committed and before the client gets the answer. */
   cutAtCommit(isOn: boolean): void
-  /** As `cutAtCommit`, for this prepared statement, which commits by itself; null: no more. */
+  /** The same as `cutAtCommit`, for this prepared statement outside of a transaction; null ends the cuts. */
   cutAfter(statement: string | null): void
   /** The number of connections that were cut at a commit. */
   cuts(): number
-  /** Cuts every connection there is, whatever it carries. The database may not notice before it answers. */
+  /** Cuts every connection. The database may not notice before its next answer. */
   cutAll(): void
   /**
-   * Ends the server's side alone of the connections that named themselves so when they opened: their clients keep a
-   * socket that takes everything and never answers, as behind a NAT that has forgotten them. Answers how many.
+   * Closes only the database's side of the connections that were opened with this application name: their clients keep
+   * a socket that takes everything and never answers, as behind a NAT that has forgotten the connection. Returns the
+   * number of connections.
    */
   silence(applicationName: string): number
 }
 
 // PostgreSQL's answer to `commit`: the message C with its length and the words.
 const committed = Buffer.from('C\0\0\0\x0bCOMMIT\0', 'latin1')
-// The end of every answer outside of a transaction: the statement is committed.
+// Every answer outside of a transaction ends with this, after its statement is committed.
 const idle = Buffer.from('Z\0\0\0\x05I', 'latin1')
 
 export function createDatabaseProxy(t: Cleanup, databaseUrl: string, port: number): DatabaseProxy {

@@ -1,5 +1,5 @@
 // A database of its own for each test file, cloned from a migrated template in a few milliseconds, with a clock that
-// tests set. No test sleeps to let time pass.
+// tests set.
 import { createHash, randomUUID } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { loadMigrations, migrate } from '../../src/db/migrate.ts'
@@ -16,7 +16,7 @@ export interface TestDatabase {
 }
 
 export interface TestClock {
-  /** Moves the database's clock; `muster.now()` is later (or earlier) by this much from then on. */
+  /** Moves the database's clock: `muster.now()` is later (or earlier) by this time from then on. */
   advance(ms: number): Promise<void>
 }
 
@@ -34,12 +34,12 @@ export async function createTestDatabase(options: Pick<PoolOptions, 'idleTimeout
   return { url, pool, clock: testClock(pool) }
 }
 
-/** Waits for a connection of a busy machine; the product's own pool gives up after a second and answers 503. */
+/** Waits long for a connection on a busy machine. The product's own pool gives up after a second and answers 503. */
 export function createTestPool(url: string, max: number, options: Pick<PoolOptions, 'idleTimeoutMs'> = {}): Pool {
   return createPool({ url, max, log: silentLog, connectTimeoutMs: 20_000, ...options })
 }
 
-/** A database without anything in it, for tests of migrations and whole servers. Dropped when the file ends. */
+/** An empty database, for tests of migrations and whole servers. It is dropped when the file ends. */
 export async function createEmptyDatabase(): Promise<string> {
   const serverUrl = await testServerUrl()
   const url = await createDatabase(serverUrl, 'template0')
@@ -47,7 +47,7 @@ export async function createEmptyDatabase(): Promise<string> {
   return url
 }
 
-/** Everything that any table holds, by table, as text: to show that a refused request changed nothing. */
+/** All rows of all tables, by table, as text. A test compares them to show that a refused request changed nothing. */
 export async function dumpRows(db: Db): Promise<Record<string, string[]>> {
   const { rows: tables } = await db.query<{ name: string }>(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables
@@ -67,7 +67,7 @@ async function createDatabase(serverUrl: string, template: string): Promise<stri
   return renamed(serverUrl, name)
 }
 
-/** One template per set of migrations; the lock lets parallel test files make it once. */
+/** Each set of migrations has one template. The lock makes sure that parallel test files make the template once. */
 async function ensureTemplate(serverUrl: string): Promise<string> {
   const migrations = await loadMigrations(migrationsFolder)
   const checksum = createHash('sha256')

@@ -6,7 +6,7 @@ import { silentLog } from '../../src/kernel/log.ts'
 // A process of its own that claims a data folder and runs the embedded server, to be killed or run as another user.
 // Argument: {"dataDir", "relocationDir"?, "packaged"?, "claimOnly"?, "gate"?} as JSON. Prints one line of JSON when it
 // is up or has failed, ends the server on SIGTERM, and ends with its standard input, so that it never outlives a test.
-// With a gate it waits until that file is there, so that many can set out in the same moment.
+// With a gate the process waits until that file exists, so that many processes can begin at the same moment.
 
 const options = JSON.parse(process.argv[2] ?? '{}')
 const tell = (line: object): void => {

@@ -19,14 +19,14 @@ import {
 import { commandOf, listProcesses } from '../../src/db/embedded/process-table.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 
-// The common ground of tests of the embedded server. Every folder made here is swept after its test, with any server in
-// it.
+// The common parts of tests of the embedded server. Every folder made here is removed after its test, with any server
+// in it.
 
 const childScript = fileURLToPath(new URL('embedded-child.ts', import.meta.url))
 
 export interface TestChild {
   readonly process: ChildProcess
-  /** The one line it printed. */
+  /** The line that the child printed. */
   readonly said: { outcome?: string; url?: string; ms?: number; error?: string }
   kill(signal: NodeJS.Signals): Promise<void>
 }
@@ -34,7 +34,7 @@ export interface TestChild {
 export const nobody = { uid: 65_534, gid: 65_534 }
 export const isRoot = process.getuid?.() === 0
 
-/** Why no child can be run as somebody else, or null. A checkout under a closed folder is out of reach for others. */
+/** The reason why no child can run as another user, or null. Other users cannot reach a checkout in a closed folder. */
 export const cannotRunAsOthers: string | null = isRoot
   ? isOpenToAll(process.execPath) && isOpenToAll(fileURLToPath(import.meta.url))
     ? null
@@ -47,9 +47,9 @@ function isOpenToAll(path: string): boolean {
 }
 
 export interface TestFolder {
-  /** Anybody may pass it, like /srv or /var/lib. */
+  /** Every user may enter the folder, like /srv or /var/lib. */
   readonly path: string
-  /** Run before the folder is swept: node:test runs its own hooks in the order they were given in. */
+  /** These run before the folder is removed; node:test itself runs hooks in the order of their registration. */
   defer(action: () => Promise<unknown>): void
 }
 
@@ -67,7 +67,7 @@ export async function makeFolder(t: TestContext): Promise<TestFolder> {
   return { path, defer: (action) => deferred.push(action) }
 }
 
-/** Stopped before its folder is swept. */
+/** The server is stopped before its folder is removed. */
 export function makeServer(
   folder: TestFolder,
   options: Partial<EmbeddedServerOptions> = {},
@@ -94,7 +94,7 @@ export async function startChild(
   return { process: child, kill, said: await said }
 }
 
-/** Starts the child, and does not wait for its output. */
+/** Starts the child without waiting for its output. */
 export function spawnChild(
   folder: TestFolder,
   options: Record<string, unknown> = {},
@@ -114,20 +114,20 @@ export function spawnChild(
   }
   folder.defer(() => kill('SIGKILL'))
   const line = once(createInterface({ input: child.stdout }), 'line').then(([text]) => JSON.parse(text))
-  // A child that cannot even be started says nothing and must not be waited for.
+  // A child that could not be started prints nothing, so the test must not wait for its line.
   const silence = new Promise<never>((_resolve, reject) => {
     child.once('close', () => reject(new Error('the child ended without a word')))
     child.once('error', reject)
   })
   silence.catch(() => undefined)
   const said = Promise.race([line, silence])
-  // A child killed before it says anything is not an error of the test.
+  // A child that is killed before it prints its line is no error of the test.
   said.catch(() => undefined)
   return { child, said, kill }
 }
 
 export async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 20_000 })
   client.on('error', () => undefined)
   try {
     await client.connect()
@@ -140,7 +140,7 @@ export async function query(url: string, sql: string): Promise<Record<string, un
 export async function until(
   condition: () => Promise<boolean> | boolean,
   what: string | (() => string),
-  withinMs = 15_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!(await condition())) {
@@ -156,7 +156,7 @@ export async function pidOfServer(dataDir: string): Promise<number> {
   return Number((await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0])
 }
 
-/** True while any process works in a folder of this data: the main one, or a session it left behind. */
+/** True while any process works on this data: the main process, or a session that it left behind. */
 export async function isAnythingLeft(pids: number[]): Promise<boolean> {
   const commands = await Promise.all(pids.map(commandOf))
   return commands.some((command) => command?.includes('postgres'))

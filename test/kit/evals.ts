@@ -19,7 +19,7 @@ export const textOf = ({ prompt }: ModelRequest): string =>
 /** The number of summaries that the supervisor or the finalizer was shown. */
 export const summariesIn = (request: ModelRequest): number => textOf(request).split('"agent_name"').length - 1
 
-/** The course of a run: R is research, T transform, E an escalation at once. */
+/** The course of a run: R means research, T transform, E an escalation at once. */
 export type Course = 'R' | 'RT' | 'E'
 
 export const escalate = { plan: [], action: 'escalate' }
@@ -32,7 +32,7 @@ export function decide(course: Course, request: ModelRequest): object {
   return next ? delegate(NAMES[next]) : finish()
 }
 
-/** The answers of the models of green: a decision, and the final text. A model that is absent answers as blue's does. */
+/** The answers of green's models: a decision and the final text. An absent model answers like blue's. */
 export interface GreenReplies {
   supervisor?: (request: ModelRequest) => object | ScriptedAnswer
   finalizer?: (request: ModelRequest) => string

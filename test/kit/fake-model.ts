@@ -1,5 +1,5 @@
-// A provider on loopback that answers as the run's own input tells it to, and remembers every request. The provider
-// keeps no state between requests: the history in a request says which step comes next, whichever process sends it.
+// A provider on loopback that answers by the plan in the run's input, and remembers every request. The provider keeps
+// no state between requests: the history in a request shows the next step, whichever process sends the request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
@@ -9,7 +9,7 @@ import type { Cleanup } from './process.ts'
 
 const stepShape = z.strictObject({
   say: z.string(),
-  /** The answer stops in the middle of its text while this gate is held. */
+  /** The answer pauses in the middle of its text while this gate is held. */
   gate: z.string().optional(),
   calls: z.array(z.strictObject({ name: z.string(), args: z.record(z.string(), z.unknown()) })).default([]),
 })
@@ -19,7 +19,7 @@ export type Plan = z.input<typeof planShape>
 
 export interface ModelRequest {
   tag: string
-  /** From 1, as the run counts. */
+  /** The step, counted from 1 as runs do. */
   step: number
   inputTokens: number
   outputTokens: number

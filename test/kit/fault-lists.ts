@@ -1,10 +1,10 @@
 // The fault points that each test file exercises. Together these lists hold every point.
 import type { FaultPoint } from '../../src/kernel/fault.ts'
 
-/** In crash.test.ts. */
+/** The points that crash.test.ts exercises. */
 export const serverPoints = ['migrate.mid', 'api.after_commit_before_reply'] as const satisfies readonly FaultPoint[]
 
-/** In run-crash.test.ts; the reply to a trigger is lost there too. */
+/** The points that run-crash.test.ts exercises; it also loses the reply to a trigger. */
 export const runPoints = [
   'api.after_commit_before_reply',
   'claim.before',
@@ -20,13 +20,13 @@ export const runPoints = [
   'final.after_commit',
 ] as const satisfies readonly FaultPoint[]
 
-/** In reactions.test.ts. */
+/** The points that reactions.test.ts exercises. */
 export const changePoints = ['approval.after_decision_before_apply'] as const satisfies readonly FaultPoint[]
 
-/** In flow-crash.test.ts. */
+/** The points that flow-crash.test.ts exercises. */
 export const flowPoints = ['flow.mid'] as const satisfies readonly FaultPoint[]
 
-/** In topology-crash.test.ts. */
+/** The points that topology-crash.test.ts exercises. */
 export const topologyPoints = ['topology.mid_switch'] as const satisfies readonly FaultPoint[]
 
 export type ChangePoint = (typeof changePoints)[number]

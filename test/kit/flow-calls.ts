@@ -1,6 +1,6 @@
 // Flow runs of a project as a client of the API starts and follows them.
 import assert from 'node:assert/strict'
-import type { FlowTask } from '../../src/flows/trace.ts'
+import type { FlowTask } from '../../src/flows/history/trace.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import type { TestApp } from './app.ts'
 
@@ -14,12 +14,12 @@ export interface FlowCalls {
   runs: string
   start(root: object, more?: object): Promise<FlowRun>
   read(id: string): Promise<FlowRun>
-  /** No time is measured: it is asked until it has come about. */
+  /** Polls until the condition holds; no time is measured. */
   until(id: string, holds: (run: FlowRun) => boolean): Promise<FlowRun>
   ended(id: string): Promise<FlowRun>
   play(root: object, more?: object): Promise<FlowRun>
   tasksOf(id: string): Promise<FlowTask[]>
-  /** All of them, once it has ended. */
+  /** All events of a flow run, after the flow run has ended. */
   eventsOf(id: string): Promise<FlowEventShown[]>
 }
 

@@ -1,12 +1,12 @@
-// Random flow trees in the hands of two workers over one database, with crashes and cancels in the middle of calls. The
-// calls are compared with the journal at each crash, and the results with the meaning of the tree.
+// Two workers over one database execute random flow trees, with crashes and cancels in the middle of calls. The calls
+// are compared with the journal at each crash, and the results with the meaning of the tree.
 import type { Db } from '../../src/db/pool.ts'
 import { inTransaction } from '../../src/db/transaction.ts'
-import { cancelFlow } from '../../src/flows/cancel-flow.ts'
-import { freeOrphanedFlows } from '../../src/flows/claim-flows.ts'
-import { getFlowRun } from '../../src/flows/flow-runs.ts'
-import { freeOrphanedHandouts } from '../../src/flows/handouts.ts'
-import type { FlowNode } from '../../src/kernel/flow.ts'
+import { cancelFlow } from '../../src/flows/execution/cancel.ts'
+import { freeOrphanedFlows } from '../../src/flows/execution/claim.ts'
+import { freeOrphanedHandouts } from '../../src/flows/execution/handouts.ts'
+import { getFlowRun } from '../../src/flows/history/flow-runs.ts'
+import type { BuiltInNode } from '../../src/flows/machine/built-in-patterns.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import type { ToolContext } from '../../src/kernel/tool.ts'
@@ -14,7 +14,7 @@ import { forgetWorker } from '../../src/queue/workers.ts'
 import { callTreeFunction, meaningOf, treeFunctions } from './flow-tree.ts'
 import { createTestFlows, type TestFlows } from './flows.ts'
 
-/** Lost: the owner finds that the flow is not its own any more. Dead: the whole process is declared dead. */
+/** Lost: the owner finds that it no longer owns the flow. Dead: the whole process is declared dead. */
 export interface Crash {
   /** The crash happens during this call of a function of the flow, from 1. */
   at: number
@@ -22,7 +22,7 @@ export interface Crash {
 }
 
 export interface ChaosCase {
-  root: FlowNode
+  root: BuiltInNode
   crashes: readonly Crash[]
   cancelAt: number | null
   workers: number | null
@@ -33,7 +33,7 @@ export interface ChaosCase {
 
 export interface Chaos {
   flows: readonly [TestFlows, TestFlows]
-  /** Answers everything that is not as it should be. */
+  /** Returns every fault that was found. */
   play(given: ChaosCase): Promise<string[]>
   /** Counts of ends by status, crashes by kind and repeated calls so far: they show that something happened. */
   happened: ReadonlyMap<string, number>
@@ -51,10 +51,10 @@ interface Life {
   excused: Map<string, number>
   /** Leaves whose function has given a value. */
   gave: Set<string>
-  /** After a cancel: the leaves that had begun by then. */
+  /** The leaves that had begun when the flow was cancelled. */
   begunBefore: Set<string> | null
   late: string[]
-  /** A crash of its own or of its process befell it. */
+  /** True after a crash of the flow run or of its process. */
   wasHit: boolean
   isOver: boolean
 }
@@ -63,7 +63,7 @@ const turn = (): Promise<void> => new Promise(setImmediate)
 const input = 0
 
 export async function createChaos(): Promise<Chaos> {
-  // The lease is so long that none is lost because the machine is busy: nobody would be excused for that.
+  // The lease is long, so that a busy machine does not lose it: the checks would take the repeated calls for faults.
   const options = { leafLimit: 3, leaseMs: 9_000 }
   const one = await createTestFlows(options)
   const other = await createTestFlows({ ...options, database: one })
@@ -121,12 +121,14 @@ export async function createChaos(): Promise<Chaos> {
     pokeAll()
   }
 
-  /** All work of the owner is another's at once. Nothing is to be given up because this test is crueller than life. */
+  /**
+   * Gives all work of the owner to another worker. The counts of crashes are reset, so that no flow run is given up.
+   */
   async function killOwner(runId: string): Promise<void> {
     const standings = await inTransaction(pool, async (tx) => {
-      // No claim is made under the name of the dead process while it dies.
+      // The dead process must claim nothing under its old name at this moment.
       await tx.query('lock table workers')
-      // A dead worker is back with its next renewal. Until then the other has to live, or everything waits.
+      // A dead worker returns with its next renewal. Until then the other worker must live, or all work waits.
       const { rows } = await tx.query<{ owner: string }>(
         `select owner from flow_runs where id = $1 and owner is not null and (select count(*) from workers) > 1`,
         [runId],
@@ -170,7 +172,8 @@ export async function createChaos(): Promise<Chaos> {
       life.isOver = true
       if (isStuck) return [`has not ended: ${write(await one.read(id))} ${write(await one.flowKinds(id))}`]
       const run = await getFlowRun(pool, projectId, id, 50)
-      // Not this test's doing: a lease was lost because the machine did nothing for so long. Nothing is known then.
+      // A lease was lost because the machine stood still for long, not by an act of this test; nothing can be checked
+      // then.
       const { crashes } = await one.read(id)
       if (crashes > 0) {
         count('unforeseen')
@@ -187,7 +190,7 @@ export async function createChaos(): Promise<Chaos> {
   }
 }
 
-/** Leaves that are on record, and whether their ends are. */
+/** The recorded leaves: each has begun, or has ended too. */
 type Standing = ReadonlyMap<string, 'begun' | 'ended'>
 
 async function readStanding(db: Db, runId: string): Promise<Standing> {
@@ -202,7 +205,7 @@ async function readStanding(db: Db, runId: string): Promise<Standing> {
 /** A leaf that had begun by the journal or the ledger, and not ended by the journal, may be called once more. */
 function excuse(life: Life, standing: Standing): void {
   life.wasHit = true
-  // The first leaves may be called before anything is on record; the journal knows of others before they are called.
+  // The first leaves may be called before their record is committed; other leaves are recorded before their call.
   const known = standing.size === 0 ? leavesOf(life) : standing.keys()
   for (const leaf of new Set(known)) {
     if (standing.get(leaf) !== 'ended') life.excused.set(leaf, (life.excused.get(leaf) ?? 0) + 1)
@@ -219,7 +222,7 @@ const leafOf = ({ key, attempt }: ToolContext): string => `${attempt} ${key.spli
 const leavesOf = ({ calls }: Life): string[] => [...calls.keys()].map((call) => call.split(':')[0] ?? '')
 
 function note(life: Life, leaf: string, key: string): void {
-  // A leaf with several calls has a key for each.
+  // A leaf with several calls has a key for each call.
   const [, , place] = key.split(':')
   const call = place === undefined ? leaf : `${leaf}:${place}`
   life.calls.set(call, (life.calls.get(call) ?? 0) + 1)
@@ -246,13 +249,13 @@ function complaintsAbout(life: Life, run: FlowRun): string[] {
   same('under way after the end', [pending, running], [0, 0])
   complaints.push(...overcalled(life))
   if (life.begunBefore) same('begun after the cancel', life.late, [])
-  // The end may come, where nothing was left to begin, before the owner has heard of the cancel.
+  // If no leaf was left to begin, the flow may end before its owner has heard of the cancel.
   if (life.begunBefore && run.status === 'cancelled') {
     for (const [id, value] of Object.entries(run.results)) {
       const isKnown = expected.gave[id]?.some((given) => JSON.stringify(given) === JSON.stringify(value))
       check(isKnown === true, () => `${id} never gave ${write(value)}`)
     }
-    // A result that came after the cancel is kept as well. After a crash it may have been given to nobody.
+    // A result that came after the cancel is kept as well. After a crash such a result may be lost.
     if (!life.wasHit) same('the completed leaves', completed, life.gave.size)
     return complaints
   }
@@ -270,7 +273,7 @@ interface JournalRow {
   data: { task_id?: string; attempt?: number }
 }
 
-/** Nothing is missing, nothing comes after the end, and no leaf ends twice. */
+/** Checks that no event is missing, that no event follows the end, and that no leaf ends twice. */
 function complaintsAboutJournal({ status }: FlowRun, events: readonly JournalRow[]): string[] {
   const complaints: string[] = []
   if (events.some(({ seq }, index) => seq !== index + 1)) complaints.push('the journal has gaps')

@@ -1,4 +1,4 @@
-// A world for servers to be killed in while they work on flows. The journal at each kill is kept, and in the end
+// An environment in which servers are killed while they work on flows. The journal at each kill is kept, and in the end
 // compared with the real calls of the functions and the model.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
@@ -39,7 +39,7 @@ export interface FlowWorld {
   readonly ledger: FlowLedger
   readonly model: FlowModel
   readonly kills: ReadonlyMap<number, Kill>
-  /** Another life of a server over this database. */
+  /** Starts another server over this database. */
   start(options?: LifeOptions): Promise<Muster>
   begin(server: Muster, flow: CrashFlow, tag: string): Promise<Begun>
   query<Row extends object>(sql: string, values?: unknown[]): Promise<Row[]>
@@ -49,13 +49,13 @@ export interface FlowWorld {
   untilKilled(server: Muster): Promise<Kill>
 }
 
-/** The server that made the world is left running. */
+/** The first server is left running. */
 export interface MadeWorld {
   world: FlowWorld
   server: Muster
 }
 
-/** Without `databaseUrl` all lives have the embedded database of one data folder, as a newcomer has it. */
+/** Without `databaseUrl` all servers use the embedded database of one data folder, as for a newcomer. */
 export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: string }): Promise<MadeWorld> {
   const dataDir = external ? null : join(await makeFolder(t), 'data')
   const ledger = await startFlowLedger(t)
@@ -69,7 +69,7 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
   }
   let latest: Muster | null = null
   const start: FlowWorld['start'] = async ({ faults, env = {} } = {}) => {
-    // A data folder is for one server. A server that is left is that of a test that failed.
+    // A data folder is for one server. A server that still runs was left by a failed test.
     if (dataDir !== null && latest?.isRunning()) await latest.kill('SIGKILL')
     latest = await startMuster(t, {
       ...(dataDir === null ? {} : { dataDir }),
@@ -104,7 +104,7 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
       for (let tries = 1; ; tries++) {
         const answer = await at.call<{ id: string }>(`POST /api/projects/${projectId}/flow-runs`, { body })
         if (answer.status === 202) return { id: answer.body.id, tag }
-        // A client that is told to try again does so: a server that is just coming back may have its hands full.
+        // The client tries again when it is told to: a server that has just started may be busy.
         assert.ok(answer.status === 503 && tries < 10, answer.text)
         const sql = 'select id from flow_runs where input = to_jsonb($1::text)'
         const [made] = await query<{ id: string }>(sql, [tag])
@@ -147,7 +147,7 @@ async function readStanding({ query, model }: Pick<FlowWorld, 'query' | 'model'>
     'select id, completed_at is not null as has_ended, owner, progress from flow_runs',
   )
   for (const { id, progress } of flows) requireSum(progress, `the progress of ${id} at the kill`)
-  // Of flow runs that have ended all is done; only the others are asked for.
+  // All work of ended flow runs is done; only the other flow runs are read.
   const events = await query<{
     run_id: string
     kind: string
@@ -178,7 +178,7 @@ export function requireSum(progress: Readonly<Record<string, number>>, what: str
   assert.equal(pending + running + completed + failed + skipped, total, `${what}: ${JSON.stringify(progress)}`)
 }
 
-/** True: the flow had begun and not ended, with work on record that must not be done again. */
+/** True if the flow was in progress, with recorded work that must not be done again. */
 export function isInTheMiddle({ ended, done }: Kill, { id }: Begun): boolean {
   return !ended.has(id) && [...done].some((unit) => unit.startsWith(id))
 }

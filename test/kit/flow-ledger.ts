@@ -1,4 +1,4 @@
-// The world outside, for flows: the beginnings and ends of function calls, told from within the servers.
+// A ledger outside of the servers: functions of flows report the beginning and the end of each call to it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'

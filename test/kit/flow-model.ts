@@ -1,5 +1,5 @@
-// A provider on loopback for the agents of flows: its answer follows from the prompt alone, and it remembers the
-// prompts. Tags in angle brackets tell the prompts of flow runs apart and do not count for the answer.
+// A provider on loopback for the agents of flows. Its answer depends only on the prompt, and it remembers the prompts.
+// Tags in angle brackets tell the prompts of flow runs apart and do not change the answer.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'

@@ -1,8 +1,9 @@
-// Random flow trees, the functions that are their leaves, and a plain recursive reading of the meaning of such a tree.
+// Random flow trees, the functions of their leaves, and a plain recursive evaluation of such a tree.
 import fc from 'fast-check'
-import type { FlowNode, FunctionLeaf } from '../../src/kernel/flow.ts'
+import type { BuiltInNode } from '../../src/flows/machine/built-in-patterns.ts'
+import type { FunctionLeaf } from '../../src/kernel/flow.ts'
 
-/** A leaf's first attempts fail in each of its lives, as many as the number at the end of its function's name. */
+/** In each process the first attempts of a leaf fail: as many as the number at the end of its function's name. */
 const MOST_FAILS = 3
 const SPLIT_OVER = 2
 
@@ -25,7 +26,7 @@ export function callTreeFunction(name: string, given: unknown, attempt: number):
   if (attempt <= failsOf(name)) throw new Error('broken')
   const work = kinds[name.split(' ')[0] ?? '']
   if (!work) throw new Error(`there is no ${name}`)
-  return work(given as never) // the trees give each what it takes
+  return work(given as never) // the trees give each function its arguments
 }
 const failsOf = (name: string): number => Number(name.split(' ')[1])
 
@@ -45,19 +46,21 @@ const leafOf = (kind: string) =>
   )
 const numbers = fc.array(fc.nat(99), { maxLength: 9 })
 const workers = fc.integer({ min: 1, max: 3 })
-/** Half of the leaves have a name, which stands for a place in the tree and is given once that is known. */
+/**
+ * Half of the leaves have a name. A name stands for a position in the tree, and is given once the position is known.
+ */
 const namedLeaf = fc
   .tuple(leafOf('wrap'), fc.boolean())
   .map(([leaf, isNamed]): FunctionLeaf => (isNamed ? { ...leaf, id: 'named' } : leaf))
 
 const mapReduce = fc.record({ items: numbers, workers, map: leafOf('pairs'), retry }).map(
-  ({ retry, ...given }): FlowNode => ({
+  ({ retry, ...given }): BuiltInNode => ({
     ...{ type: 'map_reduce', reduce: 'total 0', partition: 'range', ...given },
     ...optional('retry', retry),
   }),
 )
 const forkJoin = fc.record({ problem: numbers, workers, solve: leafOf('sum'), stealing: fc.boolean(), retry }).map(
-  ({ retry, ...given }): FlowNode => ({
+  ({ retry, ...given }): BuiltInNode => ({
     ...{ type: 'fork_join', should_split: 'is_large 0', split: 'halves 0', join: 'sum 0', ...given },
     ...optional('retry', retry),
   }),
@@ -68,32 +71,32 @@ const adaptive = fc
     topology: fc.constantFrom('hierarchical' as const, 'mesh' as const, 'star' as const),
   })
   .map(
-    ({ retry, ...given }): FlowNode => ({
+    ({ retry, ...given }): BuiltInNode => ({
       ...{ type: 'adaptive', overload: { queue_length: 1 }, ...given },
       ...optional('retry', retry),
     }),
   )
 
-const { tree } = fc.letrec<{ tree: FlowNode; inner: FlowNode }>((tie) => ({
+const { tree } = fc.letrec<{ tree: BuiltInNode; inner: BuiltInNode }>((tie) => ({
   tree: fc.oneof({ maxDepth: 4, withCrossShrink: true }, namedLeaf, tie('inner'), mapReduce, forkJoin, adaptive),
   inner: fc.oneof(
     fc
       .record({ steps: fc.array(tie('tree'), { minLength: 1, maxLength: 3 }), retry })
-      .map(({ steps, retry }): FlowNode => ({ type: 'sequential', steps, ...optional('retry', retry) })),
+      .map(({ steps, retry }): BuiltInNode => ({ type: 'sequential', steps, ...optional('retry', retry) })),
     fc
       .record({ branches: fc.array(tie('tree'), { minLength: 1, maxLength: 3 }), retry })
-      .map(({ branches, retry }): FlowNode => ({ type: 'parallel', branches, ...optional('retry', retry) })),
+      .map(({ branches, retry }): BuiltInNode => ({ type: 'parallel', branches, ...optional('retry', retry) })),
     fc
       .record({ body: tie('tree'), max_iterations: fc.integer({ min: 1, max: 3 }) })
-      .map(({ body, max_iterations }): FlowNode => ({ type: 'loop', body, max_iterations })),
+      .map(({ body, max_iterations }): BuiltInNode => ({ type: 'loop', body, max_iterations })),
   ),
 }))
 
-export const flowTrees: fc.Arbitrary<FlowNode> = tree.map((root) => {
+export const flowTrees: fc.Arbitrary<BuiltInNode> = tree.map((root) => {
   let count = 0
-  // Ids stand nowhere else in these trees.
+  // Ids occur nowhere else in these trees.
   const written = JSON.stringify(root, (key, value: unknown) => (key === 'id' ? `leaf_${++count}` : value))
-  return JSON.parse(written) as FlowNode // as it was
+  return JSON.parse(written) as BuiltInNode // as it was
 })
 
 export interface Meaning {
@@ -101,7 +104,7 @@ export interface Meaning {
   value: unknown
   /** The last results of the leaves with a name. */
   results: Record<string, unknown>
-  /** All their results, in this order: in each iteration of a loop, in each attempt of the nodes around them. */
+  /** All results of the leaves in order, for each iteration of a loop and each attempt of the nodes around them. */
   gave: Record<string, unknown[]>
   /** The numbers of leaves that completed and failed in the end. */
   completed: number
@@ -114,14 +117,14 @@ type Ended = Pick<Meaning, 'status' | 'value'>
 const FAILED: Ended = { status: 'failed', value: null }
 const whole = (value: unknown): Ended => ({ status: 'completed', value })
 
-/** Reads the meaning of the tree straight: one node after the other, even those that may run at once. */
-export function meaningOf(root: FlowNode, input: unknown): Meaning {
+/** Evaluates the tree one node after the other, also nodes that may run at once. */
+export function meaningOf(root: BuiltInNode, input: unknown): Meaning {
   const results: Meaning['results'] = {}
   const gave: Meaning['gave'] = {}
   const tally = { completed: 0, failed: 0, calls: 0 }
   return { ...read(root, input), results, gave, ...tally }
 
-  function read(node: FlowNode, previous: unknown): Ended {
+  function read(node: BuiltInNode, previous: unknown): Ended {
     if (node.type === 'task') return leaf(node, previous)
     const attempts = 1 + (node.retry?.max_retries ?? 0)
     let ended = once(node, previous)
@@ -129,8 +132,8 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
     return ended
   }
 
-  /** `each`: the leaf is called for these things, one after the other. */
-  function leaf(node: FlowNode, given: unknown, each?: readonly unknown[]): Ended {
+  /** `each` has the items for which the leaf is called, one after the other. */
+  function leaf(node: BuiltInNode, given: unknown, each?: readonly unknown[]): Ended {
     if (!('function' in node)) throw new Error('there are no agents here')
     const fails = failsOf(node.function)
     const attempts = 1 + (node.retry?.max_retries ?? 0)
@@ -150,7 +153,7 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
     return whole(value)
   }
 
-  function once(node: FlowNode, previous: unknown): Ended {
+  function once(node: BuiltInNode, previous: unknown): Ended {
     switch (node.type) {
       case 'sequential':
         return inTurn(node.steps, previous)
@@ -172,7 +175,7 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
     }
   }
 
-  function inTurn(steps: readonly FlowNode[], previous: unknown): Ended {
+  function inTurn(steps: readonly BuiltInNode[], previous: unknown): Ended {
     let value = previous
     let isPartial = false
     for (const step of steps) {
@@ -190,7 +193,7 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
     return { status: isWhole ? 'completed' : 'partial', value: all.map(({ value }) => value) }
   }
 
-  function mapped(items: readonly number[], workers: number, map: FlowNode, reduce: FlowNode): Ended {
+  function mapped(items: readonly number[], workers: number, map: BuiltInNode, reduce: BuiltInNode): Ended {
     if (items.length === 0) return whole([])
     const count = Math.min(workers, items.length)
     const at = (place: number): number => Math.floor((place * items.length) / count)
@@ -209,7 +212,7 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
     return whole(reduced.flatMap(({ value }) => value))
   }
 
-  function solved(problem: readonly number[], node: Extract<FlowNode, { type: 'fork_join' }>): Ended {
+  function solved(problem: readonly number[], node: Extract<BuiltInNode, { type: 'fork_join' }>): Ended {
     const isLarge = leaf(asLeaf(node.should_split), problem).value
     if (!isLarge) return leaf(asLeaf(node.solve), problem)
     const parts = leaf(asLeaf(node.split), problem).value as number[][] // halves
@@ -222,5 +225,5 @@ export function meaningOf(root: FlowNode, input: unknown): Meaning {
   }
 }
 
-const asLeaf = (work: string | FlowNode): FlowNode =>
+const asLeaf = (work: string | BuiltInNode): BuiltInNode =>
   typeof work === 'string' ? { type: 'task', function: work } : work

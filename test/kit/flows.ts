@@ -1,10 +1,11 @@
 // Flows that execute for real in this process, over a test database, with functions that a test wrote.
-import { createFlowJournal } from '../../src/flows/flow-journal.ts'
-import { startFlow } from '../../src/flows/start-flow.ts'
-import { type FlowWorker, startFlowWorker } from '../../src/flows/worker.ts'
+import { createFlowJournal } from '../../src/flows/execution/journal.ts'
+import { type NewFlowRun, startFlow } from '../../src/flows/execution/start.ts'
+import { type FlowWorker, startFlowWorker } from '../../src/flows/execution/worker.ts'
+import { type BuiltInNode, builtInPatterns } from '../../src/flows/machine/built-in-patterns.ts'
+import type { Patterns } from '../../src/flows/machine/pattern.ts'
 import type { AppFunction } from '../../src/kernel/app.ts'
-import type { FlowNode } from '../../src/kernel/flow.ts'
-import type { FlowRunStatus, Progress } from '../../src/kernel/flow-run.ts'
+import type { FlowProgress, FlowRunStatus } from '../../src/kernel/flow-run.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
 import { cancelRuns } from '../../src/runs/cancel.ts'
@@ -16,31 +17,39 @@ export interface FlowRow {
   status: FlowRunStatus
   output: unknown
   error: string | null
-  progress: Progress
+  progress: FlowProgress
   crashes: number
   owner: string | null
   ended_leaves: number
 }
 
+interface StartOptions extends Pick<NewFlowRun, 'parent'> {
+  input?: unknown
+  timeout?: number
+  workers?: number
+}
+
 export interface TestFlows extends TestRuns {
   functions: Map<string, AppFunction>
   flowWorker: FlowWorker
-  startFlow(root: FlowNode, options?: { input?: unknown; timeout?: number; workers?: number }): Promise<string>
+  startFlow(root: BuiltInNode, options?: StartOptions): Promise<string>
   read(flowRunId: string): Promise<FlowRow>
-  /** Until it has ended. */
+  /** Waits until the flow run has ended. */
   ended(flowRunId: string): Promise<FlowRow>
-  play(root: FlowNode, options?: { input?: unknown; timeout?: number; workers?: number }): Promise<FlowRow>
+  play(root: BuiltInNode, options?: StartOptions): Promise<FlowRow>
   flowKinds(flowRunId: string): Promise<string[]>
 }
 
 export async function createTestFlows(
   options: TestRunsOptions & {
     functions?: Record<string, AppFunction>
+    patterns?: Patterns
     leafLimit?: number
     drainMs?: number
     patienceMs?: number
   } = {},
 ): Promise<TestFlows> {
+  const { patterns = builtInPatterns } = options
   const runs = await createTestRuns(options)
   const { pool, worker } = runs
   const functions = new Map(Object.entries(options.functions ?? {}))
@@ -52,6 +61,7 @@ export async function createTestFlows(
     ...(options.unwellAfterMs === undefined ? {} : { unwellAfterMs: options.unwellAfterMs }),
     deps: {
       pool,
+      patterns,
       journal: createFlowJournal({ db: pool, log: silentLog }),
       log: silentLog,
       functions,
@@ -80,9 +90,9 @@ export async function createTestFlows(
       await new Promise(setImmediate)
     }
   }
-  const start: TestFlows['startFlow'] = async (root, { input = null, timeout = 600_000, workers } = {}) => {
+  const start: TestFlows['startFlow'] = async (root, { input = null, timeout = 600_000, workers, ...more } = {}) => {
     const run = { projectId: runs.projectId, flowId: null, root, input, timeoutMs: timeout, workers: workers ?? null }
-    const id = await startFlow(pool, run, systemActor)
+    const id = await startFlow(pool, { ...run, ...more }, systemActor, patterns)
     flowWorker.poke()
     return id
   }

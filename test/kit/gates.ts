@@ -2,10 +2,10 @@
 import type { ServerResponse } from 'node:http'
 
 export interface Gates {
-  /** From now on each request under this name waits. */
+  /** Makes each request under this name wait from now on. */
   hold(name: string): void
   release(name: string): void
-  /** The number of requests that wait under this name now. One whose connection is gone waits no longer. */
+  /** The number of requests that wait under this name now. A request whose connection is gone does not count. */
   held(name: string): number
 }
 

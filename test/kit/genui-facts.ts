@@ -1,4 +1,4 @@
-// Facts of layouts for tests: plain ones to start from, and random ones that are as strange as stored rows may be.
+// Facts of layouts for tests: plain facts to start from, and random facts that are as strange as stored rows may be.
 import fc from 'fast-check'
 import type { EvalFacts } from '../../src/genui/eval-comparison.ts'
 import type { LayoutFacts } from '../../src/genui/layout.ts'
@@ -53,7 +53,9 @@ export function aRun(fields: Partial<Run> = {}): Run {
     parent_run_id: null,
     resumed_from: null,
     forked_from: null,
+    flow_run_id: null,
     duration: 1_234,
+    last_seq: 9,
     created_at: AT,
     started_at: AT,
     completed_at: AT,
@@ -73,7 +75,7 @@ export const runFacts = (fields: Partial<RunFacts> = {}): RunFacts => ({
   ...fields,
 })
 
-/** Texts that break out of careless pages, and plain ones. */
+/** Texts that break out of careless pages, and plain texts. */
 export const strangeText = fc.oneof(
   fc.string({ unit: 'binary' }),
   fc.string(),

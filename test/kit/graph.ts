@@ -10,9 +10,9 @@ export interface TestGraph {
   objectId: string
   otherId: string
   relationshipId: string
-  /** Has failed, so that it can be retried. */
+  /** An entry that has failed, so that it can be retried. */
   entryId: string
-  /** Waits for a decision. */
+  /** A suggestion that waits for a decision. */
   suggestionId: string
 }
 

@@ -7,7 +7,7 @@ import type { TestApp } from './app.ts'
 export interface MadeHook extends NewHook {
   projectId: string
   agentId: string
-  /** Of the hook itself, below /api. */
+  /** The path of the hook itself, below /api. */
   path: string
 }
 

@@ -4,7 +4,9 @@ export const isLong = process.env.MUSTER_TEST_LONG === '1'
 
 export const howMany = (usual: number, long: number): number => (isLong ? long : usual)
 
-/** So many seeds in a row. Each test names its own: with MUSTER_TEST_SEED set to one, the row begins there. */
+/**
+ * This many consecutive seeds. The first is random, unless MUSTER_TEST_SEED names it; a failing test prints its seed.
+ */
 export function seeds(count: number): number[] {
   const given = process.env.MUSTER_TEST_SEED
   const first = given === undefined ? Math.floor(Math.random() * 1_000_000_000) : Number(given)

@@ -1,11 +1,11 @@
-// An instance as it looks after years: a hundred thousand runs that have ended, with everything that hangs on them,
-// made in a few seconds by a handful of statements. Work at hand is put in by the test itself.
+// An instance as it looks after years: a hundred thousand ended runs with all rows that belong to them, made in a few
+// seconds by a handful of statements. Each test adds its own open work.
 import type pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { withClient } from './test-server.ts'
 
-/** The tables that grow with the age of an instance: nothing that runs by itself may read one from end to end. */
+/** The tables that grow with the age of an instance. No background service may read such a table from end to end. */
 export const LARGE_TABLES = [
   'agent_runs',
   'run_events',
@@ -13,6 +13,7 @@ export const LARGE_TABLES = [
   'flow_events',
   'flow_alerts',
   'flow_handouts',
+  'flow_leaf_usage',
   'tasks',
   'processing_log',
   'audit_log',
@@ -30,11 +31,12 @@ export const LARGE_TABLES = [
   'supervisor_writes',
   'prompt_variants',
   'prompt_versions',
+  'usage_days',
 ] as const
 
 export interface LargeTables {
   projects: string[]
-  /** One of each project, in the order of the projects. */
+  /** One run of each project, in the order of the projects. */
   agents: string[]
   /** Runs that have sub-runs, one of each project. */
   parents: string[]
@@ -47,7 +49,8 @@ const PROJECTS = 3
 /**
  * Every row is over a month old and everything has ended. Of a hundred runs 95 are completed, three failed, one was
  * cancelled and one paused at its step limit; every tenth is a sub-run, every twentieth a leaf of a flow run, every
- * hundredth goes on from another, every tenth is a supervisor's, with a chat and checkpoints. There are a tenth as many flow runs, and half as many of everything else.
+ * hundredth resumes another run, every tenth belongs to a supervisor, with a chat and checkpoints. There are a tenth as
+ * many flow runs, and half as many rows of every other kind.
  */
 export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: number } = {}): Promise<LargeTables> {
   const projects = Array.from({ length: PROJECTS }, () => newId())
@@ -67,13 +70,13 @@ export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: n
 }
 
 /**
- * In one transaction, then vacuumed and analysed, as autovacuum does in an instance that lives. On a connection of its
- * own, without the pool's bounds: a busy machine may take long.
+ * Makes the rows in one transaction, then vacuums and analyses the tables, as autovacuum does in real use. The
+ * connection is its own, without the time limits of the pool, because a busy machine may take long.
  */
 export async function fill(pool: Pool, work: (client: pg.Client) => Promise<void>): Promise<void> {
   await withClient(pool.options.connectionString ?? '', async (client) => {
     await client.query('begin')
-    // No triggers and no foreign keys while rows are made that fit by construction.
+    // Triggers and foreign keys are off, because the rows are consistent by construction.
     await client.query('set local session_replication_role = replica')
     await work(client)
     await client.query('commit')
@@ -83,7 +86,9 @@ export async function fill(pool: Pool, work: (client: pg.Client) => Promise<void
 
 const usesIds = (sql: string): boolean => sql.includes('$1')
 
-/** An id that is told from a table's letter and a number, in the order of the numbers as real ones are in that of time. */
+/**
+ * An id made of a table's letter and a number. Ids are in the order of their numbers, as real ids are in that of time.
+ */
 const id = (letter: string, number: string): string =>
   `('0190${letter.repeat(4)}-0000-7000-8000-' || lpad(to_hex(${number}), 12, '0'))::uuid`
 
@@ -94,7 +99,7 @@ const HOOK = id('d', '1')
 /** Row `i` of any table belongs to the same project as row `i` of the others. */
 const project = (number: string): string => `($1::uuid[])[1 + (${number}) % cardinality($1::uuid[])]`
 const agent = (number: string): string => `($2::uuid[])[1 + (${number}) % cardinality($2::uuid[])]`
-/** Over eleven days, however many there are. */
+/** Instants spread over eleven days, whatever the number of rows. */
 const at = (number: string): string => `now() - interval '60 days' + (${number}) * interval '1 s' * (1e6 / $runs)`
 
 const isSupervisor = (number: string): string => `(${number}) % 10 = 7`
@@ -161,6 +166,8 @@ const FILL: readonly string[] = [
   `insert into flow_handouts (run_id, task_id, attempt, project_id, function, call, created_at, fence, outcome)
    select ${FLOW_RUN('i')}, 'root', 1, ${project('i * 10 + 2')}, 'f', '{}', ${at('i * 10')}, 1, '{"output":1}'
    from generate_series(0, $runs / 10 - 1) i where cardinality($2::uuid[]) > 0`,
+  `insert into flow_leaf_usage (flow_run_id, task_id, input_tokens, output_tokens, usage_estimated)
+   select ${FLOW_RUN('i')}, 'root', 1000, 100, false from generate_series(0, $runs / 10 - 1) i`,
   `insert into flow_alerts (id, project_id, flow_run_id, kind, progress, suspected_cause, actions, created_at, acked_at)
    select ${id('b', 'i')}, ${project('i * 10 + 2')}, ${FLOW_RUN('i')}, 'slow', '{}', 'load', '[]', ${at('i * 10')}, ${at('i * 10')}
    from generate_series(0, $runs / 10 - 1) i where cardinality($2::uuid[]) > 0`,
@@ -192,8 +199,8 @@ const FILL: readonly string[] = [
        else 'skipped' end,
      case when i % 100 < 99 then ${RUN('i * 2')} end, ${at('i * 2')}, ${at('i * 2')}, ${at('i * 2')}
    from generate_series(0, $runs / 2 - 1) i`,
-  `insert into objects (id, project_id, type, properties, actor_type, words, created_at, updated_at)
-   select ${id('9', 'i')}, ${project('i * 2')}, 'note', '{}', 'user', '', ${at('i')}, ${at('i')}
+  `insert into objects (id, project_id, type, key, properties, actor_type, words, created_at, updated_at)
+   select ${id('9', 'i')}, ${project('i * 2')}, 'note', 'key-' || i, '{}', 'user', '', ${at('i')}, ${at('i')}
    from generate_series(0, $runs / 2 - 1) i where cardinality($2::uuid[]) > 0`,
   `insert into object_versions (object_id, version, op, properties, actor_type, at)
    select ${id('9', 'i')}, 1, 'create', '{}', 'user', ${at('i')} from generate_series(0, $runs / 2 - 1) i`,
@@ -206,4 +213,7 @@ const FILL: readonly string[] = [
   `insert into hooks (id, project_id, agent_id, name, sealed_secret) select ${HOOK}, ($1::uuid[])[1], ($2::uuid[])[1], 'hook', '\\x00'`,
   `insert into hook_deliveries (hook_id, webhook_id, run_id, received_at)
    select ${HOOK}, 'delivery-' || i, ${RUN('i')}, now() from generate_series(0, $runs / 2 - 1) i`,
+  `insert into usage_days (project_id, day, agent_id, source, input_tokens, output_tokens)
+   select ${project('i')}, (${at('i')})::date, ${id('1', 'i')}, 'agent', 10, 1
+   from generate_series(0, $runs / 2 - 1) i where cardinality($2::uuid[]) > 0`,
 ]

@@ -1,7 +1,7 @@
-// Finds a secret in text, also where it was encoded, escaped or cut.
+// Finds a secret in text, also if the secret was encoded, escaped or cut.
 const SHORTEST_PART = 16
 
-/** The forms in which the text holds the secret; a test hopes for none. */
+/** The forms in which the text contains the secret; a test expects none. */
 export function leaksOf(secret: string, text: string): string[] {
   return Object.entries(formsOf(secret))
     .filter(([, needles]) => needles.some((needle) => text.includes(needle)))
@@ -14,7 +14,7 @@ function formsOf(secret: string): Record<string, string[]> {
   const base64 = shifted(secret)
   return {
     clear: [secret],
-    // The rest of a secret that was cut on the other side. The beginning of a key is shown on purpose.
+    // The end of a secret that was cut; the beginning is no leak, because the beginning of a key is shown on purpose.
     'its end': [secret.slice(-SHORTEST_PART)],
     escaped: [JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)],
     hex: [hex, hex.toUpperCase()],
@@ -22,7 +22,9 @@ function formsOf(secret: string): Record<string, string[]> {
   }
 }
 
-/** Base64 of a text depends on where in the bytes it begins: three ways, each without the characters it shares. */
+/**
+ * The base64 form of a text depends on its offset in the bytes. There are three forms, each without shared characters.
+ */
 function shifted(secret: string): string[] {
   return [0, 1, 2].map((offset) => {
     const text = Buffer.from('\0'.repeat(offset) + secret).toString('base64')

@@ -1,4 +1,4 @@
-// The world outside: the effects of tools are counted here, whatever happens to the server that called them.
+// A ledger outside of the servers: it counts the effects of tools, whatever happens to the server that called them.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
@@ -17,14 +17,14 @@ export type LedgerCall = z.infer<typeof callShape>
 
 export interface Ledger extends Gates {
   readonly url: string
-  /** Every request, in the order they came. */
+  /** Every request, in the order of arrival. */
   readonly calls: readonly LedgerCall[]
-  /** The number of times the call with this label changed the world: once per key, and each time without a key. */
+  /** The number of effects of the call with this label: one per key, and one for each call without a key. */
   effects(label: string): number
   callsOf(label: string): LedgerCall[]
 }
 
-/** A call whose label is held has its effect and gets no answer until it is released. */
+/** A call whose label is held has its effect, and gets its answer when the label is released. */
 export async function startLedger(t: Cleanup): Promise<Ledger> {
   const calls: LedgerCall[] = []
   const byLabel = new Map<string, LedgerCall[]>()

@@ -1,9 +1,9 @@
-// A server of a test's own, on a port that is free, gone after the test.
+// A server for one test, on a free port, closed after the test.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Cleanup } from './process.ts'
 
-/** Answers its address. A request whose answer fails is cut. */
+/** Returns the server's address. If the listener throws, the connection is cut. */
 export async function serveLocally(
   t: Cleanup,
   answer: (request: IncomingMessage, response: ServerResponse) => unknown,

@@ -1,5 +1,5 @@
-// An MCP server by the official SDK, with tools that behave and tools that do not. `mcp-stdio.ts` serves it on standard
-// input and output, `mcp-http.ts` over HTTP.
+// An MCP server made with the official SDK, with tools that behave well and tools that do not. `mcp-stdio.ts` serves it
+// on standard input and output, `mcp-http.ts` over HTTP.
 import { spawn } from 'node:child_process'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js'
@@ -96,16 +96,16 @@ export function createFixtureServer({ crash, description = 'Changes when told.' 
   return server
 }
 
-/** The things that a hostile program would look at. */
+/** The places that a hostile program would read. */
 export interface Findings {
   uid: number
   cwd: string
   home: string
-  /** The program can write to its home. */
+  /** True if the program can write to its home. */
   isWritable: boolean
-  /** By path: the text of the file, or the code of the error. */
+  /** The text of each file by path, or the code of the error. */
   files: Record<string, string>
-  /** Ids of the processes whose environment holds the word. */
+  /** Ids of the processes whose environment contains the word. */
   environments: string[]
 }
 

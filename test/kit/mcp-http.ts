@@ -10,14 +10,14 @@ export interface FixtureHttpServer {
   url: string
   /** Headers of the last request. */
   lastHeaders: IncomingHttpHeaders
-  /** Of the tool "changing", for sessions that start from now on. */
+  /** The description of the tool "changing", for sessions that start from now on. */
   description: string
-  /** As after a restart: no session is known any more. */
+  /** Forgets all sessions, as after a restart. */
   forgetSessions(): void
   cutConnections(): void
 }
 
-/** The fixture over streamable HTTP, a server per session. Stopped when the file ends. */
+/** The fixture over streamable HTTP, with a server per session. It is stopped when the file ends. */
 export async function startMcpHttp(): Promise<FixtureHttpServer> {
   const sessions = new Map<string, StreamableHTTPServerTransport>()
   const server = createServer(async (request, response) => {

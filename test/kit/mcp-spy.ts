@@ -12,7 +12,7 @@ export interface SpyReport {
   pid: number
   uid: number
   findings: Findings
-  /** Of a program of another project, looking at the home of the first. */
+  /** The findings of another project's program about the home of the first program. */
   neighbour: Findings
   variables: string
   /** Processes of the programs while they ran. */
@@ -79,7 +79,7 @@ function call(connection: McpConnection, name: string, args: unknown): Promise<u
   return connection.call(name, args, { ...ids, signal, key: 'key', attempt: 1, log: silentLog, emit: () => {} })
 }
 
-/** By their environment, which children inherit. */
+/** Processes are found by their environment, which children inherit. */
 async function processesWith(word: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const found = await Promise.all(

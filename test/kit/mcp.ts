@@ -1,4 +1,4 @@
-// The needs of tests of MCP: a project in a database of its own, and calls of tools as a run makes them.
+// The common parts of tests of MCP: a project in a database of its own, and calls of tools as a run makes them.
 import assert from 'node:assert/strict'
 import { createEgress } from '../../src/egress/egress.ts'
 import { newId } from '../../src/kernel/id.ts'
@@ -89,5 +89,5 @@ export const stdioFixture = (...args: string[]): { command: string; args: string
 
 export const errorText = (outcome: ToolOutcome): string => {
   assert.equal(outcome.isError, true, JSON.stringify(outcome.result))
-  return String((outcome.result as { error: unknown }).error) // what executeTool promises of an error
+  return String((outcome.result as { error: unknown }).error) // executeTool promises this shape for an error
 }

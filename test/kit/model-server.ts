@@ -1,4 +1,4 @@
-// Model providers on loopback: a third party's mock of their wire formats, and a bare server for all that it cannot do.
+// Model providers on loopback: a third party's mock of their wire formats, and a bare server for cases beyond the mock.
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
@@ -18,10 +18,10 @@ export async function startModelServer(): Promise<ModelServer> {
   return { url, mock }
 }
 
-/** Answers as the listener does, silence included. */
+/** A server that answers with this listener, which may also stay silent. */
 export const startBareServer = (listener: RequestListener): Promise<string> => serveLocally({ after: atEnd }, listener)
 
-/** A place on loopback where nobody listens. */
+/** An address on loopback on which no server listens. */
 export async function findClosedUrl(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -36,17 +36,17 @@ export const MODEL_KEY = 'contract-key-0123456789'
 export interface ProviderSubject {
   label: string
   model: string
-  /** The provider's row with its place on the server at `url`. */
+  /** The provider's row with its path on the server at `url`. */
   rowAt(url: string): ProviderInput
-  /** Arguments travel as text, which the mock breaks on request. */
+  /** True if arguments are sent as text, which the mock can break. */
   hasRawArguments: boolean
-  /** Tells the server the name of an answer's schema, not only the schema. */
+  /** True if the provider sends the name of an answer's schema, not only the schema. */
   sendsSchemaName: boolean
 }
 
 const vertexPath = '/v1/projects/p/locations/us-central1/publishers/google'
 
-/** Every kind of provider that speaks to a server, and OpenAI in both of its ways. */
+/** Every kind of provider that talks to a server; OpenAI with both of its APIs. */
 export const providerSubjects: readonly ProviderSubject[] = [
   subject('openai', 'gpt-4o', { kind: 'openai' }, '/v1', { hasRawArguments: true, sendsSchemaName: true }),
   subject('openai responses', 'gpt-4o', { kind: 'openai', options: { api: 'responses' } }, '/v1', {

@@ -1,5 +1,5 @@
 // A provider of the OpenAI kind, over HTTP, for the parts of a supervisor system: each part asks a model of its own name,
-// and the test says what that answers.
+// and the test chooses that model's answers.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { createGates, type Gates } from './gates.ts'
@@ -7,18 +7,20 @@ import { serveLocally } from './local-server.ts'
 import type { Cleanup } from './process.ts'
 
 export interface NodeAnswer {
-  /** The pieces of the text. Between two of them the answer waits while the gate is held. */
+  /** The pieces of the text. Between two pieces the answer waits while the gate is held. */
   say: readonly string[]
   gate?: string
-  /** The connection is cut after the text, or the request is refused. */
+  /** A failure: the connection is cut after the text, or the request is refused. */
   ending?: 'cut' | 'refuse'
+  /** The message of a refusal. */
+  message?: string
 }
 
 export interface NodeModel extends Gates {
   readonly url: string
 }
 
-/** `answerTo` is given the model's name, the words of the prompt, and the number of calls of that model before. */
+/** `answerTo` gets the model's name, the text of the prompt, and the number of earlier calls of that model. */
 export async function startNodeModel(
   t: Cleanup,
   answerTo: (model: string, prompt: string, call: number) => NodeAnswer,
@@ -31,9 +33,9 @@ export async function startNodeModel(
     const prompt = JSON.stringify(body.messages)
     const call = calls.get(body.model) ?? 0
     calls.set(body.model, call + 1)
-    const { say, gate, ending } = answerTo(body.model, prompt, call)
+    const { say, gate, ending, message = 'I will not.' } = answerTo(body.model, prompt, call)
     if (ending === 'refuse') {
-      response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"I will not."}}')
+      response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error: { message } }))
       return
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' })

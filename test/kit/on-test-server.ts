@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 
 const SERVER = 'test/kit/server.ts'
 
-/** Tells by its imports, direct or through the kit, whether a test file works on the shared PostgreSQL. */
+/** True if a test file uses the shared PostgreSQL, judged by its imports, direct or through the kit. */
 export async function usesTestServer(file: string, seen = new Set<string>()): Promise<boolean> {
   if (file === SERVER) return true
   if (seen.has(file)) return false

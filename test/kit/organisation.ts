@@ -1,4 +1,4 @@
-// A project with agents that work by themselves, over HTTP, with models that answer as the test says.
+// A project with agents that work on tasks, over HTTP, with models whose answers the test chooses.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../src/kernel/agent.ts'
@@ -19,7 +19,7 @@ export interface Reply {
 const EMPTY_PLAN = { subtasks: [] }
 const KEEP = { delegate: false, subordinate: null, reasoning: 'I do it myself.' }
 
-/** An answer to a decision in these very words; every other one is written as JSON. */
+/** An answer to a decision in exactly these words; other answers are written as JSON. */
 export const words = (text: string): { [WORDS]: string } => ({ [WORDS]: text })
 const WORDS = Symbol('words')
 
@@ -46,7 +46,9 @@ export async function createOrganisation(
     assert.equal(answer.status, 200, JSON.stringify(answer.body))
   }
 
-  /** An agent whose model gives these replies: an object is the reply to every task, a list one for each. */
+  /**
+   * An agent whose model gives these replies: an object is the reply to every task, a list has one reply for each task.
+   */
   async function agent(fields: Record<string, unknown>, reply: Reply = {}) {
     const name = String(fields.name ?? `agent ${++named}`)
     const model = createScriptedModel(async (request) => answerTo(request, reply))
@@ -112,7 +114,7 @@ export async function createOrganisation(
         const agent = await read<Agent>(`/agents/${agentId}`)
         return agent.status === status ? agent : null
       }, `the agent is ${status}`),
-    /** Waits until two rounds have passed: the second one began after this call. */
+    /** Waits until two rounds have passed, because only the second surely began after this call. */
     rounds: async (count = 2): Promise<void> => {
       for (let round = 0; round < count; round++) {
         const at = await heartbeat()

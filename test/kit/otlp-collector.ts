@@ -1,4 +1,4 @@
-// A collector of a test's own: it keeps the spans that reach it, whichever of the two encodings they come in.
+// A collector for tests: it keeps the spans that reach it, in either of the two encodings.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { buffer } from 'node:stream/consumers'
 import { serveLocally } from './local-server.ts'
@@ -26,7 +26,7 @@ export interface Collector {
   url: string
   posts: Collected[]
   spans(): CollectedSpan[]
-  /** Requests that were no traces. */
+  /** Requests that brought no traces. */
   others: { path: string; headers: IncomingMessage['headers'] }[]
 }
 
@@ -82,7 +82,7 @@ function spansInJson(body: Buffer): CollectedSpan[] {
 
 const plain = (value: unknown): unknown => (typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value)
 
-/** opentelemetry/proto/trace/v1/trace.proto, as far as the tests look: the numbers are those of its fields. */
+/** The part of opentelemetry/proto/trace/v1/trace.proto that the tests need, with the numbers of its fields. */
 function spansInProtobuf(body: Buffer): CollectedSpan[] {
   const within = (message: Buffer, field: number): Buffer[] =>
     fieldsIn(message).flatMap((each) => (each.field === field && Buffer.isBuffer(each.value) ? [each.value] : []))

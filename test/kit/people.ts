@@ -1,4 +1,4 @@
-// People for tests: users made in the database and signed in through the real doors.
+// People for tests: users made in the database and signed in through the real routes.
 import { createSignInLink } from '../../src/identity/sign-in-links.ts'
 import { newId } from '../../src/kernel/id.ts'
 import type { Role } from '../../src/kernel/role.ts'
@@ -10,7 +10,7 @@ export interface Person {
   cookie: string
 }
 
-/** A person without a password, signed in by a link; a member of the project where one is given. */
+/** A person without a password, signed in by a link; a member of the project if one is given. */
 export async function signInByLink(
   kit: TestApp,
   options: { instanceAdmin?: boolean; member?: { projectId: string; role: Role } } = {},

@@ -6,7 +6,7 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import type { Cleanup } from './process.ts'
 
 export interface Pooler {
-  /** The database's URL, by way of the pooler. */
+  /** The URL of the database through the pooler. */
   readonly url: string
 }
 
@@ -17,7 +17,7 @@ const IDLE = 'I'.charCodeAt(0)
 interface Backend {
   socket: Socket
   client: Socket | null
-  /** Of an answer that has not come completely. */
+  /** The bytes of an answer that has not arrived completely. */
   rest: Buffer
 }
 
@@ -72,7 +72,7 @@ export async function startPooler(t: Cleanup, databaseUrl: string, mode: 'sessio
     lent.push(own)
   }
 
-  /** The connection that works for this client, or the one that was put back last. */
+  /** The connection that serves this client, or the connection that was put back last. */
   function lentTo(client: Socket): Backend | undefined {
     const holding = lent.find((backend) => backend.client === client)
     if (holding) return holding

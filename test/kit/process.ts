@@ -1,5 +1,5 @@
-// The real command as a real child process: started, asked over HTTP, killed. Everything started or made here is gone
-// after its test, also when the test failed, and when the test process itself ends early.
+// The real command as a real child process: started, asked over HTTP, killed. Every process and folder made here is
+// removed after its test, also if the test failed or the test process itself ended early.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { until } from './embedded-kit.ts'
+import { beginningOf, isEndless } from './endless.ts'
 import { processesIn, processesOfGroup, serversUnder } from './processes-left.ts'
 
 /** A test, or `{ after }` of node:test for the things that a whole file shares. */
@@ -18,13 +19,13 @@ export interface Cleanup {
 }
 
 export interface MusterOptions {
-  /** Made when not given, in a folder that everybody may pass. */
+  /** By default a new folder, inside a folder that every user may enter. */
   dataDir?: string
   databaseUrl?: string
   port?: number
   user?: { uid: number; gid: number }
   env?: Record<string, string>
-  /** The command in place of this Node with src/bin/muster.ts. */
+  /** The command to run; by default this Node with src/bin/muster.ts. */
   command?: readonly string[]
   cwd?: string
 }
@@ -42,7 +43,7 @@ export interface Answer<Body> {
 }
 
 export interface Call {
-  /** The admin token when not given; null sends none. */
+  /** The admin token by default; null sends none. */
   token?: string | null
   cookie?: string
   body?: unknown
@@ -67,13 +68,13 @@ export interface Muster {
   /** Sends SIGTERM; fails unless that ends every part of the server cleanly, with exit code 0. */
   stop(): Promise<void>
   call<Body = Record<string, unknown>>(route: string, options?: Call): Promise<Answer<Body>>
-  /** The command lines of this server, of its database and of everything else it started that is alive. */
+  /** The command lines of this server, its database and every other live process that it started. */
   processes(): Promise<string[]>
 }
 
 export const repository = fileURLToPath(new URL('../../', import.meta.url))
 const entry = join(repository, 'src/bin/muster.ts')
-const READY_WITHIN_MS = 60_000
+const READY_WITHIN_MS = 120_000
 const ANSWERED_WITHIN_MS = 20_000
 const STOPPED_WITHIN_MS = 45_000
 const ENDED_WITHIN_MS = 120_000
@@ -81,14 +82,14 @@ const ENDED_WITHIN_MS = 120_000
 const living = new Set<Muster>()
 const folders = new Set<string>()
 
-/** Starts a server and returns when /readyz says 200 and the start has printed all its lines. */
+/** Starts a server and returns when /readyz answers 200 and the start has printed all its lines. */
 export async function startMuster(t: Cleanup, options: MusterOptions = {}): Promise<Muster> {
   const muster = await spawnMuster(t, ['start'], options)
   let isOver = false
   void muster.exited.then(() => {
     isOver = true
   })
-  // The output of a start ends with this line, a moment after /readyz says 200.
+  // The output of a start ends with this line, a moment after /readyz answers 200.
   const hasSaidSo = (): boolean => muster.stdout().includes('Stop with Ctrl-C')
   let said: number | null = null
   const hasStarted = async (): Promise<boolean> => {
@@ -106,7 +107,7 @@ export async function isReady(muster: Muster): Promise<boolean> {
   return (await readiness(muster)) === 200
 }
 
-/** The status of /readyz, or null where nobody answers. */
+/** The status of /readyz, or null if there is no answer. */
 export async function readiness(muster: Muster): Promise<number | null> {
   return muster.call('GET /readyz', { token: null }).then(
     (answer) => answer.status,
@@ -123,7 +124,7 @@ export async function runMuster(t: Cleanup, args: readonly string[], options: Mu
   return { ...exit, stdout: muster.stdout(), stderr: muster.stderr(), muster }
 }
 
-/** Starts the command with these arguments and does not wait for anything. */
+/** Starts the command with these arguments without waiting. */
 export async function spawnMuster(t: Cleanup, args: readonly string[], options: MusterOptions = {}): Promise<Muster> {
   const dataDir = options.dataDir ?? join(await makeFolder(t), 'data')
   const port = options.port ?? (await freePort())
@@ -132,7 +133,7 @@ export async function spawnMuster(t: Cleanup, args: readonly string[], options: 
     cwd: options.cwd ?? '/',
     env: environment(options, dataDir, port),
     stdio: ['ignore', 'pipe', 'pipe'],
-    // The server has a process group of its own, by which the processes it leaves behind are found.
+    // The server has a process group of its own, by which processes that it leaves behind are found.
     detached: true,
     ...options.user,
   })
@@ -144,7 +145,7 @@ export async function spawnMuster(t: Cleanup, args: readonly string[], options: 
   return muster
 }
 
-/** Anybody may pass the folder, like /srv. It is removed after the test, with every process that works in it. */
+/** Every user may enter the folder, like /srv. It is removed after the test, with every process that works in it. */
 export async function makeFolder(t: Cleanup): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-system-'))
   await chmod(folder, 0o755)
@@ -166,7 +167,7 @@ export async function endServersUnder(folder: string): Promise<void> {
   }, `no process is left in ${folder}`)
 }
 
-/** Below the ports that systems give to outgoing connections, and apart from those of embedded databases. */
+/** Ports below those that systems give to outgoing connections, and apart from those of embedded databases. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 15_400)
@@ -244,16 +245,16 @@ async function request<Body>(muster: Muster, route: string, options: Call): Prom
     },
     ...(options.body === undefined ? {} : { body: asText(options.body) }),
   })
-  const text = await answer.text()
+  const text = isEndless(route) ? await beginningOf(answer.body) : await answer.text()
   const isJson = answer.headers.get('content-type')?.startsWith('application/json')
   // The caller says what it expects, and asserts it.
   return { status: answer.status, headers: answer.headers, text, body: (isJson ? JSON.parse(text) : null) as Body }
 }
 
-/** A string is sent as it is, so that a test can send invalid JSON. */
+/** A string is sent unchanged, so that a test can send invalid JSON. */
 const asText = (body: unknown): string => (typeof body === 'string' ? body : JSON.stringify(body))
 
-/** Nothing is inherited: variables of the person who runs the tests would decide their results. */
+/** The child inherits no variables, because those of the person who runs the tests could change the results. */
 function environment(options: MusterOptions, dataDir: string, port: number): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '/usr/bin:/bin',
@@ -261,7 +262,7 @@ function environment(options: MusterOptions, dataDir: string, port: number): Rec
     PORT: String(port),
     MUSTER_DATA_DIR: dataDir,
     MUSTER_FIND_OLLAMA: 'off',
-    // The cache halves the cost of a start. A server that cannot write there goes without.
+    // The cache halves the time of a start. A server that cannot write the cache works without it.
     NODE_COMPILE_CACHE: compileCache(),
     ...(options.databaseUrl === undefined ? {} : { DATABASE_URL: options.databaseUrl }),
     ...options.env,
@@ -270,7 +271,7 @@ function environment(options: MusterOptions, dataDir: string, port: number): Rec
 
 async function endForGood(muster: Muster): Promise<void> {
   if (!muster.isRunning()) return
-  // The whole group is killed, so that an initdb under way goes with it.
+  // The whole group is killed, so that a running initdb is killed too.
   killIfThere(-muster.pid, 'SIGKILL')
   await muster.exited
 }
@@ -296,7 +297,7 @@ async function within<Value>(promise: Promise<Value>, ms: number, complaint: () 
 let cacheFolder: string | null = null
 
 function compileCache(): string {
-  // All test files share one folder, if there is one.
+  // All test files share one cache folder, if there is one.
   if (process.env.NODE_COMPILE_CACHE) return process.env.NODE_COMPILE_CACHE
   if (cacheFolder === null) {
     cacheFolder = mkdtempSync(join(tmpdir(), 'muster-system-cache-'))
@@ -320,7 +321,7 @@ function sweepWhenThisProcessEnds(): void {
         if (existsSync(pidFile)) killIfThere(Number(readFileSync(pidFile, 'utf8').split('\n')[0]), 'SIGQUIT')
         rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
       } catch {
-        // The others are to be swept all the same.
+        // The other folders must still be removed.
       }
     }
   })

@@ -1,5 +1,5 @@
-// Finds the processes that a server has, or left behind: by its process group, by the folder on their command lines,
-// and by the title that PostgreSQL's own processes carry.
+// Finds the processes that a server has or left behind: by its process group, by the folder in their command lines, and
+// by the titles of PostgreSQL's own processes.
 import { readdir, readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { listProcesses } from '../../src/db/embedded/process-table.ts'
@@ -21,7 +21,7 @@ export async function processesIn(folder: string): Promise<string[]> {
     .filter((command) => command.includes(`${real}/`) || command.startsWith(title))
 }
 
-/** Members of a process group that are not dead. Linux only; elsewhere it finds none. */
+/** Live members of a process group. Works on Linux only; on other systems it finds none. */
 export async function processesOfGroup(group: number): Promise<string[]> {
   const found: string[] = []
   for (const name of await readdir('/proc').catch(() => [])) {

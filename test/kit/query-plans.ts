@@ -1,12 +1,13 @@
-// Every statement that a pool sends, and its cost: the large tables that it reads from end to end, and the number of
-// buffers that it touches. Statements are executed once more under `explain analyze`, in a transaction that is rolled
-// back, so that inserts, updates and deletes are measured too, with their triggers and their foreign keys.
+// Records every statement that a pool sends, and measures its cost: the large tables that the statement reads from end
+// to end, and the number of buffers that it touches. Statements are executed once more under `explain analyze`, in a
+// transaction that is rolled back, so that inserts, updates and deletes are measured too, with their triggers and their
+// foreign keys.
 import pg from 'pg'
 import { isUniqueViolation } from '../../src/db/failures.ts'
 import type { Client, Pool } from '../../src/db/pool.ts'
 
 export interface Recorded {
-  /** The name of a prepared statement; null for one that is sent as text. */
+  /** The name of a prepared statement; null for a statement that is sent as text. */
   name: string | null
   text: string
   values: readonly unknown[]
@@ -22,13 +23,13 @@ export interface Recording {
 export interface QueryPlan {
   text: string
   values: readonly unknown[]
-  /** A prepared statement may be planned for its values or for any: both plans are read. */
+  /** A prepared statement may be planned for its values or for any values; both plans are read. */
   mode: 'custom' | 'generic'
   /** The large tables that the statement, its triggers or its foreign keys read from end to end. */
   sequentialScans: { table: string; rows: number }[]
   /** Blocks of our tables and indexes that were touched, triggers and foreign keys included. */
   buffers: number
-  /** Rows that the statement answered or changed. */
+  /** Rows that the statement returned or changed. */
   rows: number
   /** The plan as PostgreSQL prints it, for the message of a test that fails. */
   explained: string
@@ -38,7 +39,7 @@ export interface QueryPlan {
 export function recordStatements(pool: Pool): Recording {
   const statements: Recorded[] = []
   const watched = new Set<Client>()
-  // `pool.query` takes a connection as everybody does, and the pool reports each that it hands out.
+  // `pool.query` takes a connection like every caller, and the pool reports each connection that it hands out.
   const onAcquire = (client: Client): void => {
     if (watched.has(client)) return
     watched.add(client)
@@ -68,8 +69,8 @@ export function recordStatements(pool: Pool): Recording {
 export type Measured = Pick<QueryPlan, 'text' | 'values' | 'sequentialScans' | 'buffers'> & { rows: number }
 
 /**
- * Measures each statement while it does its work, for work that is gone by the time it is explained. Slow: the counters
- * are read before and after each statement.
+ * Measures each statement during its real execution, for work that no longer exists when the statement is explained
+ * later. This is slow, because the counters are read before and after each statement.
  */
 export function measureStatements(
   pool: Pool,
@@ -88,7 +89,7 @@ export function measureStatements(
         if (/^\s*(begin|commit|rollback)/i.test(statement?.text ?? '')) isInTransaction = statement?.text === 'begin'
         return send(...args)
       }
-      // Between transactions the counters may be handed over and begin anew.
+      // Between transactions PostgreSQL may flush the counters, which then begin at zero.
       if (!isInTransaction) await send('begin')
       try {
         const before = await readCounters(send)
@@ -110,7 +111,7 @@ export function measureStatements(
       )
       return undefined
     }
-    // As above.
+    // The same method with its overloads as above.
     client.query = watching as unknown as Client['query']
   }
   pool.on('acquire', onAcquire)
@@ -133,8 +134,8 @@ function readStatement([config, values]: readonly unknown[]): Recorded | null {
 const EXPLAINABLE = /^\s*(select|with|insert|update|delete|merge)\b/i
 
 /**
- * The plans of the distinct statements, each with the values it was sent with last. `large` names the tables whose
- * sequential scans count.
+ * The plans of the distinct statements, each with its last values. `large` names the tables whose sequential scans
+ * count.
  */
 export async function readPlans(
   pool: Pool,
@@ -148,7 +149,7 @@ export async function readPlans(
       try {
         plans.push(await readPlan(pool, statement, mode, large))
       } catch (error) {
-        // The rows that the statement inserts are there by now. `measureStatements` tells its cost.
+        // The statement's rows exist already, so it cannot be executed again. `measureStatements` measures its cost.
         if (!isUniqueViolation(error)) throw error
       }
     }
@@ -176,7 +177,7 @@ async function readPlan(
       ? client.query(`${explain} execute measured(${values.map(literal).join(', ')})`)
       : client.query(`${explain} ${text}`, [...values]))
     const after = await readCounters(read)
-    const [plan] = rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }] // format json answers one row with one plan
+    const [plan] = rows[0]['QUERY PLAN'] as [{ Plan: PlanNode }] // format json returns one row with one plan
     return { text, values, mode, ...difference(before, after, large), ...summaryOf(plan.Plan) }
   } finally {
     // The session is closed with its prepared statement and its locks.
@@ -250,7 +251,7 @@ function linesOf(node: PlanNode, depth: number): string[] {
   ]
 }
 
-/** A value as SQL text of no type, as the protocol sends it: `execute` takes no parameters. */
+/** A value as an untyped SQL literal, like a value in the protocol, because `execute` takes no parameters. */
 function literal(value: unknown): string {
   if (value === null || value === undefined) return 'null'
   if (Array.isArray(value)) return pg.escapeLiteral(arrayText(value))

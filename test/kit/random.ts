@@ -1,9 +1,9 @@
 // Choices that are the same for the same seed (mulberry32).
 
 export interface Random {
-  /** From 0, below 1. */
+  /** A number from 0, below 1. */
   next(): number
-  /** A whole number from 0, below this. */
+  /** A whole number from 0, below `limit`. */
   below(limit: number): number
   between(least: number, most: number): number
   chance(share: number): boolean

@@ -1,8 +1,9 @@
-// The rows of the table of rights (roles.slow.test.ts): a route, how to call it, and how each identity is answered.
+// The rows of the table of rights (roles.slow.test.ts): a route, its call, and the status that each identity gets.
 import type { TestGraph } from './graph.ts'
 
 /**
- * The rows that make a call valid: made afresh after every change, so that one identity's success is no other's 404.
+ * The rows that make a call valid. They are made anew after every change, so that the success of one identity does not
+ * cause a 404 for the next.
  */
 export interface Ground {
   projectId: string
@@ -15,14 +16,14 @@ export interface Ground {
   sessionId: string
   agentId: string
   hookId: string
-  /** A run that has ended with a pause, so that it can be resumed; its journal is whole. */
+  /** A paused run that can be resumed; its journal is complete. */
   runId: string
   /** A run of the supervisor that has failed. */
   supervisorRunId: string
   taskId: string
   mcpServer: string
   flowId: string
-  /** A queued flow run: no worker runs flows here, so the run is not over before it is cancelled. */
+  /** A queued flow run. No worker executes flows here, so the flow run is not over before it is cancelled. */
   flowRunId: string
   endedFlowRunId: string
   alertId: string
@@ -42,6 +43,6 @@ export interface Row {
 export const project = (suffix: string) => (ground: Ground) => `/api/projects/${ground.projectId}${suffix}`
 
 export const readable = [401, 200, 200, 200, 404, 404, 200] as const
-/** For actions of admins alone, with the answer 200. */
+/** The expected statuses of an action for admins only that answers 200. */
 export const forAdmins = [401, 403, 403, 200, 404, 404, 200] as const
 export const forMembers = (status: number) => [401, 403, status, status, 404, 404, status] as const

@@ -1,5 +1,5 @@
-// A world for servers to be killed in: a provider and a ledger that live in the test process, a project with one agent,
-// and servers that are started, killed and started again over the same database.
+// An environment in which servers are killed: a provider and a ledger that live in the test process, a project with one
+// agent, and servers that are started, killed and started again over the same database.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -25,13 +25,13 @@ export interface World {
   readonly ledger: Ledger
   readonly projectId: string
   readonly agentId: string
-  /** Another life of a server over this database. */
+  /** Starts another server over this database. */
   start(options?: LifeOptions): Promise<Muster>
-  /** The same, not waited for: it may be killed before it is ready. */
+  /** Starts a server without waiting, so that it may be killed before it is ready. */
   spawn(options?: LifeOptions): Promise<Muster>
   databaseUrl(): Promise<string>
   query<Row extends object>(sql: string, values?: unknown[]): Promise<Row[]>
-  /** The promise holds: after all runs have ended. */
+  /** Checks the promise after all runs have ended. */
   check(server: Muster, accepted: readonly string[]): Promise<Map<string, RunRecord>>
 }
 
@@ -56,8 +56,8 @@ const tools = [
 ]
 
 /**
- * Without `databaseUrl` each life has the embedded database of one data folder, as a newcomer has it; with one, each has
- * a data folder of its own.
+ * Without `databaseUrl` each server uses the embedded database of one data folder, as for a newcomer; with
+ * `databaseUrl` each server has a data folder of its own.
  */
 export async function createWorld(t: Cleanup, external?: { databaseUrl: string }): Promise<World> {
   const dataDir = external ? null : join(await makeFolder(t), 'data')
@@ -108,7 +108,7 @@ export async function createWorld(t: Cleanup, external?: { databaseUrl: string }
   }
 }
 
-/** Worlds that are made once and lent to one test at a time: the runs of earlier tests are checked every time. */
+/** Environments that are made once and lent to one test at a time. The runs of earlier tests are checked every time. */
 export function createWorldPool(t: Cleanup, size: number): (use: (world: World) => Promise<void>) => Promise<void> {
   const free = times(size, () => createWorld(t))
   return async (use) => {
@@ -129,7 +129,7 @@ export interface Call {
   args: Record<string, unknown>
 }
 
-/** A tool call as a plan holds it. Its label is unique in the world. */
+/** A tool call of a plan. Its label is unique in the environment. */
 export function effect(world: World, name: string, label: string = randomUUID()): Call {
   return { name, args: { url: world.ledger.url, label } }
 }
@@ -153,12 +153,14 @@ export const labelsOf = (plan: Plan, tool: string): string[] =>
 
 export const times = <Value>(count: number, make: () => Value): Value[] => Array.from({ length: count }, make)
 
-/** Asks for the runs, each under its own Idempotency-Key, and takes note of nothing: the server may die meanwhile. */
+/**
+ * Requests the runs, each under its own Idempotency-Key, and ignores the answers, because the server may die meanwhile.
+ */
 export async function offer(world: World, muster: Muster, plans: readonly Plan[]): Promise<void> {
   await Promise.allSettled(plans.map((plan) => ask(world, muster, plan)))
 }
 
-/** Asks for the same runs, which may be there already, and takes the server at its word. */
+/** Requests the same runs, which may exist already, and keeps the answers for the checks. */
 export async function accept(world: World, muster: Muster, plans: readonly Plan[]): Promise<string[]> {
   const answers = await Promise.all(plans.map((plan) => askPatiently(world, muster, plan)))
   for (const { status, text } of answers) assert.equal(status, 202, text)
@@ -173,7 +175,9 @@ const ask = (world: World, muster: Muster, plan: Plan) =>
     headers: { prefer: 'respond-async', 'idempotency-key': plan.tag },
   })
 
-/** As a client does that is told to try again: fifty at once, on a server that is just coming back, may be too many. */
+/**
+ * Tries again like a client that is told to: fifty requests at once may be too many for a server that has just started.
+ */
 async function askPatiently(world: World, muster: Muster, plan: Plan) {
   let answer = await ask(world, muster, plan)
   await until(async () => {
@@ -188,7 +192,7 @@ export async function untilKilled(muster: Muster): Promise<void> {
   assert.deepEqual(await muster.exited, { code: null, signal: 'SIGKILL' }, muster.stderr())
 }
 
-/** Until these runs, and all runs below them, have ended. */
+/** Waits until these runs, and all runs below them, have ended. */
 export async function untilEnded(world: World, ids: readonly string[], withinMs = 60_000): Promise<void> {
   const url = await world.databaseUrl()
   const open = 'select from agent_runs where completed_at is null and (id = any($1) or ancestors && $1::uuid[])'

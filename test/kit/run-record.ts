@@ -1,4 +1,4 @@
-// All that the database knows about a project's runs, as the checks of the promise read it.
+// All rows of a project's runs, in the form that the checks of the promise need.
 import { z } from 'zod'
 import { type Plan, planShape } from './fake-model.ts'
 import { withClient } from './test-server.ts'
@@ -36,7 +36,7 @@ export interface RunRecord {
   crashes: number
   cancel_requested_at: Date | null
   events: RecordedEvent[]
-  /** The events of the run itself; the others are its sub-runs'. */
+  /** The events of the run itself; the journal's other events belong to its sub-runs. */
   own: RecordedEvent[]
   plan: z.output<typeof planShape>
 }
@@ -52,7 +52,7 @@ export async function readRuns(databaseUrl: string, projectId: string): Promise<
     )
     const runs = new Map(rows.map((row) => [row.id, { ...row, events: [] as RecordedEvent[] }]))
     const { rows: events } = await db.query<RecordedEvent & { run_id: string }>(
-      // An event of a sub-run stands in the sub-run's own journal.
+      // An event of a sub-run is also in the sub-run's own journal.
       `select run_id, seq::int, e.id, kind, case when origin_seq is null then data else data || (
          select o.data from run_events o where o.run_id = (e.data->>'run_id')::uuid and o.seq = e.origin_seq) end as data
        from run_events e join agent_runs r on r.id = e.run_id
@@ -69,7 +69,7 @@ export async function readRuns(databaseUrl: string, projectId: string): Promise<
   })
 }
 
-/** The first run in a chain of resumed ones: the plan is there. */
+/** The first run in a chain of resumed runs, which has the plan. */
 function originOf(runs: ReadonlyMap<string, RunRecord>, run: RunRecord): RunRecord {
   const before = run.resumed_from === null ? undefined : runs.get(run.resumed_from)
   return before ? originOf(runs, before) : run
@@ -83,7 +83,7 @@ export interface PlannedEffect {
 
 const ledgerArguments = z.looseObject({ label: z.string() })
 
-/** The calls to the world outside that the plan asks for. */
+/** The calls to the ledger that the plan asks for. */
 export function plannedEffects(plan: Plan): PlannedEffect[] {
   return plan.steps.flatMap(({ calls = [] }, index) =>
     calls.flatMap(({ name, args }) => {

@@ -1,6 +1,8 @@
-// The services of the HTTP edge of runs, of real parts: journal, hub, tools. Given models, a worker executes runs.
+// The services of the HTTP edge of runs, made of real parts: journal, hub, tools. With models, a worker executes runs.
+
 import { createCheckNames } from '../../src/api/check-names.ts'
-import type { RunServices } from '../../src/api/run-services.ts'
+import type { RunServices } from '../../src/api/http/run-services.ts'
+import { createBuiltInTools } from '../../src/bin/built-in-tools.ts'
 import type { Config } from '../../src/bin/config.ts'
 import { startEvals } from '../../src/bin/eval-services.ts'
 import { startFlows } from '../../src/bin/flow-services.ts'
@@ -8,8 +10,10 @@ import { startOrg } from '../../src/bin/org-services.ts'
 import { openPrompts } from '../../src/bin/prompt-services.ts'
 import { followAgents } from '../../src/bin/run-services.ts'
 import { createEgress } from '../../src/egress/egress.ts'
-import { createBuiltInFunctions } from '../../src/flows/built-in-functions.ts'
-import type { Decide } from '../../src/flows/recommend-with-model.ts'
+import { createBuiltInFunctions } from '../../src/flows/definition/built-in-functions.ts'
+import { builtInPatterns } from '../../src/flows/machine/built-in-patterns.ts'
+import type { Patterns } from '../../src/flows/machine/pattern.ts'
+import type { Decide } from '../../src/flows/recommend/recommend-with-model.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import type { StoredEvent } from '../../src/journal/entries.ts'
 import { createHub } from '../../src/journal/hub.ts'
@@ -21,7 +25,7 @@ import { type Log, silentLog } from '../../src/kernel/log.ts'
 import type { Middleware } from '../../src/kernel/middleware.ts'
 import type { Model } from '../../src/kernel/model-call.ts'
 import type { CallTool } from '../../src/kernel/tool.ts'
-import { createGraphReaders } from '../../src/objects/object-tools.ts'
+import { createTestProvider } from '../../src/models/test-provider.ts'
 import { createObjectWriter } from '../../src/objects/write-objects.ts'
 import { marksCrossed } from '../../src/org/budget.ts'
 import { createOpening } from '../../src/org/opening.ts'
@@ -30,34 +34,33 @@ import { seniorTools } from '../../src/org/senior-tools.ts'
 import { createWrite } from '../../src/org/write.ts'
 import type { PromptLibrary } from '../../src/prompts/library.ts'
 import { createHaltedWaker } from '../../src/runs/halted-waker.ts'
-import { createRunStarter } from '../../src/runs/start-together.ts'
+import { createRunStarter } from '../../src/runs/run-starter.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
 import type { Cipher } from '../../src/secrets/cipher.ts'
 import { createCheckpoints } from '../../src/supervisor/checkpoints/checkpoints.ts'
 import { createSupervise } from '../../src/supervisor/supervise.ts'
 import { createAskHuman } from '../../src/tasks/ask-human.ts'
-import { writeTools } from '../../src/tasks/write-tools.ts'
 import { createConfinedPrograms } from '../../src/tools/confine-programs.ts'
-import { createHttpFetchTool } from '../../src/tools/http-fetch.ts'
 import { createMcp } from '../../src/tools/mcp.ts'
 import { createToolRegistry } from '../../src/tools/registry.ts'
-import { runTools } from '../../src/tools/run-tools.ts'
 import { reactions } from '../../src/triggers/reactions.ts'
 import { atEnd } from './at-end.ts'
 import type { TestDatabase } from './database.ts'
 
 export interface TestServicesOptions {
-  /** The models by name, all of the provider `test`. Without them runs stay queued. */
+  /** The models of the provider `test`, by name. Without models runs stay queued. */
   models?: Map<string, Model> | undefined
   tools?: readonly CallTool[] | undefined
-  /** Leaves of flows. Given models, flows are executed; without, they stay queued. */
+  /** Functions for leaves of flows. With models, flows are executed; without models flows stay queued. */
   functions?: Record<string, AppFunction> | undefined
+  /** The patterns of flows; the built-in patterns by default. */
+  patterns?: Patterns | undefined
   middleware?: readonly Middleware[] | undefined
-  /** Asks a project's default model for a decision; without it no model is asked. */
+  /** Asks a project's default model for a decision; without this function no model is asked. */
   decide?: Decide | undefined
-  /** SYSTEM_VARIANT. */
+  /** The value of SYSTEM_VARIANT. */
   systemVariant?: string | null | undefined
-  /** MUSTER_PROMPTS_URL and its key. */
+  /** The values of MUSTER_PROMPTS_URL and MUSTER_PROMPTS_KEY. */
   library?: Config['prompts'] | undefined
   firstBackoffMs?: number | undefined
   waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
@@ -70,7 +73,7 @@ export interface TestServices extends RunServices {
   texts: LiveTexts
   /** The prompt library as runs of this process read it. */
   library: PromptLibrary
-  /** The number of times that something was said to be ready. */
+  /** The number of notices that runs are ready. */
   readyCount(): number
   halts: [projectId: string, isHalted: boolean][]
 }
@@ -82,6 +85,7 @@ export async function createTestServices(
     models,
     tools = [],
     functions = {},
+    patterns,
     middleware,
     decide,
     systemVariant = null,
@@ -103,7 +107,7 @@ export async function createTestServices(
   const mcp = createMcp({ pool, cipher, egress, log, programs, pingTimeoutMs: 300 })
   const writer = createObjectWriter({ pool, setsOff: reactions({ isAnnounced: false }) })
   const registry = createToolRegistry({
-    builtIns: [...runTools, ...writeTools, ...seniorTools, ...createGraphReaders(pool), createHttpFetchTool(egress)],
+    builtIns: createBuiltInTools({ pool, egress }),
     appTools: tools,
     mcp,
   })
@@ -115,6 +119,7 @@ export async function createTestServices(
   const others = watchOthers({ db: pool, hub, log })
   const flows = startFlows({
     role: worker ? 'all' : 'api',
+    patterns: patterns ?? builtInPatterns,
     concurrency: 50,
     drainMs: 8_000,
     pool,
@@ -125,6 +130,7 @@ export async function createTestServices(
       hearDeleted: () => {},
       onReady: () => {},
       isHalted: () => false,
+      serveFlows: () => {},
     },
     runs: { journal, hub },
     functions: new Map([
@@ -133,7 +139,7 @@ export async function createTestServices(
     ]),
     ...(decide ? { decide } : {}),
     log,
-    // A test that is about alerts looks by itself: the time of a look depends on the machine.
+    // A test of alerts starts each check itself, because the time of an automatic check depends on the machine.
     checkAlertsEveryMs: null,
   })
   const org = worker
@@ -165,6 +171,7 @@ export async function createTestServices(
     writer,
     starter: createRunStarter(pool),
     agentRules: { checkNames: createCheckNames(registry), onChanged: followAgents(log) },
+    testProvider: createTestProvider({ db: pool, cipher, fetch: egress.fetch('trusted'), timeoutMs: 2_000 }),
     mcp,
     tools: registry,
     prompts: prompts.services,

@@ -2,27 +2,27 @@
 import type { Muster } from './process.ts'
 
 export interface StreamedEvent {
-  /** Tokens have none. */
+  /** Absent for tokens. */
   id: number | null
   event: string
   data: Record<string, unknown>
 }
 
 export interface RunStream {
-  /** Those with an id. */
+  /** The events with an id. */
   events: StreamedEvent[]
-  /** All, in the order they came. */
+  /** All events, in the order of arrival. */
   all: StreamedEvent[]
 }
 
 export interface StreamOptions {
   after?: number
-  /** Hangs up as soon as this is true. */
+  /** The reader closes the connection as soon as this is true. */
   until?: (stream: RunStream) => boolean
   withinMs?: number
 }
 
-/** Reads until the server closes the stream, or the caller has seen enough. */
+/** Reads until the server closes the stream, or until `until` is true. */
 export async function readStream(
   muster: Muster,
   path: string,

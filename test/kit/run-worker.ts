@@ -4,9 +4,10 @@ import type { z } from 'zod'
 import { createAgent } from '../../src/agents/agents.ts'
 import { inTransaction } from '../../src/db/transaction.ts'
 import { updateSettings } from '../../src/identity/settings.ts'
-import { createJournal, type Journal } from '../../src/journal/append.ts'
+import { createJournal } from '../../src/journal/append.ts'
 import { followRun } from '../../src/journal/follow.ts'
 import { createHub, type Hub } from '../../src/journal/hub.ts'
+import type { Journal } from '../../src/journal/journal.ts'
 import { watchOthers } from '../../src/journal/watch-others.ts'
 import { type Agent, agentInput } from '../../src/kernel/agent.ts'
 import { promptMissing } from '../../src/kernel/errors.ts'
@@ -19,8 +20,8 @@ import type { Run, Step } from '../../src/kernel/run.ts'
 import type { CallTool, Tool } from '../../src/kernel/tool.ts'
 import { createGraphReaders } from '../../src/objects/object-tools.ts'
 import { createObjectWriter, type ObjectWriter } from '../../src/objects/write-objects.ts'
+import type { AskHuman, RunDeps } from '../../src/runs/owned-run.ts'
 import { getRun } from '../../src/runs/read-runs.ts'
-import type { AskHuman, RunDeps } from '../../src/runs/session.ts'
 import { startRun } from '../../src/runs/start.ts'
 import { listSteps } from '../../src/runs/steps.ts'
 import { type RunWorker, startRunWorker } from '../../src/runs/worker.ts'
@@ -50,7 +51,7 @@ export interface TestRuns extends TestDatabase {
   createAgent(input?: Partial<z.input<typeof agentInput>>): Promise<Agent>
   set(patch: SettingsPatch): Promise<void>
   start(agent: Agent, options?: StartGiven): Promise<Run>
-  /** Until the run has ended, or waits for somebody. */
+  /** Waits until the run has ended or waits for a person. */
   finished(runId: string): Promise<Run>
   run(agent: Agent, options?: StartGiven): Promise<Run>
   steps(runId: string): Promise<Step[]>

@@ -1,4 +1,4 @@
-// Rows that tests of runs stand on.
+// Rows that tests of runs need.
 import type { Db, Pool } from '../../src/db/pool.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import { takeOver } from '../../src/journal/take-over.ts'
@@ -12,7 +12,7 @@ export async function insertProject(db: Db, name = 'A project'): Promise<string>
   return id
 }
 
-/** Runs that exist and are owned under fence 1, as after a claim. */
+/** Inserts runs that are owned under fence 1, as after a claim. */
 export async function insertRuns(db: Db, projectId: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => newId())
   await db.query(
@@ -23,7 +23,7 @@ export async function insertRuns(db: Db, projectId: string, count: number): Prom
   return ids
 }
 
-/** A process that claims rows, as far as the database knows. */
+/** Inserts the row of a process that claims runs. */
 export async function insertWorker(db: Db): Promise<string> {
   const id = newId()
   await db.query(

@@ -1,10 +1,10 @@
-// Time as schedules see it: set to an instant, with or without somebody having watched meanwhile.
+// Sets the clock that schedules go by, with or without a process that watched the schedules meanwhile.
 import type { TestDatabase } from './database.ts'
 
 export interface ScheduleClock {
-  /** It is then now, and a process was there all the time. */
+  /** Sets the clock to the instant; a process was running all the time. */
   passTo(instant: string): Promise<void>
-  /** It is then now, and nobody was there since the last tick. */
+  /** Sets the clock to the instant; no process was running since the last tick. */
   wakeAt(instant: string): Promise<void>
 }
 

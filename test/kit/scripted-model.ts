@@ -1,8 +1,8 @@
-// A model that answers as a test wrote it down. It is a kernel `Model`, so a run cannot tell it from a real one.
+// A model with answers that a test wrote down. It is a kernel `Model`, so a run cannot tell it from a real model.
 import type { CallUsage, Model, ModelCallOptions, ModelOutcome, ModelRequest } from '../../src/kernel/model-call.ts'
 
 export interface ScriptedCall {
-  /** `call_<number of the model call>_<place in the step>` where absent, both from 1. */
+  /** By default `call_<number of the model call>_<place in the step>`, both counted from 1. */
   id?: string
   name: string
   args?: unknown
@@ -12,10 +12,10 @@ export interface ScriptedCall {
 
 export interface ScriptedAnswer {
   text?: string
-  /** The text of the answer, arriving in pieces. */
+  /** The text of the answer, sent in pieces. */
   textParts?: readonly string[]
   calls?: readonly ScriptedCall[]
-  /** `tool-calls` or `stop` where absent. */
+  /** By default `tool-calls` or `stop`. */
   finishReason?: string
   usage?: Partial<CallUsage>
   /** The call fails after its text. */
@@ -28,11 +28,11 @@ export interface ScriptedAnswer {
 export type Script = (request: ModelRequest, callNumber: number) => ScriptedAnswer | Promise<ScriptedAnswer>
 
 export interface ScriptedModel extends Model {
-  /** The requests, oldest first, copied when they came. */
+  /** The requests, oldest first, copied on arrival. */
   readonly requests: ModelRequest[]
 }
 
-/** A list answers one entry per call and fails the calls after its end; a function decides by the request. */
+/** A list has one entry for each call, and calls after its end fail; a function decides by the request. */
 export function createScriptedModel(
   script: readonly ScriptedAnswer[] | Script,
   { contextTokens = 128_000, price = null }: Partial<Pick<Model, 'contextTokens' | 'price'>> = {},

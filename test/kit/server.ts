@@ -1,5 +1,6 @@
 // The PostgreSQL that tests run on. `npm test` starts one for all files and names it in MUSTER_TEST_SERVER_URL, which
-// may also be set by hand for an external server; a file run alone starts its own and stops it at the end.
+// may also be set by hand for an external server; a file that is run alone starts its own server and stops it at the
+// end.
 import { atEnd } from './at-end.ts'
 import { startTestServer } from './test-server.ts'
 

@@ -2,7 +2,7 @@
 import { forAdmins, forMembers, project, type Row, readable } from './role-table.ts'
 
 const headers: Row['headers'] = ({ projectId }) => ({ 'x-project-id': projectId })
-/** Nobody works on runs here, and no answer would come: who may ask is told that there is nothing in the question. */
+/** No worker executes runs here, so a valid task would get no answer: an empty task shows who may ask, with a 400. */
 const forMembersIfSound = [401, 403, 400, 400, 404, 404, 400] as const
 const part = { prompt_id: 'p', model: null }
 

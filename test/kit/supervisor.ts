@@ -1,4 +1,4 @@
-// A project whose supervisor system answers as the test says, over HTTP.
+// A project whose supervisor system gives the answers that the test chooses, over HTTP.
 import type { ModelRequest } from '../../src/kernel/model-call.ts'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { createTestApp, type TestAppOptions } from './app.ts'
@@ -6,7 +6,7 @@ import { createScriptedModel, type ScriptedAnswer } from './scripted-model.ts'
 
 type Reply = string | object | ScriptedAnswer | ((request: ModelRequest, call: number) => unknown)
 
-/** The answers of each node; a list is answered one after the other, and its last item stays. */
+/** The answers of each node. A list is used item by item, and its last item is repeated. */
 export interface Replies {
   supervisor?: Reply | Reply[]
   /** The work and the summary of each specialist. */

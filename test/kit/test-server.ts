@@ -1,4 +1,5 @@
-// A PostgreSQL for tests, started and stopped by its caller. Free of node:test, so that the test runner can use it.
+// A PostgreSQL for tests, started and stopped by its caller. This file does not import node:test, so that the test
+// runner can use it.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,7 +13,7 @@ export async function startTestServer(): Promise<{ url: string; stop(): Promise<
   const server = createEmbeddedServer({ dataDir, log: silentLog })
   await server.start()
   const url = await superuserUrl(dataDir, server.url())
-  // Clones are made by the dozen and thrown away. The use of fsync is tested on servers of their own.
+  // Test databases are made by the dozen and thrown away. The use of fsync is tested on separate servers.
   await withClient(url, async (client) => {
     await client.query('alter system set fsync = off')
     await client.query('select pg_reload_conf()')

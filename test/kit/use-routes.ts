@@ -1,4 +1,4 @@
-// Uses every route of a part of the API with success, with a word in it that can be looked for.
+// Uses every route of a part of the API with success. The bodies contain a word that a test can search for.
 import assert from 'node:assert/strict'
 import { insertAlert } from './alerts.ts'
 import { until } from './embedded-kit.ts'
@@ -8,13 +8,13 @@ import { withClient } from './test-server.ts'
 export interface Caller {
   /** A call that is part of the use. */
   ask: Muster['call']
-  /** A call that only serves it. */
+  /** A call that only prepares the use. */
   call: Muster['call']
   word: string
   databaseUrl: string
 }
 
-/** A team of one that works. */
+/** A working team of one agent. */
 export async function useOrganisation({ ask, word }: Caller, project: string): Promise<void> {
   const path = `/api/projects/${project}`
   const model = { provider: 'offline', name: 'offline' }
@@ -31,6 +31,10 @@ export async function useOrganisation({ ask, word }: Caller, project: string): P
   await ask(`GET ${agent}/messages`)
   await ask(`GET ${path}/org`)
   await ask(`GET ${path}/org/health`)
+  await ask(`GET ${path}/events`)
+  await ask('GET /api/events')
+  await ask(`GET ${path}/search?q=${word}`)
+  await ask(`GET ${path}/usage`)
 }
 
 export async function useFlows({ ask, call, word, databaseUrl }: Caller, project: string): Promise<void> {
@@ -46,10 +50,11 @@ export async function useFlows({ ask, call, word, databaseUrl }: Caller, project
   await ask(`GET ${path}/flows`)
   await ask(`GET ${path}/flows/${flow}`)
   await ask(`PATCH ${path}/flows/${flow}`, { body: { name: `${word} again` } })
-  // While the project is halted its agent does not answer, and the run is not over yet.
+  // The project is halted, so its agent does not answer and the run is not over yet.
   await call(`POST ${path}/halt`)
   const run = (await ask<Made>(`POST ${path}/flow-runs`, { body: { flow_id: flow, input: word } })).body.id
   await ask(`POST ${path}/flow-runs/${run}/workers`, { body: { add: 1 } })
+  await ask(`PATCH ${path}/flow-runs/${run}`, { body: { timeout: 900_000, workers: 3 } })
   const dealt = { type: 'adaptive', topology: 'hierarchical', workers: 1, tasks: [root], switch: false }
   const dealtRun = (await ask<Made>(`POST ${path}/flow-runs`, { body: { root: dealt } })).body.id
   await call(`POST ${path}/unhalt`)
@@ -58,7 +63,7 @@ export async function useFlows({ ask, call, word, databaseUrl }: Caller, project
   const alert = await withClient(databaseUrl, (db) => insertAlert(db, project, dealtRun))
   await ask(`GET ${path}/alerts`)
   await ask(`POST ${path}/alerts/${alert}/ack`)
-  // Its stream ends when it does.
+  // The stream ends with its run.
   await ask(`GET ${path}/flow-runs/${run}/events`)
   await ask(`GET ${path}/flow-runs`)
   for (const part of ['', '/tasks', '/trace', '/metrics', '/output']) await ask(`GET ${path}/flow-runs/${run}${part}`)
@@ -68,7 +73,7 @@ export async function useFlows({ ask, call, word, databaseUrl }: Caller, project
   await ask(`DELETE ${path}/flows/${flow}`)
 }
 
-/** An eval that nobody runs: its project is halted until it is cancelled. */
+/** An eval that does not run, because its project is halted until the eval is cancelled. */
 export async function useEvals({ ask, call, word }: Caller, project: string): Promise<void> {
   const path = `/api/projects/${project}`
   await call(`POST ${path}/halt`)
@@ -83,7 +88,7 @@ export async function useEvals({ ask, call, word }: Caller, project: string): Pr
   await call(`POST ${path}/unhalt`)
 }
 
-/** Objects, their edges, and an agent that reacts to them, suggests a change of each and then runs into its limit. */
+/** Objects, their edges, and an agent that reacts to the objects, suggests changes and then reaches its step limit. */
 export async function useGraph({ ask, call, word }: Caller, path: string, task: string): Promise<void> {
   type Made = { id: string }
   const made = async (route: string, body: object): Promise<string> => (await ask<Made>(route, { body })).body.id
@@ -110,15 +115,18 @@ export async function useGraph({ ask, call, word }: Caller, path: string, task: 
   await ask(`POST ${path}/tasks/${second?.id}/reject`, { body: { reason: word } })
   await ask(`POST ${path}/tasks/approve`, { body: { ids: [task] } })
   await ask(`GET ${path}/objects?q=${word}`)
+  await ask(`PUT ${path}/objects/by-key`, { body: { type: 'T', key: word, properties: { word } } })
+  await ask(`GET ${path}/objects?key=${word}`)
   await ask(`PATCH ${path}/objects/${object}`, { body: { properties: { more: word } } })
   for (const part of ['', '/history', '/relationships']) await ask(`GET ${path}/objects/${object}${part}`)
   const edge = await made(`POST ${path}/relationships`, { type: 'r', from_id: object, to_id: object })
   await ask(`DELETE ${path}/relationships/${edge}`)
   await ask(`DELETE ${path}/objects/${object}`)
   await ask(`GET ${path}/schedule`)
+  await ask(`GET ${path}/schedule/preview?cron_schedule=0+9+*+*+1-5`)
 }
 
-/** Layouts of each kind of row there is. */
+/** Layouts of each kind of row. */
 export async function useLayouts({ ask, call, word }: Caller, project: string): Promise<void> {
   const headers = { 'x-project-id': project }
   const lay = (context: object) => ask('POST /v1/genui/layout', { headers, body: { context } })

@@ -1,5 +1,5 @@
-// The work of an instance beside its history: thousands of runs and flow runs that wait for something far away, and
-// thousands of projects that do nothing. None of it is work at hand, so nothing that runs by itself may read it.
+// The waiting work of an instance: thousands of runs and flow runs that wait for a distant event, and thousands of idle
+// projects. None of these rows is due, so no background service may read them.
 import type { Pool } from '../../src/db/pool.ts'
 import { fill, type LargeTables } from './large-tables.ts'
 
@@ -9,7 +9,7 @@ export const TENANT_TABLES = ['projects', 'agents', 'schedules', 'systems'] as c
 /**
  * 5,000 runs are parked: a third waits for sub-runs, a third for people (half of them because a model was unavailable), a
  * third until an instant in the far future.
- * 2,000 flow runs are parked until their timeout, hours before anybody would be told that they are slow.
+ * 2,000 flow runs are parked until their timeout, hours before an alert would call them slow.
  * 2,000 projects have an agent each that is due tomorrow, and a system variant of their own.
  */
 export async function fillWaiting(pool: Pool, { projects, agents }: LargeTables): Promise<void> {

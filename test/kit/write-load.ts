@@ -1,4 +1,4 @@
-// Clients that write without pause, whatever happens to the server, and remember all answers.
+// Clients that write without pause, even if the server fails, and remember all answers.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,25 +10,27 @@ export interface Acknowledged {
   table: 'projects' | 'api_keys'
   id: string
   name: string
-  /** Sent with an Idempotency-Key, again and again until it was acknowledged: the row must exist once. */
+  /**
+   * True for a row that is sent with an Idempotency-Key, again and again until it is acknowledged: it must exist once.
+   */
   isKeyed: boolean
   attempts: number
 }
 
 export interface WriteLoad {
   readonly acknowledged: readonly Acknowledged[]
-  /** Answers other than success, in the order they came. */
+  /** Answers other than success, in the order of arrival. */
   readonly refusals: readonly Answer<unknown>[]
-  /** The statuses of /readyz, each change once; null where nobody answered. */
+  /** The statuses of /readyz, each change once; null if there was no answer. */
   readonly readiness: readonly (number | null)[]
-  /** Ends the clients. Throws if a client met something else than an answer: a cut connection, a request that hangs. */
+  /** Ends the clients. Throws if a client got no answer: after a cut connection, or for a request that hangs. */
   stop(): Promise<void>
 }
 
 const CLIENTS = 4
 const PAUSE_AFTER_REFUSAL_MS = 50
 
-/** The load ends with the test at the latest, also when the test failed while nothing was acknowledged any more. */
+/** The load ends with the test at the latest, also if the test failed while the server acknowledged nothing. */
 export function startWriteLoad(t: Cleanup, muster: Muster, projectId: string): WriteLoad {
   const acknowledged: Acknowledged[] = []
   const refusals: Answer<unknown>[] = []
@@ -52,7 +54,7 @@ export function startWriteLoad(t: Cleanup, muster: Muster, projectId: string): W
           break
         }
         refusals.push(answer)
-        // The refused row may have been stored, so without a key the next attempt is another row.
+        // A refused row may have been stored, so without a key the next attempt would make another row.
         if (!isKeyed) name = randomUUID()
         if (isAbandoned || (isOver && !isKeyed)) return
         await sleep(PAUSE_AFTER_REFUSAL_MS)

@@ -19,7 +19,7 @@ const OTHER_KEY = 'quite another key than the one of the backup'
 let folder = ''
 let source: Muster
 let secretKey = ''
-/** Taken while the server ran, and after it had stopped. */
+/** The backups that were made while the server ran, and after it had stopped. */
 let running = ''
 let stopped = ''
 
@@ -41,14 +41,14 @@ before(async () => {
   const whileRunning = await runMuster(wholeFile, ['backup', running], { dataDir: source.dataDir })
   assert.equal(whileRunning.code, 0, whileRunning.stderr)
   assert.match(whileRunning.stdout, /Wrote .*running\.tar\.gz: 30,\d+ rows of \d+ tables, [\d.]+ MB, in [\d.]+ s\./)
-  assert.match(whileRunning.stdout, /holds the secret key: keep it as safe as the data folder/)
+  assert.match(whileRunning.stdout, /contains the secret key: keep it as safe as the data folder/)
   assert.equal((await source.call('GET /readyz')).status, 200)
   await source.stop()
   const afterwards = await runMuster(wholeFile, ['backup', stopped], { dataDir: source.dataDir })
   assert.equal(afterwards.code, 0, afterwards.stderr)
 })
 
-/** Servers and databases come and go here for a quarter of a minute each. */
+/** Each test starts and stops servers and databases, which takes a quarter of a minute. */
 const inLong = isLong ? test : (): void => {}
 
 test('a backup restored into an empty data folder is the same instance with the same secrets', async (t) => {
@@ -75,7 +75,7 @@ test('a backup restored into an empty data folder is the same instance with the 
   assert.match(refused.stderr, /Another Muster server \(pid \d+\) is using the data folder/)
 })
 
-inLong('what was backed up while the server ran is restored into an external database, and back', async (t) => {
+inLong('a backup made while the server ran can be restored into an external database, and back', async (t) => {
   const databaseUrl = await createEmptyDatabase()
   const there = join(await makeFolder(t), 'external')
   const restored = await runMuster(t, ['restore', running], { dataDir: there, databaseUrl })
@@ -95,7 +95,7 @@ inLong('what was backed up while the server ran is restored into an external dat
 inLong('without its secrets a backup needs the key that it was made with', async (t) => {
   const file = join(folder, 'without.tar.gz')
   const written = await runMuster(t, ['backup', file, '--without-secrets'], { dataDir: source.dataDir })
-  assert.match(written.stdout, /holds no secrets: to restore it, MUSTER_SECRET_KEY must be given/)
+  assert.match(written.stdout, /contains no secrets: to restore it, set MUSTER_SECRET_KEY/)
   const dataDir = join(await makeFolder(t), 'data')
   const none = await runMuster(t, ['restore', file], { dataDir })
   assert.match(none.stderr, /does not hold its secret key: set MUSTER_SECRET_KEY to the key that it was made with/)
@@ -113,7 +113,7 @@ inLong('without its secrets a backup needs the key that it was made with', async
   assert.ok(!names.includes('secret.key') && !names.includes('admin.token'))
 })
 
-test('a folder that holds something and a file that is no backup are refused, and nothing changes', async (t) => {
+test('a folder that is not empty and a file that is no backup are refused, and nothing changes', async (t) => {
   const inUse = await runMuster(t, ['restore', stopped], { dataDir: source.dataDir })
   assert.match(inUse.stderr, /The database is not empty \(Muster has run on it\)/)
   const mine = join(await makeFolder(t), 'mine')
@@ -141,7 +141,7 @@ test('a folder that holds something and a file that is no backup are refused, an
   await assert.rejects(stat(nowhere), /ENOENT/)
 })
 
-test('a backup that is killed leaves no file of that name, one that is stopped leaves nothing', async (t) => {
+test('a killed backup leaves no file of its name; a stopped backup leaves no file at all', async (t) => {
   const databaseUrl = await createEmptyDatabase()
   const target = await makeFolder(t)
   assert.equal((await runMuster(t, ['migrate'], { databaseUrl })).code, 0)
@@ -175,7 +175,7 @@ test('a backup that is killed leaves no file of that name, one that is stopped l
   assert.ok((await readdir(target)).every((name) => /^\.muster-backup-[0-9a-f]+\.partial$/.test(name)))
 })
 
-test('a backup that finds no room says so and leaves nothing', async (t) => {
+test('a backup without room on the disk fails with a sentence and leaves no file', async (t) => {
   const databaseUrl = await createEmptyDatabase()
   assert.equal((await runMuster(t, ['migrate'], { databaseUrl })).code, 0)
   await run(
@@ -215,7 +215,7 @@ inLong('a restore that is killed half way can be tried again', async (t) => {
   assert.deepEqual(await contentsOf(again), await contentsOf(stopped))
 })
 
-/** Every table with the checksums of its rows, and the secrets: two backups of the same data agree in them. */
+/** The checksums of every table's rows, and the secrets. They are the same for two backups of the same data. */
 async function contentsOf(file: string): Promise<unknown> {
   const backup = await openBackup(file)
   await backup.close()

@@ -1,5 +1,5 @@
-// A process dies again and again with long runs in flight. Runs of other projects are served meanwhile, at once; a run
-// that makes progress between the deaths is not given up; and of those that make none one is tried at a time.
+// A process dies again and again with long runs in flight. Meanwhile runs of other projects are served at once, a run
+// that makes progress between the deaths is not given up, and runs that make no progress are tried one at a time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
@@ -12,11 +12,11 @@ import { accept, createWorld, planned, times, untilEnded, type World } from '../
 const LONG = 4
 const done = { say: 'It is done.' }
 
-test('six deaths with long runs in flight: neighbours are served at once, and nobody who progresses is given up', async () => {
+test('after six deaths other projects are served at once and no run that makes progress is given up', async () => {
   const world = await createWorld({ after: atEnd }, { databaseUrl: await createEmptyDatabase() })
   const { model } = world
   const long = times(LONG, (): Plan => planned({ say: 'I think for long. ', gate: 'long' }, done))
-  // Each death finds it in another step: a run of a month sees many restarts.
+  // Each death finds the run in another step, like a run of a month that sees many restarts.
   const steps = Array.from({ length: 7 }, (_, index) => ({
     say: `Step ${index}. `,
     gate: `step ${index}`,
@@ -53,7 +53,8 @@ test('six deaths with long runs in flight: neighbours are served at once, and no
   assert.equal(ofMonth?.status, 'completed', `${ofMonth?.error_code}`)
   for (const id of ids.slice(0, LONG)) {
     const run = runs.get(id)
-    // They made no progress while six processes died around them: two deaths each, then one suspect took the rest.
+    // The bystanders made no progress while six processes died: each counted two deaths, then one suspect at a time
+    // counted the others.
     assert.ok(run?.status === 'completed' || run?.error_code === 'CRASH_LOOP', `${run?.status} ${run?.error_code}`)
   }
   const givenUp = ids.filter((id) => runs.get(id)?.error_code === 'CRASH_LOOP')

@@ -1,5 +1,5 @@
-// useChat of @ai-sdk/react in a real browser: the page of examples/chat, bundled and served as a front end does it,
-// against a real server.
+// useChat of @ai-sdk/react in a real browser: the page of examples/chat, bundled and served like a front end, against a
+// real server.
 import assert from 'node:assert/strict'
 import type { AddressInfo } from 'node:net'
 import { before, describe, test } from 'node:test'
@@ -36,7 +36,7 @@ before(async () => {
   headers = { 'x-project-id': id }
   const part = (name: string, prompt_id: string) => ({ prompt_id, model: { provider: 'node', name } })
   const system = await muster.call<object>(`GET /api/projects/${id}/systems/blue`)
-  const { variant: _, updated_at: __, ...config } = system.body as Record<string, unknown> // as the route answers
+  const { variant: _, updated_at: __, ...config } = system.body as Record<string, unknown> // the route's answer
   const put = await muster.call(`PUT /api/projects/${id}/systems/blue`, {
     body: {
       ...config,
@@ -57,7 +57,7 @@ before(async () => {
   browser = await startBrowser(wholeFile)
 })
 
-/** A task that asks for a colour needs a person, until one has answered. */
+/** A task that asks for a colour needs a person, until a person has answered. */
 function decisionOn(prompt: string): object {
   const mustAsk = prompt.includes('Paint') && !prompt.includes('A person was asked meanwhile')
   return { ...finish(), action: mustAsk ? 'escalate' : 'finish' }
@@ -122,7 +122,7 @@ describe('useChat in a browser', { skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('a stream that the provider cuts: the page shows the text once', async (t) => {
+  test('a page shows the text once although the provider cut its stream', async (t) => {
     const { page, troubles } = await openChat(t, 'cut')
     await say(page, 'Stumble.')
     await shows(page, ['Stumble.', 'It stands.'])
@@ -145,7 +145,7 @@ describe('useChat in a browser', { skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('a failure is told in plain words', async (t) => {
+  test('a failure is shown in plain words', async (t) => {
     const { page, troubles } = await openChat(t, 'refused')
     await say(page, 'Refuse it.')
     assert.match((await page.getByRole('alert').textContent()) ?? '', /I will not\./)

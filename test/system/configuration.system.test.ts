@@ -1,5 +1,5 @@
-// A mistake in the settings is told in one sentence that names the variable, before anything was started or after all
-// of it was taken down again.
+// A mistake in the settings ends the start with one sentence that names the variable, before a part has started or
+// after all parts have stopped.
 import assert from 'node:assert/strict'
 import { stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -41,7 +41,7 @@ test('a flag wins over its variable', async (t) => {
   assert.equal(code, 1)
 })
 
-test('a data folder that is a file is told by its name', async (t) => {
+test('a data folder that is a file is refused by its name', async (t) => {
   const dataDir = join(await makeFolder(t), 'file')
   await writeFile(dataDir, '')
   const { code, stdout, stderr } = await runMuster(t, ['start'], { dataDir })
@@ -49,7 +49,7 @@ test('a data folder that is a file is told by its name', async (t) => {
   assert.match(stderr, /^muster: The data folder \S+\/file cannot be used [^\n]+\n$/)
 })
 
-test('a port or an address that cannot be had is told by its variable, and no database is left running', async (t) => {
+test('a port or an address that cannot be used is refused by its variable, and no database is left', async (t) => {
   const port = await freePort()
   const taken = createServer()
   await new Promise<void>((resolve) => taken.listen(port, '127.0.0.1', resolve))
@@ -67,11 +67,11 @@ test('a port or an address that cannot be had is told by its variable, and no da
   assert.equal(complaint(foreign.stderr), 'Configuration: HOST 203.0.113.1 is no address of this machine.')
   assert.deepEqual(await foreign.muster.processes(), [])
 
-  // The same folder starts once the mistake is mended, so the refusals above were about the mistake.
+  // Without the mistake the same folder starts, so the refusals above were caused by the mistake.
   assert.ok(await isReady(await startMuster(t, { dataDir })))
 })
 
-/** All that is not a log line; a stack would show here. */
+/** The output without log lines; a stack would show here. */
 const complaint = (stderr: string): string =>
   stderr
     .split('\n')

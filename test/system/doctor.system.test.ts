@@ -1,4 +1,4 @@
-// `muster doctor` as people call it: its output, its exit code, and that it leaves everything as it is.
+// `muster doctor` as people call it: its output, its exit code, and proof that it changes nothing.
 import assert from 'node:assert/strict'
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -21,7 +21,7 @@ async function consult(t: { after(clean: () => Promise<void>): void }, options: 
   return { code, text: stdout, lines: stdout.trim().split('\n') }
 }
 
-test('before the first start all is well, and stays as it was', async (t) => {
+test('before the first start doctor finds no fault and changes nothing', async (t) => {
   const folder = await makeFolder(t)
   const { code, lines } = await consult(t, { dataDir: join(folder, 'deep', 'data') })
   assert.equal(code, 0)
@@ -34,7 +34,7 @@ test('before the first start all is well, and stays as it was', async (t) => {
   assert.deepEqual(await readdir(folder), [])
 })
 
-test('a running server is found well, with its database, its key and its port', async (t) => {
+test('doctor finds no fault in a running server, its database, its key and its port', async (t) => {
   const { code, text } = await consult(t, { dataDir: server.dataDir, port: server.port })
   assert.equal(code, 0, text)
   assert.match(text, /✓ The database \(embedded PostgreSQL 18[\d.]*\) answers/)
@@ -44,17 +44,17 @@ test('a running server is found well, with its database, its key and its port', 
   assert.match(text, /✓ \S+\/postgres\.password is private/)
   const elsewhere = await consult(t, { dataDir: server.dataDir, port: await freePort() })
   assert.equal(elsewhere.code, 0)
-  // The server says where it listens; this command's PORT decides nothing.
+  // The running server's own address counts, not the PORT of this command.
   assert.match(elsewhere.text, new RegExp(`✓ The server \\(pid ${server.pid}\\) answers on port ${server.port}`))
 })
 
-test('a key that does not fit and a file that others can read must be mended, by whoever is told', async (t) => {
+test('a key that does not fit and a file that others can read must be mended', async (t) => {
   const wrong = { MUSTER_SECRET_KEY: 'a key of sufficient length but another' }
   const misfit = await consult(t, { dataDir: server.dataDir, port: server.port, env: wrong })
   assert.equal(misfit.code, 1)
   assert.match(
     misfit.text,
-    /✗ The secret key does not fit the database: put the one it was made with into MUSTER_SECRET_KEY/,
+    /✗ The secret key does not fit the database: put the key that it was made with into MUSTER_SECRET_KEY/,
   )
   assert.match(misfit.text, /1 thing to mend\./)
   const path = join(server.dataDir, 'secret.key')
@@ -66,7 +66,7 @@ test('a key that does not fit and a file that others can read must be mended, by
   await chmod(path, 0o600)
 })
 
-test('a stopped database is not started, and one of another PostgreSQL is told', async (t) => {
+test('a stopped database is not started, and a database of another PostgreSQL is reported', async (t) => {
   const dataDir = join(await makeFolder(t), 'data')
   const short = await startMuster(t, { dataDir })
   await short.stop()
@@ -81,7 +81,7 @@ test('a stopped database is not started, and one of another PostgreSQL is told',
   assert.match(old.text, /✗ The database was made by PostgreSQL 17, and this Muster brings 18: back it up with/)
 })
 
-test('a database elsewhere is named, and missed', async (t) => {
+test('a database outside of the data folder is named, and reported if it is missing', async (t) => {
   const folder = await makeFolder(t)
   const dataDir = join(folder, 'data')
   await mkdir(join(folder, 'cluster'))
@@ -96,7 +96,7 @@ test('a database elsewhere is named, and missed', async (t) => {
   assert.equal(gone.code, 1)
 })
 
-test('an external database is asked, and one that does not answer is told without its password', async (t) => {
+test('an external database is asked; if it does not answer, the report does not show its password', async (t) => {
   const fresh = await consult(t, { databaseUrl: await createEmptyDatabase() })
   assert.equal(fresh.code, 0, fresh.text)
   // Some builds name themselves after the number: 15.19 (Debian 15.19-0+deb12u1).
@@ -112,7 +112,7 @@ test('an external database is asked, and one that does not answer is told withou
   assert.doesNotMatch(silent.text, /not-a-password/)
 })
 
-test('a port of another program must be mended, weak settings are pointed at', async (t) => {
+test('a port that another program uses must be mended, and weak settings are pointed out', async (t) => {
   const squatter = createServer((socket) =>
     socket
       .on('error', () => {})
@@ -131,13 +131,13 @@ test('a port of another program must be mended, weak settings are pointed at', a
   assert.equal(weak.code, 0, weak.text)
   assert.match(weak.text, /! MUSTER_ADMIN_TOKEN is short/)
   assert.match(weak.text, /! MUSTER_SECRET_KEY is short/)
-  assert.match(weak.text, /! It listens on 0\.0\.0\.0, but links say http:\/\/localhost:\d+: set MUSTER_PUBLIC_URL/)
+  assert.match(weak.text, /! Muster listens on 0\.0\.0\.0, but links use http:\/\/localhost:\d+: set MUSTER_PUBLIC_URL/)
   assert.match(weak.text, /It will work; 3 things to look at\./)
   const told = await consult(t, { env: { ...env, MUSTER_PUBLIC_URL: 'https://muster.example.org' } })
-  assert.doesNotMatch(told.text, /It listens on/)
+  assert.doesNotMatch(told.text, /Muster listens on/)
 })
 
-test('the pages’ service is asked for its agent-service, and for no database or folder', async (t) => {
+test('doctor checks the agent-service of the pages’ service, and no database or folder', async (t) => {
   const env = { MUSTER_SERVE: 'ui', MUSTER_AGENT_URL: server.url }
   const well = await consult(t, { env })
   assert.deepEqual([well.code, well.lines.length], [0, 5], well.text)

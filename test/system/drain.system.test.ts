@@ -1,5 +1,5 @@
-// Calls under way when a server is asked to stop: they get MUSTER_DRAIN, the whole stop 5 s more, and a call that nobody had
-// begun is not taken for one that may have happened.
+// Calls that run when a server is asked to stop get MUSTER_DRAIN, the whole stop gets 5 s more, and a call that had not
+// begun is not taken for a call that may have happened.
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,11 +13,11 @@ const LANES = 2
 const inWorld = createWorldPool({ after: atEnd }, LANES)
 const done = { say: 'It is done.' }
 const cleanExit = { code: 0, signal: null }
-/** Longer than a stop once waited, in spite of its promise. */
+/** A time longer than an earlier release waited, in spite of its promise. */
 const LONG_CALL_MS = 9_000
 
 describe('calls under way at a stop', { concurrency: LANES }, () => {
-  test('a call of a run and a function of a flow that take long end by themselves, once', () =>
+  test('a long call of a run and a long function of a flow may end during the stop, and are made once', () =>
     inWorld(async (world) => {
       const { ledger } = world
       ledger.hold('long post')
@@ -77,10 +77,10 @@ describe('calls under way at a stop', { concurrency: LANES }, () => {
       await next.stop()
     }))
 
-  test('calls that were announced and not begun are made by the next server, and nobody is asked about them', () =>
+  test('calls that were announced and not begun are made by the next server, without a question to people', () =>
     inWorld(async (world) => {
       const { ledger } = world
-      // More than are made at once; those that are begun hang.
+      // There are more calls than are made at once; the calls that have begun hang.
       const calls = times(20, () => effect(world, 'post'))
       const labels = calls.map(({ args }) => String(args.label))
       for (const label of labels) ledger.hold(label)

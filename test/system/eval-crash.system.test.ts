@@ -1,5 +1,5 @@
-// kill -9 of a server in the middle of an eval. Two others go on over the same database: every case of every variant is
-// run once, and no model is asked again what it has answered.
+// kill -9 of a server in the middle of an eval. Two other servers go on over the same database: every case of every
+// variant is run once, and no answered question is asked again.
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
@@ -20,7 +20,7 @@ const wholeFile = { after: atEnd }
 const databaseUrl = await createEmptyDatabase()
 const gates = createGates()
 const { hold, release, held } = gates.forTests
-/** Every answer that was given whole: variant, case, decision, and the number of summaries that were shown. */
+/** Every complete answer: variant, case, decision, and the number of summaries in the prompt. */
 const answered: string[] = []
 
 const requestShape = z.looseObject({
@@ -85,7 +85,7 @@ async function made<Body extends object = { id: string }>(muster: Muster, route:
   return said.body
 }
 
-test('an eval goes on after kill -9: each case and variant is run once, and nothing is asked twice', async () => {
+test('an eval goes on after kill -9: each case and variant is run once, and no question is asked twice', async () => {
   const first = await start()
   const provider = { name: 'planned', kind: 'openai-compatible', base_url: `${origin}/v1`, api_key: 'any' }
   await made(first, 'POST /api/providers', provider)

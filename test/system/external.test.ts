@@ -23,7 +23,7 @@ let databaseUrl = ''
 let servers: Muster[] = []
 let first: Muster
 let second: Muster
-/** A start against a port where nobody listens; it takes half a minute, in which the other tests run. */
+/** A start against a port on which nobody listens. It takes half a minute, in which the other tests run. */
 let hopeless: { server: Muster; port: number }
 
 before(async () => {
@@ -58,7 +58,7 @@ test('four servers that start at once on an empty database migrate it once, and 
   )
 })
 
-test('a key made on one server works on the other, and revoked on one it stops on the other in 5 s', async (t) => {
+test('a key made on one server works on the other, and stops working there within 5 s of its revocation', async (t) => {
   const project = await makeProject(first, 'shared')
   const route = `/api/projects/${project}/keys`
   const made = await first.call<{ id: string; key: string }>(`POST ${route}`, {
@@ -69,10 +69,10 @@ test('a key made on one server works on the other, and revoked on one it stops o
 
   assert.equal((await first.call(`DELETE ${route}/${made.body.id}`)).status, 204)
   const revokedAt = performance.now()
-  assert.equal((await first.call('GET /api/me', { token })).status, 401, 'it still works where it was revoked')
+  assert.equal((await first.call('GET /api/me', { token })).status, 401, 'the first server still takes it')
   await until(
     async () => (await second.call('GET /api/me', { token })).status === 401,
-    'it is refused elsewhere',
+    'the other server refuses the key',
     5_000,
   )
   t.diagnostic(`refused by the other server after ${Math.round(performance.now() - revokedAt)} ms`)
@@ -108,7 +108,7 @@ for (const [which, key] of [
   })
 }
 
-test('a schema changed by a newer release is refused where that change is breaking, and only there', async (t) => {
+test('a schema changed by a newer release is refused only if the change is breaking', async (t) => {
   t.after(async () => void (await query('delete from muster.migrations where version = 9999')))
   await query(`insert into muster.migrations (version, name, checksum, breaking)
                values (9999, '9999_from_the_future', 'x', true)`)
@@ -124,7 +124,7 @@ test('a schema changed by a newer release is refused where that change is breaki
   await accepted.stop()
 })
 
-test('a migration that is not the one this release knows by that number is refused', async (t) => {
+test('a migration that differs from this release’s migration of the same number is refused', async (t) => {
   const { rows } = await query('select checksum from muster.migrations where version = 1')
   t.after(
     async () => void (await query('update muster.migrations set checksum = $1 where version = 1', [rows[0]?.checksum])),
@@ -135,7 +135,7 @@ test('a migration that is not the one this release knows by that number is refus
   assert.equal(code, 1)
 })
 
-test('all connections cut under load, again and again: both servers serve on, and nothing is lost', async (t) => {
+test('no write is lost although all connections are cut under load, again and again', async (t) => {
   const project = await makeProject(first, 'load')
   const loads = [first, second].map((server) => startWriteLoad(t, server, project))
   for (let cut = 1; cut <= 3; cut++) {
@@ -160,7 +160,7 @@ test('all connections cut under load, again and again: both servers serve on, an
   for (const server of servers) await until(() => isReady(server), 'it is ready')
 })
 
-test('a database that comes up late is waited for; a reply cut after the commit is made good by the retry', async (t) => {
+test('a start waits for a late database; a retry gets the reply that was cut after the commit', async (t) => {
   const proxy = createDatabaseProxy(t, databaseUrl, await freePort())
   const muster = await spawnMuster(t, ['start'], { databaseUrl: proxy.url, env })
   await until(() => /Waiting for the database/.test(muster.stdout()) || !muster.isRunning(), 'it waits', 60_000)
@@ -182,7 +182,7 @@ test('a database that comes up late is waited for; a reply cut after the commit 
   await muster.stop()
 })
 
-test('a wrong password and a missing database are told at once', async (t) => {
+test('a wrong password and a missing database are reported at once', async (t) => {
   const wrongPassword = withPart(databaseUrl, (url) => {
     url.password = PASSWORD
   })
@@ -217,7 +217,7 @@ test('a start through a pooler in transaction mode is refused with one sentence,
   assert.equal(doctor.code, 1)
 })
 
-test('a server behind a pooler in session mode serves like the others', async (t) => {
+test('a server behind a pooler in session mode serves like any other', async (t) => {
   const pooler = await startPooler(t, databaseUrl, 'session')
   const behind = await startMuster(t, { databaseUrl: pooler.url, env: { ...env, MUSTER_POOL: '5' } })
   const { status, text } = await behind.call('POST /api/projects', { body: { name: 'behind a pooler' } })
@@ -230,7 +230,7 @@ test('the servers stop with exit 0 and leave the database alone', async () => {
   assert.equal((await query('select 1 as one')).rows.length, 1)
 })
 
-test('a PostgreSQL that cannot be reached is waited for, and then told', async () => {
+test('a start waits for a PostgreSQL that cannot be reached, and then reports it', async () => {
   const { server, port } = hopeless
   assert.deepEqual(await server.exited, { code: 1, signal: null })
   assert.equal(server.stdout(), `Waiting for the database (connect ECONNREFUSED 127.0.0.1:${port})\n`)
@@ -256,7 +256,7 @@ function withPart(url: string, change: (url: URL) => void): string {
   return changed.href
 }
 
-/** All that is not a log line; a stack would show here. */
+/** The output without log lines; a stack would show here. */
 const complaint = (stderr: string): string =>
   stderr
     .split('\n')

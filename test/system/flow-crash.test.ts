@@ -1,5 +1,6 @@
 // Servers are killed while they work on flows of every pattern, at random instants and right after leaves were settled.
-// The next owner goes on where the journal ends: finished work stays done, and the flow ends as if nobody had died.
+// The next owner goes on from the end of the journal: finished work is not repeated, and the flow ends as if no server
+// had died.
 import assert from 'node:assert/strict'
 import { describe } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,12 +17,13 @@ import { type CrashFlowName, crashFlows, manyAgents, crashFlowNames as names, on
 import { createEmptyDatabase } from '../kit/database.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type Begun, createFlowWorld, type FlowWorld, isInTheMiddle, type Kill } from '../kit/flow-harness.ts'
+import { howMany } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
 import { inBoth, inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
-const SEEDS = 20
-/** After this share of a flow most flows are over, and a kill hits nobody. */
+const SEEDS = howMany(10, 40)
+/** After this share of a flow most flows are over, and a kill would interrupt none. */
 const LATEST = 0.9
 /** A flow whose servers die five times is given up, and so is a run. */
 const MOST_CRASHES = 4
@@ -41,14 +43,14 @@ type Flows = Record<CrashFlowName, Begun>
 /** The undisturbed ends of the flows are found once, in the first world. */
 const first = createFlowWorld(wholeFile).then(async ({ world, server }) => {
   const undisturbed = await playUndisturbed(world, server)
-  // A server that is not killed leaves its compiled code behind, which halves the cost of the many starts to come.
+  // A server that is not killed leaves its compiled code behind, which halves the time of the many starts to come.
   await server.stop()
   return { world, undisturbed }
 })
 
 describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
   inSystem(
-    `at ${SEEDS} random instants, with a flow of every pattern: done is done, and each ends as it should`,
+    `at ${SEEDS} random instants, with a flow of every pattern: recorded work is not repeated, and each flow ends well`,
     async (t) => {
       const { world, undisturbed } = await first
       let server = await world.start()
@@ -58,7 +60,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
         const random = createRandom(seed)
         const flows = await beginAll(world, server, String(seed))
         rounds.push(flows)
-        // Every part of a flow's length has its turn, early and late ones mixed.
+        // The kills cover every part of a flow's length, early and late parts mixed.
         const share = ((((seed * 7) % SEEDS) + random()) / SEEDS) * LATEST
         await untilShareIsDone(world, flows, undisturbed, share)
         await until(() => isBearable(world), `seed ${seed}: nothing was interrupted too often`, 30_000)
@@ -82,7 +84,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
   describe('of one flow at a time', { concurrency: 1 }, () => {
     const second = first.then(async () => await createFlowWorld(wholeFile))
 
-    inBoth(`at flow.mid in ${midFlows.join(', ')}: nothing that was done is done again`, async (t) => {
+    inBoth(`at flow.mid in ${midFlows.join(', ')}: recorded work is not repeated`, async (t) => {
       const { undisturbed } = await first
       const { world, server: maker } = await second
       await maker.kill('SIGKILL')
@@ -92,9 +94,9 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
         const leaves = undisturbed.wholes[name].tasks.length
         const passes = name === 'pipeline' ? 6 : Math.ceil((leaves * 2) / 3)
         const server = await world.start({ faults: `flow.mid=kill@${passesLeft + passes}` })
-        // The flow before passes by the same point for the rest of its leaves.
+        // The flow before this one passes the same point for the rest of its leaves.
         await world.untilEnded(killed.map(([, flow]) => flow))
-        // One leaf at a time, so that each is settled by itself.
+        // One leaf runs at a time, so that each leaf is settled separately.
         const flow = await world.begin(server, { ...crashFlows[name], workers: 1 }, `mid.${name}`)
         const kill = await world.untilKilled(server)
         assert.ok(isInTheMiddle(kill, flow), name)
@@ -107,7 +109,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
         await checkFlow(world, server, flow, undisturbed.wholes[name])
         const repeated = countRepeated(world, flow)
         t.diagnostic(`${name}: ${repeated} calls were made again`)
-        // Nothing else was under way, except in a pipeline, whose stages do not wait for a write.
+        // No other call was running, except in a pipeline, whose stages do not wait for a write.
         if (name !== 'pipeline') assert.equal(repeated, 0, name)
       }
       await server.kill('SIGKILL')
@@ -172,7 +174,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
 
 interface Undisturbed {
   wholes: Record<CrashFlowName, Whole>
-  /** The number of words that all flows together tell the ledger. */
+  /** The number of reports that all flows together send to the ledger. */
   words: number
 }
 
@@ -195,7 +197,7 @@ async function checkAll(world: FlowWorld, server: Muster, flows: Flows, { wholes
 const wordsOf = ({ ledger }: FlowWorld, flows: Flows): number =>
   Object.values(flows).reduce((all, { id }) => all + ledger.wordsOf(id), 0)
 
-/** Goes by the ledger, not by the clock: on a busy machine the kill would come before anything had happened. */
+/** Waits by the ledger, not by the clock: on a busy machine a timed kill would come before any work was done. */
 async function untilShareIsDone(world: FlowWorld, flows: Flows, { words }: Undisturbed, share: number): Promise<void> {
   const what = `${Math.round(share * 100)} % of the work is done`
   await until(() => wordsOf(world, flows) >= words * share, what, 30_000)
@@ -204,7 +206,7 @@ async function untilShareIsDone(world: FlowWorld, flows: Flows, { words }: Undis
 const namesAmid = (kill: Kill, flows: Flows): CrashFlowName[] =>
   names.filter((name) => isInTheMiddle(kill, flows[name]))
 
-/** True: another kill would not make a server give up a flow. */
+/** True if another kill would not make a server give up a flow. */
 async function isBearable({ query }: FlowWorld): Promise<boolean> {
   const rows = await query(
     `select from flow_runs where completed_at is null and crashes >= $1
@@ -219,7 +221,7 @@ async function countEndedAgents({ query }: FlowWorld, flows: readonly Begun[]): 
   return (await query('select from agent_runs where completed_at is not null and flow_run_id = any($1)', [ids])).length
 }
 
-/** The time until the last of the flows had something new on record. */
+/** The time until the last of the flows had a new event. */
 async function takenOverAfter({ query }: FlowWorld, ids: readonly string[], { readAt }: Kill): Promise<number> {
   const rows = await query<{ ms: number }>(
     `select (extract(epoch from min(at) - $2::timestamptz) * 1000)::int as ms from flow_events

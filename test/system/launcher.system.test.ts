@@ -1,4 +1,4 @@
-// bin/muster.mjs, the command that npm links: under an old Node it hands over to the one that npm brings along.
+// bin/muster.mjs is the command that npm links: under an old Node it hands over to the Node that npm installed.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { copyFile, mkdir, readFile, stat, symlink } from 'node:fs/promises'
@@ -23,18 +23,18 @@ before(async () => {
   }
 })
 
-test('under a Node that is new enough it is the command itself', async (t) => {
+test('under a new Node the launcher runs the command itself', async (t) => {
   const { stdout, stderr, code } = await runMuster(t, ['--version'], { command: [process.execPath, launcher] })
   assert.deepEqual({ stdout, stderr, code }, { stdout: `${manifest.version}\n`, stderr: '', code: 0 })
 })
 
-test('it is executable, and finds Node by PATH', async (t) => {
+test('the launcher is executable, and finds Node by PATH', async (t) => {
   assert.equal((await stat(launcher)).mode & 0o111, 0o111)
   const { stdout, stderr } = await runMuster(t, ['--version'], { command: [launcher] })
   assert.equal(stdout, `${manifest.version}\n`, stderr)
 })
 
-test('under an old Node it hands over, with arguments, output and exit code', async (t) => {
+test('under an old Node the launcher hands over, with arguments, output and exit code', async (t) => {
   if (oldNode === null) return t.skip(needsOldNode)
   const version = await runMuster(t, ['--version'], { command: [oldNode, launcher] })
   assert.deepEqual([version.stdout, version.code], [`${manifest.version}\n`, 0], version.stderr)
@@ -51,7 +51,7 @@ test('under an old Node a server starts, stops by a signal to the command, and l
   assert.deepEqual(await muster.processes(), [])
 })
 
-test('under an old Node the end of a killed server is the end of the command', async (t) => {
+test('under an old Node the command ends when its server is killed', async (t) => {
   if (oldNode === null) return t.skip(needsOldNode)
   const muster = await startMuster(t, { command: [oldNode, launcher] })
   process.kill(Number((await readFile(join(muster.dataDir, 'muster.pid'), 'utf8')).split('\n')[0]), 'SIGKILL')
@@ -59,7 +59,7 @@ test('under an old Node the end of a killed server is the end of the command', a
   assert.deepEqual(await muster.exited, { code: null, signal: 'SIGKILL' })
 })
 
-// Without exec npm's shell dies of the signal, and the server lives on without anybody who could stop it.
+// Without exec npm's shell dies of the signal, and the server runs on with no parent that could stop it.
 const needsExec = manifest.scripts.start.startsWith('exec ')
   ? false
   : '"start" in package.json does not begin with exec'
@@ -78,7 +78,7 @@ test('SIGTERM to `npm start`, as systemd and containers send it, ends the server
   assert.deepEqual(await muster.processes(), [])
 })
 
-test('without a Node that is new enough it says in one sentence which is needed', async (t) => {
+test('without a new Node the launcher names the needed version in one sentence', async (t) => {
   if (oldNode === null) return t.skip(needsOldNode)
   const folder = await makeFolder(t)
   const copy = join(folder, 'bin', 'muster.mjs')

@@ -12,7 +12,7 @@ import { untilKilled } from '../kit/run-harness.ts'
 
 const wholeFile = { after: atEnd }
 
-test('killed between afterModel and the commit: the hooks of that step are called again, and its text is the changed one', async () => {
+test('after a kill between afterModel and the commit the hooks of the step are called again', async () => {
   const databaseUrl = await createEmptyDatabase()
   const file = join(await makeFolder(wholeFile), 'notes')
   await writeFile(file, '')

@@ -1,5 +1,5 @@
-// A server that is asked to stop in the middle of agents' tasks, and the next one over the same database: no task is
-// orphaned, the work goes on where it stood, nothing is called twice, and whoever was stopped stays stopped.
+// A server is asked to stop in the middle of agents' tasks, and another starts over the same database: no task is
+// orphaned, the work goes on from the same point, no call is made twice, and a stopped agent stays stopped.
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ const requestShape = z.looseObject({
   response_format: z.looseObject({ json_schema: z.looseObject({ name: z.string() }).optional() }).optional(),
 })
 
-/** Delegates tasks called "Delegated", pays once for every other, and says so; the second step waits at the task's gate. */
+/** Delegates tasks called "Delegated", and pays once for every other task; the second step waits at the task's gate. */
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { messages, response_format: format } = requestShape.parse(JSON.parse(await text(request)))
   const title = /Task: ([\w ]+)/.exec(JSON.stringify(messages))?.[1] ?? ''
@@ -87,7 +87,7 @@ const untilDone = (task: Task) =>
   until(async () => (await read<Task>(`/tasks/${task.id}`)).status === 'completed', `${task.title} is done`, 30_000)
 const requestsFor = (title: string): string[] => asked.filter((each) => each.startsWith(`${title}:`))
 
-/** Tasks in progress that nobody would go on with: no run waits for a slot or to be settled, and no parts are under way. */
+/** Tasks in progress that would never go on: no run waits for a slot or to be settled, and no subtask is open. */
 const orphans = (): Promise<{ title: string }[]> =>
   withClient(databaseUrl, async (db) => {
     const { rows } = await db.query<{ title: string }>(
@@ -103,7 +103,7 @@ const worker = await agent('worker', { senior_id: boss.id })
 const idle = await agent('idle')
 const stopped = await agent('stopped')
 
-test('Graceful shutdown works (no orphaned tasks): a call under way ends by itself, and nothing is called twice', async () => {
+test('Graceful shutdown works (no orphaned tasks): a running call may end, and no call is made twice', async () => {
   assert.equal((await server.call(`POST ${base}/agents/${stopped.id}/stop`)).status, 200)
   const forStopped = await give('For the stopped', stopped)
   hold('Delegated')
@@ -133,7 +133,7 @@ test('Graceful shutdown works (no orphaned tasks): a call under way ends by itse
   assert.equal((await read<Agent>(`/agents/${idle.id}`)).status, 'active')
 })
 
-test('a call that outlasts the drain is cut off and made again by the next server; what was done before is not', async () => {
+test('a call that outlasts the drain is cut off and made again by the next server; earlier calls are not', async () => {
   hold('Cut')
   const task = await give('Cut', worker)
   await until(() => held('Cut') === 1, 'the worker is in the middle of its answer')
@@ -142,7 +142,7 @@ test('a call that outlasts the drain is cut off and made again by the next serve
   const waiting = await withClient(databaseUrl, (db) =>
     db.query('select status, attempts, error_message from tasks where id = $1', [task.id]),
   )
-  assert.deepEqual(waiting.rows, [{ status: 'in-progress', attempts: 0, error_message: null }], 'that is no attempt')
+  assert.deepEqual(waiting.rows, [{ status: 'in-progress', attempts: 0, error_message: null }], 'it is no attempt')
   release('Cut')
 
   server = await start(20_000)
@@ -151,7 +151,7 @@ test('a call that outlasts the drain is cut off and made again by the next serve
   assert.equal(ledger.callsOf('Cut').length, 1)
 })
 
-test('tasks that came while nobody served are taken up at the start, and a stopped agent starts only when told', async () => {
+test('tasks made without a server start with the next one, and a stopped agent starts when told', async () => {
   await server.stop()
   await withClient(databaseUrl, (db) =>
     db.query(

@@ -1,5 +1,5 @@
-// A thousand agents with five tasks each, two servers over one database, and one of them killed on the way: every task is
-// done once.
+// A thousand agents with five tasks each, and two servers over one database, one of which is killed on the way: every
+// task is done once.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
@@ -27,8 +27,8 @@ test('1,000 agents, 5,000 tasks, two processes, one killed on the way: every tas
   const base = `/api/projects/${project.id}`
   const settings = { max_concurrent_agents: AGENTS }
   assert.equal((await first.call(`PATCH ${base}/settings`, { body: settings })).status, 200)
-  // The agents and their tasks are written as a person's script would find them after a while; asking for each over
-  // HTTP would take longer than the work.
+  // The agents and their tasks are written straight into the database, because requests for each of them would take
+  // longer than the work.
   await query(
     `with made as (
        insert into agents (id, project_id, name, capabilities)

@@ -1,5 +1,5 @@
-// kill -9 of a server at every named point of a run's life, with one run and with fifty under way, on the embedded
-// database as a newcomer has it. The next start goes on where the journal ends, and the promise holds.
+// kill -9 of a server at every named point of a run's life, with one run and with fifty, on the embedded database as
+// for a newcomer. The next start goes on from the end of the journal, and the promise holds.
 import assert from 'node:assert/strict'
 import { describe, type TestContext } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
@@ -27,9 +27,9 @@ import {
 import type { RunRecord } from '../kit/run-record.ts'
 import { inBoth, inSystem, inTier, isUsual } from '../kit/tiers.ts'
 
-/** The points at which most happens at once: fifty runs in `test:system`. The others have fifty in `test:long`. */
+/** The busiest points are tried with fifty runs in `test:system`; the other points in `test:long`. */
 const BUSIEST: ReadonlySet<string> = new Set(['claim.after', 'llm.mid_stream', 'tool.after_effect_before_commit'])
-/** One point of each kind: before and after a commit, in the middle of a stream, around an effect, with a family. */
+/** One point of each kind: before and after a commit, in the middle of a stream, around an effect, with sub-runs. */
 const STANDS_FOR_ITS_KIND: ReadonlySet<string> = new Set([...BUSIEST, 'step.after_commit', 'spawn.after_insert'])
 const LANES = 2
 const MANY = 50
@@ -37,19 +37,21 @@ const MANY = 50
 const inWorld = createWorldPool({ after: atEnd }, LANES)
 
 interface Exercise {
-  /** The work of the run that is alone. */
+  /** The work of the single run. */
   alone: (world: World) => Plan
   /** The work of each of the fifty. */
   many?: (world: World) => Plan
-  /** The passing at which the server with fifty runs is killed; more than a lone run ever passes. */
+  /**
+   * The server with fifty runs is killed when it passes the point this many times; a single run passes it less often.
+   */
   at: number
-  /** The recovered run comes by the same point, so the second life is killed there too. */
+  /** True if the recovered run passes the same point, so that the second server is killed there too. */
   recurs: boolean
-  /** The course of the first life; by default it is started with the fault, offered the run and killed. */
+  /** The course of the first server; by default it is started with the fault, gets the run and is killed. */
   firstLife?: (world: World, single: Plan) => Promise<void>
   /** The environment of the server with fifty runs. */
   env?: Record<string, string>
-  /** The cost of the lone run: deaths of processes in whose hands it was, and model calls beyond its steps. */
+  /** The cost of the single run: deaths of processes that owned it, and model calls beyond its steps. */
   costs: { crashes: number; modelCalls: number; payCalls: number }
 }
 
@@ -108,7 +110,7 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
     const isAlone = isUsual || !(isLong || isBusiest)
     const register = isBusiest ? inBoth : inTier(STANDS_FOR_ITS_KIND.has(point))
     register(
-      `kill -9 at ${point}, with one run${isAlone ? '' : ` and with ${MANY}`}: nothing is lost and nothing happens twice`,
+      `kill -9 at ${point}, with one run${isAlone ? '' : ` and with ${MANY}`}: no run is lost, no effect is doubled`,
       async (t) => {
         await inWorld(async (world) => {
           const single = alone(world)
@@ -151,7 +153,7 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
   }
 
   inSystem(
-    `kill -9 at cancel.mid, with one run and with ${MANY}: what was asked for happens, and no more`,
+    `kill -9 at cancel.mid, with one run and with ${MANY}: the requested runs are cancelled, and no others`,
     async () => {
       await inWorld(async (world) => {
         const single = fullWork(world, 'cancel')
@@ -159,13 +161,13 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
         await cancelUnderWay(world, killed, [single])
 
         const plans = times(MANY, () => fullWork(world, 'cancel'))
-        // The server has slots for all of them beside those that are kept for other projects.
+        // The server has slots for all of them beside the slots that are kept for other projects.
         const next = await world.start({ faults: 'cancel.mid=kill@20', env: { MUSTER_CONCURRENCY: `${2 * MANY}` } })
         const first = await accept(world, next, [single])
         await untilEnded(world, first)
         await cancelUnderWay(world, next, plans)
 
-        // Runs whose cancel the server had no time to hear of are cancelled again; twice is once.
+        // Runs whose cancel did not reach the server in time are cancelled again; a second cancel changes nothing.
         world.model.hold('cancel')
         const server = await world.start()
         const ids = await accept(world, server, plans)
@@ -184,32 +186,29 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
     },
   )
 
-  inSystem(
-    'kill -9 at api.after_commit_before_reply of a trigger: the same key again gives the same run, once',
-    async () => {
-      await inWorld(async (world) => {
-        const single = fullWork(world)
-        const killed = await world.start({ faults: 'api.after_commit_before_reply=kill' })
-        await offer(world, killed, [single])
-        await untilKilled(killed)
-        const id = await runOf(world, single)
+  inSystem('kill -9 at api.after_commit_before_reply of a trigger: the same key gives the same run, once', async () => {
+    await inWorld(async (world) => {
+      const single = fullWork(world)
+      const killed = await world.start({ faults: 'api.after_commit_before_reply=kill' })
+      await offer(world, killed, [single])
+      await untilKilled(killed)
+      const id = await runOf(world, single)
 
-        const next = await world.start({ faults: 'api.after_commit_before_reply=kill@20' })
-        assert.deepEqual(await accept(world, next, [single]), [id])
-        const plans = times(MANY, () => fullWork(world))
-        await offer(world, next, plans)
-        await untilKilled(next)
+      const next = await world.start({ faults: 'api.after_commit_before_reply=kill@20' })
+      assert.deepEqual(await accept(world, next, [single]), [id])
+      const plans = times(MANY, () => fullWork(world))
+      await offer(world, next, plans)
+      await untilKilled(next)
 
-        const server = await world.start()
-        const ids = await accept(world, server, plans)
-        await untilEnded(world, [id, ...ids])
-        await world.check(server, [id, ...ids])
-        await server.kill('SIGKILL')
-      })
-    },
-  )
+      const server = await world.start()
+      const ids = await accept(world, server, plans)
+      await untilEnded(world, [id, ...ids])
+      await world.check(server, [id, ...ids])
+      await server.kill('SIGKILL')
+    })
+  })
 
-  inSystem('kill -9 between the claim of a sub-run and its first word: it still knows what it was asked', async () => {
+  inSystem('kill -9 between the claim of a sub-run and its first event: the sub-run keeps its input', async () => {
     await inWorld(async (world) => {
       const plan = parent(world)
       const killed = await world.start({ faults: 'claim.after=kill@2' })
@@ -229,7 +228,7 @@ describe('kill -9 at every point of a run', { concurrency: LANES }, () => {
   })
 })
 
-/** The server dies while the run waits for a slot: nobody has claimed it yet. */
+/** The server dies while the run waits for a slot, before any process has claimed it. */
 async function queueUp(world: World, single: Plan): Promise<void> {
   world.model.hold('slot')
   const server = await world.start({ env: { MUSTER_CONCURRENCY: '1' } })
@@ -240,7 +239,7 @@ async function queueUp(world: World, single: Plan): Promise<void> {
   world.model.release('slot')
 }
 
-/** All runs there are: also those that only kept a slot busy. */
+/** All runs, also those that only kept a slot busy. */
 async function allRuns(world: World): Promise<string[]> {
   return (await world.query<{ id: string }>('select id from agent_runs')).map(({ id }) => id)
 }
@@ -264,7 +263,7 @@ function costOf(world: World, run: RunRecord) {
   }
 }
 
-/** A server that was killed with nobody under way would prove nothing. */
+/** Asserts that runs were in progress at the kill; otherwise the test would prove nothing. */
 function requireHit(t: TestContext, runs: ReadonlyMap<string, RunRecord>, plans: readonly Plan[]): void {
   const tags = new Set(plans.map(({ tag }) => tag))
   const mine = [...runs.values()].filter((run) => tags.has(run.plan.tag))

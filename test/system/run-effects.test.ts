@@ -1,5 +1,6 @@
-// Effects outside, and the processes that make them: killed in the middle of a call, killed by a call again and again,
-// asked to stop, asleep for longer than their lease. On the embedded database, with one server at a time.
+// Effects outside of Muster, made by processes that are killed in the middle of a call, killed by a call again and
+// again, asked to stop, or asleep for longer than their lease. The tests use the embedded database and one server at a
+// time.
 import assert from 'node:assert/strict'
 import { describe } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
@@ -29,7 +30,7 @@ const inWorld = createWorldPool({ after: atEnd }, LANES)
 const done = { say: 'It is done.' }
 
 describe('effects of servers that die', { concurrency: LANES }, () => {
-  test('kill -9 in the middle of a call: a keyed one is made again under its key, an unsafe one is left to people', () =>
+  test('after kill -9 a keyed call is made again under its key, and an unsafe call is left to people', () =>
     inWorld(async (world) => {
       const { ledger } = world
       const plans = ['pay', 'post', 'look'].map((name) =>
@@ -61,7 +62,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       await server.stop()
     }))
 
-  inSystem('kill -9 before and after the effect of an unsafe call: at most once, and always a person is asked', () =>
+  inSystem('after kill -9 around an unsafe call its effect exists at most once, and a person is asked', () =>
     inWorld(async (world) => {
       const outcomes: number[] = []
       for (const point of ['tool.before', 'tool.after_effect_before_commit']) {
@@ -82,7 +83,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
   )
 
   inSystem(
-    'a tool that does not heed its key turns the check red: it is the key that keeps effects single',
+    'the check fails for a tool that ignores its key, because the key is what keeps effects single',
     async (t) => {
       const world = await createWorld(t)
       const plan = planned({ say: 'I pay it now. ', calls: [effect(world, 'pay_without_key')] }, done)
@@ -110,12 +111,12 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
           for (let isOver = false; !isOver; ) {
             assert.ok(++lives <= 12, 'it is started again and again')
             const server = await world.spawn()
-            // The server is started again for as long as it dies, as a supervisor does.
+            // The server is started again as long as it dies, as by a process supervisor.
             await until(async () => {
               if (!server.isRunning()) return true
               if (ids.length === 0) ids = await accept(world, server, plans).catch(() => [])
               if (ids.length === 0) return false
-              // A server that stops by itself takes its database with it.
+              // A server that stops on its own also stops its database.
               isOver = (await openRuns(world).catch(() => null)) === 0
               return isOver
             }, 'it died, or has nothing left to do')
@@ -132,7 +133,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
     )
   }
 
-  test('a promise that a tool leaves behind, rejected, stops nothing', () =>
+  test('a rejected promise that a tool leaves behind stops no run', () =>
     inWorld(async (world) => {
       const server = await world.start()
       const plan = planned({ say: 'I leave something. ', calls: [effect(world, 'reject_unseen')] }, done)
@@ -144,7 +145,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       await server.stop()
     }))
 
-  test('SIGTERM with 20 runs in flight: exit 0, all handed back, none failed, and the next start completes them', (t) =>
+  test('SIGTERM with 20 runs in flight exits with 0 and hands all runs back, and the next start completes them', (t) =>
     inWorld(async (world) => {
       const { model, ledger } = world
       const server = await world.start({ env: { MUSTER_DRAIN: '1000' } })
@@ -172,7 +173,7 @@ describe('effects of servers that die', { concurrency: LANES }, () => {
       await next.stop()
     }))
 
-  inSystem('one slot: agents that spawn agents five deep, and 60 parents with a child each, all complete', (t) =>
+  inSystem('agents that spawn agents five levels deep, and 60 parents with a child each, complete in one slot', (t) =>
     inWorld(async (world) => {
       const server = await world.start({ env: { MUSTER_CONCURRENCY: '1' } })
       const chain = times(5, () => 0).reduce(
@@ -241,7 +242,7 @@ async function openRuns(world: World): Promise<number> {
   return rows[0]?.open ?? -1
 }
 
-/** The run is done, or a person is asked about the one letter that may have been posted. */
+/** Waits until the run is done, or a person is asked about the letter that may have been posted. */
 function requireHonestEnd(run: RunRecord): void {
   if (run.status === 'paused') assert.equal(run.pause_reason, 'outcome_unknown')
   else assert.equal(run.status, 'completed', `${run.error_code}`)

@@ -1,5 +1,5 @@
 // Two servers over one PostgreSQL: one dies, sleeps, is full or loses its connections, and the other goes on with its
-// runs. No living server is declared dead, nothing happens twice, and a client may ask either.
+// runs. No living server is declared dead, no effect happens twice, and a client may ask either server.
 import assert from 'node:assert/strict'
 import { before, describe } from 'node:test'
 import pg from 'pg'
@@ -35,7 +35,7 @@ async function createSharedWorld(t = wholeFile): Promise<World> {
 }
 
 describe('two servers over one database', { concurrency: 2 }, () => {
-  test('one of two is killed: the other has all its runs going again within 5 s', async (t) => {
+  test('after one of two servers is killed, the other continues all its runs within 5 s', async (t) => {
     const world = await createSharedWorld()
     const { model } = world
     const first = await world.start()
@@ -60,34 +60,31 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await finishAndCheck(world, second, ids, { crashes: 1 })
   })
 
-  inSystem(
-    'a server with one free slot is given 20 runs: they start on the other while its long ones hang',
-    async (t) => {
-      const world = await createSharedWorld()
-      const { model } = world
-      const full = await world.start({ env: { MUSTER_CONCURRENCY: '5' } })
-      model.hold('long')
-      model.hold('short')
-      const long = await accept(world, full, plansOf(4, world, 'long'))
-      await until(() => model.held('long') === 4, 'four slots are taken')
-      const other = await world.start()
-      const short = await accept(world, full, plansOf(20, world, 'short'))
-      // Five slots cannot hold 24: all but one of them are with the other.
-      await until(() => model.held('short') === 20, 'all 20 are under way')
-      const [row] = await world.query<{ ms: number }>(
-        'select max(extract(epoch from started_at - created_at) * 1000)::int as ms from agent_runs where id = any($1)',
-        [short],
-      )
-      t.diagnostic(`the last of 20 started ${row?.ms} ms after it was accepted`)
-      model.release('short')
-      await untilEnded(world, short)
-      assert.equal(model.held('long'), 4, 'a long one has moved')
-      model.release('long')
-      await finishAndCheck(world, other, [...long, ...short], { crashes: 0 })
-    },
-  )
+  inSystem('20 runs given to a server with one free slot start on the other server', async (t) => {
+    const world = await createSharedWorld()
+    const { model } = world
+    const full = await world.start({ env: { MUSTER_CONCURRENCY: '5' } })
+    model.hold('long')
+    model.hold('short')
+    const long = await accept(world, full, plansOf(4, world, 'long'))
+    await until(() => model.held('long') === 4, 'four slots are taken')
+    const other = await world.start()
+    const short = await accept(world, full, plansOf(20, world, 'short'))
+    // Five slots cannot hold 24 runs, so the other server has all but one of the 20.
+    await until(() => model.held('short') === 20, 'all 20 are under way')
+    const [row] = await world.query<{ ms: number }>(
+      'select max(extract(epoch from started_at - created_at) * 1000)::int as ms from agent_runs where id = any($1)',
+      [short],
+    )
+    t.diagnostic(`the last of 20 started ${row?.ms} ms after it was accepted`)
+    model.release('short')
+    await untilEnded(world, short)
+    assert.equal(model.held('long'), 4, 'a long one has moved')
+    model.release('long')
+    await finishAndCheck(world, other, [...long, ...short], { crashes: 0 })
+  })
 
-  inSystem('a server asleep past its lease wakes: its runs were taken over and no effect happened twice', async () => {
+  inSystem('the runs of a server that sleeps past its lease are taken over, and no effect happens twice', async () => {
     const world = await createSharedWorld()
     const { model, ledger } = world
     const env = { MUSTER_LEASE: '2000' }
@@ -124,31 +121,28 @@ describe('two servers over one database', { concurrency: 2 }, () => {
   const beforeCall = ['right before a call', 'tool.before'] as const
   const beforeCommit = ['between an answer and its commit', 'llm.after_reply_before_commit'] as const
   for (const [where, point] of isLong ? [beforeCall, beforeCommit] : [beforeCall]) {
-    inSystem(
-      `a server that falls asleep ${where} wakes long after another did the work: it happened once`,
-      async () => {
-        const world = await createSharedWorld()
-        const env = { MUSTER_LEASE: '2000' }
-        const other = await world.start({ env: { ...env, MUSTER_CONCURRENCY: '1' } })
-        // The other is busy until the sleeper sleeps, so that the run is the sleeper's.
-        world.model.hold('busy')
-        const busy = await accept(world, other, [fullWork(world, 'busy')])
-        await until(() => world.model.held('busy') === 1, 'the other is busy')
-        const sleeper = await world.start({ env, faults: `${point}=stop` })
-        const ids = await accept(world, other, [single(world, 'pay', 'pay')])
-        await until(async () => (await ownersOf(world, ids))[0] !== null, 'the sleeper has it')
-        const asleep = await workerOf(world, ids)
-        await until(async () => !(await workers(world)).includes(asleep), 'it was declared dead', 30_000)
-        world.model.release('busy')
-        await untilEnded(world, ids)
-        assert.equal(world.ledger.callsOf('pay').length, 1)
-        sleeper.signal('SIGCONT')
-        await until(() => /may belong to another process/.test(sleeper.stderr()), 'the sleeper has let go of it')
-        await finishAndCheck(world, other, [...busy, ...ids], {})
-        await requireWorking(world, sleeper)
-        await sleeper.stop()
-      },
-    )
+    inSystem(`the work of a server that falls asleep ${where} is done once, by the other server`, async () => {
+      const world = await createSharedWorld()
+      const env = { MUSTER_LEASE: '2000' }
+      const other = await world.start({ env: { ...env, MUSTER_CONCURRENCY: '1' } })
+      // The other server is busy until the sleeper sleeps, so that the sleeper claims the run.
+      world.model.hold('busy')
+      const busy = await accept(world, other, [fullWork(world, 'busy')])
+      await until(() => world.model.held('busy') === 1, 'the other is busy')
+      const sleeper = await world.start({ env, faults: `${point}=stop` })
+      const ids = await accept(world, other, [single(world, 'pay', 'pay')])
+      await until(async () => (await ownersOf(world, ids))[0] !== null, 'the sleeper has it')
+      const asleep = await workerOf(world, ids)
+      await until(async () => !(await workers(world)).includes(asleep), 'it was declared dead', 30_000)
+      world.model.release('busy')
+      await untilEnded(world, ids)
+      assert.equal(world.ledger.callsOf('pay').length, 1)
+      sleeper.signal('SIGCONT')
+      await until(() => /may belong to another process/.test(sleeper.stderr()), 'the sleeper has let go of it')
+      await finishAndCheck(world, other, [...busy, ...ids], {})
+      await requireWorking(world, sleeper)
+      await sleeper.stop()
+    })
   }
 
   inSystem('an owner that returns after its takeover while the new owner is killed goes on with its runs', async () => {
@@ -173,7 +167,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
   })
 
   inSystem(
-    'every connection to the database is cut, twice: nobody is declared dead and all runs complete',
+    'after every connection to the database is cut, twice, no server is declared dead and all runs complete',
     async () => {
       const world = await createSharedWorld()
       const { model } = world
@@ -199,7 +193,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
   )
 
   inSystem(
-    'the database itself restarts under two servers: nobody is declared dead and all runs complete',
+    'after the database restarts under two servers no server is declared dead and all runs complete',
     async (t) => {
       const folder = await makeFolder(t)
       const database = createEmbeddedServer({ dataDir: folder.path, log: silentLog })
@@ -222,7 +216,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     },
   )
 
-  inSystem('one of two is stopped: the other goes on with its runs, which count no crash', async (t) => {
+  inSystem('after one of two servers is stopped, the other continues its runs, which count no crash', async (t) => {
     const world = await createSharedWorld()
     const { model } = world
     const first = await world.start()
@@ -231,7 +225,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await until(() => model.held('answer') === 20, 'all are in mid-answer')
     const second = await world.start()
     first.signal('SIGTERM')
-    // The calls may end by themselves for a while; then they are cut off and made again by the other server.
+    // The calls have some time to end; then they are cut off and made again by the other server.
     await until(() => model.requests.length === 40, 'the other has made all calls again', 30_000)
     assert.deepEqual(await first.exited, { code: 0, signal: null })
     model.release('answer')
@@ -240,7 +234,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
   })
 
   inSystem(
-    'the database of a newcomer is killed and comes back: the server keeps its runs, and they complete',
+    'after the embedded database is killed and comes back, the server keeps its runs, and they complete',
     async (t) => {
       const world = await createWorld(t)
       const server = await world.start()
@@ -258,7 +252,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     },
   )
 
-  test('replies cut after the commit of a journal or a claim: it is found, and nothing is written twice', async (t) => {
+  test('after the reply to an append or a claim is cut, its commit is found and not repeated', async (t) => {
     const world = await createSharedWorld()
     const proxy = createDatabaseProxy(t, await world.databaseUrl(), await freePort())
     await proxy.listen()
@@ -269,7 +263,7 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     const ofAppends = proxy.cuts()
     assert.ok(ofAppends >= 3, `only ${ofAppends} replies were cut`)
     t.diagnostic(`${ofAppends} replies were cut`)
-    // Runs whose claim was answered into the void are nobody's, and are claimed again.
+    // Runs whose claim got no answer have no owner, and are claimed again.
     proxy.cutAfter('run_claim')
     const claimed = await accept(world, server, plansOf(10, world))
     await until(() => proxy.cuts() >= ofAppends + 2, 'two claims were cut')
@@ -277,37 +271,34 @@ describe('two servers over one database', { concurrency: 2 }, () => {
     await finishAndCheck(world, server, [...ids, ...claimed], { crashes: 0 })
   })
 
-  inSystem(
-    'a connection cut while the journal is being written: the retry does not write what is still under way',
-    async (t) => {
-      const world = await createSharedWorld()
-      const { model } = world
-      const proxy = createDatabaseProxy(t, await world.databaseUrl(), await freePort())
-      await proxy.listen()
-      const server = await world.start({ databaseUrl: proxy.url })
-      model.hold('answer')
-      const ids = await accept(world, server, plansOf(1, world, 'answer'))
-      await until(() => model.held('answer') === 1, 'it is in mid-answer')
-      const lock = new pg.Client({ connectionString: await world.databaseUrl() })
-      await lock.connect()
-      t.after(() => lock.end())
-      await lock.query('begin')
-      await lock.query('select from agent_runs where id = $1 for update', ids)
-      const waiting = async (): Promise<number> => {
-        const rows = await world.query(
-          `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-        )
-        return rows.length
-      }
-      model.release('answer')
-      await until(async () => (await waiting()) === 1, 'the append waits for the lock')
-      proxy.cutAll()
-      await until(async () => (await waiting()) === 2, 'it is tried again')
-      await lock.query('commit')
-      await untilEnded(world, ids)
-      await finishAndCheck(world, server, ids, { crashes: 0 })
-    },
-  )
+  inSystem('after a connection is cut during an append, the retry waits and writes no event twice', async (t) => {
+    const world = await createSharedWorld()
+    const { model } = world
+    const proxy = createDatabaseProxy(t, await world.databaseUrl(), await freePort())
+    await proxy.listen()
+    const server = await world.start({ databaseUrl: proxy.url })
+    model.hold('answer')
+    const ids = await accept(world, server, plansOf(1, world, 'answer'))
+    await until(() => model.held('answer') === 1, 'it is in mid-answer')
+    const lock = new pg.Client({ connectionString: await world.databaseUrl() })
+    await lock.connect()
+    t.after(() => lock.end())
+    await lock.query('begin')
+    await lock.query('select from agent_runs where id = $1 for update', ids)
+    const waiting = async (): Promise<number> => {
+      const rows = await world.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+      )
+      return rows.length
+    }
+    model.release('answer')
+    await until(async () => (await waiting()) === 1, 'the append waits for the lock')
+    proxy.cutAll()
+    await until(async () => (await waiting()) === 2, 'it is tried again')
+    await lock.query('commit')
+    await untilEnded(world, ids)
+    await finishAndCheck(world, server, ids, { crashes: 0 })
+  })
 })
 
 describe('two servers that live', () => {
@@ -320,7 +311,7 @@ describe('two servers that live', () => {
     one = await world.start()
   })
 
-  test('a cancel asked of one server ends the model call of the other within a second, and keeps the text', async (t) => {
+  test('a cancel on one server ends the model call of the other within a second, and keeps the text', async (t) => {
     const { model } = world
     model.hold('cancel')
     const [id = ''] = await accept(world, one, [fullWork(world, 'cancel')])
@@ -338,7 +329,7 @@ describe('two servers that live', () => {
     await world.check(other, [id])
   })
 
-  test('a stream asked of one server shows tokens and events of the other in order, and goes on elsewhere', async () => {
+  test('a stream on one server shows tokens and events of the other in order, and can go on at the other', async () => {
     const { model } = world
     const path = (id: string): string => `/api/projects/${world.projectId}/runs/${id}/events`
     model.hold('stream')
@@ -369,7 +360,7 @@ function textOf({ all }: RunStream, step: number): string {
   return all.flatMap(({ event, data }) => (event === 'token' && data.step === step ? [String(data.text)] : [])).join('')
 }
 
-/** The tokens of a step come before its end, each where the last one stopped, and are the beginning of its text. */
+/** Asserts that the tokens of a step come before its end, without gap, and form the beginning of its text. */
 function requireTokensInOrder({ all }: RunStream): void {
   const texts = new Map<unknown, string>()
   for (const { event, data } of all) {
@@ -415,7 +406,7 @@ async function workers(world: World): Promise<string[]> {
   return rows.map(({ id }) => id)
 }
 
-/** Once the servers of earlier lives are forgotten, these are left. */
+/** The live servers, after the servers of earlier tests are forgotten. */
 async function untilWorkers(world: World, count: number): Promise<string[]> {
   await until(async () => (await workers(world)).length === count, `${count} servers live`)
   return workers(world)
@@ -426,7 +417,7 @@ async function ownersOf(world: World, ids: readonly string[]): Promise<(string |
   return (await world.query<{ owner: string | null }>(sql, [ids])).map(({ owner }) => owner)
 }
 
-/** The one owner of all these runs. */
+/** The single owner of all these runs. */
 async function workerOf(world: World, ids: readonly string[]): Promise<string> {
   const [owner, ...others] = await ownersOf(world, ids)
   assert.equal(others.length, 0, 'they have several owners')

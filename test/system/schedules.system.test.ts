@@ -1,5 +1,5 @@
-// Several servers over one PostgreSQL and five hundred agents that are due together: a tick gives one run, however many
-// servers there are, whatever their clocks say, and even when one dies in the middle of it.
+// Several servers over one PostgreSQL and five hundred agents that are due together: a tick gives one run for each
+// agent, with any number of servers and any clocks, and even if a server dies in the middle of the tick.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
@@ -11,7 +11,7 @@ import { type Muster, repository, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 
 const AGENTS = 500
-/** Nothing is due by itself while this file runs. */
+/** A schedule that is not due while this file runs. */
 const YEARLY = '0 0 1 1 *'
 const HOUR_MS = 3_600_000
 const wholeFile = { after: atEnd }
@@ -38,12 +38,12 @@ before(async () => {
   }
 })
 
-test('four servers, one of them an hour ahead: 500 agents that are due together run once each, within 10 s', async (t) => {
+test('with four servers, one an hour ahead, 500 agents that are due together run once each within 10 s', async (t) => {
   const tick = await makeDue()
   t.diagnostic(`the last run started ${await requireOneRunEach(tick)} ms after the tick`)
 })
 
-test('a server that is killed in the middle of a tick loses nothing and doubles nothing', async (t) => {
+test('a server that is killed in the middle of a tick loses no run and doubles none', async (t) => {
   await stopHourAhead()
   const [victim, survivor] = others
   assert.ok(victim && survivor)
@@ -55,7 +55,7 @@ test('a server that is killed in the middle of a tick loses nothing and doubles 
     const at = await makeDue()
     const held = `select from pg_locks where locktype = 'advisory' and objid = 4711 and not granted
                   and database = (select oid from pg_database where datname = current_database())`
-    // 500 rows are more than two of them take at once, so each of the three has claimed some.
+    // 500 rows are more than two servers take at once, so each of the three has claimed some.
     await until(async () => (await holder.query(held)).rowCount === 3, 'all three are in the middle of it')
     await victim.kill('SIGKILL')
     return at
@@ -64,7 +64,7 @@ test('a server that is killed in the middle of a tick loses nothing and doubles 
   await query('drop trigger hold_starts on agent_runs')
 })
 
-test('a server that is alone and an hour ahead starts nothing early and nothing twice', async () => {
+test('a single server that is an hour ahead starts no run early and none twice', async () => {
   await Promise.all([first.stop(), ...others.filter((server) => server.isRunning()).map((server) => server.stop())])
   hourAhead = await startServer(shifted)
   const tick = await makeDue()
@@ -72,9 +72,9 @@ test('a server that is alone and an hour ahead starts nothing early and nothing 
   await stopHourAhead()
 })
 
-test('after three hours without a server each agent does what its catch_up says, and no more', async () => {
+test('after three hours without a server each agent catches up as its catch_up says', async () => {
   first = await startServer({})
-  // Half an hour from any tick: three of them lie in the last three hours, and none comes while this test runs.
+  // The clock is half an hour from any tick: three ticks lie in the last three hours, and none comes during this test.
   const [clock] = await query<{ minute: number }>(
     `select extract(minute from now() at time zone 'UTC' + interval '30 min')::int as minute`,
   )
@@ -95,7 +95,7 @@ test('after three hours without a server each agent does what its catch_up says,
 
   const [one, other] = await Promise.all([startServer({}), startServer({})])
   const overdue = 'select from schedules where agent_id = any($1) and next_run_at <= now()'
-  await until(async () => (await query(overdue, [agents])).length === 0, 'all of them were looked at')
+  await until(async () => (await query(overdue, [agents])).length === 0, 'all schedules were checked')
   const timesOf = async (catchUp: string): Promise<string[]> =>
     (
       await query<{ at: string }>(
@@ -137,7 +137,7 @@ test('a schedule that is changed through one process holds at once in the proces
 const startServer = (env: Record<string, string>): Promise<Muster> =>
   startMuster(wholeFile, { databaseUrl, env: { ...shared, ...env } })
 
-/** The clock really was ahead: the lines that the server logs say so. */
+/** Asserts by the server's log lines that its clock really was ahead. */
 async function stopHourAhead(): Promise<void> {
   await hourAhead.stop()
   const times = [...hourAhead.stderr().matchAll(/"time":"?([^",]+)/g)].map(
@@ -162,7 +162,7 @@ const createAgent = (name: string, cron_schedule: string, fields: object = {}): 
     ...fields,
   })
 
-/** Makes all five hundred due in a moment. Waiting for a minute to begin would show no more. */
+/** Makes all five hundred schedules due in a moment, so that the test need not wait for the next minute. */
 async function makeDue(): Promise<string> {
   const rows = await query<{ agent_id: string }>(`select agent_id from schedules where cron_schedule = $1`, [YEARLY])
   assert.equal(rows.length, AGENTS)
@@ -184,7 +184,7 @@ interface StartedRun {
 const runsOf = (agentIds: string[]): Promise<StartedRun[]> =>
   query<StartedRun>('select agent_id, created_at, started_at from agent_runs where agent_id = any($1)', [agentIds])
 
-/** Answers the milliseconds from the tick to the start of the last run. */
+/** Returns the milliseconds from the tick to the start of the last run. */
 async function requireOneRunEach(tick: string): Promise<number> {
   const ofTick = `from agent_runs where trigger->>'scheduled_at' = $1`
   const open = 'select from schedules where next_run_at <= $1'

@@ -1,5 +1,5 @@
-// Canaries: secrets are sent through every route, good and bad, and are then looked for in the logs, in all answers, in
-// a dump of every table and in the database's own log and files.
+// Secrets are sent through every route, in good and bad requests, and are then searched for in the logs, in all
+// answers, in a dump of every table and in the database's own log and files.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { glob, readFile } from 'node:fs/promises'
@@ -19,7 +19,7 @@ import { useEvals, useFlows, useGraph, useLayouts, useOrganisation } from '../ki
 import { useSupervisor } from '../kit/use-supervisor.ts'
 
 const wholeFile = { after: atEnd }
-/** Without the shape of any known key, so that nothing but care keeps it out. */
+/** A secret without the shape of any known key, so that no pattern can filter it. */
 const canary = (what: string): string => `canary.${what}.${randomBytes(12).toString('hex')}`
 
 const control = canary('control')
@@ -33,14 +33,14 @@ const secrets = {
   'provider key of a refused request': canary('refused'),
   'provider key in an outage': canary('outage'),
   'provider key in a failure': canary('failure'),
-  'provider key in what is no JSON': canary('malformed'),
+  'provider key in invalid JSON': canary('malformed'),
   'header of an MCP server': canary('header'),
   'header of a provider': canary('provider-header'),
   password: canary('password'),
   'new password': canary('chosen'),
   'wrong password': canary('wrong'),
   'credentials of nobody': canary('nobody'),
-  // Made by the server; each is shown once, in the answer that names it below.
+  // The server makes these; each is shown once, in the answer that is named below.
   'project key': '',
   'project key under an Idempotency-Key': '',
   'key that was revoked': '',
@@ -120,7 +120,7 @@ test('every route of the API was used with success', async () => {
   assert.ok(Object.keys(body.paths).length > 10)
 })
 
-test('the search finds what is there: in every form, in the dump, the answers and the log', () => {
+test('the search finds planted words in every form, in the dump, the answers and the log', () => {
   assert.deepEqual(leaksOf(control, dump), ['clear', 'its end', 'escaped', 'hex', 'base64'])
   assert.ok(heard.some(({ text }) => leaksOf(control, text).includes('clear')))
   assert.ok(leaksOf(control, muster.stderr()).includes('clear'))
@@ -132,20 +132,20 @@ test('no secret is in the logs', async () => {
   assert.match(muster.stderr(), /a request failed/)
   assert.match(muster.stderr(), /a request could not be served/)
   requireNone('stderr', muster.stderr())
-  // The link that people sign in with is printed on purpose; it is spent by now.
+  // The sign-in link is printed on purpose; it has been used by now.
   requireNone('stdout', muster.stdout(), ['sign-in token'])
   const log = await readFile(join(muster.dataDir, 'postgres.log'), 'utf8')
-  assert.match(log, /STATEMENT: /, 'the log of the database tells no failed statements')
+  assert.match(log, /STATEMENT: /, 'the log of the database has no text of failed statements')
   requireNone('postgres.log', log)
 })
 
-test('the sign-in link in the output is spent: it gives no session', async () => {
+test('the used sign-in link in the output gives no session', async () => {
   const again = await muster.call(`GET /sign-in/${secrets['sign-in token']}`, { token: null })
   assert.equal(again.status, 401)
   assert.deepEqual(again.headers.getSetCookie(), [])
 })
 
-test('no answer holds a secret but the one that shows it', () => {
+test('no answer contains a secret, except the answer that shows it on purpose', () => {
   for (const { route, text, shows } of heard) requireNone(`the answer to ${route}`, text, shows)
   const shown = new Set(heard.flatMap(({ shows }) => shows))
   for (const name of shown)
@@ -180,7 +180,7 @@ test('no secret is in the environment or on the command line of the database', a
   requireNone('the command line of PostgreSQL', await readFile(`/proc/${pid}/cmdline`, 'utf8'))
 })
 
-test('what the database holds instead of secrets does not work in their place', async (t) => {
+test('hashes and sealed values from the database do not work in place of the secrets', async (t) => {
   const linkCommand = await runMuster(t, ['keys', 'link'], { dataDir: muster.dataDir, port: muster.port })
   const rows = await withClient(databaseUrl, async (db) => {
     const { rows: found } = await db.query<{ kind: string; value: Buffer }>(
@@ -215,7 +215,7 @@ test('what the database holds instead of secrets does not work in their place', 
   const body = { email: 'new@example.com', password }
   assert.equal((await muster.call('POST /api/auth/sign-in', { token: null, body })).status, 401)
 
-  // The right secrets do work, so it was not the asking that failed.
+  // The right secrets do work, so the requests themselves were right.
   assert.equal((await muster.call('GET /api/me', { token: secrets['project key'] })).status, 200)
   const cookie = `muster_session=${secrets['session by reset']}`
   assert.equal((await muster.call('GET /api/me', { cookie })).status, 200)
@@ -231,7 +231,7 @@ function requireNone(where: string, text: string, except: readonly SecretName[] 
   }
 }
 
-/** Asks and remembers the whole answer, headers too. `shows` names the secrets that it shows on purpose. */
+/** Sends a request and remembers the whole answer, headers too. `shows` names the secrets that it shows on purpose. */
 async function ask<Body = Record<string, unknown>>(route: string, call: Call = {}, ...shows: SecretName[]) {
   const answer = await muster.call<Body>(route, call)
   const text = `${JSON.stringify([...answer.headers])}\n${answer.text}`
@@ -275,6 +275,8 @@ async function useProviders(): Promise<void> {
   await ask('GET /api/providers')
   await ask('GET /api/providers/plain')
   await ask('GET /api/providers/openai')
+  await ask('POST /api/providers', provider('tested', 'provider key', { base_url: 'http://127.0.0.1:1/v1' }))
+  await ask('POST /api/providers/tested/test', { body: { model: 'any' } })
   await ask('POST /api/providers', provider('doomed', 'provider key'))
   await ask('DELETE /api/providers/doomed')
 }
@@ -348,7 +350,7 @@ async function usePeople(project: string): Promise<void> {
 }
 
 async function useReset(members: { body: unknown }): Promise<void> {
-  const { items } = members.body as { items: { email: string; user_id: string }[] } // what the list answers
+  const { items } = members.body as { items: { email: string; user_id: string }[] } // the answer of the list
   const { user_id } = items.find(({ email }) => email === 'new@example.com') ?? assert.fail()
   const made = await ask<{ reset_url: string }>(`POST /api/users/${user_id}/reset`, {}, 'reset token')
   secrets['reset token'] = made.body.reset_url.split('/').at(-1) ?? ''
@@ -423,7 +425,7 @@ async function useHooks(project: string): Promise<void> {
     const signed = signDelivery(secret, payload)
     assert.equal((await ask(`POST /hooks/${id}`, { token: null, body: payload, headers: signed })).status, 202)
     assert.equal((await ask(`POST /hooks/${id}`, { token: secret, body: payload })).status, 202)
-    // A place where it does not belong, and one where it does not hold.
+    // The secret is sent in a wrong place, and in a place in which it is not valid.
     await ask(`POST /hooks/${id}`, { token: secret, body: '{' })
     await ask(`POST /hooks/${secret}`, { token: secret, body: payload })
     await ask(`POST /hooks/${encodeURIComponent(secret)}?secret=${encodeURIComponent(secret)}`, { body: payload })
@@ -435,7 +437,7 @@ async function useHooks(project: string): Promise<void> {
   await ask(`DELETE ${path}/${doomed.body.id}`)
 }
 
-/** Audit, metrics and documents, and secrets in places where they do not belong. */
+/** Audit, metrics and documents, and secrets in wrong places. */
 async function useEverythingElse(project: string): Promise<void> {
   const nobody = secrets['credentials of nobody']
   const key = secrets['project key']
@@ -465,7 +467,7 @@ async function useEverythingElse(project: string): Promise<void> {
     await ask(`GET /sign-in/${value}`, { token: null })
     await ask(`GET /api/invitations/${value}`, { token: null })
   }
-  const malformed = secrets['provider key in what is no JSON']
+  const malformed = secrets['provider key in invalid JSON']
   for (const body of [`{"api_key":"${malformed}`, `"${malformed}"`, `{"api_key":"${malformed}","api_key":1}`]) {
     await ask('POST /api/providers', { body })
   }
@@ -481,7 +483,7 @@ async function useEverythingElse(project: string): Promise<void> {
   }
 }
 
-/** The ways of failing that are logged: a database that goes away under a request, and a bug. */
+/** The failures that are logged: a database that goes away during a request, and a bug. */
 async function failOnPurpose(): Promise<void> {
   const provider = (secret: SecretName) => ({ body: { name: 'never', kind: 'openai', api_key: secrets[secret] } })
   const pool = createTestPool(databaseUrl, 2)

@@ -1,5 +1,5 @@
-// The services of compose.yaml as processes of their own over one database: what each answers, a prompt library that goes
-// away and comes back, and the pages' service in front of an agent-service that dies.
+// The services of compose.yaml as separate processes over one database: the answers of each service, a prompt library
+// that goes away and comes back, and the pages' service in front of an agent-service that dies.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { before, test } from 'node:test'
@@ -22,7 +22,7 @@ let ui: Muster
 let project = ''
 
 const uiUrl = (): string => `http://127.0.0.1:${ports.ui}`
-/** As compose.yaml has them. */
+/** The ports of compose.yaml. */
 const instance = () => ({
   MUSTER_ADMIN_TOKEN: TOKEN,
   MUSTER_SECRET_KEY: 'one key for all services over this database',
@@ -56,13 +56,13 @@ before(async () => {
   agent = first ?? assert.fail()
   prompts = second ?? assert.fail()
   genui = third ?? assert.fail()
-  // The flags instead of the variables, and nothing of the instance.
+  // This service gets flags in place of variables, and no settings of the instance.
   const args = ['start', '--serve', 'ui', '--agent-url', agent.url, '--port', String(ports.ui)]
   ui = await spawnMuster(wholeFile, args, { port: ports.ui })
   await until(() => isReady(ui).catch(() => false), 'the pages are served', BACK_WITHIN_MS)
   const made = await agent.call<{ id: string }>('POST /api/projects', { body: { name: 'Services' } })
   project = made.body.id
-  // Words that take a while, so that a run is under way while something is looked at.
+  // The answer takes a while, so that a run is in progress while the test checks it.
   await agent.call('POST /api/providers', { body: { name: 'slow', kind: 'offline', options: { delay_ms: 10 } } })
   const settings = { default_model: { provider: 'slow', name: 'offline' } }
   assert.equal((await agent.call(`PATCH /api/projects/${project}/settings`, { body: settings })).status, 200)
@@ -74,7 +74,7 @@ const getPrompt = () => ({
   body: { prompt_id: 'supervisor_planner', variant_id: 'blue' },
 })
 
-test('each service answers what is its own, and nothing else; health, readiness and metrics are everywhere', async () => {
+test('each service answers its own routes only; health, readiness and metrics are everywhere', async () => {
   const list = `GET /api/projects/${project}/prompts`
   const answers: [Muster, route: string, status: number, call?: object][] = [
     [agent, 'GET /api/projects', 200],
@@ -91,7 +91,7 @@ test('each service answers what is its own, and nothing else; health, readiness 
     [genui, 'GET /api/projects', 404],
     [genui, 'POST /v1/prompts/get', 404, getPrompt()],
     [ui, 'GET /', 200],
-    [ui, 'GET /assets/home.js', 200],
+    [ui, 'GET /projects/p/runs', 200],
     [ui, 'GET /api/projects', 200],
     [ui, 'POST /v1/prompts/get', 200, getPrompt()],
     [ui, 'POST /v1/genui/layout', 200, { headers: inProject(), body: { context: { scenario: 'generic' } } }],
@@ -101,7 +101,7 @@ test('each service answers what is its own, and nothing else; health, readiness 
       [each, 'GET /readyz', 200],
     ]),
     ...[agent, prompts, genui].map((each): [Muster, string, number] => [each, 'GET /metrics', 200]),
-    // It was given no admin token.
+    // The service has no admin token.
     [ui, 'GET /metrics', 403],
   ]
   for (const [service, route, status, call = {}] of answers) {
@@ -110,7 +110,7 @@ test('each service answers what is its own, and nothing else; health, readiness 
   }
 })
 
-test('the pages’ service has no data folder; wrong settings are one sentence, before anything is made', async (t) => {
+test('the pages’ service has no data folder; wrong settings end the start with one sentence', async (t) => {
   assert.equal(existsSync(ui.dataDir), false)
   for (const [env, says] of [
     [{ MUSTER_SERVE: 'ui' }, 'MUSTER_SERVE=ui needs MUSTER_AGENT_URL: the agent-service to which it forwards.'],
@@ -136,7 +136,7 @@ test('a person signs in by the link of the agent-service and works on the pages�
   assert.equal((await ui.call('POST /api/projects', elsewhere)).status, 403)
 })
 
-test('a stream through the pages’ service arrives while its run is under way, and is the answer', async () => {
+test('a stream through the pages’ service arrives during its run, and is complete', async () => {
   const stream = await openStream('Compare green tea with black coffee.')
   const runId = stream.runId
   const first = await stream.next()
@@ -152,7 +152,7 @@ test('a stream through the pages’ service arrives while its run is under way, 
   assert.deepEqual(final?.data.output, result.output)
 })
 
-test('the prompt library is down: runs pause as unavailable and say why; it is back: they go on, and nothing is lost', async () => {
+test('runs pause as unavailable while the prompt library is down, and go on without loss when it is back', async () => {
   const path = `/api/projects/${project}`
   const messages = [{ role: 'system', content: 'Greet {{USER_INPUT}}.' }]
   await prompts.call(`PUT ${path}/prompts/greeter/variants/blue`, { body: { messages } })
@@ -220,7 +220,7 @@ test('the prompt library is down: runs pause as unavailable and say why; it is b
   }
 })
 
-test('the agent-service is killed in the middle of a stream: the pages’ service says so, and the run goes on', async () => {
+test('after the agent-service is killed in a stream the pages’ service says so, and the run goes on', async () => {
   const stream = await openStream('Compare rain with snow.')
   await stream.next()
   await agent.kill('SIGKILL')
@@ -289,7 +289,7 @@ async function openStream(task: string) {
   return {
     runId: answer.headers.get('x-run-id') ?? assert.fail('the answer names no run'),
     next,
-    /** Rejects where the stream is cut. */
+    /** Rejects if the stream is cut. */
     rest: async (): Promise<Line[]> => {
       const rest: Line[] = []
       for await (const line of lines) rest.push(line)

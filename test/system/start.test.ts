@@ -1,4 +1,4 @@
-// One command starts all of it: as root, as an ordinary user, a second time, and never twice on one folder.
+// One command starts everything: as root, as an ordinary user, and a second time, but never twice on one folder.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { chmod, chown, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises'
@@ -26,7 +26,7 @@ const escapeCode = '\u001b['
 const onlyRoot = isRoot ? false : 'only root can become another user'
 const KEY = 'the key that seals the secrets of this test'
 
-/** One server that most tests only look at. */
+/** One server that most tests only read from. */
 let muster: Muster
 
 before(async () => {
@@ -44,7 +44,7 @@ test('the first start answers 200 on /readyz and has a demo project', async () =
   )
 })
 
-test('it listens on this machine only, and so does its database', async () => {
+test('the server listens on this machine only, and so does its database', async () => {
   const listening = await listeningPorts()
   assert.ok(listening.includes(`0100007F:${hexPort(muster.port)}`), 'the server was not found among the open ports')
   const database = Number(await readFile(join(muster.dataDir, 'postgres.port'), 'utf8'))
@@ -67,7 +67,7 @@ test('every file of the data folder that holds a secret has mode 0600', async ()
   for (const name of names) {
     const file = await stat(join(muster.dataDir, name))
     if (name === 'postgres') assert.equal(file.mode & 0o777, 0o700)
-    // The lock is empty: it is locked, not read.
+    // The lock file is empty, because it is only locked and never read.
     else if (!name.startsWith('muster.lock')) assert.equal(file.mode & 0o777, 0o600, name)
   }
   const { mode } = await stat(muster.dataDir)
@@ -88,7 +88,7 @@ test('a second server on the same folder refuses with one sentence, and the firs
   assert.equal(Number((await readFile(join(muster.dataDir, 'muster.pid'), 'utf8')).split('\n')[0]), muster.pid)
 })
 
-test('status says ready and exits with 0, also where people use another address', async (t) => {
+test('status prints ready and exits with 0, also if the public address is another', async (t) => {
   const here = { dataDir: muster.dataDir, port: muster.port }
   const plain = await runMuster(t, ['status'], here)
   assert.equal(plain.stdout, `A server runs on this data folder (pid ${muster.pid}).\n${muster.url}: ready\n`)
@@ -99,7 +99,7 @@ test('status says ready and exits with 0, also where people use another address'
   assert.equal(everywhere.code, 0, everywhere.stdout)
 })
 
-test('status exits with 1 where no server answers', async (t) => {
+test('status exits with 1 if no server answers', async (t) => {
   const { code, stdout } = await runMuster(t, ['status'])
   assert.match(stdout, /^No server runs on this data folder\.\nhttp:\/\/127\.0\.0\.1:\d+: no answer\n$/)
   assert.equal(code, 1)
@@ -123,7 +123,7 @@ test('keys link makes a link that signs in once', async (t) => {
   assert.equal((await muster.call(route, { token: null })).status, 401)
 })
 
-test('keys says what it takes, and that there is no data folder, without making one', async (t) => {
+test('keys names its arguments, and reports a missing data folder without making one', async (t) => {
   const unknown = await runMuster(t, ['keys', 'everything'])
   assert.equal(unknown.stderr, 'Configuration: keys takes admin or link, not everything.\n')
   assert.equal(unknown.code, 1)
@@ -160,7 +160,7 @@ test('--help names every command and setting', async (t) => {
   assert.equal((await runMuster(t, ['fly'])).code, 1)
 })
 
-test('what is piped holds no colours; a terminal gets them', async (t) => {
+test('piped output has no colours; a terminal gets them', async (t) => {
   assert.equal((muster.stdout() + muster.stderr()).includes(escapeCode), false)
   const failed = await runMuster(t, ['start'], { env: { PORT: 'abc' } })
   assert.equal(failed.stderr.includes(escapeCode), false)
@@ -172,7 +172,7 @@ test('what is piped holds no colours; a terminal gets them', async (t) => {
   assert.match(onTerminal.stdout, /PORT must be a whole number/)
 })
 
-test('a stop takes everything down, and the second start finds the data again, faster', async (t) => {
+test('a stop ends every process, and the second start is faster and finds the same data', async (t) => {
   const dataDir = join(await makeFolder(t), 'data')
   const first = await startMuster(t, { dataDir })
   const made = await first.call('POST /api/projects', { body: { name: 'kept over the stop' } })
@@ -193,7 +193,7 @@ test('a stop takes everything down, and the second start finds the data again, f
   await second.stop()
 })
 
-test('an ordinary user starts it too', { skip: cannotRunAsOthers ?? false }, async (t) => {
+inSystem('an ordinary user can start a server too', { skip: cannotRunAsOthers ?? false }, async (t) => {
   const folder = await makeFolder(t)
   await chown(folder, nobody.uid, nobody.gid)
   const server = await startMuster(t, { dataDir: join(folder, 'data'), user: nobody })
@@ -204,9 +204,9 @@ test('an ordinary user starts it too', { skip: cannotRunAsOthers ?? false }, asy
   assert.deepEqual(await server.processes(), [])
 })
 
-inSystem('a start that fails after it listens ends with a sentence, and leaves nothing behind', async (t) => {
+inSystem('a start that fails after it listens ends with a sentence, and leaves no process behind', async (t) => {
   const folder = await makeFolder(t)
-  // The address of the server cannot be written where a folder has its name.
+  // The address of the server cannot be written, because a folder has the file's name.
   await mkdir(join(folder, 'data', 'muster.address'), { recursive: true })
   const { code, stderr, muster: failed } = await runMuster(t, ['start'], { dataDir: join(folder, 'data') })
   assert.equal(code, 1, stderr)
@@ -251,7 +251,7 @@ inSystem('a start with another MUSTER_SECRET_KEY is refused with a sentence, and
   assert.ok(await isReady(again))
 })
 
-test('a worker serves health and metrics, and nothing else', async (t) => {
+inSystem('a worker serves health and metrics, and nothing else', async (t) => {
   const databaseUrl = await createEmptyDatabase()
   const worker = await startMuster(t, { databaseUrl, env: { MUSTER_ROLE: 'worker' } })
   assert.doesNotMatch(worker.stdout(), /sign-in/)
@@ -267,7 +267,7 @@ test('a worker serves health and metrics, and nothing else', async (t) => {
   await worker.stop()
 })
 
-/** As the start itself says it: without the time in which Node loads the program. */
+/** The time that the start itself prints, without the time in which Node loads the program. */
 const readyIn = (server: Muster): number => Number(/ready in ([\d.]+) s/.exec(server.stdout())?.[1])
 
 const lastLine = (text: string): string => text.trimEnd().split('\n').at(-1) ?? ''

@@ -1,4 +1,4 @@
-// Stopping: by every signal, at every moment, with requests under way. The exit code is 0 and no process is left.
+// A server is stopped by every signal, at every moment, and during requests. The exit code is 0 and no process is left.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { stat } from 'node:fs/promises'
@@ -13,7 +13,7 @@ import { type Cleanup, type Muster, readiness, spawnMuster, startMuster } from '
 const cleanExit = { code: 0, signal: null }
 
 for (const signal of ['SIGINT', 'SIGHUP'] as const) {
-  test(`${signal} ends it like SIGTERM: exit 0, nothing left`, async (t) => {
+  test(`${signal} ends the server like SIGTERM: exit 0, no process left`, async (t) => {
     const muster = await startMuster(t)
     assert.deepEqual(await muster.kill(signal), cleanExit)
     await requireNothingLeft(muster)
@@ -26,7 +26,7 @@ const moments: { when: string; hasCome: (muster: Muster) => boolean }[] = [
   { when: 'while it migrates', hasCome: (muster) => /Preparing the database/.test(muster.stdout()) },
 ]
 
-test('SIGTERM during the start ends it at any moment with exit 0, and the next start works', async (t) => {
+test('SIGTERM at any moment of the start ends it with exit 0, and the next start works', async (t) => {
   for (const { when, hasCome } of moments) {
     const muster = await spawnMuster(t, ['start'])
     await until(() => hasCome(muster) || !muster.isRunning(), `the start is at the point: ${when}`, 60_000)
@@ -40,7 +40,7 @@ test('SIGTERM during the start ends it at any moment with exit 0, and the next s
   }
 })
 
-test('a command that is interrupted takes down the database that it had started', async (t) => {
+test('an interrupted command stops the database that it had started', async (t) => {
   const migrate = await spawnMuster(t, ['migrate'])
   await until(() => /Creating the database/.test(migrate.stdout()), 'it is at work', 60_000)
   assert.deepEqual(await migrate.kill('SIGTERM'), { code: 1, signal: null })
@@ -48,7 +48,7 @@ test('a command that is interrupted takes down the database that it had started'
   await requireNothingLeft(migrate)
 })
 
-test('a connection on which nothing was ever said does not hold up a stop', async (t) => {
+test('a silent connection does not hold up a stop', async (t) => {
   const muster = await startMuster(t)
   const silent = connect(muster.port, '127.0.0.1')
   silent.on('error', () => {})
@@ -59,7 +59,7 @@ test('a connection on which nothing was ever said does not hold up a stop', asyn
   await requireNothingLeft(muster)
 })
 
-test('SIGTERM while requests are under way: no new ones, those are answered, then exit 0', async (t) => {
+test('after SIGTERM the server takes no new requests, answers those in progress and exits with 0', async (t) => {
   const muster = await startMuster(t)
   const lock = await lockProjects(t, muster)
   const names = ['first', 'second', 'third', 'fourth', 'fifth']
@@ -84,7 +84,7 @@ test('SIGTERM while requests are under way: no new ones, those are answered, the
   assert.deepEqual(body.items.map(({ name }) => name).sort(), ['Demo', ...names].sort())
 })
 
-test('a second SIGTERM waits no longer for a request that hangs, and still leaves no process', async (t) => {
+test('after a second SIGTERM the server does not wait for a request that hangs, and leaves no process', async (t) => {
   const muster = await startMuster(t)
   const lock = await lockProjects(t, muster)
   const hanging = muster.call('POST /api/projects', { body: { name: 'hardly made' } }).then(
@@ -99,8 +99,8 @@ test('a second SIGTERM waits no longer for a request that hangs, and still leave
   }, 'the server has ended')
   assert.deepEqual(await muster.exited, cleanExit)
   await requireNothingLeft(muster)
-  // Left alone the request would have been answered after 10 s, with the sentence about busy rows. The database that
-  // stops may end the session with the lock before ours, and then it is made after all.
+  // Without the second signal the request would be answered after 10 s, with the sentence about busy rows. The stopping
+  // database may end the session with the lock first, and then the request succeeds after all.
   const { status, text } = await hanging
   assert.ok(status === null || status === 503 || status === 201, text)
   assert.doesNotMatch(text, /busy with the same rows/)
@@ -120,7 +120,7 @@ interface TableLock {
 async function lockProjects(t: Cleanup, muster: Muster): Promise<TableLock> {
   const url = (await runningUrl(muster.dataDir)) ?? assert.fail('the database does not run')
   const client = new pg.Client({ connectionString: url })
-  // The server takes the database down under it.
+  // The server stops the database under this connection.
   client.on('error', () => {})
   await client.connect()
   const release = (): Promise<void> => client.end().catch(() => {})

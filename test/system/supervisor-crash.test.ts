@@ -1,9 +1,8 @@
-// Servers that are killed in the middle of a supervisor's run: the run goes on from its last checkpoint, no question is
-// asked twice whose answer was stored, no specialist is repeated, and a reader picks the stream up at the next server.
+// Servers are killed in the middle of a supervisor's run: the run goes on from its last checkpoint, no question with a
+// stored answer is asked again, no specialist is repeated, and a reader continues the stream at the next server.
 import assert from 'node:assert/strict'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
-import { test } from 'node:test'
 import { z } from 'zod'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
@@ -12,6 +11,7 @@ import { until } from '../kit/embedded-kit.ts'
 import { createGates } from '../kit/gates.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
+import { inTier, inTest as test } from '../kit/tiers.ts'
 
 const wholeFile = { after: atEnd }
 const databaseUrl = await createEmptyDatabase()
@@ -147,18 +147,21 @@ async function untilDone(on: Muster, runId: string, tag: string): Promise<AgentR
 }
 
 for (const [place, what] of ALL.entries()) {
-  test(`kill -9 in the middle of a supervisor run (${what}): it continues, finished specialists are not repeated`, async () => {
-    const tag = `mid${place}`
-    hold(`${tag} ${what}`)
-    const runId = await accepted(server, tag)
-    await until(() => held(`${tag} ${what}`) === 1, `the model is asked: ${what}`, 30_000)
-    await server.kill('SIGKILL')
-    release(`${tag} ${what}`)
-    server = await start()
-    await untilDone(server, runId, tag)
-    // Only the question whose answer was cut off is asked once more.
-    assert.deepEqual(of(tag), [...ALL.slice(0, place + 1), ...ALL.slice(place)])
-  })
+  inTier(/^work 1$|final/.test(what))(
+    `kill -9 in the middle of a supervisor run (${what}): it continues, finished specialists are not repeated`,
+    async () => {
+      const tag = `mid${place}`
+      hold(`${tag} ${what}`)
+      const runId = await accepted(server, tag)
+      await until(() => held(`${tag} ${what}`) === 1, `the model is asked: ${what}`, 30_000)
+      await server.kill('SIGKILL')
+      release(`${tag} ${what}`)
+      server = await start()
+      await untilDone(server, runId, tag)
+      // Only a question whose answer was cut off is asked once more.
+      assert.deepEqual(of(tag), [...ALL.slice(0, place + 1), ...ALL.slice(place)])
+    },
+  )
 }
 
 for (const [point, at] of [
@@ -168,7 +171,7 @@ for (const [point, at] of [
   ['final.after_commit', 1],
   ['llm.after_reply_before_commit', 2],
 ] as const) {
-  test(`kill -9 at ${point}: nothing is lost, and every specialist works once`, async () => {
+  inTier(/spawn/.test(point))(`kill -9 at ${point}: no run is lost, and every specialist works once`, async () => {
     const tag = `at${point.replaceAll(/\W/g, '')}`
     await server.stop()
     const doomed = await start({ MUSTER_FAULTS: `${point}=kill@${at}` })
@@ -181,7 +184,7 @@ for (const [point, at] of [
   })
 }
 
-test('the stream is picked up again at another server: the tokens since the last reset are the answer', async () => {
+test('a reader continues the stream at another server: the tokens since the last reset are the answer', async () => {
   const tag = 'stream'
   hold(`${tag} final`)
   const runId = await accepted(server, tag)

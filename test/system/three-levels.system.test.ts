@@ -1,5 +1,5 @@
-// A director, two leads and five specialists work a goal to its end on the offline model, over HTTP on a real server. On
-// the way one of them runs out of tokens, one is stuck and one is bored. The tests look only at what clients see.
+// A director, two leads and five specialists reach a goal on the offline model, over HTTP on a real server. On the way
+// one agent runs out of tokens, one is stuck and one is bored. The tests read only data that clients can see.
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { before, test } from 'node:test'
@@ -17,7 +17,7 @@ import { type Muster, repository, startMuster } from '../kit/process.ts'
 const wholeFile = { after: atEnd }
 const DONE_WITHIN_MS = 60_000
 const RETRIES = 2
-/** Fay's are used up before the last of its three calls. */
+/** Fay's tokens run out before the last of its three calls. */
 const ALLOCATION = { Rita: 100_000, Fay: 86 }
 const OFFLINE = /\(Written by the offline model\.\)$/
 
@@ -59,7 +59,7 @@ before(async () => {
     env: { MUSTER_DEMO: 'off', MUSTER_APP: join(repository, 'test/fixtures/archive-app.ts') },
   })
   base = `/api/projects/${(await made<{ id: string }>('/api/projects', { name: 'A shop' })).id}`
-  // The retries of the stuck agent take longer than the others need to be bored.
+  // The retries of the stuck agent take longer than the time after which other agents are bored.
   const settings = { stuck_retry_limit: RETRIES, boredom_threshold: 400, poll_interval: 100 }
   assert.equal((await muster.call(`PATCH ${base}/settings`, { body: settings })).status, 200)
   for (const [name, { senior, ...fields }] of Object.entries(team)) {
@@ -92,14 +92,14 @@ const list = async <Item>(path: string): Promise<Item[]> =>
 const idOf = (name: string): string => ids.get(name) ?? assert.fail(`nobody is called ${name}`)
 const nameOf = (id: string | null): string => [...ids].find(([, known]) => known === id)?.[0] ?? 'people'
 
-/** The task that this agent was given under this title. */
+/** The agent's task with this title. */
 const taskOf = (name: string, title: RegExp): Task =>
   tasks.find((task) => nameOf(task.assigned_to) === name && title.test(task.title)) ??
   assert.fail(
     `${name} has no such task: ${tasks.map((task) => `${nameOf(task.assigned_to)}: ${task.title}`).join('; ')}`,
   )
 
-/** The runs of an agent that attempted the task, the oldest first. */
+/** The agent's runs that attempted the task, oldest first. */
 const attemptsAt = async (task: Task): Promise<Run[]> =>
   (await list<Run>(`/runs?agent_id=${task.assigned_to}`))
     .filter(({ trigger }) => trigger.type === 'task' && trigger.task_id === task.id)
@@ -147,7 +147,7 @@ test('the goal is split and delegated by competency, down two levels', async () 
   assert.equal(split?.summary, 'Split into 2 subtasks.')
 })
 
-test('the results roll up to the goal, and every answer says that it is the offline model’s', async () => {
+test('the results roll up to the goal, and every answer says that the offline model wrote it', async () => {
   assert.equal(goal.status, 'completed')
   assert.deepEqual(goal.progress, { done: 2, total: 2, note: null })
   interface Part {
@@ -175,7 +175,7 @@ test('the results roll up to the goal, and every answer says that it is the offl
   assert.ok(reported.some((body) => body.startsWith('Rita: "Research for the sale" is completed.')))
 })
 
-test('the one that ran out of tokens was warned, paused, and given more by its senior, and went on where it stood', async () => {
+test('the agent that ran out of tokens was warned, paused, given more by its senior, and went on', async () => {
   const work = taskOf('Fay', /figures/)
   const told = await messages('Fay', 'Rita', 'budget')
   assert.deepEqual(told.map((body) => /90 %|95 %|used up/.exec(body)?.[0]).sort(), ['90 %', '95 %', 'used up'])
@@ -225,7 +225,7 @@ test('the one that ran out of tokens was warned, paused, and given more by its s
   assert.ok((gift?.started_at ?? '') < (end?.started_at ?? ''), 'it ran out after the task')
 })
 
-test('the one that was stuck was helped by its senior, saw the answer, and succeeded', async () => {
+test('the stuck agent was helped by its senior, saw the answer, and succeeded', async () => {
   const work = taskOf('Otto', /orders/)
   const attempts = await attemptsAt(work)
   const failures = attempts.slice(0, RETRIES + 1)
@@ -262,7 +262,7 @@ test('the one that was stuck was helped by its senior, saw the answer, and succe
   assert.match(last.summary ?? '', /I went by the answer of Rita\. count_orders gave/)
 })
 
-test('the one that had nothing to do was bored on the way, and its senior was told', async () => {
+test('the agent without a task was bored on the way, and its senior was told', async () => {
   const bored = (await list<AgentMessage>(`/agents/${idOf('Iris')}/messages`)).filter(({ kind }) => kind === 'status')
   assert.deepEqual(
     bored.map(({ to, body }) => [nameOf(to), body]),
@@ -277,7 +277,7 @@ test('the one that had nothing to do was bored on the way, and its senior was to
   assert.deepEqual(await list<Run>(`/runs?agent_id=${idOf('Iris')}`), [])
 })
 
-test('when all is done everybody is idle: no task is open, and the tree shows who reports to whom', async () => {
+test('in the end all agents are idle, no task is open, and the tree shows who reports to whom', async () => {
   const everybody = (nodes: readonly OrgAgent[]): OrgAgent[] =>
     nodes.flatMap((node) => [node, ...everybody(node.subordinates)])
   let top: OrgAgent[] = []

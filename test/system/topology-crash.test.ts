@@ -1,9 +1,9 @@
 // A server is killed in the middle of a switch: the flow goes on under the old topology or the new one, never under a
-// bit of each, and no task is lost or done again.
+// mixture, and no task is lost or done again.
 import assert from 'node:assert/strict'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FlowTopology } from '../../src/flows/topology.ts'
+import type { FlowTopology } from '../../src/flows/history/topology.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
@@ -80,7 +80,7 @@ for (const [why, isAsked] of [
       const { rows, calls } = { rows: await query<{ task: string }>(completions), calls: await callsIn(file) }
       assert.equal(new Set(rows.map(({ task }) => task)).size, TASKS)
       assert.equal(rows.length, TASKS)
-      // Only calls that were under way at the kill were made again.
+      // Only calls that were running at the kill were made again.
       const again = calls.slice(before.length)
       assert.deepEqual(
         again.filter((place) => recorded.some((done) => done.place === place)),

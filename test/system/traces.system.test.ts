@@ -1,5 +1,5 @@
-// Traces at the wire: a real server, with a collector and a stand-in for LangSmith on this machine. LangSmith's side answers
-// as its documentation and its SDK say; nothing was sent to LangSmith itself.
+// Traces of a real server, with a collector and a stand-in for LangSmith on this machine. The stand-in answers as
+// LangSmith's documentation and SDK describe; nothing was sent to LangSmith itself.
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
@@ -61,7 +61,7 @@ test('with LANGSMITH_API_KEY runs are sent to its OTLP endpoint with its headers
       LANGSMITH_API_KEY: KEY,
       LANGSMITH_ENDPOINT: langsmith.url,
       LANGSMITH_PROJECT: 'my project',
-      // The settings of LangChain's own tracing, which would send everything that is said.
+      // These are the settings of LangChain's own tracing, which would send all texts.
       LANGSMITH_TRACING: 'true',
       LANGCHAIN_TRACING_V2: 'true',
     },
@@ -71,7 +71,7 @@ test('with LANGSMITH_API_KEY runs are sent to its OTLP endpoint with its headers
   const read = async () =>
     (await muster.call<AgentRunAnswer>(`GET /v1/agent/runs/${runId}`, { headers: { 'x-project-id': body.project } }))
       .body
-  // The first answers come before LangSmith has said where the project is.
+  // The first answers come before LangSmith has given the project's address.
   await until(async () => (await read()).metadata.trace_url !== undefined, 'the address is known')
   const langsmithId = `00000000-0000-0000-${runId.slice(19)}`
   assert.equal(

@@ -1,4 +1,4 @@
-// A minute in which everything fails at random, and ten of it in `npm run test:long`: afterwards the promise holds.
+// After a minute of random failures, or ten minutes in `npm run test:long`, the promise holds.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import pg from 'pg'
@@ -10,7 +10,7 @@ import { eventsOf, type RunRecord } from '../kit/run-record.ts'
 
 const MINUTES = howMany(1, 10)
 const [seed = 0] = seeds(1)
-const REPLAY = `MUSTER_TEST_SEED=${seed} npm run test:long -- test/system/chaos.test.ts`
+const REPLAY = `MUSTER_TEST_SEED=${seed} npm run test:long -- test/system/chaos.system.test.ts`
 
 describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
   let report: ChaosReport
@@ -27,7 +27,7 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
     stranger = { projectId: made.body.id, key: key.body.key }
   })
 
-  test('nothing is lost, told twice or done twice unseen, and what was spent is counted (I1 to I6)', async (t) => {
+  test('no run is lost, no event or effect is doubled unseen, and spent tokens are counted (I1 to I6)', async (t) => {
     runs = await orReplay(check())
     const statuses = Map.groupBy(runs.values(), ({ status, pause_reason }) => pause_reason ?? status)
     const ended = [...statuses].map(([status, those]) => `${those.length} ${status}`).join(', ')
@@ -35,7 +35,7 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
     t.diagnostic([...report.acts].map(([name, count]) => `${count} × ${name}`).join(', '))
   })
 
-  test('there was something to break, and most of it came to its end', () => {
+  test('there were enough runs, and most of them completed', () => {
     const all = [...runs.values()]
     const completed = all.filter(({ status }) => status === 'completed')
     const crashed = all.filter((run) => eventsOf(run, 'run.recovered').length > 0)
@@ -47,12 +47,12 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
     assert.equal(lost.length, 0, facts)
   })
 
-  test('nobody sees anything of another project (I7)', () => orReplay(requireApart(stranger.key)))
+  test('no project sees data of another (I7)', () => orReplay(requireApart(stranger.key)))
 
-  test('nothing is left open (I8)', () => orReplay(requireClean()))
+  test('no rows of unfinished work are left (I8)', () => orReplay(requireClean()))
 
   for (const [name, breaks] of Object.entries(breakages())) {
-    test(`the check is no formality: ${name}`, async (t) => {
+    test(`the checks can fail: ${name}`, async (t) => {
       const done = report.accepted.flatMap((id) => runs.get(id) ?? []).find(isPlain)
       assert.ok(done, `no run completed with a letter. ${REPLAY}`)
       const { change, finds, spoil } = breaks
@@ -62,7 +62,7 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
     })
   }
 
-  test('the checks of apart and clean are no formality either', async () => {
+  test('the checks of isolation and of leftover rows can fail, too', async () => {
     await assert.rejects(requireApart(report.server.adminToken()), /is shown to a stranger/)
     const hanging = new pg.Client({ connectionString: await report.world.databaseUrl() })
     await hanging.connect()
@@ -73,7 +73,7 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
 
   const check = async (accepted = report.accepted) => report.world.check(report.server, accepted)
 
-  /** Each is broken in the database itself or in the ledger, and put back where others would find it. */
+  /** Each defect is made in the database or in the ledger, and undone if later checks would find it. */
   function breakages(): Record<string, Breakage> {
     return {
       'a run that is missing is found (I1)': {
@@ -88,11 +88,11 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
         change: { set: 'reserved = 1', column: 'reserved' },
         finds: /holds a reservation/,
       },
-      'a step that two owners told is found (I5)': {
+      'a step that two owners wrote is found (I5)': {
         change: { set: `data = data || '{"step": 1}'`, column: 'data' },
-        finds: /was told twice/,
+        finds: /was written twice/,
       },
-      'a token too many is found (I6)': {
+      'a token that was counted too often is found (I6)': {
         change: { set: 'input_tokens = input_tokens + 1', column: 'input_tokens' },
         finds: /its tokens/,
       },
@@ -108,7 +108,7 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
     }
   }
 
-  /** Answers how to put it back. */
+  /** Makes the defect, and returns the function that undoes it. */
   async function alter({ set, column }: Change, runId: string): Promise<() => Promise<void>> {
     const { world } = report
     const [table, key, type] = COLUMNS[column]
@@ -164,7 +164,9 @@ describe(`${MINUTES} minutes of chaos, seed ${seed}`, () => {
   }
 })
 
-/** The run completed, posted a letter, and has no family: a defect in it is reported of it alone. */
+/**
+ * A completed run that posted a letter and has no parent or sub-runs, so that a defect is reported for this run only.
+ */
 function isPlain(run: RunRecord): boolean {
   const names = eventsOf(run, 'tool.started').map(({ data }) => data.name)
   return run.status === 'completed' && names.includes('post') && !names.includes('spawn_agent')
@@ -181,7 +183,7 @@ interface Breakage {
   finds: RegExp
 }
 
-/** The table of each column, how rows of a run are found there, and its type. */
+/** The table of each column, the condition that finds the rows of a run there, and the column's type. */
 const COLUMNS = {
   project_id: ['agent_runs', 'id', 'uuid'],
   reserved: ['agent_runs', 'id', 'bigint'],

@@ -1,5 +1,5 @@
-// Changes of the graph and their reactions, on servers that are killed: every change that was acknowledged has exactly
-// the entries and runs it should have, and every decision is carried out once.
+// Changes of the graph and their reactions, on servers that are killed: every acknowledged change has exactly the
+// expected entries and runs, and every decision is carried out once.
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe } from 'node:test'
@@ -23,7 +23,7 @@ interface Reactors {
   updated: string
 }
 
-/** Three agents: one for every type, one for created objects, one for updated ones. And one that nothing concerns. */
+/** One agent reacts to every type, one to created objects, one to updated objects, and one to none of these changes. */
 async function createReactors(world: World, server: Muster): Promise<Reactors> {
   const create = async (name: string, config: object): Promise<string> => {
     const agent = {
@@ -44,7 +44,7 @@ async function createReactors(world: World, server: Muster): Promise<Reactors> {
   }
 }
 
-/** Works as a client that repeats unanswered requests, under the same key, with any server that lives. */
+/** Acts like a client that repeats unanswered requests, under the same key, to any server that lives. */
 async function createObjects(world: World, servers: readonly Muster[], names: readonly string[]): Promise<string[]> {
   const ids = new Map<string, string>()
   const queue = [...names]
@@ -73,7 +73,7 @@ async function updateObjects(world: World, server: Muster, ids: readonly string[
   }
 }
 
-/** Each entry once, with one run that completed; and no run beside them. */
+/** Asserts that each entry exists once, with one completed run, and that there are no other runs. */
 async function requireExactly(world: World, { all, created, updated }: Reactors): Promise<void> {
   await until(
     async () => {
@@ -122,7 +122,7 @@ const namesFrom = (count: number): string[] => times(count, () => randomUUID())
 
 describe('a burst of changes', { concurrency: 1 }, () => {
   inBoth(
-    `${OBJECTS} objects and three agents that react, with kill -9 in the middle: every entry once, none missing`,
+    `${OBJECTS} objects, three reacting agents and kill -9 in the middle give every entry exactly once`,
     async () => {
       const world = await createWorld(wholeFile)
       const first = await world.start()
@@ -143,7 +143,7 @@ describe('a burst of changes', { concurrency: 1 }, () => {
     },
   )
 
-  inSystem('the same with two servers, one of which is killed', async () => {
+  inSystem('two servers, one of which is killed, give every entry exactly once', async () => {
     const world = await createWorld(wholeFile, { databaseUrl: await createEmptyDatabase() })
     const [first, second] = await Promise.all([world.start(), world.start()])
     const reactors = await createReactors(world, first)
@@ -170,7 +170,7 @@ describe('changes that agents make', { concurrency: 2 }, () => {
     ? ['tool.before', 'tool.after_effect_before_commit']
     : ['tool.after_effect_before_commit']) {
     inSystem(
-      `kill -9 at ${point}, with one run and with 20: each change is made once, and sets off once what it should`,
+      `kill -9 at ${point}, with one run and with 20: each change is made once, and starts each reaction once`,
       async () => {
         const world = await createWorld(wholeFile)
         const make = () => {
@@ -215,7 +215,7 @@ const exercises: Record<ChangePoint, (world: World, server: Muster, taskId: stri
 }
 
 for (const [point, decide] of Object.entries(exercises)) {
-  test(`kill -9 at ${point}: after the restart it is decided anew and applied once`, async () => {
+  test(`kill -9 at ${point}: after the restart the suggestion is decided anew and applied once`, async () => {
     const world = await createWorld(wholeFile)
     const killed = await world.start({ faults: `${point}=kill` })
     const objects = `/api/projects/${world.projectId}/objects`

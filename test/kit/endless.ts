@@ -1,0 +1,11 @@
+import type { Readable } from 'node:stream'
+
+/** The feeds of changes do not end: a call of the kit reads the beginning of such an answer, and leaves. */
+export const isEndless = (route: string): boolean => /^GET \/api\/(projects\/[^/]+\/)?events(\?|$)/.test(route)
+
+/** The first piece of an answer, or all of it if it ends before. */
+export async function beginningOf(answer: ReadableStream<Uint8Array> | Readable | null): Promise<string> {
+  // Leaving the loop cancels the stream.
+  for await (const piece of answer ?? []) return Buffer.from(piece).toString()
+  return ''
+}
