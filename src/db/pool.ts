@@ -2,6 +2,7 @@
 // second, and an idle client that is cut (57P01 at a restart) never ends the process.
 import pg from 'pg'
 import type { Log } from '../kernel/log.ts'
+import { retryCollisions } from './collisions.ts'
 import { setSession } from './session.ts'
 
 /** A statement that each connection parses and plans once, for hot SQL. A name always stands for the same text. */
@@ -83,5 +84,8 @@ export function createPool({
     // A database that stops may cut a connection that is being closed.
     if (!pool.ending) log.warn({ error: error.message }, 'an idle database connection was lost')
   })
+  // A statement outside `inTransaction` is a transaction of its own, so it can be tried again like any other.
+  const queryOnce = pool.query.bind(pool) as (...args: readonly unknown[]) => Promise<pg.QueryResult>
+  pool.query = ((...args: readonly unknown[]) => retryCollisions(() => queryOnce(...args))) as typeof pool.query
   return pool
 }

@@ -72,6 +72,14 @@ test('a deadlock is resolved by trying again, unseen by the callers', async () =
   assert.deepEqual(await amounts(), [0, 0])
 })
 
+test('a deadlock of two statements outside a transaction is resolved too', async () => {
+  const inTurn = `with first as (update account set amount = amount + 1 where id = $1 returning pg_sleep(0.5))
+    update account set amount = amount + 1 where id = $2 and exists (select from first)`
+  await Promise.all([pool.query(inTurn, [1, 2]), pool.query(inTurn, [2, 1])])
+  assert.deepEqual(await amounts(), [2, 2])
+  await pool.query('update account set amount = 0')
+})
+
 test('a connection cut in the middle is reported as UNAVAILABLE, and the pool goes on serving', async () => {
   const failed = await inTransaction(pool, async (tx) => {
     await tx.query('update account set amount = 7')

@@ -1,28 +1,18 @@
-import { setTimeout as wait } from 'node:timers/promises'
 import type pg from 'pg'
-import { isRetryable } from './failures.ts'
+import { retryCollisions } from './collisions.ts'
 import type { Client, Db, Pool } from './pool.ts'
-
-const ATTEMPTS = 5
-/** Two transactions that collided would collide again if both began again at once, so each pauses for a random time. */
-const LONGEST_PAUSE_MS = 50
 
 /**
  * Runs `work` in one transaction on one connection. Serialisation failures and deadlocks are retried, so `work` must be
  * free of effects outside the database. Never take a second connection inside.
  */
 export async function inTransaction<Result>(pool: Pool, work: (tx: Client) => Promise<Result>): Promise<Result> {
-  for (let attempt = 1; ; attempt++) {
+  return retryCollisions(async () => {
     const acts: (() => void)[] = []
-    try {
-      const result = await attemptTransaction(pool, work, acts)
-      for (const act of acts) act()
-      return result
-    } catch (error) {
-      if (attempt === ATTEMPTS || !isRetryable(error)) throw error
-      await wait(Math.random() * LONGEST_PAUSE_MS * attempt)
-    }
-  }
+    const result = await attemptTransaction(pool, work, acts)
+    for (const act of acts) act()
+    return result
+  })
 }
 
 const afterwards = new WeakMap<Db, (() => void)[]>()

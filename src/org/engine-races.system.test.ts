@@ -206,7 +206,9 @@ test('an agent that is created during the deletion of its senior has no deleted 
   assert.equal(rows.length, 0)
 })
 
-test('two organisations over one database claim a task once', async () => {
+const ROUNDS = 30
+
+test('two organisations over one database claim a task once, and never lock each other out', async () => {
   const second = startOrg({
     role: 'all',
     pool: org.pool,
@@ -218,7 +220,7 @@ test('two organisations over one database claim a task once', async () => {
   const agents = []
   for (let number = 0; number < 8; number++) agents.push(await org.agent({}))
   const given: Task[] = []
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     const tasks = agents.map(({ id }) => org.give({ title: `Task ${round}`, assigned_to: id }))
     for (let poke = 0; poke < 5; poke++) second.services.poke(org.project.id)
     given.push(...(await Promise.all(tasks)))
@@ -227,10 +229,13 @@ test('two organisations over one database claim a task once', async () => {
   for (const { id } of given) await org.until(id, 'completed')
   for (const { id, requests } of agents) {
     const runs = await org.runsOf(id)
-    assert.equal(new Set(runs.map(({ trigger }) => trigger.task_id)).size, 5)
-    assert.deepEqual([runs.length, requests.length], [5, 10])
+    assert.equal(new Set(runs.map(({ trigger }) => trigger.task_id)).size, ROUNDS)
+    assert.deepEqual([runs.length, requests.length], [ROUNDS, 2 * ROUNDS])
   }
   await org.patchSettings({ max_concurrent_agents: 10, task_batch_size: 1 })
+  // A deadlock stops both for a second before one of them may try again.
+  const { rows } = await org.pool.query('select deadlocks from pg_stat_database where datname = current_database()')
+  assert.deepEqual(rows, [{ deadlocks: 0 }])
 })
 
 test('a task whose run has a call with an unknown outcome stays in progress, and goes on when a person decides', async () => {

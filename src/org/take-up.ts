@@ -200,7 +200,9 @@ async function inputOf(tx: Db, task: DueAgent & WorkTask): Promise<unknown> {
 
 /**
  * One statement starts all attempts. An agent whose tasks wait for another try is due again at the earliest retry; one
- * whose tasks another transaction had locked, in a moment; the others with the next event.
+ * whose tasks another transaction had locked, in a moment; the others with the next event. Other transactions lock an
+ * agent's tokens before its queue, which is locked here. So tokens that are locked are passed over: the agent's own work
+ * is writing them, and notes the time as well.
  */
 const WRITE: PreparedSql = {
   name: 'take_up_write',
@@ -229,9 +231,13 @@ const WRITE: PreparedSql = {
         progress_note = 'Attempt ' || t.attempts + 1 || ' is under way.'
       from begun b where t.id = b.task_id returning t.assigned_to
     ), active as (
+      update agent_tokens set last_active_at = muster.now() where agent_id in (
+        select agent_id from agent_tokens where agent_id in (select assigned_to from taken) for update skip locked)
+    ), first_active as (
       insert into agent_tokens (agent_id, last_active_at)
-      select distinct assigned_to, muster.now() from taken order by assigned_to
-      on conflict (agent_id) do update set last_active_at = excluded.last_active_at
+      select distinct assigned_to, muster.now() from taken
+      where not exists (select from agent_tokens t where t.agent_id = assigned_to) order by assigned_to
+      on conflict do nothing
     ), rescheduled as (
       update task_queues q set due_at = least((
         select min(t.retry_at) from tasks t where t.assigned_to = q.agent_id and t.status = 'pending' and t.kind = 'work'

@@ -9,6 +9,7 @@ import { dumpRows } from '../../../test/kit/database.ts'
 import { howMany } from '../../../test/kit/how-many.ts'
 import { signInByLink } from '../../../test/kit/people.ts'
 import { isSystem } from '../../../test/kit/tiers.ts'
+import { inTransaction } from '../../db/transaction.ts'
 import { newId } from '../../kernel/id.ts'
 import { errorSchema } from './errors.ts'
 
@@ -193,7 +194,14 @@ function readOperations({ paths }: Document): Operation[] {
 
 /** All rows, without the last use of credentials and the refused sign-ins, which change by design. */
 async function dump(): Promise<unknown> {
-  await kit.pool.query('update api_keys set last_used_at = null')
-  const { 'auth.sessions': _sessions, 'public.audit_log': log = [], ...rest } = await dumpRows(kit.pool)
+  const {
+    'auth.sessions': _sessions,
+    'public.audit_log': log = [],
+    ...rest
+  } = await inTransaction(kit.pool, async (tx) => {
+    // An open stream checks its key again from time to time; until the transaction ends it cannot note the time.
+    await tx.query('update api_keys set last_used_at = null')
+    return dumpRows(tx)
+  })
   return { ...rest, log: log.filter((line) => !/user\.(sign_in|password)_refused/.test(line)) }
 }
