@@ -92,7 +92,7 @@ async function runTests(globs: readonly string[], given: Record<string, string> 
       ...(server ? { MUSTER_TEST_SERVER_URL: server.url } : {}),
       NODE_COMPILE_CACHE: compiled,
     }
-    const limits = mode === 'long' ? [] : [`--test-timeout=${HANGS_AFTER_MS}`]
+    const limits = mode === 'long' ? [] : [`--test-timeout=${HANGS_AFTER_MS}`, '--import=./test/kit/file-limit.ts']
     const flags = ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...limits]
     return await run(process.execPath, [...flags, ...files.sort()], environment)
   } finally {
