@@ -2,7 +2,15 @@
 // must never happen: an error, a dialog, a request to another host, a violation of the content policy.
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { type Browser, type BrowserContext, type ConsoleMessage, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type ConsoleMessage,
+  chromium,
+  type Locator,
+  type Page,
+} from 'playwright-core'
+import { until } from './embedded-kit.ts'
 import type { Cleanup } from './process.ts'
 
 /** The shell is the same browser without windows, and starts faster. */
@@ -40,6 +48,10 @@ export async function startBrowser(t: Cleanup): Promise<Browser> {
   t.after(() => browser.close())
   return browser
 }
+
+/** Waits until the page shows this many: parts of a page may come later than the others. */
+export const untilCount = (shown: Locator, count: number): Promise<void> =>
+  until(async () => (await shown.count()) === count, `${count} of ${shown} are shown`)
 
 /** A page that shares no cookies or storage with others. */
 export async function openPage(browser: Browser, options: PageOptions): Promise<Watched> {

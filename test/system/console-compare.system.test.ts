@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
 import type { Run } from '../../src/kernel/run.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser } from '../kit/browser.ts'
+import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { until } from '../kit/embedded-kit.ts'
 
@@ -35,8 +35,8 @@ describe('the comparison of two runs', { skip }, () => {
     await kit.goTo(page, `/runs/${first.id}/compare/${other.id}`)
     await steps.getByText('only in the second run').waitFor()
     await steps.getByText('differs in text').waitFor()
-    assert.equal(await steps.locator('del', { hasText: 'fine' }).count(), 1)
-    assert.equal(await steps.locator('ins', { hasText: 'dry' }).count(), 1)
+    await untilCount(steps.locator('del', { hasText: 'fine' }), 1)
+    await untilCount(steps.locator('ins', { hasText: 'dry' }), 1)
     const figures = page.getByRole('table', { name: 'Figures' })
     await figures.getByRole('row', { name: /^Tokens .*\+/ }).waitFor()
     await page.getByLabel('Only differences').check({ force: true })
@@ -59,7 +59,7 @@ describe('the comparison of two runs', { skip }, () => {
     const steps = page.getByRole('list', { name: 'Aligned steps' })
     await steps.getByText('differs in arguments').waitFor()
     await steps.getByText('the same', { exact: true }).waitFor()
-    assert.equal(await steps.locator('del', { hasText: 'oak' }).count(), 1)
+    await untilCount(steps.locator('del', { hasText: 'oak' }), 1)
     assert.ok(page.url().includes(one.id))
     assert.deepEqual(troubles, [])
   })

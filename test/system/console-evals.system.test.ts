@@ -4,7 +4,7 @@ import { before, describe, test } from 'node:test'
 import type { Eval, ListedEval } from '../../src/kernel/eval.ts'
 import type { AgentRunAnswer, SystemConfig } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser, withoutMissingFiles } from '../kit/browser.ts'
+import { noBrowser, untilCount, withoutMissingFiles } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type NodeModel, startNodeModel } from '../kit/node-model.ts'
@@ -73,7 +73,7 @@ describe('the evals in a browser', { skip }, () => {
     await first.getByText('Compare rain with snow.').click()
     await first.getByText(/The route is .*; expected was research_agent → transform_agent\./).waitFor()
     await page.getByText('Changed 1').click()
-    assert.equal(await page.getByRole('list', { name: 'Case list' }).getByRole('listitem').count(), 1)
+    await untilCount(page.getByRole('list', { name: 'Case list' }).getByRole('listitem'), 1)
     assert.ok(await first.getByRole('link', { name: 'Compare the runs of blue and green' }).getAttribute('href'))
     await first.getByRole('link', { name: 'Run of green' }).click()
     await page.getByRole('heading', { name: 'The supervisor system', level: 1 }).waitFor()

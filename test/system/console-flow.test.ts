@@ -7,7 +7,7 @@ import type { Flow } from '../../src/flows/definition/flows.ts'
 import type { FlowTopology } from '../../src/flows/history/topology.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser } from '../kit/browser.ts'
+import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
@@ -92,7 +92,7 @@ describe('the pages of flows in a browser', { skip }, () => {
     const { page, troubles } = await kit.open(t, `/flows?flow=${flow.id}`)
     const table = page.getByRole('table', { name: 'Flow runs' })
     await table.getByRole('link', { name: 'Raking' }).waitFor()
-    assert.equal(await table.locator('[data-run]').count(), 1)
+    await untilCount(table.locator('[data-run]'), 1)
     await page.getByRole('combobox', { name: 'Status' }).click()
     await page.getByRole('option', { name: 'timed_out' }).click()
     await page.getByText('No flow run matches.').waitFor()
@@ -152,10 +152,10 @@ describe('the pages of flows in a browser', { skip }, () => {
     await aside.getByRole('heading', { name: /Gardener|south/ }).waitFor()
     assert.equal(new URL(page.url()).searchParams.get('task'), 'south')
     assert.ok((await page.locator('[data-critical]').count()) >= 2)
-    assert.equal(await page.locator('.react-flow__edge').count(), 2)
+    await untilCount(page.locator('.react-flow__edge'), 2)
     await view('Tasks')
     const table = page.getByRole('table', { name: 'Tasks' })
-    assert.equal(await table.locator('[data-task]').count(), 3)
+    await untilCount(table.locator('[data-task]'), 3)
     await page.getByLabel('Find a task').fill('nor')
     await page.getByText('1 found').waitFor()
     await table.locator('[data-task="north"]').getByRole('button').click()
@@ -284,7 +284,7 @@ describe('the pages of flows in a browser', { skip }, () => {
     await page.locator('[data-task="t_4999"]').waitFor()
     await page.getByRole('button', { name: /failed 1/ }).click()
     await page.locator('[data-task="t_4700"][data-status="failed"]').waitFor()
-    assert.equal(await page.locator('[data-task]').count(), 1)
+    await untilCount(page.locator('[data-task]'), 1)
     assert.equal(new URL(page.url()).searchParams.get('status'), 'failed')
     await page.getByRole('tab', { name: 'Graph' }).click()
     await page.getByRole('button', { name: /^5000 × / }).waitFor()

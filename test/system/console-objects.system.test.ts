@@ -5,7 +5,7 @@ import type { Agent } from '../../src/kernel/agent.ts'
 import type { GraphObject, ObjectVersion, Relationship } from '../../src/kernel/object.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser } from '../kit/browser.ts'
+import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { until } from '../kit/embedded-kit.ts'
 
@@ -57,7 +57,7 @@ describe('the objects in a browser', { skip }, () => {
     await form.getByRole('button', { name: 'Save' }).click()
     const history = page.getByRole('list', { name: 'Versions, newest first' })
     await history.getByText('Version 2').waitFor()
-    assert.equal(await history.locator('del', { hasText: 'red' }).count(), 1)
+    await untilCount(history.locator('del', { hasText: 'red' }), 1)
     await page.getByRole('button', { name: 'Edit' }).click()
     await form.getByText('JSON', { exact: true }).click()
     await form.getByLabel('Properties').fill('{"weight": 2}')
@@ -178,10 +178,10 @@ describe('the objects in a browser', { skip }, () => {
     for (let number = 0; number < 52; number++) await create('Seed', { number })
     const { page, troubles } = await kit.open(t, '/objects?type=Seed')
     await page.getByRole('table', { name: 'Objects' }).waitFor()
-    assert.equal(await page.getByRole('row').count(), 51)
+    await untilCount(page.getByRole('row'), 51)
     await page.getByRole('button', { name: 'More' }).click()
     await page.getByRole('row').nth(52).waitFor()
-    assert.equal(await page.getByRole('row').count(), 53)
+    await untilCount(page.getByRole('row'), 53)
     assert.deepEqual(troubles, [])
     const pen = await create('Pen', { name: 'Pen' })
     const viewer = await kit.invite('viewer')

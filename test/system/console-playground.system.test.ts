@@ -4,7 +4,7 @@ import { before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser } from '../kit/browser.ts'
+import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { until } from '../kit/embedded-kit.ts'
 import { type NodeModel, startNodeModel } from '../kit/node-model.ts'
@@ -73,7 +73,7 @@ describe('the playground in a browser', { skip }, () => {
     await messages(page).getByText('What is the capital of France?').waitFor()
     model.release('capital')
     await messages(page).locator('strong', { hasText: 'France' }).waitFor()
-    assert.equal(await messages(page).getByRole('article', { name: 'Supervisor' }).count(), 1)
+    await untilCount(messages(page).getByRole('article', { name: 'Supervisor' }), 1)
     await messages(page).getByRole('button', { name: 'What happened' }).click()
     await messages(page).getByRole('heading', { name: 'Run of the supervisor, variant blue' }).waitFor()
     await messages(page).getByRole('link', { name: 'Open the run' }).first().click()
@@ -154,7 +154,7 @@ describe('the playground in a browser', { skip }, () => {
     await until(async () => (await newest())?.status === 'completed', 'the run ends')
     await page.goBack()
     await messages(page).getByText('One, two, three.').waitFor()
-    assert.equal(await messages(page).getByRole('article', { name: 'Supervisor' }).count(), 1)
+    await untilCount(messages(page).getByRole('article', { name: 'Supervisor' }), 1)
     assert.deepEqual(troubles, [])
   })
 

@@ -6,7 +6,7 @@ import type { McpServer } from '../../src/kernel/mcp-server.ts'
 import type { Project, Settings } from '../../src/kernel/project.ts'
 import type { Provider } from '../../src/kernel/provider.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { noBrowser } from '../kit/browser.ts'
+import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { startMcpHttp } from '../kit/mcp-http.ts'
 
@@ -231,7 +231,7 @@ describe('the settings in a browser', { skip }, () => {
     const list = page.getByRole('list', { name: 'Audit entries, newest first' })
     await list.getByText('object.create').first().waitFor()
     const rows = list.getByRole('listitem')
-    assert.equal(await rows.count(), 50)
+    await untilCount(rows, 50)
     await page.getByRole('button', { name: 'More' }).click()
     await rows.nth(60).waitFor()
     await page.getByRole('button', { name: 'Verify the chain' }).click()
