@@ -23,18 +23,26 @@ function setUp(slots: number, options: { endsMakeReady?: boolean } = {}) {
     held: null as string | null,
     losesAnswer: false,
     gate: Promise.resolve(),
+    claimGate: Promise.resolve(),
+    keepsSlots: false,
   }
   const loop = createClaimLoop<Item>({
     name: 'items',
     slots: createSlots(slots),
     ownerId: () => 'me',
-    claim: async ({ free }) => {
+    claim: async ({ free, kept }) => {
       seen.claims++
+      await seen.claimGate
       if (seen.failNext) {
         seen.failNext = false
         throw new Error('the database is away')
       }
-      return { claimed: waiting.splice(0, free), cursor: NO_PROJECT, mayHaveMore: false, passedOver: [] }
+      return {
+        claimed: waiting.splice(0, seen.keepsSlots ? free - kept : free),
+        cursor: NO_PROJECT,
+        mayHaveMore: false,
+        passedOver: [],
+      }
     },
     claimSuspect: async () => {
       if (seen.held !== null) return null
@@ -82,6 +90,26 @@ test('as many rows are under way as there are slots, and a slot that becomes fre
   under.get('a')?.(true)
   await settle()
   assert.deepEqual([...under.keys()], ['b', 'c'])
+})
+
+test('slots that become free during a claim are filled too, though the claim had no room for all rows', async () => {
+  const { loop, under, waiting, seen, add } = setUp(10, { endsMakeReady: false })
+  add(...'abcd')
+  loop.poke()
+  await settle()
+  assert.equal(under.size, 4)
+  // Of the six slots that are free two are kept, so this claim takes four rows of six; the first four end meanwhile.
+  add(...'efghij')
+  const gate = Promise.withResolvers<void>()
+  seen.claimGate = gate.promise
+  seen.keepsSlots = true
+  loop.poke()
+  await settle()
+  for (const end of [...under.values()]) end(true)
+  await settle()
+  gate.resolve()
+  await settle()
+  assert.deepEqual([[...under.keys()].join(''), waiting.length], ['efghij', 0])
 })
 
 test('many pokes at once make few claims, and no poke is lost', async () => {

@@ -86,11 +86,16 @@ export function createClaiming<Claimed>(
       const { claimed, cursor: next, mayHaveMore } = await options.claim(ask)
       cursor = next
       for (const one of claimed) begin(one)
-      if (slots.free() <= slots.kept) hasLeftBehind = true
-      // Rows may be left that only other processes have slots for.
-      if (claimed.length === free || slots.free() <= slots.kept) options.onFull?.()
-      if (claimed.length === free) return
-      if (!mayHaveMore) return
+      const left = free - claimed.length
+      // Rows may be left that only other processes have slots for, or slots of this one that become free later.
+      const isFull = left <= slots.kept
+      if (isFull) {
+        hasLeftBehind = true
+        options.onFull?.()
+      }
+      // Rows that ended during the claim did not know of the rows that it leaves behind.
+      const hasNewRoom = isFull && slots.free() > left
+      if (!hasNewRoom && (left === 0 || !mayHaveMore)) return
       if (claimed.length === 0) emptyClaims++
     }
   }
