@@ -36,7 +36,7 @@ test('a leaf that waits for a person is no suspect, and its waits do not count o
 test('the cause gives the id of a leaf, its name if it differs, and its attempts', () => {
   assert.match(
     say(task('root/1', { name: 'fetch', status: 'running', start_at: at(0), attempts: 3 })),
-    /root\/1 \(fetch\) has been under way for 60 s, now in attempt 3\.$/,
+    /fetch \(root\/1\) has been under way for 60 s, now in attempt 3\.$/,
   )
 })
 

@@ -32,7 +32,7 @@ export function describeCause(
 
 function describe(suspect: Suspect): string {
   const { id, name, attempts, error } = suspect.task
-  const leaf = id === name ? id : `${id} (${name})`
+  const leaf = id === name ? id : `${name} (${id})`
   switch (suspect.how) {
     case 'running': {
       const again = attempts > 1 ? `, now in attempt ${attempts}` : ''
