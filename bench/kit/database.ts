@@ -9,8 +9,8 @@ import { silentLog } from '../../src/kernel/log.ts'
 import { superuserUrl } from '../../test/kit/superuser.ts'
 
 export interface BenchServer extends AsyncDisposable {
-  /** Makes a new database with all migrations applied. Returns its URL. */
-  createDatabase(name: string): Promise<string>
+  /** Makes a new database with all migrations of the checkout (this one, if none is named). Returns its URL. */
+  createDatabase(name: string, checkout?: string): Promise<string>
 }
 
 export async function startBenchServer(): Promise<BenchServer> {
@@ -23,9 +23,9 @@ export async function startBenchServer(): Promise<BenchServer> {
   }
   // Otherwise the server would outlive a bench that is stopped half-way.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop().then(() => process.exit(130)))
-  const migrations = await loadMigrations(new URL('../../migrations', import.meta.url).pathname)
   return {
-    createDatabase: async (name) => {
+    createDatabase: async (name, checkout = '.') => {
+      const migrations = await loadMigrations(join(checkout, 'migrations'))
       const inServer = await superuserUrl(dataDir, server.url())
       await withClient(inServer, (client) => client.query(`create database "${name}" template template0`))
       const url = Object.assign(new URL(inServer), { pathname: `/${name}` }).href

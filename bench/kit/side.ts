@@ -2,6 +2,7 @@
 // take turns, and each side keeps its own heap and its own warmed-up code.
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 
 export interface Side extends AsyncDisposable {
   /** Takes one question at a time. An error of the program is thrown here. */
@@ -19,11 +20,16 @@ type Reply = { answer: unknown } | { error: string }
 export function startSide(
   program: string,
   args: readonly string[],
-  { flags = [], isProfiled = false }: { flags?: readonly string[]; isProfiled?: boolean } = {},
+  {
+    flags = [],
+    isProfiled = false,
+    folder: cwd,
+  }: { flags?: readonly string[]; isProfiled?: boolean /** The checkout of the program. */; folder?: string } = {},
 ): Side {
   const folder = process.env.BENCH_PROFILE
   const profiling = isProfiled && folder ? ['--cpu-prof', `--cpu-prof-dir=${folder}`] : []
-  const child = fork(program, args, { execArgv: [...flags, ...profiling], env: { PATH: process.env.PATH ?? '' } })
+  const env = { PATH: process.env.PATH ?? '' }
+  const child = fork(cwd ? join(cwd, program) : program, args, { execArgv: [...flags, ...profiling], env, cwd })
   const gone = once(child, 'exit')
   return {
     ask: async <Answer>(question: unknown): Promise<Answer> => {
