@@ -69,6 +69,14 @@ export const RUN_QUEUE: QueueTable = {
   carried: ['status', 'waits_for', 'last_seq'],
 }
 
+/** The columns that a claim returns as they are. All columns of the table would take longer. */
+const CLAIMED = [
+  ...['id', 'project_id', 'agent_id', 'part', 'fence', 'trigger', 'input', 'step_count', 'max_steps', 'timeout'],
+  ...['parent_run_id', 'resumed_from', 'forked_from', 'base_run_id', 'base_seq', 'last_seq', 'depth', 'ancestors'],
+  ...['rights', 'payers', 'chain_depth', 'answer', 'task_id', 'crashes', 'reserved', 'signals', 'summary'],
+  ...['cancel_requested_at', 'stop_requested_at'],
+]
+
 /**
  * Raises the fence of the `picked` runs and writes run.started or run.continued. A sub-run's owner appends that event
  * itself, because it goes to the ancestors too.
@@ -81,7 +89,8 @@ const claimed = (pick: string, columns: string, from: string): string => `
         last_seq = r.last_seq + (r.ancestors = '{}' and (p.last_seq = 0 or p.status = 'paused'))::int,
         ${markChangedIf(`r.status <> 'running'`, 'r')}
       from picked p where r.id = p.id and r.id = any(array(select id from picked))
-      returning r.*, p.last_seq = 0 as is_new, p.status = 'paused' as was_paused, p.waits_for as waited_for
+      returning ${CLAIMED.map((column) => `r.${column}`)}, r.started_at,
+        p.last_seq = 0 as is_new, p.status = 'paused' as was_paused, p.waits_for as waited_for
     ), noted as (
       insert into run_events (run_id, seq, id, kind, data)
       select id, last_seq, gen_random_uuid(), case when is_new then 'run.started' else 'run.continued' end,
@@ -90,9 +99,7 @@ const claimed = (pick: string, columns: string, from: string): string => `
         else '{}' end
       from claimed where ancestors = '{}' and (is_new or was_paused)
     )
-    select c.id, c.project_id, agent_id, part, fence, trigger, input, step_count, max_steps, timeout, parent_run_id, resumed_from,
-      forked_from, base_run_id, base_seq, last_seq, depth, ancestors, rights, payers, chain_depth, answer, task_id, crashes, reserved,
-      signals, summary, waited_for as waits_for, cancel_requested_at, stop_requested_at, is_new, was_paused,
+    select ${CLAIMED.map((column) => `c.${column}`)}, waited_for as waits_for, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000)::float8 as age,
       exists (select from agents s where s.senior_id = c.agent_id and s.deleted_at is null) as has_subordinates,
       (select extract(epoch from a.updated_at)::float8 from agents a where a.id = c.agent_id and a.deleted_at is null)

@@ -96,9 +96,7 @@ async function reserve(
 export async function wakeBudgetWaiters(db: Db, agentIds: readonly string[]): Promise<number> {
   const { rowCount } = await db.query(
     `update agent_runs set ready_at = muster.now() where waits_for = 'budget' and owner is null and ready_at is null
-       and id in (
-         select id from agent_runs where agent_id = any($1::uuid[]) and waits_for = 'budget'
-         union select id from agent_runs where payers && $1::uuid[] and payers <> '{}' and waits_for = 'budget')`,
+       and array_append(payers, agent_id) && $1::uuid[]`,
     [agentIds],
   )
   return rowCount ?? 0
