@@ -1,9 +1,9 @@
 // The runs of agent leaves: a run under way stays the leaf's run, and every run is counted once.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createTestFlows } from '../../../test/kit/flows.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
+import { until } from '../../../test/kit/until.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import type { BuiltInNode } from '../machine/built-in-patterns.ts'
 

@@ -3,10 +3,11 @@ import type { ClaimedFlow } from './claim.ts'
 import { logEnd } from './end.ts'
 import { appendToFlow, type FlowDeps } from './owned-flow.ts'
 import { cancelAllRuns } from './stop-leaves.ts'
+import { isLate, type Timed } from './watch-leaves.ts'
 
 /** Ends a flow run that cannot go on, if its end was asked for, its time is up, or it failed in our code too often. */
 export async function endRegardless(deps: FlowDeps, flow: ClaimedFlow): Promise<boolean> {
-  const ended = endAsked(flow)
+  const ended = endAsked(deps, flow)
   if (!ended) return false
   const { status, error } = ended
   try {
@@ -24,11 +25,16 @@ export async function endRegardless(deps: FlowDeps, flow: ClaimedFlow): Promise<
   }
 }
 
+type EndingFlow = Timed & Pick<ClaimedFlow, 'cancel_requested_at' | 'crashes' | 'within'>
 type StoppedEnd = { status: 'cancelled' | 'timed_out' | 'failed'; error: string | null }
 
-function endAsked({ cancel_requested_at, age, timeout, crashes }: ClaimedFlow): StoppedEnd | null {
-  if (cancel_requested_at !== null) return { status: 'cancelled', error: null }
-  if (age >= timeout) return { status: 'timed_out', error: 'The time of the flow was up.' }
+/** The end of a flow run that failed in our own code, or null if it is to be tried again. */
+export function endAsked(deps: Pick<FlowDeps, 'isHalted'>, flow: EndingFlow): StoppedEnd | null {
+  const { cancel_requested_at: cancelledAt, crashes, within } = flow
+  if (cancelledAt !== null) return { status: 'cancelled', error: null }
+  // A flow run that may wait for tokens may have more time; its next owner finds out.
+  if (isLate(deps, flow) && !within?.payers.length)
+    return { status: 'timed_out', error: 'The time of the flow was up.' }
   return crashes + 1 < MOST_CRASHES ? null : { status: 'failed', error: crashLoop(crashes + 1) }
 }
 

@@ -27,20 +27,21 @@ import {
   type OwnedFlow,
   readFlowJournal,
 } from './owned-flow.ts'
-import { expireNode, stopDropped, takeOutcome, untold } from './settle-leaf.ts'
+import { expireNode, stopDropped, takeOutcome, takeUntold } from './settle-leaf.ts'
 import { startLeaves } from './start-leaves.ts'
-import { nameOf, progressOf, stateOf, unbegun } from './state.ts'
+import { attemptKey, progressOf, stateOf, unbegun } from './state.ts'
 import { cancelAllRuns, stopLeaves } from './stop-leaves.ts'
 import {
   checkWatched,
-  hasMoreTime,
-  isEarly,
+  isLate,
   nextInMs,
+  postponeIfHalted,
+  postponeIfWaiting,
+  rearmIfEarly,
   setDeadlines,
   setEnd,
   setWatches,
   timeLeftMs,
-  waitsForSwitch,
 } from './watch-leaves.ts'
 import { writeEvents } from './write-events.ts'
 
@@ -74,8 +75,8 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       draining: new AbortController(),
       watching: new Map<string, number>(),
       timed: new Set<string>(),
-      startedAtMs: Date.now() - flow.age + flow.still,
-      endsAtMs: 0,
+      countsFromMs: Date.now() - flow.age + flow.still,
+      checkEndAtMs: 0,
       timerAtMs: Number.POSITIVE_INFINITY,
       isNew: !events.some((event) => event.kind === 'flow.started'),
       local,
@@ -157,10 +158,8 @@ async function conduct(owned: OwnedFlow): Promise<void> {
 }
 
 async function stopAtClaim(owned: OwnedFlow): Promise<FlowStop | null> {
-  const { cancel_requested_at: cancelledAt, age, still, timeout, project_id: projectId } = owned.flow
-  if (cancelledAt !== null) return 'cancelled'
-  const isLate = age - still >= timeout && !owned.deps.isHalted(projectId)
-  return isLate && !(await hasMoreTime(owned)) ? 'timed_out' : null
+  if (owned.flow.cancel_requested_at !== null) return 'cancelled'
+  return isLate(owned.deps, owned.flow) && !(await postponeIfWaiting(owned)) ? 'timed_out' : null
 }
 
 /** The end of the flow run, or its return to the queue. Null: it goes on, and nothing is waited for. */
@@ -176,7 +175,7 @@ function endIfOver(owned: OwnedFlow, { events, stopping, isLeaving }: Course): P
 /** An earlier owner may have queued runs for a pipeline that this owner has not taken up. */
 async function endStopped(owned: OwnedFlow, events: FlowEvent[], as: FlowStop): Promise<void> {
   const { begun } = owned.state
-  const left = unbegun(owned.state).filter((leaf) => hasAgentStage(leaf) && begun.has(nameOf(leaf)))
+  const left = unbegun(owned.state).filter((leaf) => hasAgentStage(leaf) && begun.has(attemptKey(leaf)))
   await stopLeaves(owned, left)
   await endFlow(owned, events, { status: as, error: null })
 }
@@ -186,7 +185,7 @@ async function endStopped(owned: OwnedFlow, events: FlowEvent[], as: FlowStop): 
  * this process dies.
  */
 async function endDone(owned: OwnedFlow, events: FlowEvent[], outcome: NodeOutcome): Promise<void> {
-  events.push(...untold(owned.state))
+  events.push(...takeUntold(owned.state))
   if (owned.state.dropped.length > 0) {
     await writeEvents(owned, events.splice(0))
     await stopDropped(owned)
@@ -230,7 +229,7 @@ function heed(owned: OwnedFlow, course: Course, message: FlowMessage): Promise<u
 }
 
 async function stop(owned: OwnedFlow, course: Course, as: FlowStop): Promise<void> {
-  if (as === 'timed_out' && (isEarly(owned) || waitsForSwitch(owned) || (await hasMoreTime(owned)))) return
+  if (as === 'timed_out' && (rearmIfEarly(owned) || postponeIfHalted(owned) || (await postponeIfWaiting(owned)))) return
   if (!course.stopping) {
     course.stopping = as
     return beginStopping(owned, as)

@@ -8,7 +8,7 @@ import { createClaims } from '../../queue/queue-claims.ts'
 import { type Charge, charged, chargeValues, MOST_CRASHES, type QueueTable } from '../../queue/queue-table.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
-import { nameOf } from './state.ts'
+import { attemptKey } from './state.ts'
 
 export interface Handout {
   id: string
@@ -74,7 +74,7 @@ export async function readHandouts(
     'select task_id as id, attempt, outcome from flow_handouts where run_id = $1 and task_id = any($2)',
     [flowRunId, leafIds],
   )
-  return new Map(rows.map((row) => [nameOf(row), row.outcome]))
+  return new Map(rows.map((row) => [attemptKey(row), row.outcome]))
 }
 
 /** Withdraws leaves whose results nobody waits for any more, and tells the processes that work on them. */

@@ -7,7 +7,7 @@ import type { ClaimedFlow } from './claim.ts'
 import { readHandouts } from './handouts.ts'
 import type { OwnedFlow } from './owned-flow.ts'
 import { takeOutcome } from './settle-leaf.ts'
-import { nameOf } from './state.ts'
+import { attemptKey } from './state.ts'
 import { setEnd } from './watch-leaves.ts'
 
 /**
@@ -20,13 +20,13 @@ export async function takeUpLeaves(
   { mayBegin }: { mayBegin: boolean },
 ): Promise<void> {
   const { state, deps, flow, handedOut } = owned
-  const begun = state.fresh.filter((leaf) => state.begun.has(nameOf(leaf)))
+  const begun = state.fresh.filter((leaf) => state.begun.has(attemptKey(leaf)))
   if (begun.length === 0) return
   const functions = begun.filter(isFunctionLeaf).map((leaf) => leaf.id)
   const handouts = await readHandouts(deps.pool, flow.id, functions)
   const queued = await readQueued(deps.pool, flow.id, begun.filter(isAgentLeaf))
   const elsewhere = begun.filter((leaf) =>
-    isAgentLeaf(leaf) ? mayBegin || queued.inPart.has(leaf) : handouts.has(nameOf(leaf)),
+    isAgentLeaf(leaf) ? mayBegin || queued.inPart.has(leaf) : handouts.has(attemptKey(leaf)),
   )
   for (const leaf of elsewhere) {
     state.running.set(leaf.id, leaf)
@@ -67,7 +67,7 @@ export async function checkElsewhere(owned: OwnedFlow, events: FlowEvent[]): Pro
   const agents = [...state.running.values()].filter(isAgentLeaf)
   const settled = [...(await settledAgents(deps.pool, flow.id, agents)), ...(await settledHandouts(owned))]
   for (const { leaf, outcome } of settled) {
-    takeOutcome(owned, events, leaf, outcome, state.begun.get(nameOf(leaf)) ?? Date.now())
+    takeOutcome(owned, events, leaf, outcome, state.begun.get(attemptKey(leaf)) ?? Date.now())
   }
 }
 
@@ -75,7 +75,7 @@ async function settledHandouts({ deps, flow, state, handedOut }: OwnedFlow) {
   const handouts = await readHandouts(deps.pool, flow.id, [...handedOut])
   return [...handedOut].flatMap((id) => {
     const leaf = state.running.get(id)
-    const outcome = leaf && handouts.get(nameOf(leaf))
+    const outcome = leaf && handouts.get(attemptKey(leaf))
     if (!leaf || !outcome) return []
     handedOut.delete(id)
     return [{ leaf, outcome }]

@@ -81,10 +81,11 @@ export interface OwnedFlow {
   watching: Map<string, number>
   /** Parts whose timeout has a timer. */
   timed: Set<string>
-  /** The instant at which the flow run was started, by our clock. */
-  startedAtMs: number
-  /** The instant at which the time of the flow run is up, and the instant at which a timer rings next because of it. */
-  endsAtMs: number
+  /** The instant from which its timeout counts, by our clock: its start, later by the time in which it stood still. */
+  countsFromMs: number
+  /** The instant at which its time may be up; then it is looked at. */
+  checkEndAtMs: number
+  /** The instant at which the timer for that look rings. */
   timerAtMs: number
   isNew: boolean
   seenLeaves: number

@@ -4,7 +4,7 @@ import { jsonSize } from '../../kernel/json-size.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
 import type { OwnedFlow } from './owned-flow.ts'
-import { expire, type FlowState, nameOf, settle } from './state.ts'
+import { attemptKey, expire, type FlowState, settle } from './state.ts'
 import { stopLeaves } from './stop-leaves.ts'
 
 export function takeOutcome(
@@ -26,7 +26,7 @@ export function takeOutcome(
   state.pools.done(leaf, shared.duration, outcome.status === 'completed')
   const next = settle(state, leaf, { ...outcome, tookMs: shared.duration }, bytes)
   state.fresh.push(...next)
-  events.push(...untold(state))
+  events.push(...takeUntold(state))
 }
 
 /** The most bytes that the results of one flow run may take together. */
@@ -56,17 +56,17 @@ export function expireNode({ state }: OwnedFlow, events: FlowEvent[], node: stri
   const next = expire(state, node)
   if (next.length === 0 && state.dropped.length === before && !state.machine.outcome()) return
   state.fresh.push(...next)
-  events.push({ kind: 'node.expired', data: { node } }, ...untold(state))
+  events.push({ kind: 'node.expired', data: { node } }, ...takeUntold(state))
 }
 
-/** The events of leaves whose results nobody waits for any more and that the journal does not have yet. */
-export function untold(state: FlowState): FlowEvent[] {
+/** Takes the events of leaves whose results nobody waits for any more; each is taken once. */
+export function takeUntold(state: FlowState): FlowEvent[] {
   return state.dropped
     .filter((entry) => !entry.isTold)
     .map((entry): FlowEvent => {
       entry.isTold = true
       const { leaf, as } = entry
-      const begunAtMs = state.begun.get(nameOf(leaf))
+      const begunAtMs = state.begun.get(attemptKey(leaf))
       if (as === 'skipped' || begunAtMs === undefined) {
         state.toldSkipped.add(leaf.id)
         return { kind: 'task.skipped', data: { task_id: leaf.id } }

@@ -1,9 +1,9 @@
 // The runs of agents that are stages of pipelines: a run that nobody waits for any more is cancelled.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createTestFlows } from '../../../test/kit/flows.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
+import { until } from '../../../test/kit/until.ts'
 import { systemActor } from '../../kernel/principal.ts'
 import type { BuiltInNode } from '../machine/built-in-patterns.ts'
 import { cancelFlow } from './cancel.ts'

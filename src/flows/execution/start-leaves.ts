@@ -4,8 +4,8 @@ import type { FlowEvent } from '../../kernel/flow-run.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import { beginAll, isFunctionLeaf, releaseSlot } from './begin-leaf.ts'
 import type { OwnedFlow } from './owned-flow.ts'
-import { untold } from './settle-leaf.ts'
-import { type FlowState, nameOf } from './state.ts'
+import { takeUntold } from './settle-leaf.ts'
+import { attemptKey, type FlowState } from './state.ts'
 import { writeEvents } from './write-events.ts'
 
 interface Start {
@@ -27,8 +27,8 @@ export async function startLeaves(
   const starts = mayStart ? takeStartable(owned) : []
   // The switch is journalled before the leaves that are started under it.
   for (const data of state.pools.switched()) events.push({ kind: 'topology.switched', data })
-  for (const start of starts) if (!state.begun.has(nameOf(start.leaf))) events.push(begunEvent(state, start))
-  events.push(...untold(state))
+  for (const start of starts) if (!state.begun.has(attemptKey(start.leaf))) events.push(noteBegun(state, start))
+  events.push(...takeUntold(state))
   for (const data of state.pools.rebalance()) events.push({ kind: 'topology.switched', data })
   const haveBegun = mayBeginEarly && (await beginEarly(owned, starts))
   // A leaf that is done at once is journalled together with its beginning.
@@ -69,8 +69,8 @@ function takeStartable(owned: OwnedFlow): Start[] {
   for (const leaf of state.fresh.splice(0)) {
     if (leaf.afterMs > 0) {
       state.delayed.set(leaf.id, leaf)
-      const dueAtMs = state.dueAt.get(nameOf(leaf)) ?? Date.now() + leaf.afterMs
-      state.dueAt.set(nameOf(leaf), dueAtMs)
+      const dueAtMs = state.dueAt.get(attemptKey(leaf)) ?? Date.now() + leaf.afterMs
+      state.dueAt.set(attemptKey(leaf), dueAtMs)
       after(Math.max(0, dueAtMs - Date.now()), { type: 'due', leaf })
     } else if (leaf.pool) state.pools.add(leaf.pool, leaf)
     else state.ready.push(leaf)
@@ -106,8 +106,9 @@ function takeStartable(owned: OwnedFlow): Start[] {
   return starts
 }
 
-function begunEvent(state: FlowState, { leaf, worker, handover }: Start): FlowEvent {
-  state.begun.set(nameOf(leaf), Date.now())
+/** Notes that the attempt begins now. Returns its event. */
+function noteBegun(state: FlowState, { leaf, worker, handover }: Start): FlowEvent {
+  state.begun.set(attemptKey(leaf), Date.now())
   const name = leaf.nodeId ?? leaf.title ?? ('agent' in leaf.node ? leaf.node.agent : leaf.node.function)
   const data = defined({
     task_id: leaf.id,

@@ -46,7 +46,8 @@ const MOST_FAILURES = 3
 
 export type RecordedEvent = (FlowEvent | Extract<PipelineEvent, { kind: 'items.completed' }>) & { at: Date }
 
-export const nameOf = ({ id, attempt }: Pick<FlowLeaf, 'id' | 'attempt'>): string => `${attempt} ${id}`
+/** The key of one attempt at a leaf. */
+export const attemptKey = ({ id, attempt }: Pick<FlowLeaf, 'id' | 'attempt'>): string => `${attempt} ${id}`
 
 /** Rebuilds the state from the outcomes in the journal. */
 export function stateOf(flow: ClaimedFlow, events: readonly RecordedEvent[], patterns: Patterns): FlowState {
@@ -79,7 +80,7 @@ export function stateOf(flow: ClaimedFlow, events: readonly RecordedEvent[], pat
 /** Notes the timeouts that have begun to run, and the delays of these leaves. */
 export function noteTimes({ machine, deadlines, dueAt }: FlowState, leaves: readonly FlowLeaf[], atMs: number): void {
   for (const { id, ms } of machine.armed()) deadlines.set(id, atMs + ms)
-  for (const leaf of leaves) if (leaf.afterMs > 0) dueAt.set(nameOf(leaf), atMs + leaf.afterMs)
+  for (const leaf of leaves) if (leaf.afterMs > 0) dueAt.set(attemptKey(leaf), atMs + leaf.afterMs)
 }
 
 function replay(state: FlowState, events: readonly (RecordedEvent & { atMs: number })[], startedAtMs: number): void {
@@ -96,7 +97,7 @@ function replay(state: FlowState, events: readonly (RecordedEvent & { atMs: numb
     nowMs = atMs
     switch (kind) {
       case 'task.started':
-        state.begun.set(nameOf({ id: data.task_id, attempt: data.attempt }), atMs)
+        state.begun.set(attemptKey({ id: data.task_id, attempt: data.attempt }), atMs)
         break
       case 'task.completed':
       case 'task.failed': {
@@ -208,7 +209,7 @@ function noteDropped(state: FlowState, as: 'failed' | 'skipped'): void {
     state.delayed.delete(id)
     state.running.delete(id)
     // A leaf that never began has not failed.
-    const kind = state.begun.has(nameOf(leaf)) ? as : 'skipped'
+    const kind = state.begun.has(attemptKey(leaf)) ? as : 'skipped'
     state.counts[kind] += weightOf(leaf)
     state.dropped.push({ leaf, as: kind, isTold: false })
   }

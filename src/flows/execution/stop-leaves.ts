@@ -5,14 +5,14 @@ import { isAgentLeaf, runIdsOf } from './agent-leaves.ts'
 import type { ClaimedFlow } from './claim.ts'
 import { withdrawLeaves } from './handouts.ts'
 import type { FlowDeps, OwnedFlow } from './owned-flow.ts'
-import { nameOf } from './state.ts'
+import { attemptKey } from './state.ts'
 
 export async function stopLeaves(owned: OwnedFlow, leaves: readonly FlowLeaf[]): Promise<void> {
   const { state, flow, deps, signals, handedOut, waits } = owned
   for (const { id } of leaves) signals.get(id)?.abort()
   // A pipeline that has been stopped queues no further run. The runs that it queues at this moment are cancelled, too.
   await waits.allQueued()
-  const begun = leaves.filter((leaf) => state.begun.has(nameOf(leaf)))
+  const begun = leaves.filter((leaf) => state.begun.has(attemptKey(leaf)))
   await cancelLeafRuns(deps, flow, begun)
   const handed = leaves.map(({ id }) => id).filter((id) => handedOut.delete(id))
   if (handed.length > 0) await withdrawLeaves(deps.pool, flow.id, handed)

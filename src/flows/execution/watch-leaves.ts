@@ -1,13 +1,15 @@
+// The clocks of a flow run in its owner's hands: its timeout, the timeouts of its parts, and slow leaves.
 import type { FlowEvent } from '../../kernel/flow-run.ts'
-import type { OwnedFlow } from './owned-flow.ts'
-import { nameOf, noteTimes, slow } from './state.ts'
+import type { ClaimedFlow } from './claim.ts'
+import type { FlowDeps, OwnedFlow } from './owned-flow.ts'
+import { attemptKey, noteTimes, slow } from './state.ts'
 import { readTime } from './token-waits.ts'
 
 /** The watched leaves that are under way, each with the time until it counts as slow. */
 function watchesOf({ state }: OwnedFlow): { leafId: string; inMs: number }[] {
   return [...state.machine.watched()].flatMap(([leafId, ms]) => {
     const leaf = state.running.get(leafId)
-    const begunAtMs = leaf && state.begun.get(nameOf(leaf))
+    const begunAtMs = leaf && state.begun.get(attemptKey(leaf))
     return begunAtMs === undefined ? [] : [{ leafId, inMs: Math.max(0, begunAtMs + ms - Date.now()) }]
   })
 }
@@ -26,14 +28,23 @@ export function setWatches(owned: OwnedFlow): void {
 /** The flow run may take this long, from its start. */
 export function setEnd(owned: OwnedFlow, timeoutMs: number): void {
   owned.flow.timeout = timeoutMs
-  owned.endsAtMs = owned.startedAtMs + timeoutMs
+  owned.checkEndAtMs = owned.countsFromMs + timeoutMs
   // A timer that rings early is set anew when it rings.
-  if (owned.endsAtMs < owned.timerAtMs) setEndTimer(owned)
+  if (owned.checkEndAtMs < owned.timerAtMs) setEndTimer(owned)
 }
 
-/** Somebody gave the flow run more time than it had when its timer was set, or the timer rang a little early. */
-export function isEarly(owned: OwnedFlow): boolean {
-  if (Date.now() >= owned.endsAtMs) return false
+export type Timed = Pick<ClaimedFlow, 'age' | 'still' | 'timeout' | 'project_id'>
+
+/** True if the claimed flow run was under way for its timeout or longer. A halted flow run is not late. */
+export const isLate = ({ isHalted }: Pick<FlowDeps, 'isHalted'>, flow: Timed): boolean =>
+  flow.age - flow.still >= flow.timeout && !isHalted(flow.project_id)
+
+/**
+ * Sets the timer anew if it rang too early: somebody gave the flow run more time since, or the clock is a little off.
+ * Returns true if it did.
+ */
+export function rearmIfEarly(owned: OwnedFlow): boolean {
+  if (Date.now() >= owned.checkEndAtMs) return false
   setEndTimer(owned)
   return true
 }
@@ -42,40 +53,43 @@ export function isEarly(owned: OwnedFlow): boolean {
 const LOOK_EVERY_MS = 60_000
 
 /** The time until the flow run times out. While all leaves wait for people, no time passes; an answer wakes the flow run. */
-export function timeLeftMs({ flow, endsAtMs }: OwnedFlow): number {
-  const leftMs = endsAtMs - Date.now()
+export function timeLeftMs({ flow, checkEndAtMs }: OwnedFlow): number {
+  const leftMs = checkEndAtMs - Date.now()
   return flow.is_still ? Math.max(leftMs, LOOK_EVERY_MS) : leftMs
 }
 
-/** True: the project is halted, and the flow run parks as soon as it can. The timer rings again later. */
-export function waitsForSwitch(owned: OwnedFlow): boolean {
+/** Lets the timer ring later if the project is halted: the flow run parks as soon as it can. Returns true if it is. */
+export function postponeIfHalted(owned: OwnedFlow): boolean {
   if (!owned.deps.isHalted(owned.flow.project_id)) return false
-  owned.endsAtMs = Date.now() + LOOK_EVERY_MS
-  setEndTimer(owned)
+  lookAgainLater(owned)
   return true
 }
 
 /**
- * Called when the time seems to be up. True: the flow run waits for tokens with the task it is part of, and has more
- * time afterwards, or it was given that time a moment ago.
+ * Called when the time seems to be up. Lets the timer ring later if the flow run waits for tokens with the task it is
+ * part of, and has more time afterwards, or if it was given that time a moment ago. Returns true in both cases.
  */
-export async function hasMoreTime(owned: OwnedFlow): Promise<boolean> {
+export async function postponeIfWaiting(owned: OwnedFlow): Promise<boolean> {
   const { deps, flow } = owned
   if (!flow.within?.payers.length) return false
   const time = await readTime(deps.pool, flow.id, flow.within.payers)
   if (!time) return false
   if (!time.isWaiting) {
     setEnd(owned, time.timeout)
-    return isEarly(owned)
+    return rearmIfEarly(owned)
   }
-  owned.endsAtMs = Date.now() + LOOK_EVERY_MS
-  setEndTimer(owned)
+  lookAgainLater(owned)
   return true
 }
 
+function lookAgainLater(owned: OwnedFlow): void {
+  owned.checkEndAtMs = Date.now() + LOOK_EVERY_MS
+  setEndTimer(owned)
+}
+
 function setEndTimer(owned: OwnedFlow): void {
-  owned.timerAtMs = owned.endsAtMs
-  owned.after(Math.max(0, owned.endsAtMs - Date.now()), { type: 'stop', as: 'timed_out' })
+  owned.timerAtMs = owned.checkEndAtMs
+  owned.after(Math.max(0, owned.checkEndAtMs - Date.now()), { type: 'stop', as: 'timed_out' })
 }
 
 export function setDeadlines({ state, timed, after }: OwnedFlow): void {
@@ -92,7 +106,7 @@ export function setDeadlines({ state, timed, after }: OwnedFlow): void {
 /** The time until the first timeout, retry or watch. */
 export function nextInMs(owned: OwnedFlow): number {
   const { deadlines, delayed, dueAt } = owned.state
-  const dues = [...delayed.values()].map((leaf) => dueAt.get(nameOf(leaf)) ?? 0)
+  const dues = [...delayed.values()].map((leaf) => dueAt.get(attemptKey(leaf)) ?? 0)
   const firstAtMs = Math.min(...deadlines.values(), ...dues)
   return Math.min(firstAtMs - Date.now(), ...watchesOf(owned).map(({ inMs }) => inMs))
 }
@@ -103,7 +117,7 @@ export function checkWatched(owned: OwnedFlow, events: FlowEvent[], leafId: stri
   const leaf = state.running.get(leafId)
   const isDue = watchesOf(owned).some((watch) => watch.leafId === leafId && watch.inMs === 0)
   if (!leaf || !isDue) return
-  const runningFor = Date.now() - (state.begun.get(nameOf(leaf)) ?? Date.now())
+  const runningFor = Date.now() - (state.begun.get(attemptKey(leaf)) ?? Date.now())
   events.push({ kind: 'task.slow', data: { task_id: leafId, running_for: runningFor } })
   const next = slow(state, leafId)
   state.fresh.push(...next)

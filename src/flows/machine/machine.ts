@@ -53,7 +53,7 @@ interface State {
   /** Leaves that are known and not started yet, by the id of their pattern. */
   toCome: Map<string, number>
   /** The ids of nodes that are called by the name people gave them. */
-  named: Set<string>
+  takenNames: Set<string>
   results: Record<string, unknown>
   /** The results of the parts of a list, by the id of the leaf. */
   parts: Map<string, { of: Frame | null; list: unknown[] }>
@@ -82,7 +82,7 @@ export function createMachine(root: FlowNode, input: unknown, patterns: Patterns
     dropped: [],
     watched: new Map(),
     toCome: new Map(),
-    named: new Set(root.id === undefined ? [] : [root.id]),
+    takenNames: new Set(root.id === undefined ? [] : [root.id]),
     results: {},
     parts: new Map(),
     made: new Map(),
@@ -179,7 +179,7 @@ const scopeOf = ({ input, results }: State, { previous, item }: Frame): Scope =>
 function advance(state: State, frame: Frame, afterMs: number): void {
   const move = askPattern(state, frame)
   if (move === 'wait') makeMove(state, frame, { start: [] }, afterMs)
-  else if ('end' in move) end(state, frame, named(state, frame, move.end))
+  else if ('end' in move) end(state, frame, withPartName(state, frame, move.end))
   else makeMove(state, frame, move, afterMs)
 }
 
@@ -201,9 +201,9 @@ function askPattern(state: State, frame: Frame): Move {
  * for ever.
  */
 function makeMove(state: State, frame: Frame, move: StartMove, afterMs: number): void {
-  const { start, drop = [], watch = [], toCome } = move
+  const { start, drop: dropKeys = [], watch = [], toCome } = move
   if (toCome !== undefined) state.toCome.set(frame.id, toCome)
-  const dropped = drop.filter((key) => giveUp(state, frame, key))
+  const dropped = dropKeys.filter((key) => giveUp(state, frame, key))
   const tooMany = countMade(state, start, frame.node)
   const started = start.map((child) => frameOf(child, frame, state.patterns))
   const twice = started.find((child) => !add(state, frame, child))
@@ -221,10 +221,10 @@ function makeMove(state: State, frame: Frame, move: StartMove, afterMs: number):
 }
 
 /** False: the key or the name stands for another child already, so the outcomes of the two could not be told apart. */
-function add({ named }: State, parent: Frame, child: Frame): boolean {
+function add({ takenNames }: State, parent: Frame, child: Frame): boolean {
   const hasName = child.isOwn === true && child.node.id !== undefined
-  if (parent.children.has(child.key) || (hasName && named.has(child.id))) return false
-  if (hasName) named.add(child.id)
+  if (parent.children.has(child.key) || (hasName && takenNames.has(child.id))) return false
+  if (hasName) takenNames.add(child.id)
   parent.children.set(child.key, null)
   parent.nodes.set(child.key, child.node)
   parent.under.set(child.key, child)
@@ -256,7 +256,7 @@ function partOf(state: State, frame: Frame): string {
 }
 
 /** A failure of the part itself, and not of a part within it, names the part. */
-function named(state: State, frame: Frame, ended: NodeOutcome): NodeOutcome {
+function withPartName(state: State, frame: Frame, ended: NodeOutcome): NodeOutcome {
   if (ended.status !== 'failed') return ended
   for (const child of frame.children.values()) if (child?.error === ended.error) return ended
   return { ...ended, error: `${partOf(state, frame)}: ${ended.error}` }
