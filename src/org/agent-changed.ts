@@ -8,11 +8,11 @@ import { aboutTask, type NotedTask } from '../kernel/operation.ts'
 import type { Task } from '../kernel/task.ts'
 import { makeDue, watchIdle } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
-import { allocationRaised, withdrawRequest } from './budget.ts'
+import { allocationChanged, withdrawRequest } from './budget.ts'
 import { tellDelegators } from './delegators.ts'
 import { withdrawEscalations } from './escalate.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { holdTakeUps } from './take-up-lock.ts'
-import { tell } from './tell.ts'
 
 export async function agentChanged(tx: Db, log: Log, agent: Agent, { before, isDeleted }: AgentChange): Promise<void> {
   // The lock waits for attempts that are just starting, and lets none start until this change is committed.
@@ -22,7 +22,7 @@ export async function agentChanged(tx: Db, log: Log, agent: Agent, { before, isD
   if (before === null) return
   if (before.enabled && !agent.enabled) await tellDelegators(tx, log, [agent.id], 'was disabled')
   if (!before.enabled && agent.enabled) await makeDue(tx, agent.project_id, [agent.id])
-  if (before.token_allocation !== agent.token_allocation) await allocationRaised(tx, log, agent.id)
+  if (before.token_allocation !== agent.token_allocation) await allocationChanged(tx, log, agent.id)
 }
 
 interface OpenTask extends NotedTask {
@@ -51,7 +51,7 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
     [id, heir],
   )
   for (const task of rows)
-    tell(tx, log, 'task.handed_over', { ...aboutTask(task), agent_id: id }, { to_agent_id: heir })
+    logOnCommit(tx, log, 'task.handed_over', { ...aboutTask(task), agent_id: id }, { to_agent_id: heir })
   const runIds = rows.map((row) => row.ended_run_id)
   await askToEnd(tx, runIds)
   await endFlows(tx, agent)

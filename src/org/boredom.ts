@@ -7,8 +7,8 @@ import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { MAX_TITLE } from '../kernel/task.ts'
 import { dueSql } from '../tasks/task-queue.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { type ChangedAgent, changeStatuses } from './statuses.ts'
-import { tell } from './tell.ts'
 
 export async function becomeBored(tx: Db, log: Log, agentIds: readonly string[], thresholdMs: number): Promise<void> {
   const idleFor = inWords(thresholdMs)
@@ -64,7 +64,7 @@ async function tellSeniors(
   )
   for (const { id, project_id, assigned_to: to, from_id: from } of rows) {
     const about = { project_id, agent_id: from, task_id: id, correlation_id: id }
-    tell(tx, log, 'task.escalated', about, { to_agent_id: to, priority: 'low' })
+    logOnCommit(tx, log, 'task.escalated', about, { to_agent_id: to, priority: 'low' })
   }
 }
 

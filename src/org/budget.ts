@@ -10,10 +10,10 @@ import type { Actor } from '../kernel/principal.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { tellDelegators } from './delegators.ts'
 import { escalate, withdraw } from './escalate.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { sendMessages } from './messages.ts'
 import { changeStatus } from './statuses.ts'
 import { resultText } from './task-text.ts'
-import { tell } from './tell.ts'
 import type { WorkTask } from './work-row.ts'
 
 interface SpendingAgent {
@@ -38,7 +38,7 @@ export async function marksCrossed(tx: Db, log: Log, agentId: string, marks: rea
   if (!agent) return
   const isExhausted = marks.some(({ mark }) => mark >= 100)
   // The marks are in ascending order; the highest is logged.
-  tell(tx, log, 'budget.marked', { project_id: agent.project_id, agent_id: agentId }, { ...marks.at(-1) })
+  logOnCommit(tx, log, 'budget.marked', { project_id: agent.project_id, agent_id: agentId }, { ...marks.at(-1) })
   for (const { mark, used, allocation } of marks) {
     if (agent.senior_id === null) break
     const spent = `${used} of ${allocation} tokens`
@@ -66,7 +66,7 @@ const exhaustedTaskId = (agentId: string, count: number): string => idFrom(`exha
 const secondTaskId = (agentId: string, count: number): string => idFrom(`exhausted ${agentId} ${count} people`)
 
 async function exhausted(tx: Db, log: Log, agentId: string, agent: SpendingAgent): Promise<void> {
-  tell(tx, log, 'budget.exhausted', { project_id: agent.project_id, agent_id: agentId })
+  logOnCommit(tx, log, 'budget.exhausted', { project_id: agent.project_id, agent_id: agentId })
   await changeStatus(tx, log, { agentId, event: 'exhausted', why: 'it has used up its tokens.' })
   await tellDelegators(tx, log, [agentId], 'has used up its tokens')
   if (await isOpen(tx, exhaustedTaskId(agentId, agent.exhaustions))) return
@@ -160,10 +160,10 @@ async function isOpen(tx: Db, taskId: string): Promise<boolean> {
 }
 
 /**
- * Called in the transaction that raised an allocation. If the agent has tokens again, its work goes on, and the task
+ * Called in the transaction that changed an allocation. If the agent has tokens again, its work goes on, and the task
  * that asked for tokens is completed.
  */
-export async function allocationRaised(tx: Db, log: Log, agentId: string): Promise<void> {
+export async function allocationChanged(tx: Db, log: Log, agentId: string): Promise<void> {
   await resetMark(tx, agentId)
   const { rows } = await tx.query<{ project_id: string; exhaustions: number | null }>(
     `select a.project_id, t.exhaustions from agents a left join agent_tokens t on t.agent_id = a.id
@@ -207,8 +207,8 @@ export async function addTokens(pool: Pool, log: Log, { projectId, agentId, add,
       'update agents set token_allocation = token_allocation + $2, updated_at = muster.now() where id = $1',
       [agentId, add],
     )
-    tell(tx, log, 'budget.added', { project_id: projectId, agent_id: agentId }, { tokens: add })
-    await allocationRaised(tx, log, agentId)
+    logOnCommit(tx, log, 'budget.added', { project_id: projectId, agent_id: agentId }, { tokens: add })
+    await allocationChanged(tx, log, agentId)
     await recordAudit(tx, {
       action: 'agent.budget',
       actor,

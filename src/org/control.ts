@@ -13,9 +13,9 @@ import { endUnowned, stopped } from '../runs/end.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { tellDelegators } from './delegators.ts'
 import { withdrawEscalations } from './escalate.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { changeStatuses } from './statuses.ts'
 import { holdTakeUps } from './take-up-lock.ts'
-import { tell } from './tell.ts'
 import { WORK_COLUMNS, type WorkTask } from './work-row.ts'
 
 export interface ControlParts {
@@ -112,7 +112,7 @@ async function act(
   await noteControl(tx, control, ids, controlled)
   for (const id of ids) {
     const about = { project_id: controlled.projectId, agent_id: id }
-    tell(tx, log, control === 'stop' ? 'agent.stopped' : 'agent.started', about)
+    logOnCommit(tx, log, control === 'stop' ? 'agent.stopped' : 'agent.started', about)
   }
   if (control === 'stop') {
     await changeStatuses(tx, log, ids, { event: 'stop', why: 'somebody stopped it.' })
@@ -131,7 +131,7 @@ async function freeBlocked(tx: Db, log: Log, agentIds: readonly string[]): Promi
      where assigned_to = any($1) and status = 'blocked' returning ${WORK_COLUMNS}`,
     [agentIds],
   )
-  for (const task of rows) tell(tx, log, 'task.freed', aboutTask(task))
+  for (const task of rows) logOnCommit(tx, log, 'task.freed', aboutTask(task))
   await withdrawEscalations(tx, rows)
 }
 

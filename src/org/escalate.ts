@@ -10,9 +10,9 @@ import { MAX_TITLE, type TaskPriority } from '../kernel/task.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
 import { tellDelegators } from './delegators.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { sendMessages } from './messages.ts'
 import { changeStatus } from './statuses.ts'
-import { tell } from './tell.ts'
 import type { WorkTask } from './work-row.ts'
 
 export interface NewEscalation {
@@ -63,7 +63,7 @@ export async function escalate(tx: Db, log: Log, escalation: NewEscalation): Pro
   if (rowCount !== 1) return false
   await makeDue(tx, projectId, [to])
   const about = { project_id: projectId, agent_id: from, task_id: id, correlation_id: rootTaskId ?? id }
-  tell(tx, log, 'task.escalated', about, { to_agent_id: to, priority })
+  logOnCommit(tx, log, 'task.escalated', about, { to_agent_id: to, priority })
   return true
 }
 
@@ -79,7 +79,7 @@ export async function getStuck(tx: Db, log: Log, task: WorkTask, error: string):
      where id = $1`,
     [task.id, timesStuck, error],
   )
-  tell(tx, log, 'task.blocked', aboutTask(task), { times_stuck: timesStuck })
+  logOnCommit(tx, log, 'task.blocked', aboutTask(task), { times_stuck: timesStuck })
   const why = `it is blocked on "${task.title}".`
   const agent = await changeStatus(tx, log, { agentId, event: 'blocked', why, task })
   if (!agent) return
@@ -125,7 +125,7 @@ async function seniorAbove(tx: Db, agentId: string, levels: number): Promise<str
   return rows[0]?.id ?? null
 }
 
-/** Frees a stuck agent, because its escalation was answered or its blocked task was given to another. */
+/** Frees a stuck agent, because its escalation was answered or its blocked task was changed. */
 export async function free(tx: Db, log: Log, agentId: string, why: string, task?: FreedTask): Promise<void> {
   const agent = await changeStatus(tx, log, { agentId, event: 'freed', why, task })
   if (agent) await makeDue(tx, agent.project_id, [agentId])

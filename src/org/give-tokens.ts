@@ -2,8 +2,8 @@ import { recordAudit } from '../audit/record.ts'
 import type { Db } from '../db/pool.ts'
 import type { Log } from '../kernel/log.ts'
 import { agentActor } from '../kernel/principal.ts'
-import { allocationRaised, MOST_TOKENS } from './budget.ts'
-import { tell } from './tell.ts'
+import { allocationChanged, MOST_TOKENS } from './budget.ts'
+import { logOnCommit } from './log-on-commit.ts'
 
 export interface TokenGift {
   projectId: string
@@ -37,8 +37,14 @@ export async function giveTokens(
        updated_at = muster.now() where id in ($1, $2) and token_allocation is not null`,
     [from, to, tokens],
   )
-  tell(tx, log, 'budget.added', { project_id: projectId, agent_id: to, run_id: runId }, { tokens, from_agent_id: from })
-  await allocationRaised(tx, log, to)
+  logOnCommit(
+    tx,
+    log,
+    'budget.added',
+    { project_id: projectId, agent_id: to, run_id: runId },
+    { tokens, from_agent_id: from },
+  )
+  await allocationChanged(tx, log, to)
   await recordAudit(tx, {
     action: 'agent.budget',
     actor: agentActor(from),

@@ -7,7 +7,7 @@ import type { AgentMessage, MessageKind } from '../kernel/agent-message.ts'
 import type { Page } from '../kernel/fields.ts'
 import { idFrom } from '../kernel/id.ts'
 import { type Log, silentLog } from '../kernel/log.ts'
-import { tell } from './tell.ts'
+import { logOnCommit } from './log-on-commit.ts'
 
 export interface NewMessage {
   projectId: string
@@ -53,7 +53,7 @@ export interface SentMessage {
 export function noteSent(tx: Db, log: Log, messages: readonly SentMessage[]): void {
   for (const { project_id, from_agent, to_agent, kind, task_id, root_task_id } of messages) {
     const about = { project_id, agent_id: from_agent, task_id, correlation_id: root_task_id }
-    tell(tx, log, 'message.sent', about, { to_agent_id: to_agent, kind })
+    logOnCommit(tx, log, 'message.sent', about, { to_agent_id: to_agent, kind })
   }
 }
 

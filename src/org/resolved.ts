@@ -8,9 +8,9 @@ import { isResolved, type TaskStatus } from '../kernel/task.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { requestResolved } from './budget.ts'
 import { free } from './escalate.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { messageId, noteSent, SENT, type SentMessage, sendMessages } from './messages.ts'
 import { resultText, subtasksOf, type TaskOutcome, withOpenParts } from './task-text.ts'
-import { tell } from './tell.ts'
 import { lockTasks, WORK_COLUMNS, type WorkTask } from './work-row.ts'
 
 /** The caller has locked the tasks and written their final status. */
@@ -52,7 +52,7 @@ async function answerEscalation(tx: Db, log: Log, task: WorkTask): Promise<void>
      where id = $1`,
     [blocked.id],
   )
-  tell(tx, log, 'task.freed', aboutTask(blocked))
+  logOnCommit(tx, log, 'task.freed', aboutTask(blocked))
   await free(tx, log, blocked.assigned_to, `its escalation was ${task.status}.`, blocked)
 }
 
@@ -123,7 +123,7 @@ async function cancelDependent(tx: Db, log: Log, dependent: WorkTask): Promise<v
     `update tasks set status = 'cancelled', waits_for = null, error_message = $2, completed_at = muster.now() where id = $1`,
     [dependent.id, error],
   )
-  tell(tx, log, 'task.cancelled', aboutTask(dependent))
+  logOnCommit(tx, log, 'task.cancelled', aboutTask(dependent))
   await taskResolved(tx, log, { ...dependent, status: 'cancelled', error_message: error })
 }
 
@@ -148,7 +148,7 @@ async function rollUp(tx: Db, log: Log, parentIds: readonly string[]): Promise<v
   }
   if (completed.length === 0) return
   await tx.query(COMPLETE, [completed.map((task) => task.id), completed.map((task) => cleanJson(task.result))])
-  for (const task of completed) tell(tx, log, 'task.completed', aboutTask(task))
+  for (const task of completed) logOnCommit(tx, log, 'task.completed', aboutTask(task))
   await tasksResolved(tx, log, completed)
 }
 

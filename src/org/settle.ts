@@ -9,8 +9,8 @@ import { aboutTask } from '../kernel/operation.ts'
 import { noteFreed } from '../tasks/task-queue.ts'
 import { noteExhausted } from './budget.ts'
 import { getStuck } from './escalate.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { taskResolved, tasksResolved } from './resolved.ts'
-import { tell } from './tell.ts'
 import { lockTasks, type WorkTask } from './work-row.ts'
 
 interface EndedAttempt {
@@ -123,7 +123,7 @@ async function settleTogether(pool: Pool, log: Log, found: readonly Found[]): Pr
     for (const run of runs) {
       const task = tasks.get(run.task_id)
       if (task?.attempt_run_id !== run.id || !isOpen(task, run)) continue
-      tell(tx, log, 'attempt.ended', aboutTask(task), { status: run.status, pause_reason: run.pause_reason })
+      logOnCommit(tx, log, 'attempt.ended', aboutTask(task), { status: run.status, pause_reason: run.pause_reason })
       if (isUnfinished(run)) await settle(tx, log, task, run)
       else completed.push({ task, run })
     }
@@ -152,7 +152,7 @@ async function complete(tx: Db, log: Log, completed: readonly { task: WorkTask; 
   const done = completed.filter(({ task }) => task.waits_for !== 'subtasks')
   if (done.length === 0) return
   await tx.query(COMPLETE, [done.map(({ task }) => task.id), done.map(({ run }) => JSON.stringify(run.summary))])
-  for (const { task } of done) tell(tx, log, 'task.completed', aboutTask(task))
+  for (const { task } of done) logOnCommit(tx, log, 'task.completed', aboutTask(task))
   await tasksResolved(
     tx,
     log,
@@ -164,7 +164,7 @@ async function settle(tx: Db, log: Log, task: WorkTask, run: Unfinished): Promis
   switch (run.status) {
     case 'cancelled':
       await cancel(tx, log, task)
-      tell(tx, log, 'task.cancelled', aboutTask(task))
+      logOnCommit(tx, log, 'task.cancelled', aboutTask(task))
       return
     case 'paused':
       if (run.pause_reason === 'stopped') return handBack(tx, log, task, 'Its agent was stopped.')
@@ -174,7 +174,7 @@ async function settle(tx: Db, log: Log, task: WorkTask, run: Unfinished): Promis
       }
       return failAttempt(tx, log, task, limitSentence(run))
     case 'failed':
-      tell(tx, log, 'attempt.failed', aboutTask(task), { error_code: run.error_code })
+      logOnCommit(tx, log, 'attempt.failed', aboutTask(task), { error_code: run.error_code })
       return failAttempt(tx, log, task, run.error_message ?? run.error_code ?? 'The attempt failed.')
   }
 }
@@ -195,7 +195,7 @@ async function cancel(tx: Db, log: Log, task: WorkTask): Promise<void> {
 
 /** The attempt does not count: the work goes on from the same point with tokens, or when the agent is started again. */
 async function handBack(tx: Db, log: Log, task: WorkTask, note: string): Promise<void> {
-  tell(tx, log, 'task.handed_back', aboutTask(task))
+  logOnCommit(tx, log, 'task.handed_back', aboutTask(task))
   await tx.query(`update tasks set status = 'pending', progress_note = $2 where id = $1`, [task.id, note])
 }
 
@@ -213,7 +213,7 @@ async function failAttempt(tx: Db, log: Log, task: WorkTask, error: string): Pro
        retry_at = muster.now() + $5 * interval '1 ms' where id = $1`,
     [task.id, attempts, error, `Attempt ${attempts} failed; it is tried again.`, waitMs],
   )
-  tell(tx, log, 'task.retried', aboutTask(task), { attempts, in_ms: waitMs })
+  logOnCommit(tx, log, 'task.retried', aboutTask(task), { attempts, in_ms: waitMs })
 }
 
 /** The task has no agent that could try again. */

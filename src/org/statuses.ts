@@ -3,8 +3,8 @@ import { type AgentStatus, type PausedFor, type StatusEvent, stateAfter } from '
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { watchIdle } from '../tasks/task-queue.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { sendMessages } from './messages.ts'
-import { tell } from './tell.ts'
 
 interface AgentState {
   id: string
@@ -58,7 +58,7 @@ export async function changeStatuses(
   for (const { before, after } of changed) {
     const ids = { project_id: after.project_id, agent_id: after.id }
     const about = { ...ids, task_id: task?.id, correlation_id: task?.root_task_id }
-    tell(tx, log, 'agent.status_changed', about, { from: before.status, to: after.status, event })
+    logOnCommit(tx, log, 'agent.status_changed', about, { from: before.status, to: after.status, event })
   }
   await tellSeniors(tx, log, changed, why)
   return moves.map(({ before, after }) => ({ ...after, was: before.status }))

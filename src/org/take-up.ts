@@ -10,11 +10,11 @@ import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
 import { settingsFrom } from '../kernel/project.ts'
-import { goOn } from './go-on.ts'
+import { continueAttempt } from './continue-attempt.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { changeStatuses } from './statuses.ts'
 import { TAKE_UP_LOCK } from './take-up-lock.ts'
 import { outcomesOf, subtasksOf, taskText } from './task-text.ts'
-import { tell } from './tell.ts'
 import { IS_AT_WORK, WORK_COLUMNS, type WorkTask } from './work-row.ts'
 
 export interface TakenUp {
@@ -174,7 +174,7 @@ async function begin(
 ): Promise<number | null> {
   const attempts: Attempt[] = []
   for (const task of picked) {
-    const earlier = await goOn(tx, task)
+    const earlier = await continueAttempt(tx, task)
     if (earlier !== null) attempts.push({ task, runId: earlier, input: null })
     else attempts.push({ task, runId: newId(), input: cleanJson(await inputOf(tx, task)) })
   }
@@ -182,7 +182,7 @@ async function begin(
   const bored = picked.filter((task) => task.agent_status === 'bored').map((task) => task.agent_id)
   if (bored.length > 0) await changeStatuses(tx, log, bored, { event: 'given', why: 'it has a task again.' })
   for (const { task, runId } of attempts) {
-    tell(tx, log, 'task.taken_up', { ...aboutTask(task), run_id: runId }, { attempt: task.attempts + 1 })
+    logOnCommit(tx, log, 'task.taken_up', { ...aboutTask(task), run_id: runId }, { attempt: task.attempts + 1 })
   }
   return dueInMs
 }

@@ -6,8 +6,8 @@ import { isResolved, type Task } from '../kernel/task.ts'
 import { makeDue, noteFreed } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
 import { free, withdrawEscalations } from './escalate.ts'
+import { logOnCommit } from './log-on-commit.ts'
 import { taskResolved } from './resolved.ts'
-import { tell } from './tell.ts'
 import { lockTasks } from './work-row.ts'
 
 type Before = Pick<Task, 'status' | 'assigned_to'>
@@ -33,20 +33,20 @@ export async function taskChanged(
     await makeDue(tx, task.project_id, [task.assigned_to])
     return
   }
-  const unwanted = before.status === 'in-progress' || task.attempt_run_id !== null ? task.attempt_run_id : null
-  if (unwanted !== null) await askToEnd(tx, [unwanted])
+  if (task.attempt_run_id !== null) await askToEnd(tx, [task.attempt_run_id])
   if (before.status === 'blocked' && before.assigned_to !== null) {
     await withdrawEscalations(tx, [task], byRun)
-    await free(tx, log, before.assigned_to, 'its blocked task was given to another.', task)
+    const happened = isClosed ? `is ${task.status}` : isReassigned ? 'was given to another' : 'begins anew'
+    await free(tx, log, before.assigned_to, `its blocked task ${happened}.`, task)
   }
   if (isClosed) {
-    tell(tx, log, task.status === 'completed' ? 'task.completed' : 'task.cancelled', aboutTask(task))
+    logOnCommit(tx, log, task.status === 'completed' ? 'task.completed' : 'task.cancelled', aboutTask(task))
     await tx.query('update tasks set waits_for = null, retry_at = null, progress_note = null where id = $1', [task.id])
     await cancelSubtasks(tx, log, task.id, byRun)
     await taskResolved(tx, log, task)
   } else if (!isResolved(task.status)) {
     // The task begins anew, whether it has the same or another assignee.
-    tell(tx, log, before.status === 'blocked' ? 'task.freed' : 'task.handed_back', aboutTask(task))
+    logOnCommit(tx, log, before.status === 'blocked' ? 'task.freed' : 'task.handed_back', aboutTask(task))
     await tx.query(
       // A task that depends on others waits for them, whoever its assignee is.
       `update tasks set status = 'pending', attempts = 0, retry_at = null, attempt_run_id = null, progress_note = null,
@@ -79,7 +79,7 @@ async function cancelSubtasks(tx: Db, log: Log, parentId: string, byRun: string 
     [parentId],
   )
   if (rows.length === 0) return
-  for (const task of rows) tell(tx, log, 'task.cancelled', aboutTask(task))
+  for (const task of rows) logOnCommit(tx, log, 'task.cancelled', aboutTask(task))
   const runIds = rows.map((task) => task.attempt_run_id)
   await askToEnd(tx, runIds)
   const blocked = rows.filter((task) => task.was === 'blocked')

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ADMIN_TOKEN, createTestApp } from '../../../test/kit/app.ts'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { type FeedStream, openFeed } from '../../../test/kit/feed-stream.ts'
 import { howMany, seeds } from '../../../test/kit/how-many.ts'
 import { createRandom, type Random } from '../../../test/kit/random.ts'
 import { inSystem, inTest as test } from '../../../test/kit/tiers.ts'
+import { until } from '../../../test/kit/until.ts'
 
 const kit = await createTestApp({})
 const address = await kit.app.listen({ port: 0, host: '127.0.0.1' })

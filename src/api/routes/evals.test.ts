@@ -1,9 +1,9 @@
 // Evals over HTTP, with models that the tests script.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createEvalKit, decide, summariesIn, textOf } from '../../../test/kit/evals.ts'
 import { finish } from '../../../test/kit/supervisor.ts'
+import { until } from '../../../test/kit/until.ts'
 import type { Eval, ListedEval } from '../../kernel/eval.ts'
 import { newId } from '../../kernel/id.ts'
 import type { Run } from '../../kernel/run.ts'

@@ -2,15 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../../test/kit/app.ts'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
+import { until } from '../../../test/kit/until.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { endTokenWait } from '../../flows/execution/token-waits.ts'
 import type { Agent } from '../../kernel/agent.ts'
 import type { FlowRun } from '../../kernel/flow-run.ts'
 import type { Run } from '../../kernel/run.ts'
 import type { Task } from '../../kernel/task.ts'
-import { goOn } from '../../org/go-on.ts'
+import { continueAttempt } from '../../org/continue-attempt.ts'
 import { WORK_COLUMNS, type WorkTask } from '../../org/work-row.ts'
 
 type List<Item> = { items: Item[] }
@@ -166,7 +166,7 @@ test('a task that is taken up while its attempt ends after a wait for tokens get
     const { rows } = await tx.query<WorkTask>(`select ${WORK_COLUMNS} from tasks where id = $1`, [taskId])
     const [task] = rows
     assert.ok(task)
-    const runId = await goOn(tx, { ...task, max_steps: null, default_timeout: null })
+    const runId = await continueAttempt(tx, { ...task, max_steps: null, default_timeout: null })
     await tx.query(`update agent_runs set status = 'paused', pause_reason = 'budget' where id = $1`, [run.id])
     return runId
   })

@@ -5,8 +5,8 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { test } from 'node:test'
 import { createTestPool } from '../../../test/kit/database.ts'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createEvalKit } from '../../../test/kit/evals.ts'
+import { until } from '../../../test/kit/until.ts'
 
 /** A model that is asked and never answers. */
 const asked: AbortSignal[] = []

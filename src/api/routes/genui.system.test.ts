@@ -2,12 +2,12 @@
 // every kind.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createGraph } from '../../../test/kit/graph.ts'
 import { readPlans, recordStatements } from '../../../test/kit/query-plans.ts'
 import { insertRuns } from '../../../test/kit/runs.ts'
 import { createScriptedModel, type ScriptedAnswer } from '../../../test/kit/scripted-model.ts'
 import { createSupervisor, delegate, finish, summary } from '../../../test/kit/supervisor.ts'
+import { until } from '../../../test/kit/until.ts'
 import { createDecide } from '../../bin/ask-model.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { createProjectCalls } from '../../journal/project-calls.ts'

@@ -1,9 +1,9 @@
 // The built-in tools in the hands of a specialist, whose run has no agent.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
 import { createSupervisor, delegate, finish } from '../../../test/kit/supervisor.ts'
+import { until } from '../../../test/kit/until.ts'
 import type { GraphObject, ObjectVersion } from '../../kernel/object.ts'
 import type { Run, Step } from '../../kernel/run.ts'
 import type { Task } from '../../kernel/task.ts'

@@ -1,9 +1,9 @@
 // Supervisor runs that go on: after an answer, after an outage, and after a crash between two commits.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
 import { createSupervisor, delegate, finish } from '../../../test/kit/supervisor.ts'
+import { until } from '../../../test/kit/until.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { wakeWaiting } from '../../journal/wake.ts'
 import { newId } from '../../kernel/id.ts'

@@ -1,8 +1,8 @@
 // Models, people and callers with unexpected behaviour.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { createSupervisor, delegate, finish, summary } from '../../../test/kit/supervisor.ts'
+import { until } from '../../../test/kit/until.ts'
 
 const escalate = { plan: [], action: 'escalate' }
 const withMetadata = (metadata: string): string =>
@@ -89,17 +89,16 @@ for (const name of ['constructor', 'toString', 'hasOwnProperty']) {
 }
 
 test('a halt during the work of a specialist is answered 202 with RUNNING', async () => {
-  // The process hears of the halt by a notice, so the specialist works until then.
-  let isHalted = true
+  const gate = Promise.withResolvers<void>()
   const kit = await createSupervisor({
     supervisor: [delegate('research_agent'), finish()],
-    work: { research_agent: () => ({ text: 'Done.', ...(isHalted ? { waitFor: 'abort' as const } : {}) }) },
+    work: { research_agent: { text: 'Done.', waitFor: gate.promise } },
   })
   const request = kit.run('Go.')
   await until(async () => kit.asked('research_agent').length > 0, 'the specialist works')
   await kit.call(`POST ${kit.base}/halt`)
+  gate.resolve()
   const { status, body } = await request
-  isHalted = false
   assert.deepEqual([status, body.result.status], [202, 'RUNNING'])
   await kit.call(`POST ${kit.base}/unhalt`)
   await until(async () => (await kit.read(body.metadata.run_id)).body.result.status === 'DONE', 'the run goes on')

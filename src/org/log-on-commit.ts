@@ -4,6 +4,6 @@ import type { Log, LogFields } from '../kernel/log.ts'
 import { type About, noteOperation, type Operation } from '../kernel/operation.ts'
 
 /** Logs an operation once its transaction is committed. */
-export function tell(tx: Db, log: Log, operation: Operation, about: About, more: LogFields = {}): void {
+export function logOnCommit(tx: Db, log: Log, operation: Operation, about: About, more: LogFields = {}): void {
   afterCommit(tx, () => noteOperation(log, operation, about, more))
 }

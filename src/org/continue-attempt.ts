@@ -15,8 +15,11 @@ interface EarlierAttempt {
 
 type Resumed = WorkTask & { max_steps: number | null; default_timeout: number | null }
 
-/** The id of the run that continues an interrupted attempt, or null if there is none to continue. */
-export async function goOn(tx: Db, task: Resumed): Promise<string | null> {
+/**
+ * Continues an interrupted attempt, by the same run or by a new one. Returns the id of that run; null if there is nothing
+ * to continue.
+ */
+export async function continueAttempt(tx: Db, task: Resumed): Promise<string | null> {
   if (task.attempt_run_id === null) return null
   const { rows } = await tx.query<EarlierAttempt>(
     `select status, pause_reason, completed_at, last_seq, step_count, rights, payers from agent_runs
