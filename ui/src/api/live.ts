@@ -74,7 +74,7 @@ function followStream(tell: (message: Message) => void): () => void {
     },
     onEvent: ({ event, data }) => {
       if (event === 'reset') tell({ type: 'reset' })
-      if (event === 'change') tell({ type: 'change', change: JSON.parse(data) as Change }) // as in API.md
+      if (event === 'change') tell({ type: 'change', change: JSON.parse(data) as Change }) // as src/api/feed/reader.ts writes it
     },
   })
 }

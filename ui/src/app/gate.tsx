@@ -1,4 +1,4 @@
-// Nobody sees a page before it is known who they are.
+// Shows the sign-in page until the session is read; then provides the signed-in person (`useMe`).
 import { Center } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { createContext, type ReactNode, use, useEffect, useState } from 'react'

@@ -27,9 +27,9 @@ import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { useInboxCount } from '../api/inbox.ts'
 import { projectsQuery } from '../api/queries.ts'
 import { useMe, useSignOut } from './gate.tsx'
+import { jump, tour } from './openers.ts'
 import { GROUPS, SETTINGS, samePlace } from './places.ts'
 import classes from './shell.module.css'
-import { jump, tour } from './wishes.ts'
 
 const LINKS = 'rail-links'
 
@@ -47,7 +47,7 @@ export function Rail() {
   }
   const startTour = (): void => {
     setIsOpen(false)
-    tour.want()
+    tour.open()
   }
   return (
     <nav aria-label="Main" className={classes.rail} onKeyDown={closeOnEscape}>
@@ -72,7 +72,7 @@ export function Rail() {
       </div>
       <div id={LINKS} className={classes.links} data-open={isOpen || undefined}>
         <ProjectSwitch projectId={projectId} />
-        <UnstyledButton className={classes.search ?? ''} onClick={jump.want}>
+        <UnstyledButton className={classes.search ?? ''} onClick={jump.open}>
           <Search size={14} aria-hidden />
           <span>Search or jump…</span>
           <Kbd size="xs" aria-hidden>

@@ -5,9 +5,9 @@ import { useState } from 'react'
 import type { Project } from '../../../src/kernel/project.ts'
 import { isDemo } from '../api/tour.ts'
 import { useMe } from './gate.tsx'
+import { tour } from './openers.ts'
 import classes from './tour.module.css'
 import { knowsTour, noteTour } from './tour-memory.ts'
-import { tour } from './wishes.ts'
 
 export function TourOffer({ projects }: { projects: readonly Project[] }) {
   const me = useMe()
@@ -23,7 +23,7 @@ export function TourOffer({ projects }: { projects: readonly Project[] }) {
       <Compass size={18} color="var(--accent)" aria-hidden />
       <p>The project Demo is at work already, without any key. A tour of eight stops shows it, in two minutes.</p>
       <Group gap="xs">
-        <Button size="xs" onClick={tour.want}>
+        <Button size="xs" onClick={tour.open}>
           Show me around
         </Button>
         <Button size="xs" variant="default" onClick={decline}>

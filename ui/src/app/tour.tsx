@@ -1,9 +1,9 @@
 // A short tour that says what is seen.
-import { OnWish } from './on-wish.tsx'
-import { tour } from './wishes.ts'
+import { LoadedOnOpen } from './loaded-on-open.tsx'
+import { tour } from './openers.ts'
 
 const load = async () => (await import('./tour-card.tsx')).TourCard
 
 export function Tour() {
-  return <OnWish name="The tour" of={tour} load={load} />
+  return <LoadedOnOpen name="The tour" of={tour} load={load} />
 }

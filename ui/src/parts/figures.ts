@@ -45,11 +45,11 @@ function roughly(ms: number): string | null {
   return `${Math.floor(minutes / 60 / 24)} d`
 }
 
-/** A value in one line: a text as it is, all else as JSON. */
 /** The input of a run, in one line. A run of a schedule is given nothing but the time. */
 export const inputLine = ({ input, trigger }: Pick<Run, 'input' | 'trigger'>, most?: number): string =>
   trigger.type === 'schedule' ? 'by its schedule' : oneLine(input ?? '', most)
 
+/** A value in one line: a text as it is, all else as JSON. */
 export const oneLine = (value: unknown, most = 160): string => {
   const text = (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).replaceAll(/\s+/g, ' ').trim()
   return text.length > most ? `${text.slice(0, most - 1)}…` : text

@@ -21,3 +21,11 @@ test('tasks that were left out count as done only where nothing went wrong', () 
   assert.equal(percentDone({ status: 'completed', progress }), 100)
   assert.equal(percentDone({ status: 'queued', progress: { ...progress, total: 0 } }), 0)
 })
+
+test('a flow run under way is never shown as done', () => {
+  const progress = { total: 2, pending: 0, running: 0, completed: 2, failed: 0, skipped: 0 }
+  assert.deepEqual(
+    ['running', 'completed', 'failed'].map((status) => percentDone({ status, progress })),
+    [99, 100, 100],
+  )
+})

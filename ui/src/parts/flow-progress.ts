@@ -11,11 +11,12 @@ export function etaText(eta: string | null, now: number): string {
   return duration(left < 60_000 ? 5_000 * Math.round(left / 5_000) : left)
 }
 
-/** Tasks that were left out count as done only where nothing went wrong. Never 100 before the end. */
+/** Tasks that were left out count as done only where nothing went wrong. A flow run under way has 99 at most. */
 export function percentDone(run: { status: string; progress: FlowProgress }): number {
   const { total, completed, failed, skipped } = run.progress
   const isWell = ['queued', 'running', 'completed'].includes(run.status)
   const done = isWell ? completed + failed + skipped : completed
   if (run.status === 'completed') return 100
-  return total === 0 ? 0 : Math.floor((100 * done) / total)
+  const percent = total === 0 ? 0 : Math.floor((100 * done) / total)
+  return isWell ? Math.min(99, percent) : percent
 }

@@ -97,7 +97,7 @@ function Part({ name, children }: { name: string; children: ReactNode }) {
 const written = (value: unknown): string =>
   typeof value === 'string' ? value : (JSON.stringify(value, null, 1) ?? 'null')
 
-/** The text of one side, compared with the other side's. What has no other side is not marked: all of it is new. */
+/** The text of one side, compared with the other side's. A text without another side is not marked: all of it is new. */
 function Marked<Item>({ row, side, of }: { row: Row<Item>; side: Side; of: (item: Item) => string }) {
   const { left, right } = row
   if (left && right) return <MarkedText left={of(left)} right={of(right)} side={side} />

@@ -1,6 +1,6 @@
 // Lists that are written as one text: workers as a number or as names, edges as lines.
 
-/** A number, or names between commas. What is being written is kept, spaces included. */
+/** A number, or names between commas. The text is kept as it is typed, spaces included. */
 export function workersOf(text: string): number | string[] | undefined {
   if (text.trim() === '') return undefined
   if (/^\s*\d+\s*$/.test(text)) return Number(text)

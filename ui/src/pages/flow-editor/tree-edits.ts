@@ -41,7 +41,7 @@ export function addInside(root: unknown, path: string, node: TreeNode): Edit | n
   return { root: withValue(root, to, node), path: to }
 }
 
-/** Puts the node after the chosen one. Where there is room for one node only, both become the steps of a sequence. */
+/** Puts the node after the chosen one. If there is room for one node only, both become the steps of a sequence. */
 export function addAfter(root: unknown, path: string, node: TreeNode): Edit | null {
   const place = placeOf(path)
   const slot = slotAt(root, path)

@@ -36,7 +36,7 @@ export interface FlowStore {
   /** The ids in the order in which they became known. A row never changes its place. */
   order(): readonly string[]
   totals(): Totals
-  /** Another number means other tasks or dependencies. */
+  /** A counter that grows when a task is added, or when a task's parent or dependencies change. */
   structure(): number
   onTask(id: string, listener: () => void): () => void
   onOrder(listener: () => void): () => void

@@ -9,7 +9,7 @@ export interface LiveStep {
 
 /** Pieces are placed by their offset: after a reconnect the text of the step comes again from its start. */
 export function nextText(known: LiveStep | null, { event, data }: StreamEvent, runId: string): LiveStep | null {
-  const told = JSON.parse(data) as { run_id: string; step: number; offset?: number; text?: string } // as in API.md
+  const told = JSON.parse(data) as { run_id: string; step: number; offset?: number; text?: string } // as src/journal/follow.ts tells it
   if (told.run_id !== runId) return known
   if (event === 'step.restarted') return null
   const { step, offset = 0, text = '' } = told

@@ -1,13 +1,13 @@
-// Something that opens on a wish from anywhere: a button, a key, a card. Its code is loaded at the first wish.
+// The jump dialog and the tour can be opened from any component. Their code is loaded at the first opening.
 import { useSyncExternalStore } from 'react'
 
-export interface Wishes {
-  want: () => void
-  /** How often it was wanted; 0 before the first time. */
+export interface Opener {
+  open: () => void
+  /** The number of openings so far. */
   useCount: () => number
 }
 
-function createWishes(): Wishes {
+function createOpener(): Opener {
   const listeners = new Set<() => void>()
   let count = 0
   const subscribe = (listener: () => void): (() => void) => {
@@ -15,7 +15,7 @@ function createWishes(): Wishes {
     return () => listeners.delete(listener)
   }
   return {
-    want: () => {
+    open: () => {
       count++
       for (const listener of listeners) listener()
     },
@@ -23,5 +23,5 @@ function createWishes(): Wishes {
   }
 }
 
-export const jump = createWishes()
-export const tour = createWishes()
+export const jump = createOpener()
+export const tour = createOpener()

@@ -1,29 +1,29 @@
-// A part of the frame whose code is loaded when somebody first wants it.
+// A part of the frame whose code is loaded when it is first opened.
 import { notifications } from '@mantine/notifications'
 import { type ComponentType, useEffect, useState } from 'react'
 import { Panel } from '../parts/panel.tsx'
-import type { Wishes } from './wishes.ts'
+import type { Opener } from './openers.ts'
 
 interface Props {
   name: string
-  of: Wishes
+  of: Opener
   load: () => Promise<ComponentType>
 }
 
-/** Each wish shows the part anew, and tries to load its code until it is there. */
-export function OnWish({ name, of: { useCount }, load }: Props) {
-  const wishes = useCount()
+/** Each opening shows the part anew, and tries to load its code until it is there. */
+export function LoadedOnOpen({ name, of: { useCount }, load }: Props) {
+  const openings = useCount()
   const [Part, setPart] = useState<ComponentType | null>(null)
   useEffect(() => {
-    if (wishes === 0) return
+    if (openings === 0) return
     load().then(
       (part) => setPart(() => part),
       () => notifications.show({ color: 'red', message: `${name} could not be loaded. Try again.` }),
     )
-  }, [wishes, name, load])
+  }, [openings, name, load])
   if (!Part) return null
   return (
-    <Panel name={name} key={wishes}>
+    <Panel name={name} key={openings}>
       <Part />
     </Panel>
   )
