@@ -23,9 +23,9 @@ import { createCipher } from '../src/secrets/cipher.ts'
 import { startSupervisor } from '../src/supervisor/start.ts'
 import { startScheduler } from '../src/triggers/scheduler.ts'
 import { createTestDatabase, createTestPool } from './kit/database.ts'
-import { until } from './kit/embedded-kit.ts'
 import { fillLargeTables, LARGE_TABLES } from './kit/large-tables.ts'
 import { measureStatements, readPlans, recordStatements } from './kit/query-plans.ts'
+import { until } from './kit/until.ts'
 import { fillWaiting, TENANT_TABLES } from './kit/waiting-work.ts'
 
 const LARGE = [...LARGE_TABLES, ...TENANT_TABLES]

@@ -43,6 +43,21 @@ test('B7 links between the pages lead somewhere', async () => {
   }
 })
 
+test('the paths that README, ARCHITECTURE and CONTRIBUTING name are there', async () => {
+  const files: string[] = []
+  for await (const file of glob('{src,ui,test,bench,bin,docs,examples,migrations}/**', { exclude: isPackage }))
+    files.push(file)
+  for (const page of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md']) {
+    const text = await readFile(page, 'utf8')
+    const named = [...text.matchAll(/`([\w./-]+\/[\w.-]+\.(?:ts|tsx|mjs|sql|json|md))`/g)].map(([, path = '']) => path)
+    assert.ok(page === 'README.md' || named.length > 10, `${page} names ${named.length} paths`)
+    const missing = named.filter((path) => !files.some((file) => file === path || file.endsWith(`/${path}`)))
+    assert.deepEqual(missing, [], page)
+  }
+})
+
+const isPackage = (path: string): boolean => path.includes('node_modules')
+
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()

@@ -1,10 +1,11 @@
 // Runs the tests. The first argument chooses them:
 // - `check`: types, lint, unused code, copied code, and the quick tests beside the source.
 // - `all`: types, lint, the quick tests, the slow tests, and every kind of test of the whole system.
-// - `system`: the cases that `all` leaves out: `*.system.test.ts`, and the files that use kit/tiers.ts.
+// - `system`: unused code, copied code, and the cases that `all` leaves out: `*.system.test.ts`, and the files that use
+//   kit/tiers.ts.
 // - `external`: the quick tests that need a database, on the server that MUSTER_TEST_SERVER_URL names. They run all our
 //   SQL on an older PostgreSQL.
-// - `long`: tests that take hours: `*.long.test.ts`, and random tests with many more cases. File names may follow.
+// - `long`: tests that take hours: random tests with many more cases. File names may follow.
 // - `files`: the files that are named after it.
 // One PostgreSQL serves all files; each file has databases of its own.
 import { spawn } from 'node:child_process'
@@ -29,15 +30,19 @@ const CHECKS = [
 /** Of code that nothing in production reaches, and of copied code; knip.jsonc and .jscpd.json hold their settings. */
 const FINDERS = [['knip', '--production'], ['jscpd']] as const
 
+const CHECKS_OF: Record<string, readonly (readonly [string, ...string[]])[]> = {
+  check: [...CHECKS, ...FINDERS],
+  system: FINDERS,
+}
+
 const [mode = 'all', ...patterns] = process.argv.slice(2)
 process.exitCode = await main()
 
 async function main(): Promise<number> {
   if (mode === 'long') return runLong()
-  if (mode === 'system') return runTests(patterns.length > 0 ? patterns : [...BESIDE_SOURCE, ...SYSTEM])
   if (patterns.length > 0) return runTests(patterns)
   if (mode === 'external') return runExternal()
-  for (const [command, ...args] of mode === 'check' ? [...CHECKS, ...FINDERS] : CHECKS) {
+  for (const [command, ...args] of CHECKS_OF[mode] ?? CHECKS) {
     const code = await run(`node_modules/.bin/${command}`, args)
     if (code !== 0) return code
     process.stdout.write(`${command}: clean\n`)
@@ -59,8 +64,7 @@ async function runLong(): Promise<number> {
 
 async function isLeftOut(file: string): Promise<boolean> {
   if (mode === 'files') return false
-  if (mode === 'long') return !file.endsWith('.long.test.ts') && !(await canBeLong(file))
-  if (file.endsWith('.long.test.ts')) return true
+  if (mode === 'long') return !(await canBeLong(file))
   if (mode === 'system') return !file.endsWith('.system.test.ts') && !(await hasTiers(file))
   if (file.endsWith('.system.test.ts')) return true
   if (mode !== 'all' && file.endsWith('.slow.test.ts')) return true

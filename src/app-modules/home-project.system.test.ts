@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
-import { until } from '../../test/kit/embedded-kit.ts'
+import { until } from '../../test/kit/until.ts'
 import { lockHierarchy } from '../agents/seniors.ts'
 import { removeProjects } from '../bin/remove-projects.ts'
 import { inTransaction } from '../db/transaction.ts'

@@ -33,14 +33,14 @@ export async function suggestionFor(
   if (change.expectedVersion !== null && change.expectedVersion !== object.version) {
     return { problem: `The object is at version ${object.version} by now. Read it again before you suggest a change.` }
   }
-  const standing = { object_type: object.type, object_id: object.id, base_version: object.version }
-  if (change.op === 'delete') return { op: 'delete', ...standing, before: object.properties, after: null }
+  const target = { object_type: object.type, object_id: object.id, base_version: object.version }
+  if (change.op === 'delete') return { op: 'delete', ...target, before: object.properties, after: null }
   const after = { ...object.properties, ...change.properties }
   if (canonicalJson(after) === canonicalJson(object.properties)) {
     return { problem: 'The object has these properties already: there is nothing to suggest.' }
   }
   if (isTooLarge(after)) return { problem: TOO_LARGE_PROBLEM }
-  return { op: 'update', ...standing, before: object.properties, after }
+  return { op: 'update', ...target, before: object.properties, after }
 }
 
 async function isTaken(tx: Db, projectId: string, type: string, key: string): Promise<boolean> {

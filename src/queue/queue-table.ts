@@ -39,7 +39,7 @@ export interface QueueTable {
   underWay?: string
   /** Columns that the claim needs as they were before its update; `picked` carries them. */
   carried?: readonly string[]
-  /** The condition, over parameters from $8 on, for rows that this process may take. */
+  /** The condition for rows that this process may take, with its parameter: $8 in a fair claim, $3 for a suspect. */
   mayTake?: string
 }
 

@@ -1,10 +1,10 @@
 // The scenarios of "Dynamic Scheduling", under their names, with a worker that executes the started runs.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../../test/kit/embedded-kit.ts'
 import { createTestRuns } from '../../test/kit/run-worker.ts'
 import { createScheduleClock } from '../../test/kit/schedule-clock.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import { until } from '../../test/kit/until.ts'
 import { updateAgent } from '../agents/agents.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { silentLog } from '../kernel/log.ts'

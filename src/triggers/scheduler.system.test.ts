@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
-import { until } from '../../test/kit/embedded-kit.ts'
+import { until } from '../../test/kit/until.ts'
 import { silentLog } from '../kernel/log.ts'
 import { startScheduler } from './scheduler.ts'
 

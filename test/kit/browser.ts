@@ -10,8 +10,8 @@ import {
   type Locator,
   type Page,
 } from 'playwright-core'
-import { until } from './embedded-kit.ts'
 import type { Cleanup } from './process.ts'
+import { until } from './until.ts'
 
 /** The shell is the same browser without windows, and starts faster. */
 const NAMES = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome']

@@ -9,12 +9,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { createDatabaseProxy, type DatabaseProxy } from './database-proxy.ts'
-import { until } from './embedded-kit.ts'
 import type { Plan } from './fake-model.ts'
 import type { Gates } from './gates.ts'
 import { type Cleanup, freePort, isReady, type Muster, makeFolder } from './process.ts'
 import { createRandom, type Random } from './random.ts'
 import { createWorld, effect, planned, spawning, type World } from './run-harness.ts'
+import { until } from './until.ts'
 
 export interface ChaosReport {
   world: World

@@ -6,10 +6,10 @@ import type { Run } from '../../src/kernel/run.ts'
 import { findViolations } from './axe.ts'
 import { openContext, signIn, startBrowser, type Watched, watch } from './browser.ts'
 import { createEmptyDatabase } from './database.ts'
-import { until } from './embedded-kit.ts'
 import { type FakeModel, type Plan, startFakeModel } from './fake-model.ts'
 import { isLong } from './how-many.ts'
 import { type Cleanup, type Muster, startMuster } from './process.ts'
+import { until } from './until.ts'
 
 const MAIN_LOOKS = [
   { colorScheme: 'dark', width: 1_280, height: 800 },

@@ -1,4 +1,3 @@
-import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
@@ -7,7 +6,6 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestContext } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import pg from 'pg'
@@ -18,6 +16,7 @@ import {
 } from '../../src/db/embedded/embedded-server.ts'
 import { commandOf, listProcesses } from '../../src/db/embedded/process-table.ts'
 import { silentLog } from '../../src/kernel/log.ts'
+import { until } from './until.ts'
 
 // The common parts of tests of the embedded server. Every folder made here is removed after its test, with any server
 // in it.
@@ -134,21 +133,6 @@ export async function query(url: string, sql: string): Promise<Record<string, un
     return (await client.query(sql)).rows
   } finally {
     await client.end().catch(() => undefined)
-  }
-}
-
-export async function until(
-  condition: () => Promise<boolean> | boolean,
-  what: string | (() => string),
-  withinMs = 60_000,
-): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!(await condition())) {
-    if (performance.now() > deadline) {
-      const missed = typeof what === 'string' ? what : what()
-      assert.fail(`within ${withinMs} ms it did not come true that ${missed}`)
-    }
-    await sleep(20)
   }
 }
 

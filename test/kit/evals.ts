@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import type { Eval, ListedEval } from '../../src/kernel/eval.ts'
 import type { Model, ModelRequest } from '../../src/kernel/model-call.ts'
 import type { TestAppOptions } from './app.ts'
-import { until } from './embedded-kit.ts'
 import { createScriptedModel, type ScriptedAnswer } from './scripted-model.ts'
 import { createSupervisor, delegate, finish, type Replies, summary } from './supervisor.ts'
+import { until } from './until.ts'
 
 /** The whole text that a model was shown. */
 export const textOf = ({ prompt }: ModelRequest): string =>

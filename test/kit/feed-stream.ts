@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { until } from './embedded-kit.ts'
+import { until } from './until.ts'
 
 export interface FeedEvent {
   id: string

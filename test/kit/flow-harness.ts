@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
 import type { CrashFlow } from './crash-flows.ts'
 import { createTestPool } from './database.ts'
-import { until } from './embedded-kit.ts'
 import { type FlowLedger, startFlowLedger } from './flow-ledger.ts'
 import { type FlowModel, startFlowModel } from './flow-model.ts'
 import { type Cleanup, type Muster, makeFolder, repository, startMuster } from './process.ts'
 import { type LifeOptions, untilKilled } from './run-harness.ts'
+import { until } from './until.ts'
 
 /** A flow run that was accepted. */
 export interface Begun {

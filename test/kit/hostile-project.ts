@@ -6,11 +6,11 @@ import type { GraphObject } from '../../src/kernel/object.ts'
 import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import type { ConsoleKit } from './console.ts'
-import { until } from './embedded-kit.ts'
 import type { FixtureHttpServer } from './mcp-http.ts'
 import { asName } from './payloads.ts'
 import type { Call } from './process.ts'
 import { withClient } from './test-server.ts'
+import { until } from './until.ts'
 
 export interface Field {
   mark: string

@@ -169,7 +169,7 @@ function brokenImports({ path, text }: SourceFile): string[] {
   })
 }
 
-/** The console imports the types of the kernel, and otherwise itself alone. A page does not import another page. */
+/** The console imports the kernel, and otherwise itself alone. A page does not import another page. */
 function brokenUiImports({ path, text }: SourceFile): string[] {
   if (!path.startsWith('ui/src/') || isTest(path)) return []
   const [room, page] = uiRoomOf(path)

@@ -9,9 +9,9 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { until } from './embedded-kit.ts'
 import { beginningOf, isEndless } from './endless.ts'
 import { processesIn, processesOfGroup, serversUnder } from './processes-left.ts'
+import { until } from './until.ts'
 
 /** A test, or `{ after }` of node:test for the things that a whole file shares. */
 export interface Cleanup {

@@ -5,7 +5,6 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
 import { checkInvariants } from './check-invariants.ts'
-import { until } from './embedded-kit.ts'
 import { type FakeModel, type Plan, startFakeModel } from './fake-model.ts'
 import { type Ledger, startLedger } from './ledger-server.ts'
 import {
@@ -19,6 +18,7 @@ import {
 } from './process.ts'
 import type { RunRecord } from './run-record.ts'
 import { withClient } from './test-server.ts'
+import { until } from './until.ts'
 
 export interface World {
   readonly model: FakeModel

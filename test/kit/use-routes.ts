@@ -1,9 +1,9 @@
 // Uses every route of a part of the API with success. The bodies contain a word that a test can search for.
 import assert from 'node:assert/strict'
 import { insertAlert } from './alerts.ts'
-import { until } from './embedded-kit.ts'
 import type { Muster } from './process.ts'
 import { withClient } from './test-server.ts'
+import { until } from './until.ts'
 
 export interface Caller {
   /** A call that is part of the use. */

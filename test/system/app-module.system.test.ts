@@ -8,9 +8,9 @@ import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import type { Run, Step } from '../../src/kernel/run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Muster, makeFolder, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const folder = await makeFolder(wholeFile)

@@ -9,9 +9,9 @@ import { openBackup } from '../../src/db/open-backup.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { run } from '../kit/backups.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { isLong } from '../kit/how-many.ts'
 import { type Muster, makeFolder, repository, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const OTHER_KEY = 'quite another key than the one of the backup'

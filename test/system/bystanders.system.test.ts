@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import type { Muster } from '../kit/process.ts'
 import { accept, createWorld, planned, times, untilEnded, type World } from '../kit/run-harness.ts'
+import { until } from '../kit/until.ts'
 
 const LONG = 4
 const done = { say: 'It is done.' }

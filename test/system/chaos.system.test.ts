@@ -4,9 +4,9 @@ import { before, describe, test } from 'node:test'
 import pg from 'pg'
 import { atEnd } from '../kit/at-end.ts'
 import { type ChaosReport, playChaos } from '../kit/chaos.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { howMany, seeds } from '../kit/how-many.ts'
 import { eventsOf, type RunRecord } from '../kit/run-record.ts'
+import { until } from '../kit/until.ts'
 
 const MINUTES = howMany(1, 10)
 const [seed = 0] = seeds(1)

@@ -9,10 +9,10 @@ import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, startBrowser } from '../kit/browser.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type NodeModel, startNodeModel } from '../kit/node-model.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { finish } from '../kit/supervisor.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const skip = noBrowser

@@ -7,10 +7,10 @@ import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createCommandKit, noTerminal, requirePlain, type Said } from '../kit/command.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type FakeModel, type Plan, startFakeModel } from '../kit/fake-model.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const offline = { provider: 'offline', name: 'offline' }

@@ -8,8 +8,8 @@ import type { GraphObject, ProcessingEntry } from '../../src/kernel/object.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 const planned = { provider: 'planned', name: 'any' }

@@ -8,9 +8,9 @@ import type { Eval } from '../../src/kernel/eval.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, withoutMissingFiles } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import type { Cleanup } from '../kit/process.ts'
 import { inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const DIST = new URL('../../ui/dist/', import.meta.url)
 const MOST_BYTES = 250_000

@@ -7,8 +7,8 @@ import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 interface Flow {
   id: string

@@ -6,8 +6,8 @@ import type { AgentRunAnswer, SystemConfig } from '../../src/kernel/supervisor.t
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, untilCount, withoutMissingFiles } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type NodeModel, startNodeModel } from '../kit/node-model.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 let kit: ConsoleKit

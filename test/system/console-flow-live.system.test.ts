@@ -10,9 +10,9 @@ import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, startBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { startFakeModel } from '../kit/fake-model.ts'
 import { freePort, makeFolder, startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const TASKS = 500
 /** Each task that ends lets another one begin: two events. */

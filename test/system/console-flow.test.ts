@@ -9,8 +9,8 @@ import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 /** An update that is shown later than this is not live; the median of several updates counts. */

@@ -8,9 +8,9 @@ import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import type { Cleanup } from '../kit/process.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 let kit: ConsoleKit

@@ -10,11 +10,11 @@ import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, type Watched } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { startFakeModel } from '../kit/fake-model.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Cleanup, type Muster, startMuster } from '../kit/process.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 let kit: ConsoleKit

@@ -7,7 +7,7 @@ import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 let kit: ConsoleKit

@@ -7,8 +7,8 @@ import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { serveLocally } from '../kit/local-server.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 const OFFLINE = { provider: 'offline', name: 'offline' }

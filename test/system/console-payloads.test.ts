@@ -6,7 +6,6 @@ import type { Request } from 'playwright-core'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, type Watched } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import {
   type Field,
   type HostileModels,
@@ -21,6 +20,7 @@ import { type NodeAnswer, startNodeModel } from '../kit/node-model.ts'
 import { asName, DOSES, lettersOf, PAYLOADS } from '../kit/payloads.ts'
 import type { Cleanup } from '../kit/process.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 const PATIENCE_MS = 60_000

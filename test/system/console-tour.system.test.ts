@@ -9,7 +9,7 @@ import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 const WITH_DEMO = { MUSTER_DEMO: 'on' }

@@ -5,9 +5,9 @@ import type { Agent } from '../../src/kernel/agent.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { startMuster } from '../kit/process.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 let kit: ConsoleKit

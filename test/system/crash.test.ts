@@ -12,7 +12,6 @@ import { openProviderKey } from '../../src/models/providers.ts'
 import { createCipher } from '../../src/secrets/cipher.ts'
 import { cpuTimeOf } from '../kit/cpu-time.ts'
 import { migrationsFolder } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import {
   changePoints,
   flowPoints,
@@ -27,6 +26,7 @@ import { isReady, type Muster, makeFolder, postmasterPid, spawnMuster, startMust
 import { withClient } from '../kit/test-server.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
 import { trackedFiles } from '../kit/tracked-files.ts'
+import { until } from '../kit/until.ts'
 import { requireCleanRefusals, requireNothingLost, startWriteLoad, type WriteLoad } from '../kit/write-load.ts'
 
 test('a server that is killed again and again is ready after under 5 s of work at each start, with the same data', async (t) => {

@@ -11,10 +11,10 @@ import type { Run, Step } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { isLong } from '../kit/how-many.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const env = { MUSTER_ADMIN_TOKEN: 'one-token-for-both-lives', MUSTER_SECRET_KEY: 'one-key-for-both-of-the-lives' }

@@ -12,8 +12,8 @@ import { silentLog } from '../../src/kernel/log.ts'
 import type { Run } from '../../src/kernel/run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Muster, makeFolder, repository, startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const folder = await makeFolder(wholeFile)

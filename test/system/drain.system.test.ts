@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { atEnd } from '../kit/at-end.ts'
-import { until } from '../kit/embedded-kit.ts'
 import type { Muster } from '../kit/process.ts'
 import { accept, createWorldPool, effect, planned, times, untilEnded, type World } from '../kit/run-harness.ts'
 import { eventsOf } from '../kit/run-record.ts'
+import { until } from '../kit/until.ts'
 
 const LANES = 2
 const inWorld = createWorldPool({ after: atEnd }, LANES)

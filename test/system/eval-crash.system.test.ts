@@ -8,11 +8,11 @@ import { z } from 'zod'
 import type { Eval, ListedEval } from '../../src/kernel/eval.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { createGates } from '../kit/gates.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { until } from '../kit/until.ts'
 
 const CASES = 6
 const UNDER_WAY = 5

@@ -8,10 +8,10 @@ import { loadMigrations } from '../../src/db/migrate.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase, migrationsFolder } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { startPooler } from '../kit/pooler.ts'
 import { freePort, isReady, type Muster, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { until } from '../kit/until.ts'
 import { requireCleanRefusals, requireNothingLost, startWriteLoad } from '../kit/write-load.ts'
 
 const wholeFile = { after: atEnd }

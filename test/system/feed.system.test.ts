@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createEmptyDatabase, createTestPool } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type FeedStream, openFeed } from '../kit/feed-stream.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const env = {
   MUSTER_SECRET_KEY: 'one key for all servers over this database',

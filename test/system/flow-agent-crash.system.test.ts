@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { createFlowWorld, type FlowWorld } from '../kit/flow-harness.ts'
 import type { Muster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 interface Started {
   id: string

@@ -15,11 +15,11 @@ import {
 } from '../kit/check-flows.ts'
 import { type CrashFlowName, crashFlows, manyAgents, crashFlowNames as names, oneOfEach } from '../kit/crash-flows.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Begun, createFlowWorld, type FlowWorld, isInTheMiddle, type Kill } from '../kit/flow-harness.ts'
 import { howMany } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
 import { inBoth, inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const SEEDS = howMany(10, 40)

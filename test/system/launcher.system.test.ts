@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { promisify } from 'node:util'
 import manifest from '../../package.json' with { type: 'json' }
-import { until } from '../kit/embedded-kit.ts'
 import { makeFolder, repository, runMuster, startMuster } from '../kit/process.ts'
 import { processesOfGroup } from '../kit/processes-left.ts'
+import { until } from '../kit/until.ts'
 
 const launcher = join(repository, manifest.bin.muster)
 const needsOldNode = 'there is no Node older than 24.7 on this machine'

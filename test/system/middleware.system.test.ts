@@ -6,9 +6,9 @@ import { test } from 'node:test'
 import type { Run, Step } from '../../src/kernel/run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Muster, makeFolder, repository, startMuster } from '../kit/process.ts'
 import { untilKilled } from '../kit/run-harness.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 

@@ -11,12 +11,12 @@ import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { createGates } from '../kit/gates.ts'
 import { startLedger } from '../kit/ledger-server.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Muster, repository, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const ledger = await startLedger(wholeFile)

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { until } from '../kit/until.ts'
 
 const AGENTS = 1_000
 const TASKS_EACH = 5

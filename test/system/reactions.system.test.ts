@@ -5,12 +5,12 @@ import { randomUUID } from 'node:crypto'
 import { describe } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import type { ChangePoint } from '../kit/fault-lists.ts'
 import { isLong } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
 import { accept, createWorld, offer, planned, times, untilEnded, untilKilled, type World } from '../kit/run-harness.ts'
 import { inBoth, inSystem, isUsual, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const OBJECTS = isUsual ? 60 : 1_000

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
-import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import type { RunPoint } from '../kit/fault-lists.ts'
 import { isLong } from '../kit/how-many.ts'
@@ -26,6 +25,7 @@ import {
 } from '../kit/run-harness.ts'
 import type { RunRecord } from '../kit/run-record.ts'
 import { inBoth, inSystem, inTier, isUsual } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 /** The busiest points are tried with fifty runs in `test:system`; the other points in `test:long`. */
 const BUSIEST: ReadonlySet<string> = new Set(['claim.after', 'llm.mid_stream', 'tool.after_effect_before_commit'])

@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict'
 import { describe } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
-import { until } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import { isLong } from '../kit/how-many.ts'
 import { isReady } from '../kit/process.ts'
@@ -24,6 +23,7 @@ import {
 } from '../kit/run-harness.ts'
 import { eventsOf, type RunRecord } from '../kit/run-record.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const LANES = 2
 const inWorld = createWorldPool({ after: atEnd }, LANES)

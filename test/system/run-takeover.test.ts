@@ -8,7 +8,7 @@ import { silentLog } from '../../src/kernel/log.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
-import { makeFolder, until } from '../kit/embedded-kit.ts'
+import { makeFolder } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import { isLong } from '../kit/how-many.ts'
 import { freePort, type Muster, postmasterPid } from '../kit/process.ts'
@@ -25,6 +25,7 @@ import {
 } from '../kit/run-harness.ts'
 import { type RunStream, readStream } from '../kit/run-stream.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const done = { say: 'It is done.' }

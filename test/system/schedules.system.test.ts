@@ -6,9 +6,9 @@ import { before, test } from 'node:test'
 import type pg from 'pg'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Muster, repository, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
+import { until } from '../kit/until.ts'
 
 const AGENTS = 500
 /** A schedule that is not due while this file runs. */

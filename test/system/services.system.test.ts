@@ -6,8 +6,8 @@ import { before, test } from 'node:test'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { freePort, isReady, type Muster, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const TOKEN = 'one-admin-token-for-all-services'

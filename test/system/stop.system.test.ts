@@ -7,8 +7,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import pg from 'pg'
 import { runningUrl } from '../../src/db/embedded/running-url.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Cleanup, type Muster, readiness, spawnMuster, startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const cleanExit = { code: 0, signal: null }
 

@@ -7,11 +7,11 @@ import { z } from 'zod'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { createGates } from '../kit/gates.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { inTier, inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const databaseUrl = await createEmptyDatabase()

@@ -11,8 +11,8 @@ import type { Run, Step } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Muster, repository, startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const DONE_WITHIN_MS = 60_000

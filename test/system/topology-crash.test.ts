@@ -7,11 +7,11 @@ import type { FlowTopology } from '../../src/flows/history/topology.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { type Muster, makeFolder, repository, startMuster } from '../kit/process.ts'
 import { untilKilled } from '../kit/run-harness.ts'
 import { withClient } from '../kit/test-server.ts'
 import { inTier } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const TASKS = 200

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
-import { until } from '../kit/embedded-kit.ts'
 import { startCollector } from '../kit/otlp-collector.ts'
 import { startMuster } from '../kit/process.ts'
+import { until } from '../kit/until.ts'
 
 const KEY = 'lsv2_pt_0123456789abcdef_0123456789'
 const TENANT = '0e6f0d1c-3f0f-4d6c-9d0a-111111111111'

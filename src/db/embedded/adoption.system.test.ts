@@ -14,8 +14,8 @@ import {
   query,
   serversIn,
   startChild,
-  until,
 } from '../../../test/kit/embedded-kit.ts'
+import { until } from '../../../test/kit/until.ts'
 import { isPidTaken } from './process-table.ts'
 
 test('after kill -9 of our process the server lives on, and the next start takes it over with its sessions', async (t) => {

@@ -3,7 +3,8 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { cannotRunAsOthers, makeFolder, nobody, startChild, until } from '../../../test/kit/embedded-kit.ts'
+import { cannotRunAsOthers, makeFolder, nobody, startChild } from '../../../test/kit/embedded-kit.ts'
+import { until } from '../../../test/kit/until.ts'
 import { claimDataFolder } from './data-folder.ts'
 import { identifyProcess } from './process-table.ts'
 

@@ -11,10 +11,10 @@ import {
   query,
   serversIn,
   spawnChild,
-  until,
 } from '../../../test/kit/embedded-kit.ts'
 import { superuserUrl } from '../../../test/kit/superuser.ts'
 import { inSystem, inTest as test } from '../../../test/kit/tiers.ts'
+import { until } from '../../../test/kit/until.ts'
 
 test('the first start creates a database, the next one finds its rows at the same address', async (t) => {
   const folder = await makeFolder(t)

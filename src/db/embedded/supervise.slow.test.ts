@@ -10,9 +10,9 @@ import {
   pidOfServer,
   query,
   serversIn,
-  until,
 } from '../../../test/kit/embedded-kit.ts'
 import { inSystem, inTest as test } from '../../../test/kit/tiers.ts'
+import { until } from '../../../test/kit/until.ts'
 import { silentLog } from '../../kernel/log.ts'
 import type { UpServer } from './bring-up.ts'
 import { supervise } from './supervise.ts'

@@ -5,9 +5,9 @@ import { createInterface } from 'node:readline'
 import { test } from 'node:test'
 import { atEnd } from '../../../test/kit/at-end.ts'
 import { createTestDatabase } from '../../../test/kit/database.ts'
-import { until } from '../../../test/kit/embedded-kit.ts'
 import { repository } from '../../../test/kit/process.ts'
 import { insertProject } from '../../../test/kit/runs.ts'
+import { until } from '../../../test/kit/until.ts'
 import { newId } from '../../kernel/id.ts'
 
 const { pool, url } = await createTestDatabase()
