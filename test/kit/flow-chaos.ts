@@ -102,21 +102,21 @@ export async function createChaos(): Promise<Chaos> {
       if (at === call) await (kind === 'lost' ? lose(runId) : killOwner(runId))
     }
     if (life.given.cancelAt !== call || !(await cancelFlow(pool, projectId, runId, systemActor))) return
-    life.begunBefore = new Set([...(await readStanding(pool, runId)).keys(), ...leavesOf(life)])
+    life.begunBefore = new Set([...(await readLeafStates(pool, runId)).keys(), ...leavesOf(life)])
   }
 
   async function lose(runId: string): Promise<void> {
     const life = lives.get(runId)
     if (!life) return
-    const standing = await inTransaction(pool, async (tx) => {
+    const leafStates = await inTransaction(pool, async (tx) => {
       await tx.query(
         `update flow_runs set fence = fence + 1, owner = null, ready_at = muster.now()
          where id = $1 and completed_at is null`,
         [runId],
       )
-      return readStanding(tx, runId)
+      return readLeafStates(tx, runId)
     })
-    excuse(life, standing)
+    excuse(life, leafStates)
     count('lost')
     pokeAll()
   }
@@ -125,7 +125,7 @@ export async function createChaos(): Promise<Chaos> {
    * Gives all work of the owner to another worker. The counts of crashes are reset, so that no flow run is given up.
    */
   async function killOwner(runId: string): Promise<void> {
-    const standings = await inTransaction(pool, async (tx) => {
+    const states = await inTransaction(pool, async (tx) => {
       // The dead process must claim nothing under its old name at this moment.
       await tx.query('lock table workers')
       // A dead worker returns with its next renewal. Until then the other worker must live, or all work waits.
@@ -140,12 +140,12 @@ export async function createChaos(): Promise<Chaos> {
       await freeOrphanedHandouts(tx)
       await tx.query('update flow_runs set crashes = 0 where crashes > 0')
       await tx.query('update flow_handouts set crashes = 0 where crashes > 0')
-      const all: [Life, Standing][] = []
-      for (const [id, life] of lives) if (!life.isOver) all.push([life, await readStanding(tx, id)])
+      const all: [Life, LeafStates][] = []
+      for (const [id, life] of lives) if (!life.isOver) all.push([life, await readLeafStates(tx, id)])
       return all
     })
-    for (const [life, standing] of standings) excuse(life, standing)
-    if (standings.length > 0) count('dead')
+    for (const [life, leafStates] of states) excuse(life, leafStates)
+    if (states.length > 0) count('dead')
     pokeAll()
   }
 
@@ -191,9 +191,9 @@ export async function createChaos(): Promise<Chaos> {
 }
 
 /** The recorded leaves: each has begun, or has ended too. */
-type Standing = ReadonlyMap<string, 'begun' | 'ended'>
+type LeafStates = ReadonlyMap<string, 'begun' | 'ended'>
 
-async function readStanding(db: Db, runId: string): Promise<Standing> {
+async function readLeafStates(db: Db, runId: string): Promise<LeafStates> {
   const { rows } = await db.query<{ kind: string; leaf: string }>(
     `select kind, data->>'attempt' || ' ' || (data->>'task_id') as leaf from flow_events
      where run_id = $1 and kind in ('task.started', 'task.completed', 'task.failed') order by seq`,
@@ -203,12 +203,12 @@ async function readStanding(db: Db, runId: string): Promise<Standing> {
 }
 
 /** A leaf that had begun by the journal or the ledger, and not ended by the journal, may be called once more. */
-function excuse(life: Life, standing: Standing): void {
+function excuse(life: Life, leafStates: LeafStates): void {
   life.wasHit = true
   // The first leaves may be called before their record is committed; other leaves are recorded before their call.
-  const known = standing.size === 0 ? leavesOf(life) : standing.keys()
+  const known = leafStates.size === 0 ? leavesOf(life) : leafStates.keys()
   for (const leaf of new Set(known)) {
-    if (standing.get(leaf) !== 'ended') life.excused.set(leaf, (life.excused.get(leaf) ?? 0) + 1)
+    if (leafStates.get(leaf) !== 'ended') life.excused.set(leaf, (life.excused.get(leaf) ?? 0) + 1)
   }
 }
 

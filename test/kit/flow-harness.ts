@@ -7,6 +7,7 @@ import type { CrashFlow } from './crash-flows.ts'
 import { createTestPool } from './database.ts'
 import { type FlowLedger, startFlowLedger } from './flow-ledger.ts'
 import { type FlowModel, startFlowModel } from './flow-model.ts'
+import { made, ONE_FOR_ALL_SERVERS } from './made.ts'
 import { type Cleanup, type Muster, makeFolder, repository, startMuster } from './process.ts'
 import { type LifeOptions, untilKilled } from './run-harness.ts'
 import { until } from './until.ts'
@@ -62,10 +63,10 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
   const model = await startFlowModel(t)
   const kills = new Map<number, Kill>()
   const base = {
-    ...{ MUSTER_APP: join(repository, 'test/fixtures/flow-app.ts'), FLOW_LEDGER_URL: ledger.url, MUSTER_DEMO: 'off' },
-    ...(external
-      ? { MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers', MUSTER_SECRET_KEY: 'one-key-for-all-servers' }
-      : {}),
+    MUSTER_APP: join(repository, 'test/fixtures/flow-app.ts'),
+    FLOW_LEDGER_URL: ledger.url,
+    MUSTER_DEMO: 'off',
+    ...(external ? ONE_FOR_ALL_SERVERS : {}),
   }
   let latest: Muster | null = null
   const start: FlowWorld['start'] = async ({ faults, env = {} } = {}) => {
@@ -82,7 +83,10 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
   const server = await start()
   const projectId = await made(server, 'POST /api/projects', { name: 'flows' })
   await made(server, 'POST /api/providers', {
-    ...{ name: 'flows', kind: 'openai-compatible', base_url: model.url, api_key: 'any' },
+    name: 'flows',
+    kind: 'openai-compatible',
+    base_url: model.url,
+    api_key: 'any',
   })
   for (const name of ['queen', 'worker', 'helper']) {
     await made(server, `POST /api/projects/${projectId}/agents`, { name, model: { provider: 'flows', name: 'any' } })
@@ -93,12 +97,17 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
   const query: FlowWorld['query'] = async (sql, values) => (await pool.query(sql, values)).rows
 
   const noted = async ({ pid }: Muster): Promise<Kill> => {
-    const kill = await readStanding({ query, model }, pid)
+    const kill = await readKill({ query, model }, pid)
     kills.set(pid, kill)
     return kill
   }
   const world: FlowWorld = {
-    ...{ projectId, ledger, model, kills, start, query },
+    projectId,
+    ledger,
+    model,
+    kills,
+    start,
+    query,
     begin: async (at, { root, workers }, tag) => {
       const body = { root, input: tag, ...(workers === undefined ? {} : { workers }) }
       for (let tries = 1; ; tries++) {
@@ -134,13 +143,7 @@ export async function createFlowWorld(t: Cleanup, external?: { databaseUrl: stri
   return { world, server }
 }
 
-async function made(server: Muster, route: string, body: object): Promise<string> {
-  const answer = await server.call<{ id: string }>(route, { body })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.body.id
-}
-
-async function readStanding({ query, model }: Pick<FlowWorld, 'query' | 'model'>, pid: number): Promise<Kill> {
+async function readKill({ query, model }: Pick<FlowWorld, 'query' | 'model'>, pid: number): Promise<Kill> {
   const at = performance.now()
   const [now] = await query<{ at: Date }>('select clock_timestamp() as at')
   const flows = await query<{ id: string; has_ended: boolean; owner: string | null; progress: Record<string, number> }>(
@@ -160,7 +163,9 @@ async function readStanding({ query, model }: Pick<FlowWorld, 'query' | 'model'>
     'select id, input, completed_at is not null as has_ended from agent_runs where flow_run_id is not null',
   )
   return {
-    ...{ pid, at, readAt: now?.at ?? assert.fail() },
+    pid,
+    at,
+    readAt: now?.at ?? assert.fail(),
     owners: new Map(flows.flatMap(({ id, owner }) => (owner === null ? [] : [[id, owner]]))),
     ended: new Set(flows.flatMap(({ id, has_ended }) => (has_ended ? [id] : []))),
     done: new Set(

@@ -1,5 +1,6 @@
 // An environment in which servers are killed: a provider and a ledger that live in the test process, a project with one
 // agent, and servers that are started, killed and started again over the same database.
+
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import { runningUrl } from '../../src/db/embedded/running-url.ts'
 import { checkInvariants } from './check-invariants.ts'
 import { type FakeModel, type Plan, startFakeModel } from './fake-model.ts'
 import { type Ledger, startLedger } from './ledger-server.ts'
+import { made, ONE_FOR_ALL_SERVERS } from './made.ts'
 import {
   type Cleanup,
   type Muster,
@@ -63,10 +65,6 @@ export async function createWorld(t: Cleanup, external?: { databaseUrl: string }
   const dataDir = external ? null : join(await makeFolder(t), 'data')
   const model = await startFakeModel(t)
   const ledger = await startLedger(t)
-  const shared = {
-    MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers',
-    MUSTER_SECRET_KEY: 'one-key-for-all-of-the-servers',
-  }
   const base = { MUSTER_APP: join(repository, 'test/fixtures/ledger-app.ts'), MUSTER_DEMO: 'off' }
 
   const life = ({ faults, env = {}, databaseUrl }: LifeOptions = {}): MusterOptions => ({
@@ -74,7 +72,7 @@ export async function createWorld(t: Cleanup, external?: { databaseUrl: string }
     ...(external ? { databaseUrl: databaseUrl ?? external.databaseUrl } : {}),
     env: {
       ...base,
-      ...(external ? shared : {}),
+      ...(external ? ONE_FOR_ALL_SERVERS : {}),
       ...env,
       ...(faults === undefined ? {} : { MUSTER_FAULTS: faults }),
     },
@@ -116,12 +114,6 @@ export function createWorldPool(t: Cleanup, size: number): (use: (world: World) 
     await use(await taken)
     free.push(taken)
   }
-}
-
-async function made(muster: Muster, route: string, body: object): Promise<string> {
-  const answer = await muster.call<{ id: string }>(route, { body })
-  assert.equal(answer.status, 201, answer.text)
-  return answer.body.id
 }
 
 export interface Call {
