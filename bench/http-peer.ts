@@ -44,8 +44,15 @@ const schema = {
     201: {
       type: 'object',
       properties: {
-        ...{ id: text, project_id: text, name: text, role: text, prefix: text },
-        ...{ expires_at: optionalText, last_used_at: optionalText, created_at: text, key: text },
+        id: text,
+        project_id: text,
+        name: text,
+        role: text,
+        prefix: text,
+        expires_at: optionalText,
+        last_used_at: optionalText,
+        created_at: text,
+        key: text,
       },
     },
   },

@@ -27,8 +27,12 @@ export async function benchStall(): Promise<boolean> {
   const dataDir = await mkdtemp(join(tmpdir(), 'muster-bench-'))
   const url = await database.createDatabase('stall')
   await using muster = await startChild(['src/bin/muster.ts', 'start'], {
-    ...{ DATABASE_URL: url, MUSTER_DATA_DIR: dataDir, MUSTER_ADMIN_TOKEN: ADMIN_TOKEN, MUSTER_RATE_LIMIT: '0' },
-    ...{ MUSTER_DEMO: 'off', MUSTER_FIND_OLLAMA: 'off' },
+    DATABASE_URL: url,
+    MUSTER_DATA_DIR: dataDir,
+    MUSTER_ADMIN_TOKEN: ADMIN_TOKEN,
+    MUSTER_RATE_LIMIT: '0',
+    MUSTER_DEMO: 'off',
+    MUSTER_FIND_OLLAMA: 'off',
   })
   await using mcp = await startHostileMcp()
   await using probe = startSide('bench/stall/probe.ts', [])
@@ -53,7 +57,10 @@ export async function benchStall(): Promise<boolean> {
     const ratio = large.worstMs / small.worstMs
     const isKept = large.isServed && (ratio <= REQUIRED_RATIO || large.worstMs <= UNNOTICED_MS)
     verdicts.push({
-      ...{ what, ours: `${large.worstMs.toFixed(0)} ms`, peer: `${small.worstMs.toFixed(0)} ms`, isKept },
+      what,
+      ours: `${large.worstMs.toFixed(0)} ms`,
+      peer: `${small.worstMs.toFixed(0)} ms`,
+      isKept,
       value: `${ratio.toFixed(1)}x${large.isServed ? '' : ', and the neighbour was not served'}`,
       required: `<= ${REQUIRED_RATIO}x or ${UNNOTICED_MS} ms`,
     })

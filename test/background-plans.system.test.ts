@@ -87,7 +87,14 @@ test('background services read no more rows than their work, whatever has ended 
   const { worker, services } = runs
   const functions = new Map([...createBuiltInFunctions({ ask: runs.ask }), ['f', () => 'done'] as const])
   const flows = startFlows({
-    ...{ role, patterns: builtInPatterns, concurrency, drainMs, pool, worker, runs: services, functions },
+    role,
+    patterns: builtInPatterns,
+    concurrency,
+    drainMs,
+    pool,
+    worker,
+    runs: services,
+    functions,
     log: silentLog,
   })
   const org = startOrg({ role, pool, worker, log: silentLog })
@@ -122,7 +129,11 @@ test('background services read no more rows than their work, whatever has ended 
     }
     await flows.services.start(
       {
-        ...{ projectId: third, flowId: null, input: null, timeoutMs: 60_000, workers: null },
+        projectId: third,
+        flowId: null,
+        input: null,
+        timeoutMs: 60_000,
+        workers: null,
         root,
       },
       systemActor,
@@ -256,11 +267,18 @@ async function isTakenUp(dead: string): Promise<boolean> {
 const GIVEN = {
   agent_runs: { project_id: project, agent_id: agent, trigger: { type: 'manual' }, input: '"hello"', ready_at: null },
   flow_runs: {
-    ...{ project_id: project, input: 'null', progress: '{}', timeout: 7_200_000, expected: 1_000_000, ready_at: null },
+    project_id: project,
+    input: 'null',
+    progress: '{}',
+    timeout: 7_200_000,
+    expected: 1_000_000,
+    ready_at: null,
     root: { type: 'task', id: 'root', function: 'f' },
   },
   flow_handouts: {
-    ...{ project_id: project, task_id: 'root', attempt: 1 },
+    project_id: project,
+    task_id: 'root',
+    attempt: 1,
     call: { leaf: { type: 'task', id: 'root', function: 'f' }, argument: null, isEach: false },
   },
 }

@@ -35,7 +35,11 @@ export async function startFlowBenchWorker(
   const { services } = startFlows({
     drainMs: 8_000,
     patterns: builtInPatterns,
-    ...{ role: 'all', concurrency: slotsFor(concurrency), pool, log: silentLog, worker: parts.worker },
+    role: 'all',
+    concurrency: slotsFor(concurrency),
+    pool,
+    log: silentLog,
+    worker: parts.worker,
     runs: { journal: parts.journal, hub: { ...parts.hub, publish } },
     functions: new Map(Object.entries(functions)),
   })

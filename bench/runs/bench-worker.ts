@@ -68,7 +68,14 @@ export async function startBenchWorker(
   const registry = createToolRegistry({ builtIns: runTools as Tool[], appTools: [lookUpTool], mcp: null })
   const starter = createRunStarter(pool)
   const worker = await startRunWorker({
-    ...{ url, pool, hub, log: silentLog, slots, leaseMs: LEASE_MS, drainMs: 8_000, isAlone: false },
+    url,
+    pool,
+    hub,
+    log: silentLog,
+    slots,
+    leaseMs: LEASE_MS,
+    drainMs: 8_000,
+    isAlone: false,
     deps: {
       pool,
       journal,

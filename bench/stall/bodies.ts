@@ -92,52 +92,61 @@ export const bodies = (mcp: HostileMcp): Body[] => [
     branches: Array.from({ length: Math.min(200, Math.ceil(bytes / 100)) }, () => ask('{{input}} once more')),
   })),
   flow('the source of a pipeline', (bytes) => ({
-    ...{ type: 'pipeline', source: { function: 'muster.identity', args: templates(bytes) }, on_error: 'stop' },
+    type: 'pipeline',
+    source: { function: 'muster.identity', args: templates(bytes) },
+    on_error: 'stop',
     stages: [{ type: 'task', function: 'muster.identity' }],
   })),
   flow('the items of a map', (bytes) => ({
-    ...{ type: 'map_reduce', items: templates(bytes), workers: 2 },
-    ...{ map: 'muster.identity', reduce: 'muster.identity' },
+    type: 'map_reduce',
+    items: templates(bytes),
+    workers: 2,
+    map: 'muster.identity',
+    reduce: 'muster.identity',
   })),
   flow('the goal of a queen', (bytes) => ({
-    ...{ type: 'hierarchical', queen: 'agent', workers: ['agent'] },
+    type: 'hierarchical',
+    queen: 'agent',
+    workers: ['agent'],
     goal: times('{{input}} ', Math.min(bytes, LONGEST_GOAL)),
   })),
   {
     what: 'request: a schedule of many parts',
     of: (bytes) => ({
-      ...{ kind: 'request', path: '/agents' },
+      kind: 'request',
+      path: '/agents',
       body: { name: 'late', trigger_type: 'cron', cron_schedule: `${times('1,', bytes)}1 * * * *` },
     }),
   },
   {
     what: 'request: a flow of thousands of leaves is checked',
     of: (bytes) => ({
-      ...{ kind: 'request', path: '/flows/validate' },
+      kind: 'request',
+      path: '/flows/validate',
       body: { root: { type: 'parallel', branches: list(bytes / 80, () => task('muster.identity', '{{input}}')) } },
     }),
   },
   {
     what: 'request: a flow of flows is checked',
     of: (bytes) => ({
-      ...{ kind: 'request', path: '/flows/validate' },
+      kind: 'request',
+      path: '/flows/validate',
       body: { root: within(Math.min(60, bytes / 40)) },
     }),
   },
   {
     what: 'request: a pattern for a long description',
     of: (bytes) => ({
-      ...{ kind: 'request', path: '/flows/recommend' },
+      kind: 'request',
+      path: '/flows/recommend',
       body: { workload: times('then 3, ', bytes) },
     }),
   },
   {
     what: 'request: objects are searched for many words',
     of: (bytes) => ({
-      ...{
-        kind: 'request',
-        path: `/objects?q=${encodeURIComponent(times('a b ', Math.min(bytes, LONGEST_QUERY) / 2))}`,
-      },
+      kind: 'request',
+      path: `/objects?q=${encodeURIComponent(times('a b ', Math.min(bytes, LONGEST_QUERY) / 2))}`,
     }),
   },
   message('a tool named again and again', 'go {'),

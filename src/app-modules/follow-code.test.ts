@@ -24,7 +24,9 @@ interface Module {
 }
 
 const codeOf = ({ project, file = '/srv/app.ts', agents = {}, flows = {} }: Module): AppCode => ({
-  ...{ path: 'app.ts', file, project: project ?? null },
+  path: 'app.ts',
+  file,
+  project: project ?? null,
   agents: Object.entries(agents).map(([name, agent]) => agentInput.parse({ name, ...agent })),
   flows: Object.entries(flows).map(([name, root]): AppFlowDefinition => ({ name, root })),
 })

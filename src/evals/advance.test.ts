@@ -84,8 +84,15 @@ test('a few runs are started at a time, and a case is run on all variants before
   const { run_id: runId, ...first } = results[0] ?? assert.fail()
   assert.ok(runId)
   assert.deepEqual(first, {
-    ...{ index: 0, task: 'task 0', passed: true, status: 'DONE', route: [], output: 'said', reason: null },
-    ...{ latency: 7, tokens: 11 },
+    index: 0,
+    task: 'task 0',
+    passed: true,
+    status: 'DONE',
+    route: [],
+    output: 'said',
+    reason: null,
+    latency: 7,
+    tokens: 11,
   })
   assert.equal(await found(projectId), null, 'the eval is no longer searched for')
 })

@@ -4,7 +4,10 @@ import type { Expectation } from '../kernel/eval.ts'
 import { correctnessOf, judgeCase, type RunEnd } from './judge.ts'
 
 const done = (over: Partial<RunEnd> = {}): RunEnd => ({
-  ...{ status: 'DONE', output: 'Paris is the capital.', route: ['research_agent'], error: null },
+  status: 'DONE',
+  output: 'Paris is the capital.',
+  route: ['research_agent'],
+  error: null,
   ...over,
 })
 const failed = done({ status: 'FAILED', output: null, route: [], error: { code: 'MODEL_ERROR', message: 'It broke.' } })

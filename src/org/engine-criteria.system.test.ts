@@ -223,8 +223,14 @@ test('Errors are logged with full context', async () => {
   assert.deepEqual(
     failures.map(({ level, fields }) => ({ level, ...fields })),
     runs.map(({ id }) => ({
-      ...{ level: 'warn', operation: 'attempt.failed', agent_id: agent.id, task_id: given.id, run_id: id },
-      ...{ project_id: org.project.id, correlation_id: given.id, error_code: 'MODEL_ERROR' },
+      level: 'warn',
+      operation: 'attempt.failed',
+      agent_id: agent.id,
+      task_id: given.id,
+      run_id: id,
+      project_id: org.project.id,
+      correlation_id: given.id,
+      error_code: 'MODEL_ERROR',
     })),
   )
   assert.equal(linesOf(agent.id, 'an agent is stuck and asks for help')[0]?.fields.task_id, given.id)
@@ -241,7 +247,9 @@ test('Stuck agents escalate to seniors', async () => {
   assert.deepEqual(
     { title, priority, status, metadata, created_by },
     {
-      ...{ title: 'Agent lost is stuck', priority: 'high', status: 'pending' },
+      title: 'Agent lost is stuck',
+      priority: 'high',
+      status: 'pending',
       metadata: { blockedTaskId: given.id, blockedAgentId: agent.id },
       created_by: { type: 'agent', id: agent.id },
     },
@@ -343,8 +351,12 @@ test('No memory leaks (long-running processes)', async (t) => {
     contextTokens: 128_000,
     price: null,
     call: async ({ answerSchema }) => ({
-      ...{ kind: 'answered', text: answerSchema ? '{"subtasks":[]}' : 'Done.', reasoning: [], calls: [] },
-      ...{ finishReason: 'stop', usage: { inputTokens: 1, outputTokens: 1, isEstimated: false } },
+      kind: 'answered',
+      text: answerSchema ? '{"subtasks":[]}' : 'Done.',
+      reasoning: [],
+      calls: [],
+      finishReason: 'stop',
+      usage: { inputTokens: 1, outputTokens: 1, isEstimated: false },
     }),
   }
   const agents: string[] = []

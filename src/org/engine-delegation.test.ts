@@ -140,8 +140,11 @@ test('Create delegation task in subordinate’s queue: the task has its parent, 
   })
   name = worker.name
   const given = await org.give({
-    ...{ title: 'Dig', description: 'A hole.', priority: 'urgent' },
-    ...{ assigned_to: boss.id, metadata: { depth: 2, competencies: ['digging'] } },
+    title: 'Dig',
+    description: 'A hole.',
+    priority: 'urgent',
+    assigned_to: boss.id,
+    metadata: { depth: 2, competencies: ['digging'] },
   })
   const { result } = await org.until(given.id, 'completed')
   const [task] = await org.subtasksOf(given.id)
@@ -150,8 +153,13 @@ test('Create delegation task in subordinate’s queue: the task has its parent, 
   assert.deepEqual(
     { title, description, priority, assigned_to, created_by, parent_task_id, kind },
     {
-      ...{ title: 'Dig', description: 'A hole.', priority: 'urgent', kind: 'work' },
-      ...{ assigned_to: worker.id, created_by: { type: 'agent', id: boss.id }, parent_task_id: given.id },
+      title: 'Dig',
+      description: 'A hole.',
+      priority: 'urgent',
+      kind: 'work',
+      assigned_to: worker.id,
+      created_by: { type: 'agent', id: boss.id },
+      parent_task_id: given.id,
     },
   )
   assert.equal(metadata.delegated_by, boss.id)

@@ -73,7 +73,10 @@ test('GET /org is the tree by name, with the load of each', async () => {
   assert.deepEqual(
     items.find((item) => item.id === top.id),
     {
-      ...{ ...node, id: top.id, name: 'tree top', role: 'the boss' },
+      ...node,
+      id: top.id,
+      name: 'tree top',
+      role: 'the boss',
       subordinates: [
         { ...node, id: a.id, name: 'tree a', token_allocation: 500, competencies: ['law'] },
         { ...node, id: b.id, name: 'tree b', subordinates: [{ ...node, id, name, ...stopped, load: 2 }] },

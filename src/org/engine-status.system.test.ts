@@ -144,7 +144,10 @@ test('Report status changes to senior: the message is from the agent, gives the 
   const { id: _, created_at, ...fields } = message ?? assert.fail()
   assert.ok(created_at)
   assert.deepEqual(fields, {
-    ...{ from: agent.id, to: senior.id, kind: 'status', task_id: null },
+    from: agent.id,
+    to: senior.id,
+    kind: 'status',
+    task_id: null,
     body: 'reporter is paused (it was active): somebody stopped it.',
   })
   assert.deepEqual(await org.messagesOf(agent.id), [message], 'the sender sees the message too')

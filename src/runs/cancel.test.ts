@@ -18,8 +18,13 @@ const owner = await insertWorker(pool)
 const journal = createJournal({ db: pool, log: silentLog })
 
 const newRun = (more: Partial<NewRun> = {}): NewRun => ({
-  ...{ id: newId(), projectId, agentId: newId(), trigger: { type: 'manual' }, input: 'x' },
-  ...{ maxSteps: null, timeoutMs: null },
+  id: newId(),
+  projectId,
+  agentId: newId(),
+  trigger: { type: 'manual' },
+  input: 'x',
+  maxSteps: null,
+  timeoutMs: null,
   ...more,
 })
 

@@ -238,7 +238,9 @@ test('the model sees a changed result, which is cut like any other', async () =>
   assert.match(String(results.get('pay')?.result), /^x+\n\[cut: only the beginning is shown, 5000 bytes in all\]$/)
   // An error stays an error.
   assert.deepEqual(results.get('broken'), {
-    ...{ name: 'broken', result: { error: 'out of order', note: 'checked' }, is_error: true },
+    name: 'broken',
+    result: { error: 'out of order', note: 'checked' },
+    is_error: true,
   })
   assert.match(JSON.stringify(model.requests[1]?.prompt), /"by":"look","note":"checked"/)
 })

@@ -20,8 +20,12 @@ import { buildGraph, type Nodes } from './graph.ts'
 import type { SpecialistWork } from './specialist.ts'
 
 const summary = {
-  ...{ agent_name: 'worker', step_id: 's', result: 'COMPLETED' as const, short_summary: 'Done.' },
-  ...{ key_decisions: [], next_instructions_for_supervisor: '' },
+  agent_name: 'worker',
+  step_id: 's',
+  result: 'COMPLETED' as const,
+  short_summary: 'Done.',
+  key_decisions: [],
+  next_instructions_for_supervisor: '',
 }
 const begin = (): GraphState => ({ supervisor: { status: 'RUNNING', plan: [], history: [] }, agent: newAgentState() })
 const withoutAgent = ({ active_agent: _, ...rest }: SupervisorState): SupervisorState => rest

@@ -52,7 +52,9 @@ const patch = (agent: Agent, change: AgentPatch) => updateAgent(pool, projectId,
 test('a capability that is taken away in mid-run is missing at the next change', async () => {
   const agent = await worker((self) => patch(self, { capabilities: { ...free, canCreateObjects: false } }))
   assert.deepEqual(await effects(await runs.run(agent)), {
-    ...{ made: 2, suggested: 0, refused: 2 },
+    made: 2,
+    suggested: 0,
+    refused: 2,
     blocked: [null, null, 'capability', 'capability'],
   })
 })
@@ -60,7 +62,9 @@ test('a capability that is taken away in mid-run is missing at the next change',
 test('an agent whose mode becomes suggest in mid-run suggests its next change', async () => {
   const agent = await worker((self) => patch(self, { execution_mode: 'suggest' }))
   assert.deepEqual(await effects(await runs.run(agent)), {
-    ...{ made: 2, suggested: 2, refused: 0 },
+    made: 2,
+    suggested: 2,
+    refused: 0,
     blocked: [null, null, null, null],
   })
 })
@@ -68,7 +72,9 @@ test('an agent whose mode becomes suggest in mid-run suggests its next change', 
 test('a deleted agent can change nothing any more', async () => {
   const agent = await worker((self) => deleteAgent(pool, projectId, self.id, by))
   assert.deepEqual(await effects(await runs.run(agent)), {
-    ...{ made: 2, suggested: 0, refused: 2 },
+    made: 2,
+    suggested: 0,
+    refused: 2,
     blocked: [null, null, 'capability', 'capability'],
   })
 })
@@ -110,7 +116,10 @@ test('rights given to a parent in mid-run do not widen the rights of its running
   const boss = `boss ${++named}`
   const none = { ...free, canCreateObjects: false }
   const parent = await runs.createAgent({
-    ...{ name: boss, model: { provider: 'test', name: boss }, tools: ['spawn_agent'], capabilities: none },
+    name: boss,
+    model: { provider: 'test', name: boss },
+    tools: ['spawn_agent'],
+    capabilities: none,
   })
   const child = await worker(() => patch(parent, { capabilities: free }))
   models.set(

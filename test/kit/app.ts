@@ -60,20 +60,18 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
   const database = await createTestDatabase(idleTimeoutMs === undefined ? {} : { idleTimeoutMs })
   const cipher = createCipher('test-secret-key')
   const services = await createTestServices(database, cipher, {
-    ...{
-      models,
-      tools,
-      functions,
-      patterns,
-      middleware,
-      decide,
-      systemVariant,
-      library,
-      firstBackoffMs,
-      waits,
-      log,
-      onEvents,
-    },
+    models,
+    tools,
+    functions,
+    patterns,
+    middleware,
+    decide,
+    systemVariant,
+    library,
+    firstBackoffMs,
+    waits,
+    log,
+    onEvents,
   })
   const app = await createServer({
     pool: database.pool,

@@ -83,7 +83,18 @@ export async function startConsole(t: Cleanup, env: Record<string, string> = {})
   /** The pages of one person share a context, because a new context loads every file of the console again. */
   const contexts = new Map<string, BrowserContext>()
   return {
-    ...{ databaseUrl, muster, browser, model, cookie, project, agent, path, api, goTo, readRun, trigger },
+    databaseUrl,
+    muster,
+    browser,
+    model,
+    cookie,
+    project,
+    agent,
+    path,
+    api,
+    goTo,
+    readRun,
+    trigger,
     open: async (test, place, who = cookie) => {
       const context = contexts.get(who) ?? (await openContext(browser, { origin: muster.url }))
       contexts.set(who, context)

@@ -12,7 +12,9 @@ type LeafNode = Extract<BuiltInNode, { type: 'task' }>
 const call = (name: string, more: object = {}): LeafNode => ({ type: 'task', function: name, ...more })
 /** The input of a flow run is its tag. */
 const agent = (prompt: string, more: object = {}): LeafNode => ({
-  ...{ type: 'task', agent: 'worker', input: `<{{input}}> ${prompt}` },
+  type: 'task',
+  agent: 'worker',
+  input: `<{{input}}> ${prompt}`,
   ...more,
 })
 const list = <Value>(length: number, make: (place: number) => Value): Value[] =>
@@ -20,13 +22,19 @@ const list = <Value>(length: number, make: (place: number) => Value): Value[] =>
 
 const mapReduce: BuiltInNode = {
   type: 'map_reduce',
-  ...{ items: 'numbers', map: 'pairs', reduce: 'total', partition: 'place' },
-  ...{ workers: 8, reducers: 3 },
+  items: 'numbers',
+  map: 'pairs',
+  reduce: 'total',
+  partition: 'place',
+  workers: 8,
+  reducers: 3,
 }
 
 const hierarchical: BuiltInNode = {
   type: 'hierarchical',
-  ...{ queen: 'queen', workers: ['worker', 'helper'], goal: '<{{input}}> Find out.' },
+  queen: 'queen',
+  workers: ['worker', 'helper'],
+  goal: '<{{input}}> Find out.',
 }
 
 export const crashFlowNames = [
@@ -73,22 +81,32 @@ export const crashFlows: Record<CrashFlowName, CrashFlow> = {
   pipeline: {
     root: {
       type: 'pipeline',
-      ...{ source: 'supply', buffer: 2, on_error: 'stop' as const },
+      source: 'supply',
+      buffer: 2,
+      on_error: 'stop' as const,
       stages: [call('grow'), call('grow'), call('ponder')],
     },
   },
   fork_join: {
     root: {
       type: 'fork_join',
-      ...{ problem: list(16, (place) => place), workers: 2, stealing: true },
-      ...{ should_split: 'is_large', split: 'halves', solve: 'sum', join: 'sum' },
+      problem: list(16, (place) => place),
+      workers: 2,
+      stealing: true,
+      should_split: 'is_large',
+      split: 'halves',
+      solve: 'sum',
+      join: 'sum',
     },
   },
   hierarchical: { root: hierarchical },
   adaptive: {
     root: {
       type: 'adaptive',
-      ...{ topology: 'hierarchical', workers: 3, overload: { queue_length: 4 }, switch: true },
+      topology: 'hierarchical',
+      workers: 3,
+      overload: { queue_length: 4 },
+      switch: true,
       tasks: list(24, (place) => call('grow', { id: `task-${place}`, args: place })),
     },
   },

@@ -40,7 +40,11 @@ export function flowCalls({ call }: Pick<TestApp, 'call'>, projectId: string): F
   }
   const ended: FlowCalls['ended'] = (id) => until(id, ({ completed_at }) => completed_at !== null)
   return {
-    ...{ runs, start, read, until, ended },
+    runs,
+    start,
+    read,
+    until,
+    ended,
     play: async (root, more = {}) => ended((await start(root, more)).id),
     tasksOf: async (id) => (await call<{ items: FlowTask[] }>(`GET ${runs}/${id}/tasks?limit=200`)).body.items,
     eventsOf: async (id) => {

@@ -162,8 +162,15 @@ export async function createChaos(): Promise<Chaos> {
       const { root, workers } = given
       const id = await starter.startFlow(root, { input, ...(workers === null ? {} : { workers }) })
       const life: Life = {
-        ...{ given, called: 0, calls: new Map(), excused: new Map(), gave: new Set(), begunBefore: null, late: [] },
-        ...{ wasHit: false, isOver: false },
+        given,
+        called: 0,
+        calls: new Map(),
+        excused: new Map(),
+        gave: new Set(),
+        begunBefore: null,
+        late: [],
+        wasHit: false,
+        isOver: false,
       }
       lives.set(id, life)
       // The process that started the flow may be dead.

@@ -40,7 +40,8 @@ const optional = <Value>(name: string, value: Value | undefined): Record<string,
 const leafOf = (kind: string) =>
   fc.record({ fails, retry }).map(
     ({ fails, retry }): FunctionLeaf => ({
-      ...{ type: 'task', function: `${kind} ${fails}` },
+      type: 'task',
+      function: `${kind} ${fails}`,
       ...optional('retry', retry),
     }),
   )
@@ -55,24 +56,36 @@ const namedLeaf = fc
 
 const mapReduce = fc.record({ items: numbers, workers, map: leafOf('pairs'), retry }).map(
   ({ retry, ...given }): BuiltInNode => ({
-    ...{ type: 'map_reduce', reduce: 'total 0', partition: 'range', ...given },
+    type: 'map_reduce',
+    reduce: 'total 0',
+    partition: 'range',
+    ...given,
     ...optional('retry', retry),
   }),
 )
 const forkJoin = fc.record({ problem: numbers, workers, solve: leafOf('sum'), stealing: fc.boolean(), retry }).map(
   ({ retry, ...given }): BuiltInNode => ({
-    ...{ type: 'fork_join', should_split: 'is_large 0', split: 'halves 0', join: 'sum 0', ...given },
+    type: 'fork_join',
+    should_split: 'is_large 0',
+    split: 'halves 0',
+    join: 'sum 0',
+    ...given,
     ...optional('retry', retry),
   }),
 )
 const adaptive = fc
   .record({
-    ...{ workers, tasks: fc.array(namedLeaf, { minLength: 1, maxLength: 6 }), switch: fc.boolean(), retry },
+    workers,
+    tasks: fc.array(namedLeaf, { minLength: 1, maxLength: 6 }),
+    switch: fc.boolean(),
+    retry,
     topology: fc.constantFrom('hierarchical' as const, 'mesh' as const, 'star' as const),
   })
   .map(
     ({ retry, ...given }): BuiltInNode => ({
-      ...{ type: 'adaptive', overload: { queue_length: 1 }, ...given },
+      type: 'adaptive',
+      overload: { queue_length: 1 },
+      ...given,
       ...optional('retry', retry),
     }),
   )

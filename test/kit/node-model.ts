@@ -52,6 +52,9 @@ export async function startNodeModel(
 
 const chunk = (delta: object, finish: string | null = null): string =>
   `data: ${JSON.stringify({
-    ...{ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'node' },
+    id: 'c',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'node',
     choices: [{ index: 0, delta, finish_reason: finish }],
   })}\n\n`

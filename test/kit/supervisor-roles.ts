@@ -29,7 +29,10 @@ export const supervisorRoles: readonly Row[] = [
     route: 'PUT /api/projects/:id/systems/:variant',
     path: project('/systems/blue'),
     body: () => ({
-      ...{ supervisor: part, finalizer: part, escalation: part, traffic: 0 },
+      supervisor: part,
+      finalizer: part,
+      escalation: part,
+      traffic: 0,
       specialists: [{ name: 'a', ...part, tools: [] }],
     }),
     expect: forAdmins,

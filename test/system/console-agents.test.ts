@@ -435,7 +435,11 @@ describe('the pages of agents in a browser', { skip }, () => {
   inSystem('texts of people are shown literally', async (t) => {
     const evil = `<img src="http://evil.invalid/a.png" onerror="alert(1)"><script>alert(3)</script>`
     const agent = await create({
-      ...{ name: evil, role: evil, prompt: evil, competencies: ['javascript:alert(4)'], trigger_type: 'webhook' },
+      name: evil,
+      role: evil,
+      prompt: evil,
+      competencies: ['javascript:alert(4)'],
+      trigger_type: 'webhook',
     })
     await kit.api(`POST ${kit.path}/agents/${agent.id}/hooks`, { name: evil })
     const { page, troubles } = await kit.open(t, '/agents')
@@ -456,8 +460,13 @@ describe('the pages of agents in a browser', { skip }, () => {
 
   inSystem('axe finds nothing on the pages of agents, dark and light, on a desktop and on a phone', async (t) => {
     const agent = await create({
-      ...{ name: 'Looked at', role: 'Shows everything', prompt: 'Be seen.', tools: ['object_search', 'http_fetch'] },
-      ...{ trigger_type: 'webhook', token_allocation: 1_000, competencies: ['looks'] },
+      name: 'Looked at',
+      role: 'Shows everything',
+      prompt: 'Be seen.',
+      tools: ['object_search', 'http_fetch'],
+      trigger_type: 'webhook',
+      token_allocation: 1_000,
+      competencies: ['looks'],
     })
     await kit.api(`POST ${kit.path}/agents/${agent.id}/hooks`, { name: 'github' })
     const { page } = await kit.open(t, '/agents')

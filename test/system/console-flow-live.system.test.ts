@@ -136,7 +136,9 @@ describe('the page of a flow run under strain', { skip }, () => {
 })
 
 const leaf = (agent: string, id: string, gate: string) => ({
-  ...{ type: 'task', id, agent },
+  type: 'task',
+  id,
+  agent,
   input: { tag: id, steps: [{ say: 'Done it.', gate }] },
 })
 

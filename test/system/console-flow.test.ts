@@ -388,7 +388,9 @@ describe('the pages of flows in a browser', { skip }, () => {
 const echo = (id: string) => ({ type: 'task', id, function: 'muster.identity', args: id })
 
 const leaf = (id: string, gate: string) => ({
-  ...{ type: 'task', id, agent: 'Gardener' },
+  type: 'task',
+  id,
+  agent: 'Gardener',
   input: { tag: id, steps: [{ say: 'Done it.', gate }] },
 })
 

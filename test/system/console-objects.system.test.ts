@@ -148,7 +148,11 @@ describe('the objects in a browser', { skip }, () => {
     const model = { provider: 'planned', name: 'any' }
     const painter = await kit.api<Agent>(`POST ${kit.path}/agents`, { name: 'Painter', prompt: 'Paint.', model, tools })
     const shy = await kit.api<Agent>(`POST ${kit.path}/agents`, {
-      ...{ name: 'Shy', prompt: 'Suggest.', model, tools, execution_mode: 'suggest' },
+      name: 'Shy',
+      prompt: 'Suggest.',
+      model,
+      tools,
+      execution_mode: 'suggest',
     })
     const paint = (colour: string) => ({
       name: 'object_update',

@@ -212,7 +212,7 @@ test('B7 docs/tools.md: the tools of the example can be called', async () => {
   await writeFile(path, blocks(part(await page('tools.md'), 'Tools of your own'), 'ts')[0] ?? '')
   const { tools } = await loadApp(path)
   const [convert, pay] = tools
-  const context = { ...{ signal: new AbortController().signal, key: 'a-key-of-12345678', attempt: 1 } }
+  const context = { signal: new AbortController().signal, key: 'a-key-of-12345678', attempt: 1 }
   const ctx = { ...context, run_id: 'r', project_id: 'p', log: silentLog, emit: () => {} }
   assert.deepEqual(await convert?.execute({ euros: 2, currency: 'CHF' }, ctx), { amount: 1.9, currency: 'CHF' })
   assert.equal(convert?.parse({ euros: -1, currency: 'USD' }).ok, false)

@@ -30,7 +30,9 @@ const requestShape = z.looseObject({
 })
 
 const summary = {
-  ...{ result: 'COMPLETED', short_summary: 'Found it.', key_decisions: [] },
+  result: 'COMPLETED',
+  short_summary: 'Found it.',
+  key_decisions: [],
   next_instructions_for_supervisor: 'Finish.',
 }
 

@@ -22,8 +22,10 @@ test('after a kill between afterModel and the commit the hooks of the step are c
       env: {
         MUSTER_APP: join(repository, 'test/fixtures/middleware-app.ts'),
         NOTES_FILE: file,
-        ...{ MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers', MUSTER_SECRET_KEY: 'one-key-for-all-servers' },
-        ...{ MUSTER_DEMO: 'off', ...(faults ? { MUSTER_FAULTS: faults } : {}) },
+        MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers',
+        MUSTER_SECRET_KEY: 'one-key-for-all-servers',
+        MUSTER_DEMO: 'off',
+        ...(faults ? { MUSTER_FAULTS: faults } : {}),
       },
     })
   const notes = async (): Promise<string[]> => (await readFile(file, 'utf8')).split('\n').filter(Boolean)

@@ -33,14 +33,18 @@ for (const [why, isAsked] of [
           databaseUrl,
           env: {
             MUSTER_APP: join(repository, 'test/fixtures/counting-app.ts'),
-            ...{ MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers', MUSTER_SECRET_KEY: 'one-key-for-all-servers' },
-            ...{ MUSTER_DEMO: 'off', ...(faults ? { MUSTER_FAULTS: faults } : {}) },
+            MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers',
+            MUSTER_SECRET_KEY: 'one-key-for-all-servers',
+            MUSTER_DEMO: 'off',
+            ...(faults ? { MUSTER_FAULTS: faults } : {}),
           },
         })
       const first = await life('topology.mid_switch=kill')
       const project = (await first.call<{ id: string }>('POST /api/projects', { body: { name: 'switching' } })).body.id
       const tasks = Array.from({ length: TASKS }, (_, place) => ({
-        ...{ type: 'task', function: 'note', args: { file, place } },
+        type: 'task',
+        function: 'note',
+        args: { file, place },
       }))
       const root = { type: 'adaptive', topology: 'hierarchical', workers: WORKERS, tasks, switch: !isAsked }
       const path = `/api/projects/${project}/flow-runs`

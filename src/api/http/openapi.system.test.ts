@@ -336,9 +336,17 @@ async function prepareClient(text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-client-'))
   atEnd(() => rm(folder, { recursive: true, force: true }))
   const compilerOptions = {
-    ...{ strict: true, noEmit: true, module: 'nodenext', target: 'es2025', types: ['node'], lib: ['es2025', 'dom'] },
-    ...{ allowImportingTsExtensions: true, verbatimModuleSyntax: true, erasableSyntaxOnly: true },
-    ...{ exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+    strict: true,
+    noEmit: true,
+    module: 'nodenext',
+    target: 'es2025',
+    types: ['node'],
+    lib: ['es2025', 'dom'],
+    allowImportingTsExtensions: true,
+    verbatimModuleSyntax: true,
+    erasableSyntaxOnly: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
   }
   const project = (file: string): string => JSON.stringify({ compilerOptions, files: [file] })
   await writeFile(join(folder, 'openapi.json'), text)

@@ -67,7 +67,10 @@ for (const { path, table, most, status = 200 } of [
   { path: 'flows', table: 'flows', most: 1 },
   { path: 'flow-runs', table: 'flow_runs', most: 1 },
   ...['output', 'tasks', 'trace', 'metrics'].map((part) => ({
-    ...{ path: `flow-runs/${none}/${part}`, table: 'flow_runs', most: 1, status: 404 },
+    path: `flow-runs/${none}/${part}`,
+    table: 'flow_runs',
+    most: 1,
+    status: 404,
   })),
 ]) {
   const shown = path.replace(none, ':id')

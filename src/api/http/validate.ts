@@ -7,15 +7,20 @@ import { NOT_AN_ID } from '../../kernel/fields.ts'
 
 /** The addresses that list the ids for a field, by the name of the field. */
 const LISTS: Readonly<Record<string, string | undefined>> = {
-  ...{
-    flow_id: '/flows',
-    flow_run_id: '/flow-runs',
-    agent_id: '/agents',
-    senior_id: '/agents',
-    assigned_to: '/agents',
-  },
-  ...{ run_id: '/runs', parent_run_id: '/runs', resume_run_id: '/runs', from_id: '/objects', to_id: '/objects' },
-  ...{ task_id: '/tasks', parent_task_id: '/tasks', ids: '/tasks', eval_id: '/evals' },
+  flow_id: '/flows',
+  flow_run_id: '/flow-runs',
+  agent_id: '/agents',
+  senior_id: '/agents',
+  assigned_to: '/agents',
+  run_id: '/runs',
+  parent_run_id: '/runs',
+  resume_run_id: '/runs',
+  from_id: '/objects',
+  to_id: '/objects',
+  task_id: '/tasks',
+  parent_task_id: '/tasks',
+  ids: '/tasks',
+  eval_id: '/evals',
 }
 
 /** People send names as ids: the message says where the ids are. */

@@ -352,8 +352,13 @@ const inParts =
   ({ from, size }: Problem): Problem[] =>
     range(count).map((place) => ({ from: from + (place * size) / count, size: size / count }))
 const forkJoin = {
-  ...{ type: 'fork_join', problem: { from: 0, size: 1_000 }, workers: 10 },
-  ...{ should_split: 'is_large', split: 'split', solve: 'solve', join: 'join' },
+  type: 'fork_join',
+  problem: { from: 0, size: 1_000 },
+  workers: 10,
+  should_split: 'is_large',
+  split: 'split',
+  solve: 'solve',
+  join: 'join',
 }
 const solving = {
   is_large: ({ size }: Problem) => size > 100,
@@ -413,8 +418,11 @@ test('Join phase', async () => {
 
 test('Compose patterns', async () => {
   given({
-    ...{ a: (n: number) => n + 1, b: (n: number) => n * 10, c: (n: number) => n * 100 },
-    ...{ d: (n: number) => n + 1, e: (both: number[]) => sum(both) },
+    a: (n: number) => n + 1,
+    b: (n: number) => n * 10,
+    c: (n: number) => n * 100,
+    d: (n: number) => n + 1,
+    e: (both: number[]) => sum(both),
   })
   const inner = { ...parallel(f('b'), { ...sequence(f('c'), f('d')), id: 'deep' }), id: 'inner' }
   const run = await play(sequence(f('a'), inner, f('e')), { input: 1 })

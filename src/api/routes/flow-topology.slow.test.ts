@@ -80,7 +80,11 @@ test('a part with edges switches to mesh and back to custom', async () => {
 test('a flow without an adaptive part has no topology to read or to switch', async () => {
   const id = await begun(wait)
   assert.deepEqual((await read(id)).body, {
-    ...{ current: null, history: [], handovers: [], by_topology: {}, recommendation: null },
+    current: null,
+    history: [],
+    handovers: [],
+    by_topology: {},
+    recommendation: null,
   })
   assert.deepEqual((await ask(id, { topology: 'mesh' })).status, 409)
   await finish(id)

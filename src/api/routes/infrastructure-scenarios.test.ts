@@ -225,7 +225,11 @@ test('Processing Log Entry Creation: the change makes a pending entry that names
       projectId: project.id,
       change: { op: 'create', type: 'Entry', key: null, properties: {} },
       author: {
-        ...{ type: 'user', id: null, runId: null, approvedBy: null, depth: 0 },
+        type: 'user',
+        id: null,
+        runId: null,
+        approvedBy: null,
+        depth: 0,
         actor: { type: 'instance_admin', id: null, requestId: null, address: null },
       },
     })

@@ -58,8 +58,12 @@ test('the admin token acts as the instance: in histories, tasks, approvals and t
   const agent = await kit.createAgent(project.id, { execution_mode: 'suggest' })
   const taskId = newId()
   const change = {
-    ...{ op: 'update' as const, object_type: 'Person', object_id: object.id, base_version: 1 },
-    ...{ before: { n: 1 }, after: { n: 2 } },
+    op: 'update' as const,
+    object_type: 'Person',
+    object_id: object.id,
+    base_version: 1,
+    before: { n: 1 },
+    after: { n: 2 },
   }
   const shared = { projectId: project.id, agentId: agent.id, runId: newId(), reasoning: 'Because.', depth: 0 }
   await inTransaction(kit.pool, (tx) => suggest(tx, { ...shared, taskId, change }))

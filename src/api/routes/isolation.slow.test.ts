@@ -55,7 +55,10 @@ const { id: theirSupervisorRun } = await startSupervisor(kit.pool, theirs.id, st
 const inMine = { 'x-project-id': mine.id }
 const part = { prompt_id: 'x', model: null }
 const system = {
-  ...{ supervisor: part, finalizer: part, escalation: part, traffic: 0 },
+  supervisor: part,
+  finalizer: part,
+  escalation: part,
+  traffic: 0,
   specialists: [{ name: 'a', ...part, tools: [] }],
 }
 

@@ -33,8 +33,11 @@ const base = `/api/projects/${project.id}`
 const { runs, start, until, ended, play, tasksOf, eventsOf } = flowCalls(kit, project.id)
 
 const used = (modelCalls: number) => ({
-  ...{ input_tokens: 100 * modelCalls, output_tokens: 50 * modelCalls, total_tokens: 150 * modelCalls },
-  ...{ estimated: false, cost_usd: Math.round(modelCalls * COST * 1e9) / 1e9 },
+  input_tokens: 100 * modelCalls,
+  output_tokens: 50 * modelCalls,
+  total_tokens: 150 * modelCalls,
+  estimated: false,
+  cost_usd: Math.round(modelCalls * COST * 1e9) / 1e9,
 })
 
 const spawns =

@@ -94,8 +94,16 @@ test('the pause makes a task that names the call, and the steps have the call wi
   const { seq, started_at, ...row } = items.at(-1) ?? assert.fail()
   assert.ok(seq > 3 && started_at)
   assert.deepEqual(row, {
-    ...{ step: 1, kind: 'tool', call_id: 'call_1_1', name: 'send', args: { to: 'call_1_1' }, result: null },
-    ...{ is_error: false, blocked: null, outcome: 'unknown', duration: 0 },
+    step: 1,
+    kind: 'tool',
+    call_id: 'call_1_1',
+    name: 'send',
+    args: { to: 'call_1_1' },
+    result: null,
+    is_error: false,
+    blocked: null,
+    outcome: 'unknown',
+    duration: 0,
   })
 })
 

@@ -26,7 +26,9 @@ let pulled = 0
 const kit = await createTestApp({
   models: new Map(),
   functions: {
-    ...{ parse: counted('parse'), transform: counted('transform'), validate: counted('validate') },
+    parse: counted('parse'),
+    transform: counted('transform'),
+    validate: counted('validate'),
     items: async function* (upTo: number) {
       for (let item = 0; item < upTo; item++) {
         pulled++
@@ -47,7 +49,8 @@ function given(functions: Record<string, AppFunction>): void {
 const begun = (name: string): number => counts.get(name)?.begun ?? 0
 const done = (name: string): number => counts.get(name)?.done ?? 0
 const pipeline = (count: number, more: object = {}) => ({
-  ...{ type: 'pipeline', source: { function: 'items', args: count } },
+  type: 'pipeline',
+  source: { function: 'items', args: count },
   stages: ['parse', 'transform', 'validate'].map((name) => ({ type: 'task', function: name })),
   ...more,
 })

@@ -30,7 +30,11 @@ test('a new project has every required prompt in blue and green', async () => {
   assert.equal(list.status, 200, list.text)
   assert.deepEqual(
     list.body.items.map(({ prompt_id, variant_id, seeded, required, version }) => ({
-      ...{ prompt_id, variant_id, seeded, required, version },
+      prompt_id,
+      variant_id,
+      seeded,
+      required,
+      version,
     })),
     requiredPrompts
       .toSorted()

@@ -52,7 +52,9 @@ test('headers and access tokens among the options are sealed, shown by name alon
   assert.equal(made.status, 201, made.text)
   const shown = { options: { project: 'p' }, header_names: ['x-gateway'], has_access_token: true }
   const shownOf = ({ options, header_names, has_access_token }: Record<string, unknown>) => ({
-    ...{ options, header_names, has_access_token },
+    options,
+    header_names,
+    has_access_token,
   })
   assert.deepEqual(shownOf(made.body), shown)
   const opened = () => openSecretOptions(kit.pool, kit.cipher, 'gated')

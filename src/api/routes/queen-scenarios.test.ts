@@ -10,7 +10,11 @@ import type { ModelRequest } from '../../kernel/model-call.ts'
 
 const GOAL = 'Analyze codebase for security issues'
 const subtask = (id: string, more: Partial<Subtask> = {}): Subtask => ({
-  ...{ id, title: `Title of ${id}`, description: `Do ${id}.`, depends_on: [], workers: 1 },
+  id,
+  title: `Title of ${id}`,
+  description: `Do ${id}.`,
+  depends_on: [],
+  workers: 1,
   ...more,
 })
 

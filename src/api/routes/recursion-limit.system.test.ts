@@ -83,8 +83,8 @@ test('recursion limit: the AgentSummary is FAILED, even if the model says otherw
   await limit(2)
   const claims = { summary: { research_agent: summary('COMPLETED', 'All is well.') } }
   const work = (request: ModelRequest) => ({
-    ...{ text: JSON.stringify(summary('COMPLETED', 'All is well.')) },
-    ...{ calls: [{ name: 'look', args: { round: roundsSoFar(request) } }] },
+    text: JSON.stringify(summary('COMPLETED', 'All is well.')),
+    calls: [{ name: 'look', args: { round: roundsSoFar(request) } }],
   })
   const { told } = await runWith(work, claims)
   assert.equal(told?.result, 'FAILED')

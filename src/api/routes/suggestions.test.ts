@@ -90,13 +90,21 @@ test('suggestions to create, delete and relate are applied as they were shown', 
   const nobody = { object_id: null, base_version: null, before: null }
   const born = await suggested({ op: 'create', object_type: 'Person', key: 'born', ...nobody, after: { name: 'born' } })
   const gone = await suggested({
-    ...{ op: 'delete', object_type: 'Person', object_id: doomed.id, base_version: 1 },
-    ...{ before: doomed.properties, after: null },
+    op: 'delete',
+    object_type: 'Person',
+    object_id: doomed.id,
+    base_version: 1,
+    before: doomed.properties,
+    after: null,
   })
   const edge = { type: 'knows', from_id: friend.id, to_id: friend.id, properties: { since: 1 } }
   const tied = await suggested({
-    ...{ op: 'relate', object_type: 'Person', object_id: friend.id, base_version: null },
-    ...{ before: null, after: edge },
+    op: 'relate',
+    object_type: 'Person',
+    object_id: friend.id,
+    base_version: null,
+    before: null,
+    after: edge,
   })
   for (const { id } of [born, gone, tied]) assert.equal((await approve(id)).status, 200)
   const { body } = await kit.call<{ items: GraphObject[] }>(`GET ${base}/objects?q=born`)

@@ -38,7 +38,10 @@ test('instructions with characters that no column takes reach the specialist wit
 
 test('without instructions a specialist is told its own todos', async () => {
   const toDo = (id: string, owner: string, description: string) => ({
-    ...{ id, description, status: 'IN_PROGRESS', owner_agent: owner },
+    id,
+    description,
+    status: 'IN_PROGRESS',
+    owner_agent: owner,
   })
   const plan = [toDo('1', 'research_agent', 'Look it up.'), toDo('2', 'transform_agent', 'Write it.')]
   const kit = await createSupervisor({ supervisor: [delegate('research_agent', plan, ' '), finish(plan)] })

@@ -36,7 +36,10 @@ test('the tools of a project are listed with their source and effect, under the 
     ['post', 'app', 'unsafe'],
   ])
   assert.deepEqual(tools.get('mcp:files/read'), {
-    ...{ name: 'mcp:files/read', source: 'mcp', description: 'Reads.', effect: 'readonly' },
+    name: 'mcp:files/read',
+    source: 'mcp',
+    description: 'Reads.',
+    effect: 'readonly',
     input_schema: { type: 'object' },
   })
   assert.deepEqual(Object.keys(tools.get('spawn_agent')?.input_schema.properties ?? {}).sort(), [

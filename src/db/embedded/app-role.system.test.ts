@@ -33,7 +33,11 @@ test('the role owns its database and is no superuser: it reads no file, runs no 
     [
       {
         current_user: 'muster_app',
-        ...{ rolsuper: false, rolcreaterole: false, rolcreatedb: false, rolreplication: false, rolbypassrls: false },
+        rolsuper: false,
+        rolcreaterole: false,
+        rolcreatedb: false,
+        rolreplication: false,
+        rolbypassrls: false,
       },
     ],
   )

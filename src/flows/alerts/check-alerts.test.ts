@@ -219,7 +219,9 @@ test('a flow run that ends during the check gets no alert, and its journal ends 
   const other = await pool.connect()
   await other.query('begin')
   await journal.appendIn(other, {
-    ...{ runId: id, fence: null, events: [{ kind: 'flow.completed', data: { output: null } }] },
+    runId: id,
+    fence: null,
+    events: [{ kind: 'flow.completed', data: { output: null } }],
     change: { status: 'completed', ended: true },
   })
   const checking = check()
@@ -281,7 +283,9 @@ test('the suspected cause says what the run of an agent waits for', async () => 
 test('the suspected cause names the slowest stage of a pipeline', async () => {
   flows.functions.set('slow_stage', (item: number) => (item === 0 ? gate('stage').promise : item))
   const stages = ['quick', 'slow_stage', 'quick'].map((name, place) => ({
-    ...{ type: 'task' as const, id: `stage_${place}`, function: name },
+    type: 'task' as const,
+    id: `stage_${place}`,
+    function: name,
     ...(place === 1 ? { args: '{{item}}' } : {}),
   }))
   flows.functions.set('quick', (item: unknown) => item)

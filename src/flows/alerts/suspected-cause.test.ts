@@ -7,8 +7,22 @@ import { describeCause, slowestStage, stagesOf, suspectOf } from './suspected-ca
 
 const now = new Date('2026-01-01T00:01:00.000Z')
 const task = (id: string, fields: Partial<TaskRecord>): TaskRecord => ({
-  ...{ id, name: id, kind: 'function', parent_id: null, depends_on: [], worker: null, status: 'pending', attempts: 1 },
-  ...{ start_at: null, end_at: null, usage: null, run_id: null, error: null, busy: 0, waited: 0, waitingSince: null },
+  id,
+  name: id,
+  kind: 'function',
+  parent_id: null,
+  depends_on: [],
+  worker: null,
+  status: 'pending',
+  attempts: 1,
+  start_at: null,
+  end_at: null,
+  usage: null,
+  run_id: null,
+  error: null,
+  busy: 0,
+  waited: 0,
+  waitingSince: null,
   ...fields,
 })
 const at = (second: number): string => `2026-01-01T00:00:${String(second).padStart(2, '0')}.000Z`

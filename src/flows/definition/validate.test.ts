@@ -58,9 +58,11 @@ const valid: Record<string, object> = {
   'nested as deep as allowed': deep(24),
   'templates of every root': { ...f, args: ['{{input.a}}', '{{previous}}', '{{item?}}', 'x {{results}} y'] },
   'a result of a leaf, of a pattern, of a later leaf and of itself': {
-    ...{ type: 'loop', id: 'all', max_iterations: 2 },
+    type: 'loop',
+    id: 'all',
+    max_iterations: 2,
     body: {
-      ...{ type: 'sequential' },
+      type: 'sequential',
       steps: [
         { ...f, id: 'a', args: '{{results.a?}} {{results.all?}} {{results.b?}} {{results.judge.x?}}' },
         { type: 'map_reduce', id: 'b', items: '{{results.a}}', workers: 1, map: 'f', reduce: { ...f, id: 'sum' } },
@@ -163,19 +165,15 @@ const invalid: { name: string; root: unknown; path: string; message: RegExp }[] 
   },
   ...Object.entries(templatePlaces('{{results.dratf}}')).map(([place, root]) => ({
     name: `a result of nobody in ${place}`,
-    ...{
-      root,
-      path: `root.${place}`,
-      message: /^\{\{results\.dratf\}\}: there is no leaf called dratf\. Did you mean "draft"\?$/,
-    },
+    root,
+    path: `root.${place}`,
+    message: /^\{\{results\.dratf\}\}: there is no leaf called dratf\. Did you mean "draft"\?$/,
   })),
   ...Object.entries(templatePlaces('{{inputs.topic}}')).map(([place, root]) => ({
     name: `an unknown root in ${place}`,
-    ...{
-      root,
-      path: `root.${place}`,
-      message: /^\{\{inputs\.topic\}\}: begins with none of .* Did you mean "input"\?$/,
-    },
+    root,
+    path: `root.${place}`,
+    message: /^\{\{inputs\.topic\}\}: begins with none of .* Did you mean "input"\?$/,
   })),
   {
     name: 'a result that may be missing, of nobody',

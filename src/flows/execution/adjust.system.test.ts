@@ -134,7 +134,9 @@ test('an adjustment that comes while the owner gives the flow run up makes it re
   const journal = createFlowJournal({ db: pool, log: silentLog })
   const park = (seen: number) =>
     journal.append({
-      ...{ runId: id, fence: null, events: [] },
+      runId: id,
+      fence: null,
+      events: [],
       change: { release: true, seen_leaves: 0, seen_adjustments: seen, ready_in_ms: 500_000 },
     })
   await park(0)

@@ -44,8 +44,12 @@ test('no leaf of a random flow was called after the end', () => assert.deepEqual
 
 const step: BuiltInNode = { type: 'task', function: 'wrap 0' }
 const usual: ChaosCase = {
-  ...{ root: { type: 'sequential', steps: [step, step, step, step] }, crashes: [{ at: 3, kind: 'lost' }] },
-  ...{ cancelAt: null, workers: null, turns: 0, startedBy: 0 },
+  root: { type: 'sequential', steps: [step, step, step, step] },
+  crashes: [{ at: 3, kind: 'lost' }],
+  cancelAt: null,
+  workers: null,
+  turns: 0,
+  startedBy: 0,
 }
 
 /** Plays a faulty server that forgets the record of one leaf with each takeover. */

@@ -284,11 +284,18 @@ test('a pipeline is a leaf of a flow: items go through its stages, functions and
   const { status, output, progress } = await flows.play(sequence(pipeline, f('note', { args: '{{results.line.29}}' })))
   assert.deepEqual([status, output], ['completed', 61])
   assert.deepEqual(progress, {
-    ...{ total: 3, pending: 0, running: 0, completed: 3, failed: 0, skipped: 0 },
+    total: 3,
+    pending: 0,
+    running: 0,
+    completed: 3,
+    failed: 0,
+    skipped: 0,
     items: { total: 30, completed: 30, failed: 0, skipped: 0 },
   })
   const withAgent: BuiltInNode = {
-    ...{ type: 'pipeline', source: ['a', 'b', 'c'], on_error: 'stop' },
+    type: 'pipeline',
+    source: ['a', 'b', 'c'],
+    on_error: 'stop',
     stages: [{ type: 'task', agent: 'leaf', input: 'Say {{item}}.' }],
   }
   const spoken = await flows.play(withAgent)
@@ -308,7 +315,9 @@ test('a cancel lets the items under way end and begins no other', async () => {
     return item
   })
   const line: BuiltInNode = {
-    ...{ type: 'pipeline', source: Array.from({ length: 50 }, (_, index) => index), on_error: 'stop' },
+    type: 'pipeline',
+    source: Array.from({ length: 50 }, (_, index) => index),
+    on_error: 'stop',
     stages: [{ type: 'task', function: 'slowly' }],
   }
   const id = await flows.startFlow(line)
@@ -330,7 +339,10 @@ test('the next step gets the whole output of a pipeline, even if it is large, af
     return items
   })
   const line: BuiltInNode = {
-    ...{ type: 'pipeline', id: 'line', source: [1, 2, 3], on_error: 'stop' },
+    type: 'pipeline',
+    id: 'line',
+    source: [1, 2, 3],
+    on_error: 'stop',
     stages: [{ type: 'task', function: 'large' }],
   }
   const id = await flows.startFlow(sequence(line, f('lengths'), f('held')))

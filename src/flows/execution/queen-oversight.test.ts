@@ -9,7 +9,11 @@ import { type BuiltInNode, builtInPatterns } from '../machine/built-in-patterns.
 
 const flows = await createTestFlows()
 const subtask = (id: string, more: object = {}) => ({
-  ...{ id, title: `Title of ${id}`, description: `Do ${id}.`, depends_on: [], workers: 1 },
+  id,
+  title: `Title of ${id}`,
+  description: `Do ${id}.`,
+  depends_on: [],
+  workers: 1,
   ...more,
 })
 const accept = { acceptable: true, problems: [], report: 'All is well.' }

@@ -56,7 +56,11 @@ for (const [what, root] of Object.entries<BuiltInNode>({
   'part of a parallel': { type: 'parallel', branches: [{ type: 'sequential', timeout: 600, steps: [held()] }] },
   loop: { type: 'loop', timeout: 600, max_iterations: 3, body: held() },
   'map-reduce': {
-    ...{ type: 'map_reduce', timeout: 600, items: [1], workers: 1, reduce: 'flaky' },
+    type: 'map_reduce',
+    timeout: 600,
+    items: [1],
+    workers: 1,
+    reduce: 'flaky',
     map: { type: 'task', agent: 'held', input: 'Go.' },
   },
 })) {
@@ -120,7 +124,8 @@ test('the next owner of a flow goes by the times of the journal, even if its own
   const anHourAhead = Date.now() + 3_600_000
   const at = (ms: number): Date => new Date(anHourAhead - 10_000 + ms)
   const root: BuiltInNode = {
-    ...{ type: 'sequential', timeout: 30_000 },
+    type: 'sequential',
+    timeout: 30_000,
     steps: [
       { type: 'task', function: 'a' },
       { type: 'loop', timeout: 20_000, max_iterations: 2, body: { type: 'task', function: 'b' } },
@@ -129,7 +134,8 @@ test('the next owner of a flow goes by the times of the journal, even if its own
   }
   const flow = { root, input: 1, age: 10_000, claimed_at: new Date(anHourAhead) } as unknown as ClaimedFlow
   const told = (kind: 'task.started' | 'task.completed', id: string, ms: number) => ({
-    ...{ kind, at: at(ms) },
+    kind,
+    at: at(ms),
     data: { task_id: id, node_id: null, name: id, attempt: 1, duration: 1, result: 1 },
   })
   const events = [told('task.started', 'root/0', 0), told('task.completed', 'root/0', 4_000)]

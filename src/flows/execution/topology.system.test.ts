@@ -55,7 +55,12 @@ for (const way of ways) {
     })
     const [topology, ...rest] = way
     const root: BuiltInNode = {
-      ...{ type: 'adaptive', topology, edges, workers, tasks: tasksOf(LEAVES, 'count'), switch: false },
+      type: 'adaptive',
+      topology,
+      edges,
+      workers,
+      tasks: tasksOf(LEAVES, 'count'),
+      switch: false,
       workload: 'counting',
     }
     const id = await flows.startFlow(root)
@@ -89,7 +94,9 @@ for (const way of ways) {
 }
 
 const adaptive = (fields: Partial<Adaptive> & Pick<Adaptive, 'tasks'>): Adaptive => ({
-  ...{ type: 'adaptive', workers: 4, switch: true },
+  type: 'adaptive',
+  workers: 4,
+  switch: true,
   ...fields,
 })
 /** The worker of each task. */
@@ -201,8 +208,14 @@ test('Work stealing for load balancing', async (t) => {
   flows.functions.set('solve', ([place = 0]: number[]) => place)
   flows.functions.set('sum', (parts: number[]) => parts.reduce((sum, part) => sum + part, 0))
   const root: ForkJoin = {
-    ...{ type: 'fork_join', problem: range(48), workers: 4, stealing: true },
-    ...{ should_split: 'is_whole', split: 'apart', solve: 'solve', join: 'sum' },
+    type: 'fork_join',
+    problem: range(48),
+    workers: 4,
+    stealing: true,
+    should_split: 'is_whole',
+    split: 'apart',
+    solve: 'solve',
+    join: 'sum',
   }
   const time = async (stealing: boolean) => {
     const startedAtMs = performance.now()

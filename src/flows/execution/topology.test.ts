@@ -18,7 +18,10 @@ const until = async (holds: () => Promise<boolean>): Promise<void> => {
 const ask = (id: string, topology: Topology): Promise<void> =>
   askForTopology(pool, projectId, id, { topology, actor: systemActor, patterns: builtInPatterns })
 const adaptive = (fields: Partial<Adaptive> & Pick<Adaptive, 'tasks'>): Adaptive => ({
-  ...{ type: 'adaptive', topology: 'hierarchical', workers: 2, switch: false },
+  type: 'adaptive',
+  topology: 'hierarchical',
+  workers: 2,
+  switch: false,
   ...fields,
 })
 const many = (count: number, leaf: Adaptive['tasks'][number]): Adaptive['tasks'] =>

@@ -68,8 +68,13 @@ const reducersOf = async (id: string): Promise<number> => {
 for (const partition of ['hash', 'range', 'by_length']) {
   test(`10,000 documents partitioned by ${partition} have the word counts of a single loop (MUSTER_TEST_SEED=${seed})`, async () => {
     const root: BuiltInNode = {
-      ...{ type: 'map_reduce', items: { function: 'documents' }, workers: 10, map: 'count', reduce: 'add' },
-      ...{ partition, reducers: 7 },
+      type: 'map_reduce',
+      items: { function: 'documents' },
+      workers: 10,
+      map: 'count',
+      reduce: 'add',
+      partition,
+      reducers: 7,
     }
     const { id, status, output, error } = await flows.play(root)
     assert.deepEqual([status, error], ['completed', null])

@@ -6,7 +6,12 @@ import { etaOf } from './eta.ts'
 const started_at = new Date('2026-01-01T00:00:00Z')
 const at = (seconds: number): Date => new Date(started_at.getTime() + seconds * 1_000)
 const run = (completed: number, total: number, seconds: number, status: FlowRunStatus = 'running') => ({
-  ...{ status, started_at, cancel_requested_at: null, people_waits: 0, waited: 0, read_at: at(seconds) },
+  status,
+  started_at,
+  cancel_requested_at: null,
+  people_waits: 0,
+  waited: 0,
+  read_at: at(seconds),
   progress: { total, pending: total - completed, running: 0, completed, failed: 0, skipped: 0 },
 })
 

@@ -7,14 +7,28 @@ import { type FlowTask, leafStatuses } from './trace.ts'
 
 const at = (ms: number): string => new Date(1_700_000_000_000 + ms).toISOString()
 const task = (id: string, from: number | null, to: number | null, more: Partial<FlowTask> = {}): FlowTask => ({
-  ...{ id, name: id, kind: 'function', parent_id: 'root', depends_on: [], worker: null, status: 'completed' },
-  ...{ attempts: 1, usage: null, run_id: null, error: null },
-  ...{ start_at: from === null ? null : at(from), end_at: to === null ? null : at(to) },
+  id,
+  name: id,
+  kind: 'function',
+  parent_id: 'root',
+  depends_on: [],
+  worker: null,
+  status: 'completed',
+  attempts: 1,
+  usage: null,
+  run_id: null,
+  error: null,
+  start_at: from === null ? null : at(from),
+  end_at: to === null ? null : at(to),
   ...more,
 })
 const flow: ExportedFlow = {
-  ...{ id: '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b', name: 'flow', status: 'failed', error: 'broken' },
-  ...{ startedAt: new Date(1_700_000_000_000), until: new Date(1_700_000_000_100) },
+  id: '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b',
+  name: 'flow',
+  status: 'failed',
+  error: 'broken',
+  startedAt: new Date(1_700_000_000_000),
+  until: new Date(1_700_000_000_100),
   tasks: [
     task('a', 0, 40),
     task('b', 10, 60, { status: 'failed', error: 'a "quoted", long\nerror' }),
@@ -92,7 +106,9 @@ const chrome = z.strictObject({
     z.discriminatedUnion('ph', [
       z.strictObject({ ...shared, ph: z.literal('X'), dur: micros, args: z.record(z.string(), z.unknown()) }),
       z.strictObject({
-        ...{ ...shared, ph: z.literal('M'), name: z.enum(['process_name', 'thread_name']) },
+        ...shared,
+        ph: z.literal('M'),
+        name: z.enum(['process_name', 'thread_name']),
         args: z.strictObject({ name: z.string().min(1) }),
       }),
     ]),
@@ -166,32 +182,46 @@ const text = fc.oneof(
   fc.constantFrom('=1+1', '-x', '@a', '+b', '\ttab', '\rreturn', 'a,b', '"', 'two\r\nlines', "'", ' ', '__proto__'),
 )
 const anyTask = fc.record({
-  ...{ id: text, name: text, kind, worker: fc.option(text), parent: fc.option(text), error: fc.option(text) },
-  ...{ from: fc.option(fc.nat(200), { freq: 8 }), took: fc.option(fc.nat(100), { freq: 8 }), attempts: fc.nat(5) },
-  ...{
-    status: fc.constantFrom(...leafStatuses),
-    waitsFor: fc.array(fc.nat(19), { maxLength: 3 }),
-    tokens: fc.option(fc.nat()),
-  },
+  id: text,
+  name: text,
+  kind,
+  worker: fc.option(text),
+  parent: fc.option(text),
+  error: fc.option(text),
+  from: fc.option(fc.nat(200), { freq: 8 }),
+  took: fc.option(fc.nat(100), { freq: 8 }),
+  attempts: fc.nat(5),
+  status: fc.constantFrom(...leafStatuses),
+  waitsFor: fc.array(fc.nat(19), { maxLength: 3 }),
+  tokens: fc.option(fc.nat()),
 })
 const anyFlow = fc
   .record({
     tasks: fc.uniqueArray(anyTask, { selector: ({ id }) => id, maxLength: 20 }),
-    ...{ status: fc.constantFrom('running', 'completed', 'partial', 'failed', 'cancelled', 'timed_out') },
-    ...{ name: text, error: fc.option(text), id: fc.uuid() },
+    status: fc.constantFrom('running', 'completed', 'partial', 'failed', 'cancelled', 'timed_out'),
+    name: text,
+    error: fc.option(text),
+    id: fc.uuid(),
   })
   .map(({ tasks, ...given }): ExportedFlow => {
     const idAt = (place: number): string => tasks[place % tasks.length]?.id ?? ''
     const usage = (tokens: number) => ({
-      ...{ input_tokens: tokens, output_tokens: tokens, total_tokens: 2 * tokens, estimated: false, cost_usd: null },
+      input_tokens: tokens,
+      output_tokens: tokens,
+      total_tokens: 2 * tokens,
+      estimated: false,
+      cost_usd: null,
     })
     return {
       ...given,
-      ...{ startedAt: flow.startedAt, until: new Date(1_700_000_000_300) },
+      startedAt: flow.startedAt,
+      until: new Date(1_700_000_000_300),
       tasks: tasks.map(({ id, from, took, parent, waitsFor, tokens, ...rest }) =>
         task(id, from, from === null || took === null ? null : from + took, {
           ...rest,
-          ...{ parent_id: parent, depends_on: waitsFor.map(idAt), usage: tokens === null ? null : usage(tokens) },
+          parent_id: parent,
+          depends_on: waitsFor.map(idAt),
+          usage: tokens === null ? null : usage(tokens),
         }),
       ),
     }

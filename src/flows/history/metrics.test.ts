@@ -5,9 +5,22 @@ import type { TaskRecord } from './trace.ts'
 
 const at = (ms: number): string => new Date(ms).toISOString()
 const task = (id: string, from: number, to: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
-  ...{ id, name: id, kind: 'function', parent_id: 'root', depends_on: [], worker: null, status: 'completed' },
-  ...{ attempts: 1, start_at: at(from), end_at: at(to), usage: null, run_id: null, error: null, busy: to - from },
-  ...{ waited: 0, waitingSince: null },
+  id,
+  name: id,
+  kind: 'function',
+  parent_id: 'root',
+  depends_on: [],
+  worker: null,
+  status: 'completed',
+  attempts: 1,
+  start_at: at(from),
+  end_at: at(to),
+  usage: null,
+  run_id: null,
+  error: null,
+  busy: to - from,
+  waited: 0,
+  waitingSince: null,
   ...more,
 })
 const measure = (tasks: TaskRecord[], until: number, workers: number | null = null) =>
@@ -135,6 +148,10 @@ for (const { name, tasks, workers, says } of advice) {
 
 test('a flow that has not begun has no metrics', () => {
   assert.deepEqual(metricsOf({ tasks: [], startedAt: null, until: new Date(5), duration: null, workers: null }), {
-    ...{ total_duration: 0, parallelism_factor: 0, worker_utilization: 0, bottlenecks: [], recommendations: [] },
+    total_duration: 0,
+    parallelism_factor: 0,
+    worker_utilization: 0,
+    bottlenecks: [],
+    recommendations: [],
   })
 })

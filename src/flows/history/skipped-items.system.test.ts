@@ -16,19 +16,23 @@ const root = { type: 'task', function: 'f' } as const
 const run = { projectId, flowId: null, root, input: null, timeoutMs: 1_000, workers: null }
 const id = await startFlow(pool, run, systemActor, builtInPatterns)
 const task = (taskId: string): TaskRecord => ({
-  ...{ id: taskId, name: taskId, kind: 'function', parent_id: null, depends_on: [], worker: null, usage: null },
-  ...{
-    status: 'running',
-    attempts: 1,
-    start_at: null,
-    end_at: null,
-    error: null,
-    busy: 0,
-    waited: 0,
-    waitingSince: null,
-    run_id: null,
-    stages: ['first', 1],
-  },
+  id: taskId,
+  name: taskId,
+  kind: 'function',
+  parent_id: null,
+  depends_on: [],
+  worker: null,
+  usage: null,
+  status: 'running',
+  attempts: 1,
+  start_at: null,
+  end_at: null,
+  error: null,
+  busy: 0,
+  waited: 0,
+  waitingSince: null,
+  run_id: null,
+  stages: ['first', 1],
 })
 
 test('the skipped items of many pipelines are found by index in a long journal', async () => {

@@ -8,7 +8,10 @@ import { recordTopologies, type TopologyEvent } from './topology-record.ts'
 
 const f = (name: string, more: object = {}): Adaptive['tasks'][number] => ({ type: 'task', function: name, ...more })
 const part = (fields: Partial<Adaptive> = {}): Adaptive => ({
-  ...{ type: 'adaptive', workers: 2, switch: true, tasks: [f('a'), f('b')] },
+  type: 'adaptive',
+  workers: 2,
+  switch: true,
+  tasks: [f('a'), f('b')],
   ...fields,
 })
 const at = (ms: number): Date => new Date(1_000_000 + ms)

@@ -55,7 +55,10 @@ test('a task that is reported as slow is under way', () => {
 
 test('a task that waits for people is under way, and the wait is no work', () => {
   const say = (second: number, kind: string, more: object = {}): JournalEvent => ({
-    ...{ seq: second, kind, data: { task_id: 'a', run_id: 'r', attempt: 1, ...more }, at: new Date(second * 1_000) },
+    seq: second,
+    kind,
+    data: { task_id: 'a', run_id: 'r', attempt: 1, ...more },
+    at: new Date(second * 1_000),
   })
   const until = (...events: JournalEvent[]) => tasksOf({ root: f('a'), events, hasEnded: false, patterns })[0]
   const asked = [say(1, 'task.started'), say(3, 'task.waiting'), say(4, 'task.waiting'), say(6, 'task.continued')]
@@ -109,7 +112,10 @@ const agent: BuiltInNode = { type: 'task', agent: 'writer', id: 'w' }
 test('agents and functions are told apart at every place of the tree', () => {
   const root = sequence(agent, {
     type: 'map_reduce',
-    ...{ items: [1], workers: 1, map: { type: 'task', agent: 'mapper' }, reduce: 'f' },
+    items: [1],
+    workers: 1,
+    map: { type: 'task', agent: 'mapper' },
+    reduce: 'f',
   })
   const kinds = tasksOf(play(root, (task) => (task.id.includes('map') ? [['k', 1]] : 1))).map((task) => task.kind)
   assert.deepEqual(kinds, ['agent', 'agent', 'function'])
@@ -117,7 +123,11 @@ test('agents and functions are told apart at every place of the tree', () => {
 
 test('each step waits for all of the step before it', () => {
   assert.deepEqual(waits(sequence(f('a'), parallel(f('b'), sequence(f('c'), f('d'))), f('e'))), {
-    ...{ a: [], b: ['a'], c: ['a'], d: ['c'], e: ['b', 'd'] },
+    a: [],
+    b: ['a'],
+    c: ['a'],
+    d: ['c'],
+    e: ['b', 'd'],
   })
 })
 
@@ -151,8 +161,14 @@ test('reducers wait for the mappers, and mappers wait for the items', () => {
 
 test('pieces wait for the split, and the join waits for the pieces', () => {
   const root: BuiltInNode = {
-    ...{ type: 'fork_join', problem: 2, workers: 1, stealing: true },
-    ...{ should_split: 'is_large', split: 'halves', solve: 'solve', join: 'sum' },
+    type: 'fork_join',
+    problem: 2,
+    workers: 1,
+    stealing: true,
+    should_split: 'is_large',
+    split: 'halves',
+    solve: 'solve',
+    join: 'sum',
   }
   const answer = (task: FlowLeaf): unknown => {
     if (task.id.endsWith('should_split')) return task.id === 'root/whole/should_split'
@@ -186,7 +202,8 @@ const shapes: Record<string, BuiltInNode> = {
     max_iterations: 2,
   }),
   'a loop whose body is tried again': {
-    ...{ type: 'loop', max_iterations: 2 },
+    type: 'loop',
+    max_iterations: 2,
     body: { ...sequence(f('x'), f('boom')), retry: { max_retries: 1, backoff: 0 } },
   },
   'a retried pattern around a pattern with a retry': {
@@ -195,7 +212,8 @@ const shapes: Record<string, BuiltInNode> = {
   },
   'a retried pattern within a pattern with a retry': {
     ...sequence({ ...parallel(sequence(f('x'), f('boom'))), retry: { max_retries: 1, backoff: 0 } }, f('y')),
-    ...{ id: 'outer', retry: { max_retries: 1, backoff: 0 } },
+    id: 'outer',
+    retry: { max_retries: 1, backoff: 0 },
   },
 }
 
@@ -243,7 +261,10 @@ test('a task under way has no end, and a task that was skipped after it began ha
   const root = parallel(f('a'), f('b'))
   const at = (seconds: number): Date => new Date(seconds * 1_000)
   const started = (task_id: string, seq: number): JournalEvent => ({
-    ...{ seq, kind: 'task.started', data: { task_id, name: task_id, attempt: 1 }, at: at(seq) },
+    seq,
+    kind: 'task.started',
+    data: { task_id, name: task_id, attempt: 1 },
+    at: at(seq),
   })
   const events = [started('a', 1), started('b', 2)]
   assert.deepEqual(

@@ -115,7 +115,8 @@ function nextOfWild({ node, children, slow, open }: NodeState<Wild>): Move {
   const { start, drop, watch } = move
   return {
     start: start.map(({ place, isOwn, ...child }) => ({
-      ...{ key: String(children.size + place), previous: null },
+      key: String(children.size + place),
+      previous: null,
       ...child,
       ...(isOwn ? { isOwn } : {}),
     })),

@@ -289,7 +289,12 @@ const words: Functions = {
 for (const partition of [undefined, 'hash', 'range', 'byLength'] as const) {
   test(`Reduce phase aggregation: words counted with ${partition ?? 'the default'} partition, in the order of keys`, () => {
     const root = {
-      ...{ type: 'map_reduce', items: 'documents', workers: 2, reducers: 2, map: 'words', reduce: 'count' },
+      type: 'map_reduce',
+      items: 'documents',
+      workers: 2,
+      reducers: 2,
+      map: 'words',
+      reduce: 'count',
       ...(partition ? { partition } : {}),
     } as BuiltInNode
     const played = play(root, words)
@@ -304,8 +309,13 @@ for (const partition of [undefined, 'hash', 'range', 'byLength'] as const) {
 
 test('Map-reduce with custom partition function: each key goes to the reducer that the function names', () => {
   const root: BuiltInNode = {
-    ...{ type: 'map_reduce', items: ['a bb ccc'], workers: 1, reducers: 3 },
-    ...{ map: 'words', reduce: 'count', partition: 'byLength' },
+    type: 'map_reduce',
+    items: ['a bb ccc'],
+    workers: 1,
+    reducers: 3,
+    map: 'words',
+    reduce: 'count',
+    partition: 'byLength',
   }
   const reduced = play(root, words).tasks.filter((task) => task.id.startsWith('root/reduce'))
   assert.deepEqual(
@@ -349,7 +359,13 @@ test('a machine is quick with 10,000 branches and with 10,000 pieces', () => {
   assert.equal((play({ type: 'parallel', branches }, basics).outcome.value as unknown[]).length, 10_000)
   const problem = Array.from({ length: 8_192 }, () => 1)
   const root: BuiltInNode = {
-    ...{ type: 'fork_join', problem, should_split: 'large', split: 'halves', solve: 'sum', join: 'sum', workers: 4 },
+    type: 'fork_join',
+    problem,
+    should_split: 'large',
+    split: 'halves',
+    solve: 'sum',
+    join: 'sum',
+    workers: 4,
     stealing: true,
   }
   const small = { ...sums, large: ({ length }: number[]) => length > 1 }
@@ -372,11 +388,13 @@ test('ids are unique and the same in every replay: for work on many items, neste
   const roots: BuiltInNode[] = [
     { type: 'map_reduce', items: [1, 2, 3, 4], workers: 3, map: work('m'), reduce: work('r') },
     {
-      ...{ type: 'loop', max_iterations: 3 },
+      type: 'loop',
+      max_iterations: 3,
       body: { type: 'loop', max_iterations: 3, until: { ...work('u'), args: false }, body: work('x') },
     },
     {
-      ...{ type: 'sequential', retry: { max_retries: 2, backoff: 0 } },
+      type: 'sequential',
+      retry: { max_retries: 2, backoff: 0 },
       steps: [{ type: 'loop', max_iterations: 2, body: work('x') }, f('fail')],
     },
     { type: 'parallel', branches: [work('a'), work('b')], aggregate: work('c') },
@@ -393,8 +411,14 @@ test('ids are unique and the same in every replay: for work on many items, neste
 
 test('a problem that is split into more than 100,000 pieces fails at once, with all leaves under way', () => {
   const root: BuiltInNode = {
-    ...{ type: 'fork_join', problem: 1, should_split: 'large', split: 'split', solve: 'solve', join: 'join' },
-    ...{ workers: 2, stealing: true },
+    type: 'fork_join',
+    problem: 1,
+    should_split: 'large',
+    split: 'split',
+    solve: 'solve',
+    join: 'join',
+    workers: 2,
+    stealing: true,
   }
   const machine = createMachine(root, null, builtInPatterns)
   const settle = (id: string, value: unknown) => machine.settle(id, { status: 'completed', value })
@@ -416,7 +440,12 @@ test('a problem that is split into more than 100,000 pieces fails at once, with 
 
 test('a loop of 10,000 rounds that need no leaf ends at once', () => {
   const body: BuiltInNode = {
-    ...{ type: 'map_reduce', items: [], map: 'add', reduce: 'add', partition: 'hash', workers: 1 },
+    type: 'map_reduce',
+    items: [],
+    map: 'add',
+    reduce: 'add',
+    partition: 'hash',
+    workers: 1,
   }
   const begunAt = cpuTime()
   assert.deepEqual(play({ type: 'loop', max_iterations: 10_000, body }, {}).outcome.value, [])

@@ -18,7 +18,9 @@ const { pool } = await createTestDatabase()
 const projectId = await insertProject(pool)
 const journal = createFlowJournal({ db: pool, log: silentLog })
 const node: Pipeline = {
-  ...{ type: 'pipeline', source: '{{input}}', on_error: 'skip' },
+  type: 'pipeline',
+  source: '{{input}}',
+  on_error: 'skip',
   stages: ['parse', 'transform', 'validate'].map((name) => ({ type: 'task', function: name })),
 }
 const ITEMS = 200
@@ -27,7 +29,11 @@ class Lost extends Error {}
 
 function partsOf(flowRunId: string, leafId: string, fence: number, call: PipelineParts['call']): PipelineParts {
   return {
-    ...{ flowRunId, leafId, node, buffer: 10, call },
+    flowRunId,
+    leafId,
+    node,
+    buffer: 10,
+    call,
     source: {
       open: async function* () {
         for (let index = 0; index < ITEMS; index++) yield { index, text: `half a pair \ud800, a zero \0, ${index}` }
@@ -78,7 +84,8 @@ test('an owner that lost the flow stops; the next owner repeats nothing that is 
   })
   const outcome = await runPipeline(second)
   const expected = Array.from({ length: ITEMS }, (_, index) => ({
-    ...{ index, text: `half a pair \ufffd, a zero \ufffd, ${index}` },
+    index,
+    text: `half a pair \ufffd, a zero \ufffd, ${index}`,
   })).filter(({ index }) => index !== 7)
   assert.deepEqual(outcome, { status: 'completed', value: expected })
   assert.deepEqual(

@@ -46,7 +46,12 @@ test('100,000 items through three stages take no more memory than 10,000, also w
   let progress: PipelineProgress | null = null
   const play = (signal: AbortSignal) =>
     runPipeline({
-      ...{ flowRunId: 'run', leafId: 'pipe', buffer: 100, source, ...journal, signal },
+      flowRunId: 'run',
+      leafId: 'pipe',
+      buffer: 100,
+      source,
+      ...journal,
+      signal,
       node: {
         stages: ['parse', 'transform', 'validate'].map((name) => ({ type: 'task', function: name })),
         on_error: 'skip',

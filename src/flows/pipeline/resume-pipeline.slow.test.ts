@@ -36,7 +36,10 @@ const given = (outcome: LeafOutcome): unknown => (outcome.status === 'completed'
 
 function partsOf(journal: ReturnType<typeof createMortalJournal>, more: Partial<PipelineParts>): PipelineParts {
   return {
-    ...{ flowRunId: 'run', leafId: 'pipe', buffer: 3, source: { items: [] } },
+    flowRunId: 'run',
+    leafId: 'pipe',
+    buffer: 3,
+    source: { items: [] },
     node: { stages: [{ type: 'task', function: 'same' }], on_error: 'stop' },
     argumentOf: (_, item) => item,
     call: async (_, value) => ({ status: 'completed', value }),
@@ -113,7 +116,8 @@ for (const seed of upTo(SEEDS)) {
         buffer,
         node: {
           stages: upTo(stageCount).map((stage) => ({
-            ...{ type: 'task', function: `stage ${stage}` },
+            type: 'task',
+            function: `stage ${stage}`,
             retry: { max_retries: maxRetries, backoff: 0 },
           })),
           on_error: 'skip',

@@ -14,19 +14,22 @@ function poolOf(id: string, of: Adaptive | MapReduce): PoolOf {
   return { id, settings: () => settings }
 }
 const task = (id: string, pool: PoolOf): FlowLeaf => ({
-  ...{
-    id,
-    nodeId: null,
-    title: null,
-    node: { type: 'task', function: 'f' },
-    argumentOf: () => null,
-    isEach: false,
-    calls: 1,
-    isSource: false,
-    answer: null,
-    part: null,
-  },
-  ...{ attempt: 1, afterMs: 0, parentId: pool.id, after: [], stream: null, pool },
+  id,
+  nodeId: null,
+  title: null,
+  node: { type: 'task', function: 'f' },
+  argumentOf: () => null,
+  isEach: false,
+  calls: 1,
+  isSource: false,
+  answer: null,
+  part: null,
+  attempt: 1,
+  afterMs: 0,
+  parentId: pool.id,
+  after: [],
+  stream: null,
+  pool,
 })
 function fill(pools: FlowPools, pool: PoolOf, count = 4): void {
   for (let place = 0; place < count; place++) pools.add(pool, task(`${pool.id}/${place}`, pool))

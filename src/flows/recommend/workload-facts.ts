@@ -4,10 +4,27 @@ import { cutText } from '../../kernel/cut-text.ts'
 import type { WorkloadFacts } from '../machine/workload.ts'
 
 const NUMBERS: Readonly<Record<string, number>> = {
-  ...{ two: 2, three: 3, four: 4, five: 5, six: 6, seven: 7, eight: 8, nine: 9, ten: 10, twelve: 12, twenty: 20 },
-  ...{ fifty: 50, dozen: 12, hundred: 100, thousand: 1_000, million: 1_000_000 },
+  two: 2,
+  three: 3,
+  four: 4,
+  five: 5,
+  six: 6,
+  seven: 7,
+  eight: 8,
+  nine: 9,
+  ten: 10,
+  twelve: 12,
+  twenty: 20,
+  fifty: 50,
+  dozen: 12,
+  hundred: 100,
+  thousand: 1_000,
+  million: 1_000_000,
   // Without a number before them these words mean several things: three of each.
-  ...{ dozens: 36, hundreds: 300, thousands: 3_000, millions: 3_000_000 },
+  dozens: 36,
+  hundreds: 300,
+  thousands: 3_000,
+  millions: 3_000_000,
 }
 const SCALES: Readonly<Record<string, number>> = {
   k: 1e3,

@@ -164,7 +164,9 @@ export function stopsOf(projectId: string | null, things: Things | null): Stop[]
     ...PLANS.map(({ title, area, demo, links = [] }) => {
       const { text, place, target } = (things && demo?.(things)) ?? area
       return {
-        ...{ title, text, target },
+        title,
+        text,
+        target,
         address: below + place,
         links: links.map((link) => ({ ...link, address: below + link.place })),
       }

@@ -6,11 +6,17 @@ import type { FlowLeaf } from '../flow-leaf.ts'
 import { createMachine, type LeafOutcome } from '../machine.ts'
 
 const root: BuiltInNode = {
-  ...{ type: 'hierarchical', queen: 'queen', workers: ['ann', 'bob', 'cyd'] },
+  type: 'hierarchical',
+  queen: 'queen',
+  workers: ['ann', 'bob', 'cyd'],
   goal: 'Analyze {{input}} for security issues',
 }
 const subtask = (id: string, depends_on: string[] = [], workers = 1): Subtask => ({
-  ...{ id, title: `Title of ${id}`, description: `Do ${id}.`, depends_on, workers },
+  id,
+  title: `Title of ${id}`,
+  description: `Do ${id}.`,
+  depends_on,
+  workers,
 })
 const plan = (...subtasks: Subtask[]): string => JSON.stringify({ subtasks })
 const accept = JSON.stringify({ acceptable: true, problems: [], report: 'All is well.' })
@@ -138,7 +144,9 @@ function begin(...subtasks: Subtask[]) {
   add(machine.begin())
   settle('plan 1', plan(...subtasks))
   return {
-    ...{ machine, open, settle },
+    machine,
+    open,
+    settle,
     slow: (key: string) => add(machine.slow(`root/${key}`)),
     watched: () => Object.fromEntries([...machine.watched()].map(([id, ms]) => [id.slice('root/'.length), ms])),
   }

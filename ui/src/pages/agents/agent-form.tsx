@@ -224,7 +224,9 @@ function useSave({ projectId, agent, form }: { projectId: string; agent: Agent |
   }
   return {
     save: (definition: AgentDefinition, view: { isForm: boolean }) => void save(definition, view),
-    ...{ isBusy, problems, setProblems },
+    isBusy,
+    problems,
+    setProblems,
   }
 }
 

@@ -20,8 +20,15 @@ function stepsOf(told: Told[]): Step[] {
       { kind: 'model', seq: ++seq, text: say, tool_calls, finish_reason: 'stop', usage, ...common },
       ...tool_calls.map(
         ({ id, name, args }): Step => ({
-          ...{ kind: 'tool', seq: ++seq, call_id: id, name, args },
-          ...{ result: 'ok', is_error: false, blocked: null, ...common },
+          kind: 'tool',
+          seq: ++seq,
+          call_id: id,
+          name,
+          args,
+          result: 'ok',
+          is_error: false,
+          blocked: null,
+          ...common,
         }),
       ),
     ]

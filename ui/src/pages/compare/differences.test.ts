@@ -7,8 +7,17 @@ import type { Turn } from './align.ts'
 import { differencesOf, figuresOf, moreOrLess } from './differences.ts'
 
 const call: ToolStep = {
-  ...{ kind: 'tool', step: 1, seq: 2, call_id: 'c', name: 'search', args: { q: 'a' }, result: [1] },
-  ...{ is_error: false, blocked: null, started_at: '2026-01-01T00:00:00Z', duration: 1 },
+  kind: 'tool',
+  step: 1,
+  seq: 2,
+  call_id: 'c',
+  name: 'search',
+  args: { q: 'a' },
+  result: [1],
+  is_error: false,
+  blocked: null,
+  started_at: '2026-01-01T00:00:00Z',
+  duration: 1,
 }
 const turn = (text: string, tools: ToolStep[]): Turn =>
   ({
@@ -49,8 +58,14 @@ test('numbers are told with their difference and its share', () => {
 test('the figures of two runs name what differs', () => {
   const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, estimated: false, cost_usd: null }
   const run = {
-    ...{ status: 'completed', pause_reason: null, input: { a: 1, b: 2 }, step_count: 2, usage, duration: 500 },
-    ...{ summary: 'Yes.', error_message: null },
+    status: 'completed',
+    pause_reason: null,
+    input: { a: 1, b: 2 },
+    step_count: 2,
+    usage,
+    duration: 500,
+    summary: 'Yes.',
+    error_message: null,
   } as unknown as Run
   const other = { ...run, input: { b: 2, a: 1 }, summary: 'No.', duration: 1_000 } as Run
   assert.deepEqual(

@@ -41,7 +41,14 @@ export function useEditor(projectId: string, initial: Flowing, isReadOnly: boole
   const isLocked = isReadOnly || state.problem !== null
   const path = (name: string): string => `${selected}.${name}`
   return {
-    ...{ projectId, state, dispatch, root, selected, isLocked, isReadOnly, problems },
+    projectId,
+    state,
+    dispatch,
+    root,
+    selected,
+    isLocked,
+    isReadOnly,
+    problems,
     node: useMemo(() => valueAt(root, selected), [root, selected]),
     check: {
       isPending: root !== settledRoot || verdict.isFetching,

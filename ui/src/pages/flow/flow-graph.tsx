@@ -47,7 +47,10 @@ export const FlowGraph = memo(function FlowGraph({ chosen, onChoose }: Props) {
     () =>
       graph.nodes.map(
         ({ id, ids, x, y }): TaskNode => ({
-          ...{ id, type: 'task', position: { x, y }, ...NODE },
+          id,
+          type: 'task',
+          position: { x, y },
+          ...NODE,
           handles: [
             { type: 'target', position: Position.Left, x: 0, y: NODE.height / 2 },
             { type: 'source', position: Position.Right, x: NODE.width, y: NODE.height / 2 },
@@ -62,7 +65,10 @@ export const FlowGraph = memo(function FlowGraph({ chosen, onChoose }: Props) {
     const marked = new Set(graph.nodes.flatMap(({ id, ids }) => (ids.some((each) => critical.has(each)) ? [id] : [])))
     return graph.edges.map(
       ({ from, to }): Edge => ({
-        ...{ id: `${from}\n${to}`, source: from, target: to, focusable: false },
+        id: `${from}\n${to}`,
+        source: from,
+        target: to,
+        focusable: false,
         className: marked.has(from) && marked.has(to) ? (classes.critical ?? '') : (classes.edge ?? ''),
       }),
     )

@@ -6,8 +6,19 @@ import { createFlowStore, shownStatus } from './flow-store.ts'
 const at = (second: number): string => new Date(1_000 * second).toISOString()
 
 const task = (id: string, more: Partial<FlowTask> = {}): FlowTask => ({
-  ...{ id, name: id, kind: 'function', parent_id: 'root', depends_on: [], worker: null, status: 'pending' },
-  ...{ attempts: 0, start_at: null, end_at: null, usage: null, run_id: null, error: null },
+  id,
+  name: id,
+  kind: 'function',
+  parent_id: 'root',
+  depends_on: [],
+  worker: null,
+  status: 'pending',
+  attempts: 0,
+  start_at: null,
+  end_at: null,
+  usage: null,
+  run_id: null,
+  error: null,
   ...more,
 })
 
@@ -82,7 +93,7 @@ test('a snapshot gives the run and the tokens that no event tells, and keeps the
   const { status, run_id, usage: told, worker, kind } = store.task('a') ?? assert.fail('no task')
   assert.deepEqual(
     { status, run_id, told, worker, kind },
-    { ...{ status: 'completed', run_id: 'r', told: usage }, worker: 'Reader', kind: 'agent' },
+    { status: 'completed', run_id: 'r', told: usage, worker: 'Reader', kind: 'agent' },
   )
 })
 

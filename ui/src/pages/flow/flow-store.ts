@@ -147,7 +147,9 @@ function merged(known: TaskRow | undefined, task: FlowTask, isWaiting: boolean):
   const { kind, parent_id, depends_on, usage, run_id, worker } = task
   return {
     ...known,
-    ...{ kind, parent_id, depends_on },
+    kind,
+    parent_id,
+    depends_on,
     usage: usage ?? known.usage,
     run_id: run_id ?? known.run_id,
     worker: known.worker ?? worker,
@@ -190,7 +192,10 @@ function afterEvent(find: (id: string) => TaskRow | undefined, { event, data }: 
   const hasBegun = status === 'running' || row.start_at !== null
   return {
     ...row,
-    ...{ stage, status, attempts, isWaiting: false },
+    stage,
+    status,
+    attempts,
+    isWaiting: false,
     kind: told.agent === undefined ? row.kind : 'agent',
     worker: told.worker ?? row.worker ?? told.agent ?? null,
     depends_on: told.after ?? row.depends_on,
@@ -201,9 +206,21 @@ function afterEvent(find: (id: string) => TaskRow | undefined, { event, data }: 
 }
 
 const unknownTask = ({ task_id: id, name, agent, after }: TaskEvent): TaskRow => ({
-  ...{ id, name: name ?? id, kind: agent === undefined ? 'function' : 'agent', parent_id: null },
-  ...{ depends_on: after ?? [], worker: null, status: 'pending', attempts: 0, start_at: null, end_at: null },
-  ...{ usage: null, run_id: null, error: null, stage: -1, isWaiting: false },
+  id,
+  name: name ?? id,
+  kind: agent === undefined ? 'function' : 'agent',
+  parent_id: null,
+  depends_on: after ?? [],
+  worker: null,
+  status: 'pending',
+  attempts: 0,
+  start_at: null,
+  end_at: null,
+  usage: null,
+  run_id: null,
+  error: null,
+  stage: -1,
+  isWaiting: false,
 })
 
 /** A skipped task is not tried again. */

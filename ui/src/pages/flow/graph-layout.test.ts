@@ -4,8 +4,21 @@ import type { TaskRow } from './flow-store.ts'
 import { layOut } from './graph-layout.ts'
 
 const row = (id: string, depends_on: string[] = []): TaskRow => ({
-  ...{ id, name: id, kind: 'function', parent_id: 'root', depends_on, worker: null, status: 'pending', attempts: 0 },
-  ...{ usage: null, run_id: null, error: null, stage: 0, isWaiting: false, start_at: null, end_at: null },
+  id,
+  name: id,
+  kind: 'function',
+  parent_id: 'root',
+  depends_on,
+  worker: null,
+  status: 'pending',
+  attempts: 0,
+  usage: null,
+  run_id: null,
+  error: null,
+  stage: 0,
+  isWaiting: false,
+  start_at: null,
+  end_at: null,
 })
 
 test('a task stands right of the tasks that it waits for', () => {

@@ -4,8 +4,19 @@ import type { TaskRow } from './flow-store.ts'
 import { busyIn, criticalPath, groupRows, ticksOf, waitingFor } from './timeline-scale.ts'
 
 const row = (id: string, from: number | null, to: number | null, depends_on: string[] = []): TaskRow => ({
-  ...{ id, name: id, kind: 'function', parent_id: null, depends_on, worker: null, status: 'running', attempts: 1 },
-  ...{ usage: null, run_id: null, error: null, stage: 2, isWaiting: false },
+  id,
+  name: id,
+  kind: 'function',
+  parent_id: null,
+  depends_on,
+  worker: null,
+  status: 'running',
+  attempts: 1,
+  usage: null,
+  run_id: null,
+  error: null,
+  stage: 2,
+  isWaiting: false,
   start_at: from === null ? null : new Date(from).toISOString(),
   end_at: to === null ? null : new Date(to).toISOString(),
 })

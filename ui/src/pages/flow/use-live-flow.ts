@@ -58,7 +58,10 @@ export function useLiveFlow(projectId: string, flowRunId: string): LiveFlow {
     if (!isActive) void client.invalidateQueries({ queryKey: ['flow_facts', projectId, flowRunId] })
   }, [client, projectId, flowRunId, isActive])
   return {
-    ...{ run, store, problem: state.problem, isRead: state.isRead },
+    run,
+    store,
+    problem: state.problem,
+    isRead: state.isRead,
     isLive: !isActive || state.isOpen,
     readAgain: useCallback(() => setWanted((times) => times + 1), []),
   }

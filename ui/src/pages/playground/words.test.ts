@@ -55,7 +55,9 @@ test('the failure of an answer is told also after a reload, and a stop is no pro
 
 test('an answer that was completed meanwhile takes the place of the part that was kept', () => {
   const part: Message = {
-    ...{ id: 'm', role: 'assistant' as const, metadata: { run_id: 'r' } },
+    id: 'm',
+    role: 'assistant' as const,
+    metadata: { run_id: 'r' },
     parts: [{ type: 'text', text: 'One, ' }],
   }
   const result = (fields: object) => fields as AgentRunAnswer['result'] // the fields that are read
