@@ -110,7 +110,7 @@ const isRefusal = (message: ConsoleMessage): boolean =>
 /** Without the reports of the browser, and of React, that a file of the console was not loaded. */
 export const withoutMissingFiles = (troubles: readonly string[]): string[] =>
   troubles.filter(
-    (trouble) => !/Failed to (load resource|fetch dynamically imported module)|Unable to preload CSS/.test(trouble),
+    (trouble) => !/Failed to load resource|The server could not be reached for a part of this page/.test(trouble),
   )
 
 /** A path that is not listed here must come from the content of the page. */

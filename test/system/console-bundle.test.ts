@@ -116,7 +116,7 @@ describe('the code of the console in a browser', { skip: noBrowser }, () => {
     await failure.waitFor()
     await shows.alive(page).first().waitFor()
     await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Runs' }).waitFor()
-    const failsAgain = page.waitForEvent('requestfailed', (request) => /\.js$/.test(request.url()))
+    const failsAgain = page.waitForEvent('requestfailed', (request) => /\.(js|css)$/.test(request.url()))
     await failure.getByRole('button', { name: 'Retry' }).click()
     await failsAgain
     await failure.waitFor()
@@ -189,6 +189,8 @@ describe('the code of the console in a browser', { skip: noBrowser }, () => {
     await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
     await page.unroute('**/assets/objects-page-*')
     await menu(page).getByRole('link', { name: 'Objects' }).click()
+    // A browser that could not load a module keeps the failure until the page is loaded anew.
+    await page.getByRole('alert').getByRole('button', { name: 'Retry' }).click()
     await page.getByRole('heading', { name: 'Objects', level: 1 }).waitFor()
     assert.deepEqual(withoutMissingFiles(troubles), [])
   })

@@ -1,7 +1,10 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
 import { Shell } from './app/shell.tsx'
 import { Unknown } from './app/unknown.tsx'
+import { beforeRetry, loadCode } from './parts/load-code.ts'
 import { Failure, Loading } from './parts/states.tsx'
+
+const lazyPage: typeof lazyRouteComponent = (load, name) => lazyRouteComponent(() => loadCode(load), name)
 
 const root = createRootRoute({ component: Shell, notFoundComponent: Unknown })
 const project = createRoute({ getParentRoute: () => root, path: '/projects/$projectId' })
@@ -19,7 +22,7 @@ const home = createRoute({
   getParentRoute: () => root,
   path: '/',
   validateSearch: keep('new'),
-  component: lazyRouteComponent(() => import('./pages/home/home-page.tsx'), 'HomePage'),
+  component: lazyPage(() => import('./pages/home/home-page.tsx'), 'HomePage'),
 })
 
 /** Pages for people who may not be signed in. */
@@ -28,20 +31,20 @@ const doors = [
     getParentRoute: () => root,
     path: '/invitations/$token',
     staticData: { isDoor: true },
-    component: lazyRouteComponent(() => import('./app/invitation-page.tsx'), 'InvitationPage'),
+    component: lazyPage(() => import('./app/invitation-page.tsx'), 'InvitationPage'),
   }),
   createRoute({
     getParentRoute: () => root,
     path: '/resets/$token',
     staticData: { isDoor: true },
-    component: lazyRouteComponent(() => import('./app/reset-page.tsx'), 'ResetPage'),
+    component: lazyPage(() => import('./app/reset-page.tsx'), 'ResetPage'),
   }),
 ] as const
 
 const account = createRoute({
   getParentRoute: () => root,
   path: '/account',
-  component: lazyRouteComponent(() => import('./pages/settings/account-page.tsx'), 'AccountPage'),
+  component: lazyPage(() => import('./pages/settings/account-page.tsx'), 'AccountPage'),
 })
 
 const operate = [
@@ -49,52 +52,52 @@ const operate = [
     getParentRoute: ofProject,
     path: '/flows',
     validateSearch: keep('status', 'flow'),
-    component: lazyRouteComponent(() => import('./pages/flows/flows-page.tsx'), 'FlowsPage'),
+    component: lazyPage(() => import('./pages/flows/flows-page.tsx'), 'FlowsPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/flows/new',
     validateSearch: keep('template', 'from'),
-    component: lazyRouteComponent(() => import('./pages/flow-editor/new-flow-page.tsx'), 'NewFlowPage'),
+    component: lazyPage(() => import('./pages/flow-editor/new-flow-page.tsx'), 'NewFlowPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/flows/definitions/$flowId',
-    component: lazyRouteComponent(() => import('./pages/flow-editor/flow-definition-page.tsx'), 'FlowDefinitionPage'),
+    component: lazyPage(() => import('./pages/flow-editor/flow-definition-page.tsx'), 'FlowDefinitionPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/flows/$flowRunId',
     validateSearch: keep('view', 'status', 'task'),
-    component: lazyRouteComponent(() => import('./pages/flow/flow-page.tsx'), 'FlowPage'),
+    component: lazyPage(() => import('./pages/flow/flow-page.tsx'), 'FlowPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/runs',
     validateSearch: keep('status', 'agent'),
-    component: lazyRouteComponent(() => import('./pages/runs/runs-page.tsx'), 'RunsPage'),
+    component: lazyPage(() => import('./pages/runs/runs-page.tsx'), 'RunsPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/runs/$runId',
-    component: lazyRouteComponent(() => import('./pages/run/run-page.tsx'), 'RunPage'),
+    component: lazyPage(() => import('./pages/run/run-page.tsx'), 'RunPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/runs/$runId/compare/$otherId',
-    component: lazyRouteComponent(() => import('./pages/compare/compare-page.tsx'), 'ComparePage'),
+    component: lazyPage(() => import('./pages/compare/compare-page.tsx'), 'ComparePage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/inbox',
     validateSearch: keep('item', 'kind'),
-    component: lazyRouteComponent(() => import('./pages/inbox/inbox-page.tsx'), 'InboxPage'),
+    component: lazyPage(() => import('./pages/inbox/inbox-page.tsx'), 'InboxPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/organisation',
     validateSearch: keep('agent', 'tab', 'task'),
-    component: lazyRouteComponent(() => import('./pages/organisation/organisation-page.tsx'), 'OrganisationPage'),
+    component: lazyPage(() => import('./pages/organisation/organisation-page.tsx'), 'OrganisationPage'),
   }),
 ] as const
 
@@ -102,36 +105,36 @@ const build = [
   createRoute({
     getParentRoute: ofProject,
     path: '/agents',
-    component: lazyRouteComponent(() => import('./pages/agents/agents-page.tsx'), 'AgentsPage'),
+    component: lazyPage(() => import('./pages/agents/agents-page.tsx'), 'AgentsPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/agents/new',
     validateSearch: keep('from'),
-    component: lazyRouteComponent(() => import('./pages/agents/new-agent-page.tsx'), 'NewAgentPage'),
+    component: lazyPage(() => import('./pages/agents/new-agent-page.tsx'), 'NewAgentPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/agents/$agentId',
     validateSearch: keep('tab'),
-    component: lazyRouteComponent(() => import('./pages/agents/agent-page.tsx'), 'AgentPage'),
+    component: lazyPage(() => import('./pages/agents/agent-page.tsx'), 'AgentPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/agents/$agentId/edit',
-    component: lazyRouteComponent(() => import('./pages/agents/edit-agent-page.tsx'), 'EditAgentPage'),
+    component: lazyPage(() => import('./pages/agents/edit-agent-page.tsx'), 'EditAgentPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/prompts',
     validateSearch: keep('prompt', 'variant', 'with'),
-    component: lazyRouteComponent(() => import('./pages/prompts/prompts-page.tsx'), 'PromptsPage'),
+    component: lazyPage(() => import('./pages/prompts/prompts-page.tsx'), 'PromptsPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/playground',
     validateSearch: keep('chat', 'variant'),
-    component: lazyRouteComponent(() => import('./pages/playground/playground-page.tsx'), 'PlaygroundPage'),
+    component: lazyPage(() => import('./pages/playground/playground-page.tsx'), 'PlaygroundPage'),
   }),
 ] as const
 
@@ -139,23 +142,23 @@ const improve = [
   createRoute({
     getParentRoute: ofProject,
     path: '/evals',
-    component: lazyRouteComponent(() => import('./pages/evals/evals-page.tsx'), 'EvalsPage'),
+    component: lazyPage(() => import('./pages/evals/evals-page.tsx'), 'EvalsPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/evals/$evalId',
-    component: lazyRouteComponent(() => import('./pages/evals/eval-page.tsx'), 'EvalPage'),
+    component: lazyPage(() => import('./pages/evals/eval-page.tsx'), 'EvalPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/objects',
     validateSearch: keep('type', 'q'),
-    component: lazyRouteComponent(() => import('./pages/objects/objects-page.tsx'), 'ObjectsPage'),
+    component: lazyPage(() => import('./pages/objects/objects-page.tsx'), 'ObjectsPage'),
   }),
   createRoute({
     getParentRoute: ofProject,
     path: '/objects/$objectId',
-    component: lazyRouteComponent(() => import('./pages/objects/object-page.tsx'), 'ObjectPage'),
+    component: lazyPage(() => import('./pages/objects/object-page.tsx'), 'ObjectPage'),
   }),
 ] as const
 
@@ -171,7 +174,7 @@ const settings = [
     getParentRoute: ofProject,
     path: '/settings/$section',
     validateSearch: keep('action', 'who'),
-    component: lazyRouteComponent(() => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
+    component: lazyPage(() => import('./pages/settings/settings-page.tsx'), 'SettingsPage'),
   }),
 ] as const
 
@@ -185,12 +188,7 @@ export const router = createRouter({
   defaultPreload: 'intent',
   defaultPendingComponent: Loading,
   defaultErrorComponent: ({ error, reset }) => (
-    // The code of the page is asked for again, too.
-    <Failure
-      what="This page cannot be shown."
-      error={error}
-      onRetry={() => void router.invalidate({ sync: true }).then(reset)}
-    />
+    <Failure what="This page cannot be shown." error={error} onRetry={() => void retry(error).then(reset)} />
   ),
   scrollRestoration: true,
 })
@@ -203,4 +201,8 @@ declare module '@tanstack/react-router' {
     /** True: the page is shown to people who are not signed in, without the navigation. */
     isDoor?: boolean
   }
+}
+
+async function retry(error: unknown): Promise<void> {
+  if ((await beforeRetry(error)) === 'may try') await router.invalidate({ sync: true })
 }

@@ -10,7 +10,7 @@ interface Props {
   load: () => Promise<ComponentType>
 }
 
-/** Each opening shows the part anew, and tries to load its code until it is there. */
+/** Each opening shows the part anew. */
 export function LoadedOnOpen({ name, of: { useCount }, load }: Props) {
   const openings = useCount()
   const [Part, setPart] = useState<ComponentType | null>(null)
@@ -18,7 +18,11 @@ export function LoadedOnOpen({ name, of: { useCount }, load }: Props) {
     if (openings === 0) return
     load().then(
       (part) => setPart(() => part),
-      () => notifications.show({ color: 'red', message: `${name} could not be loaded. Try again.` }),
+      () =>
+        notifications.show({
+          color: 'red',
+          message: `${name} could not be loaded. Load the page anew, and try again.`,
+        }),
     )
   }, [openings, name, load])
   if (!Part) return null

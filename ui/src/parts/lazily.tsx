@@ -1,6 +1,7 @@
-// A component whose code is loaded when it is first shown. React's lazy() keeps a failure for good; here the code is
-// asked for again whenever the component is shown anew, so that the Retry of its panel works.
+// A component whose code is loaded when it is first shown. React's lazy() keeps a failure for good; here the failure
+// goes to the panel around the component, whose Retry helps.
 import { type ComponentType, useEffect, useState } from 'react'
+import { loadCode } from './load-code.ts'
 import { Loading } from './states.tsx'
 
 export function lazily<Props extends object>(load: () => Promise<ComponentType<Props>>): ComponentType<Props> {
@@ -10,7 +11,7 @@ export function lazily<Props extends object>(load: () => Promise<ComponentType<P
     const [state, setState] = useState<{ error: unknown } | 'loaded' | 'loading'>('loading')
     useEffect(() => {
       if (Loaded !== null) return
-      load().then(
+      loadCode(load).then(
         (component) => {
           Loaded = component
           setState('loaded')
