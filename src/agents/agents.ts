@@ -23,6 +23,7 @@ import type { Actor } from '../kernel/principal.ts'
 import { requireDeletable, requireOpenToRequests } from '../kernel/source.ts'
 import { AGENT_COLUMNS, type AgentRow, definitionColumns, toAgent } from './agent-row.ts'
 import { lockHierarchy, requireNoCycle, requireSenior } from './seniors.ts'
+import { holdTakeUps } from './take-up-lock.ts'
 
 /** Returns a sentence about a name in the definition that does not exist (a provider, a tool), or null. */
 export type CheckNames = (db: Db, projectId: string, definition: AgentDefinition) => Promise<string | null>
@@ -112,6 +113,7 @@ export async function updateAgent(
   write: AgentWrite,
 ): Promise<Agent> {
   return inTransaction(pool, async (tx) => {
+    if (patch.enabled !== undefined) await holdTakeUps(tx, projectId)
     if (patch.senior_id) await lockHierarchy(tx, projectId)
     const before = await lockAgent(tx, projectId, agentId)
     await requireOpenToRequests('agent', before, Object.keys(patch), () => isInCode(tx, 'agents', agentId))
@@ -158,6 +160,7 @@ export async function deleteAgent(
   { actor, onChanged }: Omit<AgentWrite, 'checkNames'>,
 ): Promise<void> {
   await inTransaction(pool, async (tx) => {
+    await holdTakeUps(tx, projectId)
     await lockHierarchy(tx, projectId)
     // The lock waits for requests that are giving the agent a task or a subordinate: they hold a share of its key.
     const agent = await lockAgent(tx, projectId, agentId, 'update')

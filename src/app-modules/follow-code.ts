@@ -2,6 +2,7 @@
 // transaction, under a lock that all processes share. So a mistake changes nothing, and the last start wins.
 import { type AgentChanged, type AgentWrite, changeAgent, createAgent, lockAgent } from '../agents/agents.ts'
 import { lockHierarchy } from '../agents/seniors.ts'
+import { holdTakeUps } from '../agents/take-up-lock.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { afterCommit, inTransaction } from '../db/transaction.ts'
 import { findFlow } from '../flows/definition/find-flow.ts'
@@ -73,7 +74,10 @@ async function followOnce(pool: Pool, app: AppCode, rules: CodeRules, log: Log):
       wrong: new Set(),
       mistakes: [],
     }
-    for (const id of await projectsWithAgents(tx, app.file, project?.id ?? null)) await lockHierarchy(tx, id)
+    for (const id of await projectsWithAgents(tx, app.file, project?.id ?? null)) {
+      await holdTakeUps(tx, id)
+      await lockHierarchy(tx, id)
+    }
     await writeEntries(tx, project, agents, app.agents, following)
     await writeEntries(tx, project, flows, app.flows, following)
     if (project) await checkAgents(tx, project, following)

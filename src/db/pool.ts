@@ -80,6 +80,9 @@ export function createPool({
     // The pool waits for the promise before it lends the connection.
     onConnect: (client) => setSession(client, bounds),
   })
+  // A connection may be cut between the moment at which it is lent and the first statement of its borrower, who has no
+  // listener yet. The statement then fails, and the connection is given up.
+  pool.on('connect', (client) => client.on('error', () => {}))
   pool.on('error', (error) => {
     // A database that stops may cut a connection that is being closed.
     if (!pool.ending) log.warn({ error: error.message }, 'an idle database connection was lost')

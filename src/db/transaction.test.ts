@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createTestDatabase } from '../../test/kit/database.ts'
 import { silentLog } from '../kernel/log.ts'
 import { explainFailure } from './failures.ts'
@@ -87,6 +88,32 @@ test('a connection cut in the middle is reported as UNAVAILABLE, and the pool go
   }).catch((error: unknown) => error)
   assert.equal(explainFailure(failed)?.code, 'UNAVAILABLE')
   assert.deepEqual(await amounts(), [0, 0])
+})
+
+test('connections that are cut under load, some at the moment they are lent, end no process', async () => {
+  const small = createPool({ url, max: 4, log: silentLog, connectTimeoutMs: 5_000 })
+  let isOver = false
+  const work = async (): Promise<void> => {
+    while (!isOver) {
+      await inTransaction(small, (tx) => tx.query('select 1')).catch(() => {})
+      await small.query('select 1').catch(() => {})
+    }
+  }
+  try {
+    const working = Array.from({ length: 40 }, work)
+    for (let cut = 0; cut < 20; cut++) {
+      await sleep(50)
+      await pool.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid() and query = 'select 1'`,
+      )
+    }
+    isOver = true
+    await Promise.all(working)
+    assert.equal((await small.query('select 2 as two')).rows[0].two, 2)
+  } finally {
+    await small.end()
+  }
 })
 
 test('a full pool answers UNAVAILABLE within its time limit instead of waiting for ever', async () => {

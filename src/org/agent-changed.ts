@@ -1,6 +1,7 @@
 // After an agent was changed or deleted, its tasks, its subordinates and its runs are changed in the same transaction.
 import type { AgentChange } from '../agents/agents.ts'
 import { holdAgents } from '../agents/seniors.ts'
+import { holdTakeUps } from '../agents/take-up-lock.ts'
 import type { Db } from '../db/pool.ts'
 import type { Agent } from '../kernel/agent.ts'
 import type { Log } from '../kernel/log.ts'
@@ -12,7 +13,6 @@ import { allocationChanged, withdrawRequest } from './budget.ts'
 import { tellDelegators } from './delegators.ts'
 import { withdrawEscalations } from './escalate.ts'
 import { logOnCommit } from './log-on-commit.ts'
-import { holdTakeUps } from './take-up-lock.ts'
 
 export async function agentChanged(tx: Db, log: Log, agent: Agent, { before, isDeleted }: AgentChange): Promise<void> {
   // The lock waits for attempts that are just starting, and lets none start until this change is committed.

@@ -1,4 +1,6 @@
 // People start and stop agents, one or all of a project. A stopped agent stays stopped across restarts of the processes.
+
+import { holdTakeUps } from '../agents/take-up-lock.ts'
 import { recordAudits } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -15,7 +17,6 @@ import { tellDelegators } from './delegators.ts'
 import { withdrawEscalations } from './escalate.ts'
 import { logOnCommit } from './log-on-commit.ts'
 import { changeStatuses } from './statuses.ts'
-import { holdTakeUps } from './take-up-lock.ts'
 import { WORK_COLUMNS, type WorkTask } from './work-row.ts'
 
 export interface ControlParts {

@@ -233,9 +233,7 @@ test('two organisations over one database claim a task once, and never lock each
     assert.deepEqual([runs.length, requests.length], [ROUNDS, 2 * ROUNDS])
   }
   await org.patchSettings({ max_concurrent_agents: 10, task_batch_size: 1 })
-  // A deadlock stops both for a second before one of them may try again.
-  const { rows } = await org.pool.query('select deadlocks from pg_stat_database where datname = current_database()')
-  assert.deepEqual(rows, [{ deadlocks: 0 }])
+  await requireNoDeadlocks()
 })
 
 test('a task whose run has a call with an unknown outcome stays in progress, and goes on when a person decides', async () => {
@@ -282,3 +280,27 @@ test('a task whose run has a call with an unknown outcome stays in progress, and
   assert.equal((await org.until(task.id, 'completed')).result, 'I see.')
   assert.equal((await org.runsOf(agent.id))[0]?.resumed_from, runId)
 })
+
+test('an agent that is stopped, started, switched and deleted at once makes nobody wait for the deadlock detector', async () => {
+  const agent = await org.agent({})
+  const repeatedly = async (act: (round: number) => Promise<unknown>): Promise<void> => {
+    for (let round = 0; round < 30; round++) await act(round)
+  }
+  await Promise.all([
+    repeatedly((round) => org.patch(`/agents/${agent.id}`, { enabled: round % 2 === 1 })),
+    repeatedly(() => org.post(`/agents/${agent.id}/stop`)),
+    repeatedly(() => org.post(`/agents/${agent.id}/start`)),
+    repeatedly(async () => {
+      const { id } = await org.agent({})
+      await org.post(`/agents/${id}/stop`)
+      await org.call(`DELETE ${org.base}/agents/${id}`)
+    }),
+  ])
+  await requireNoDeadlocks()
+})
+
+/** A deadlock stops both sides for a second before one of them may try again. */
+async function requireNoDeadlocks(): Promise<void> {
+  const { rows } = await org.pool.query('select deadlocks from pg_stat_database where datname = current_database()')
+  assert.deepEqual(rows, [{ deadlocks: 0 }])
+}

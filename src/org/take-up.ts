@@ -1,5 +1,7 @@
 // Agents take up (start) their tasks. A due agent is checked once: its most urgent tasks become runs, at most
 // task_batch_size at once. The project is locked meanwhile, so that two processes do not exceed its limits together.
+
+import { TAKE_UP_LOCK } from '../agents/take-up-lock.ts'
 import { anyOf, rowsOf } from '../db/lists.ts'
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
@@ -13,7 +15,6 @@ import { settingsFrom } from '../kernel/project.ts'
 import { continueAttempt } from './continue-attempt.ts'
 import { logOnCommit } from './log-on-commit.ts'
 import { changeStatuses } from './statuses.ts'
-import { TAKE_UP_LOCK } from './take-up-lock.ts'
 import { outcomesOf, subtasksOf, taskText } from './task-text.ts'
 import { IS_AT_WORK, WORK_COLUMNS, type WorkTask } from './work-row.ts'
 

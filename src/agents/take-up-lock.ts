@@ -1,3 +1,5 @@
+// Agents do not start tasks while one of them is switched on or off, stopped or deleted. A transaction takes this lock
+// before the row of an agent and before the hierarchy: in the opposite order two transactions would wait for each other.
 import type { Db } from '../db/pool.ts'
 
 /** The number of the lock under which tasks of the project at `$1` are started. */
