@@ -80,6 +80,9 @@ export const runSchema = z.strictObject({
   timeout: z.int().nullable(),
   parent_run_id: idField.nullable(),
   resumed_from: idField.nullable(),
+  resumed_as: idField
+    .nullable()
+    .describe('Of a paused run: the run that continues it, unless that run failed or was cancelled.'),
   forked_from: idField.nullable(),
   flow_run_id: idField.nullable().describe('The flow run that the run of an agent with flow_type "flow" has started.'),
   duration: z.int().nullable(),

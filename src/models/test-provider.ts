@@ -123,7 +123,7 @@ function hintFor(status: number | null, { has_api_key: hasKey }: Provider, model
     case 403:
       return hasKey ? ' Check api_key.' : ' It has no api_key.'
     case 404:
-      return ` Check base_url, and whether there is a model called ${model}.`
+      return model === null ? ' Check base_url.' : ` Check base_url, and whether there is a model called ${model}.`
     case null:
       return ' Check base_url.'
     default:

@@ -62,7 +62,7 @@ test('a resumed run is a new run with the old history; steps go on counting, its
   assert.match(prompt, /The task\..*so far.*Go on, please\./)
   assert.partialDeepStrictEqual((await runs.steps(resumed.id))[0], { step: 4 })
   const unchanged = await runs.get(paused.id)
-  assert.deepEqual(unchanged, paused)
+  assert.deepEqual(unchanged, { ...paused, resumed_as: resumed.id })
   script([{ text: 'the end' }])
   const third = await resume(resumed.id)
   assert.equal(third.status, 'completed')

@@ -52,6 +52,7 @@ export function aRun(fields: Partial<Run> = {}): Run {
     timeout: null,
     parent_run_id: null,
     resumed_from: null,
+    resumed_as: null,
     forked_from: null,
     flow_run_id: null,
     duration: 1_234,

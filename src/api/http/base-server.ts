@@ -12,7 +12,7 @@ import { createErrorHandler } from './errors.ts'
 import { answerUnknownRoutes, isFilePath, nothingHere } from './not-found.ts'
 import { watchRequests } from './observe-requests.ts'
 import { createRawAnswers } from './raw-http.ts'
-import { addSecurityHeaders } from './security-headers.ts'
+import { addSecurityHeaders, securityHeaders } from './security-headers.ts'
 import { createSerializer } from './serializer.ts'
 import { traceRequests } from './trace-requests.ts'
 import { validatorCompiler } from './validate.ts'
@@ -50,7 +50,8 @@ export function createBaseServer(options: BaseOptions): App {
     genReqId: (request) => requestId(request.headers['x-request-id']),
     routerOptions: { maxParamLength: 512 },
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+      // No hook runs for an address that cannot be decoded.
+      reply.headers({ ...securityHeaders(options.publicUrl), 'x-request-id': request.id })
       const shown = isFilePath(request.raw.url) ? nothingHere() : error
       createErrorHandler(log)(shown, request as never, reply as never) // the same objects, typed for a plain server
     },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../../test/kit/app.ts'
-import { createRateLimits } from './rate-limits.ts'
+import { clientOf, createRateLimits } from './rate-limits.ts'
 
 const LIMIT = 5
 
@@ -60,6 +60,10 @@ test('addresses of one IPv6 network of 64 bits are one client, in any notation',
   assert.equal((await from('10.0.0.1')).status, 401)
   const mapped = await Promise.all([1, 2, 3, 4, 5, 6].map((number) => from(`::ffff:10.1.0.${number}`)))
   assert.ok(mapped.every(({ status }) => status === 401))
+})
+
+test('a connection that is closed already has no address, and is counted all the same', () => {
+  assert.equal(clientOf(undefined), 'gone')
 })
 
 test('health checks are never limited', async () => {

@@ -47,8 +47,12 @@ export function createRateLimits({
   }
 }
 
-/** One IPv6 client can send from a whole network of 64 bits, so the network is counted. */
-export function clientOf(address: string): string {
+/**
+ * One IPv6 client can send from a whole network of 64 bits, so the network is counted. A connection that is closed
+ * already has no address, though the types of the server say that it has one.
+ */
+export function clientOf(address: string | undefined): string {
+  if (address === undefined) return 'gone'
   if (!address.includes(':') || !ipaddr.IPv6.isValid(address)) return address
   const parsed = ipaddr.IPv6.parse(address)
   if (parsed.isIPv4MappedAddress()) return parsed.toIPv4Address().toString()

@@ -198,6 +198,14 @@ for (const folder of ['/docs/static/', '/docs/', '/assets/']) {
   })
 }
 
+test('an address that cannot be decoded is answered with all security headers', async () => {
+  for (const path of ['/%', '/%ff']) {
+    const answer = await exchange(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
+    assert.match(answer, /^HTTP\/1.1 400 /, path)
+    assert.match(answer, /content-security-policy: default-src 'none'/, path)
+  }
+})
+
 test('a request id that is sent comes back; a malformed request id is replaced', async () => {
   const mine = await kit.call('GET /healthz', { headers: { 'x-request-id': 'trace-42.a_b' } })
   assert.equal(mine.headers['x-request-id'], 'trace-42.a_b')

@@ -301,6 +301,7 @@ test('a paused run is resumed in a new run, by its own route and by a trigger', 
   assert.equal(answer.status, 200)
   assert.equal(answer.body.status, 'completed')
   assert.equal(answer.body.resumed_from, paused.id)
+  assert.equal((await read(paused.id)).resumed_as, answer.body.id)
   assert.equal((await post(`/runs/${paused.id}/resume`)).status, 409)
   assert.equal((await post(`/runs/${answer.body.id}/resume`, {})).status, 409)
 

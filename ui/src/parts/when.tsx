@@ -10,6 +10,8 @@ let ticking: ReturnType<typeof setInterval> | undefined
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener)
+  // While nobody listened, the time stood still.
+  if (ticking === undefined) now = serverNow()
   ticking ??= setInterval(() => {
     now = serverNow()
     for (const each of listeners) each()

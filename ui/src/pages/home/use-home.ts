@@ -58,7 +58,9 @@ export function useHome(projects: readonly Project[], since: number): ProjectNew
   return projects.map((project, at) => {
     const reads = [waiting, failed, paused, running, flowsFailed, flowsLate, flows, agents].map((each) => each[at])
     const agentNames = new Map(agents[at]?.data?.items.map(({ id, name }) => [id, name]))
-    const stopped = [...(failed[at]?.data?.items ?? []), ...(paused[at]?.data?.items ?? [])]
+    const stopped = [...(failed[at]?.data?.items ?? []), ...(paused[at]?.data?.items ?? [])].filter(
+      (run) => run.resumed_as === null,
+    )
     const stoppedFlows = [...(flowsFailed[at]?.data?.items ?? []), ...(flowsLate[at]?.data?.items ?? [])]
     const failedFlows = stoppedFlows.filter((run) => endedSince(run, since))
     const runningFlows = flows[at]?.data?.items ?? []

@@ -1,6 +1,7 @@
 // The action that resolves a run's stop, beside the sentence that gives the reason.
 import { Button, Group, NumberInput, Text, Textarea } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { RotateCw } from 'lucide-react'
 import { useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
@@ -21,6 +22,7 @@ interface Props {
 
 export function Resolve({ run, resolution, onDialog }: Props) {
   const role = useRole(run.project_id)
+  if (resolution === 'resumed') return <Continuation run={run} />
   if (role === 'viewer') return null
   switch (resolution) {
     case 'resume':
@@ -46,6 +48,16 @@ export function Resolve({ run, resolution, onDialog }: Props) {
     case null:
       return null
   }
+}
+
+function Continuation({ run }: { run: Run }) {
+  if (run.resumed_as === null) return null
+  const params = { projectId: run.project_id, runId: run.resumed_as }
+  return (
+    <Link to="/projects/$projectId/runs/$runId" params={params}>
+      Open the run that continues it
+    </Link>
+  )
 }
 
 function Act({ name, onClick }: { name: string; onClick: () => void }) {

@@ -47,7 +47,9 @@ export function RunDialog({ run, dialog, onClose }: { run: Run; dialog: Dialog; 
 }
 
 function ResumeDialog({ run, onClose }: { run: Run; onClose: () => void }) {
-  const [steps, setSteps] = useState<number | string>(run.pause_reason === 'step_limit' ? (run.max_steps ?? 10) : '')
+  const [steps, setSteps] = useState<number | string>(
+    run.pause_reason === 'step_limit' ? Math.max(10, 2 * (run.max_steps ?? 0)) : '',
+  )
   const [seconds, setSeconds] = useState<number | string>(
     run.pause_reason === 'timeout' ? Math.ceil((run.timeout ?? 60_000) / 1_000) : '',
   )

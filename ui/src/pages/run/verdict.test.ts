@@ -19,6 +19,11 @@ test('every pause says why, and all but a stop name the action that resolves it'
   }
 })
 
+test('a run that another run continues leads there, and offers no second resume', () => {
+  const { resolution } = verdictOf(run({ status: 'paused', pause_reason: 'step_limit', resumed_as: 'b' }), 'Writer')
+  assert.equal(resolution, 'resumed')
+})
+
 test('a failure gives the reason in plain words before the message of the error', () => {
   const { text, resolution } = verdictOf(
     run({

@@ -2,7 +2,7 @@
 import type { Run } from '../../../../src/kernel/run.ts'
 import { duration } from '../../parts/figures.ts'
 
-export type Resolution = 'answer' | 'outcome' | 'resume' | 'top_up' | 'unhalt' | 'retry' | null
+export type Resolution = 'answer' | 'resumed' | 'outcome' | 'resume' | 'top_up' | 'unhalt' | 'retry' | null
 
 export interface Verdict {
   text: string
@@ -33,6 +33,7 @@ export function verdictOf(run: Run, agentName: string): Verdict {
 
 function pauseOf(run: Run, agentName: string): Verdict {
   const paused = (text: string, resolution: Resolution): Verdict => ({ text, tone: 'paused', resolution })
+  if (run.resumed_as !== null) return paused('It stopped, and another run continues it.', 'resumed')
   switch (run.pause_reason) {
     case 'human':
       return paused(`${agentName} waits for an answer from a person.`, 'answer')
@@ -42,7 +43,10 @@ function pauseOf(run: Run, agentName: string): Verdict {
         'outcome',
       )
     case 'step_limit':
-      return paused(`It stopped after ${steps(run.step_count)}, its limit. Resume it with more steps.`, 'resume')
+      return paused(
+        `It stopped after ${steps(run.max_steps ?? run.step_count)}, its limit. Resume it with more steps.`,
+        'resume',
+      )
     case 'timeout':
       return paused(
         `It ran out of time after ${duration(run.timeout ?? run.duration)}. Resume it with more time.`,
