@@ -74,12 +74,15 @@ export async function migrate(options: MigrateOptions): Promise<number> {
     const applied = await readLedger(client).catch(explainRights)
     requireCompatible(applied, migrations)
     const open = migrations.filter((migration) => !applied.has(migration.version))
+    // An empty database is prepared in a moment; the tables of an old one may be large.
+    const isNew = applied.size === 0
+    if (isNew) onProgress?.('Preparing the database.')
     for (const migration of open) {
-      onProgress?.(`Preparing the database: ${migration.name}`)
+      if (!isNew) onProgress?.(`Preparing the database: ${migration.name}`)
       await apply(client, migration, options)
     }
     const names = open.map((migration) => migration.name)
-    if (names.length > 0) log.info({ migrations: names }, 'the database was migrated')
+    if (names.length > 0) log.info({ migrations: isNew ? names.length : names }, 'the database was migrated')
     return open.length
   } finally {
     await client.end().catch(() => {})

@@ -201,7 +201,10 @@ export async function addTokens(pool: Pool, log: Log, { projectId, agentId, add,
       [agentId, projectId],
     )
     if (!rows[0]) throw notFound('agent')
-    if (rows[0].token_allocation === null) throw conflict('The agent has no token limit.')
+    if (rows[0].token_allocation === null)
+      throw conflict(
+        'The agent has no token limit, so it needs no tokens. PATCH its token_allocation to give it a limit.',
+      )
     if (rows[0].token_allocation + add > MOST_TOKENS) throw conflict(`An agent has ${MOST_TOKENS} tokens at most.`)
     await tx.query(
       'update agents set token_allocation = token_allocation + $2, updated_at = muster.now() where id = $1',

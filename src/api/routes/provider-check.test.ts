@@ -132,7 +132,7 @@ test('a server of OpenAI’s format says its models; without a key its list is e
 for (const [name, row, says] of [
   ['no models', { status: 200, body: { data: [] } }, /lists no models\. Name one in the field model\.$/],
   ['another list', { status: 200, body: { models: [] } }, /answered, but not as a model does \(application\/json\)/],
-  ['no such address', { status: 404, body: {} }, /answered 404: .*Check base_url, and whether there is a model/],
+  ['no such address', { status: 404, body: {} }, /answered 404: .*Check base_url\.$/],
   ['a failure of its own', { status: 500, body: { error: { message: 'Oops' } } }, /answered 500: /],
 ] as const) {
   test(`a server of OpenAI’s format with ${name} is told in plain words`, async () => {
