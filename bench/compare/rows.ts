@@ -1,4 +1,5 @@
 // The measurements of two checkouts. A side answers in seconds, milliseconds or bytes; a speed grows as it gets better.
+import { APPENDED } from '../runs/ceiling.ts'
 
 export interface Row {
   what: string
@@ -19,11 +20,6 @@ export interface Row {
 const IN_FLIGHT = 50
 const LEAVES = 1_000
 const ITEMS = 100_000
-const TEXT = 'What a step said and what a tool was called with, at about the length that such events have. '.repeat(3)
-const EVENTS = [
-  { kind: 'step.completed', data: { step: 1, text: TEXT } },
-  { kind: 'tool.completed', data: { step: 1, result: TEXT } },
-]
 
 const perSecond = (speed: number): string => `${speed.toFixed(0)}/s`
 const inMs = (speed: number): string => `${(1 / speed).toFixed(2)} ms`
@@ -65,7 +61,7 @@ export const ROWS: readonly Row[] = [
     repeats: 5,
   },
   runs('runs: 10-step tool loop', 200, { do: 'runs', script: { steps: 10, parts: 20 } }),
-  runs('runs: journal appends', 6_000, { do: 'append', events: EVENTS }),
+  runs('runs: journal appends', 6_000, { do: 'append', events: APPENDED }),
   runs('runs: whole 5-step runs', 600, { do: 'runs', script: { steps: 5, parts: 1 } }),
   firstStep('p50'),
   firstStep('p99'),

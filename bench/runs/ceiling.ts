@@ -17,13 +17,13 @@ const APPENDS_REQUIRED = 0.6
 const RUNS_REQUIRED = 0.4
 
 const TEXT = 'What a step said and what a tool was called with, at about the length that such events have. '.repeat(3)
-const EVENTS = [
+export const APPENDED = [
   { kind: 'step.completed', data: { step: 1, text: TEXT } },
   { kind: 'tool.completed', data: { step: 1, result: TEXT } },
 ]
 
 export async function benchAppends(database: string): Promise<Verdict> {
-  const question: MusterQuestion = { do: 'append', count: 6_000, inFlight: IN_FLIGHT, events: EVENTS }
+  const question: MusterQuestion = { do: 'append', count: 6_000, inFlight: IN_FLIGHT, events: APPENDED }
   const { ours, bare } = await compare(database, question, true)
   return { what: 'journal appends to bare inserts', ...shown(ours, bare), ...atLeast(ours / bare, APPENDS_REQUIRED) }
 }

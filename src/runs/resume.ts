@@ -8,6 +8,7 @@ import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run, RunStatus } from '../kernel/run.ts'
 import { closeOutcomeTask } from '../tasks/outcome-tasks.ts'
 import { getRun } from './read-runs.ts'
+import { continuationOf } from './run-row.ts'
 import { requireEnabled } from './start.ts'
 
 export interface PausedRow {
@@ -124,12 +125,9 @@ export async function lockPaused(db: Db, projectId: string, runId: string): Prom
   return row
 }
 
-/** The check follows the lock, so that of two resumes one is refused. A continuation that failed does not count. */
+/** The check follows the lock, so that of two resumes one is refused. */
 async function requireNotResumed(db: Db, runId: string): Promise<void> {
-  const { rows } = await db.query<{ id: string }>(
-    `select id from agent_runs where base_run_id = $1 and resumed_from = $1 and status not in ('failed', 'cancelled')`,
-    [runId],
-  )
+  const { rows } = await db.query<{ id: string }>(continuationOf('$1'), [runId])
   if (rows[0]) throw conflict('This run was resumed already.', { run_id: rows[0].id })
 }
 

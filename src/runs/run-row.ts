@@ -2,13 +2,13 @@ import type { RowOf } from '../db/instants.ts'
 import { roundCost } from '../kernel/cost.ts'
 import type { Run } from '../kernel/run.ts'
 
-/** The run that continues the paused run. Only such a run is based on the run that it was resumed from. */
-export const RESUMED_AS = `select r.id from agent_runs r
-  where r.base_run_id = agent_runs.id and r.resumed_from = agent_runs.id and r.status not in ('failed', 'cancelled') limit 1`
+/** SQL for the run that continues the paused run `id`. A continuation that failed or was cancelled does not count. */
+export const continuationOf = (id: string): string => `select r.id from agent_runs r
+  where r.base_run_id = ${id} and r.resumed_from = ${id} and r.status not in ('failed', 'cancelled') limit 1`
 
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,
-  case when status = 'paused' then (${RESUMED_AS}) end as resumed_as,
+  case when status = 'paused' then (${continuationOf('agent_runs.id')}) end as resumed_as,
   started_flow_run_id as flow_run_id, input_tokens, output_tokens,
   usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
 

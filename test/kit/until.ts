@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits until the condition holds. A condition that never holds fails the test with `what` was missed. */
+/** Waits until the condition holds. If it never does, the test fails and says `what` was missed. */
 export async function until(
   condition: () => Promise<boolean> | boolean,
   what: string | (() => string),
