@@ -12,6 +12,7 @@ import { silentLog } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { changeStatus } from './statuses.ts'
+import { sweepProjects } from './sweep.ts'
 import { takeUpTasks } from './take-up.ts'
 
 /** An agent that is paused for tokens, has a pending task, and is due. */
@@ -116,6 +117,28 @@ for (const ms of [600, 900]) {
        update task_queues set due_at = clock_timestamp()`,
     )
     await taken
+    assert.equal(await isForgotten(), false)
+  })
+}
+
+for (const { what, isOpen, warnings } of [
+  { what: 'an agent that nobody made due is started, with a warning', isOpen: false, warnings: 1 },
+  { what: 'an agent whose attempt has just ended is started without a warning', isOpen: true, warnings: 0 },
+]) {
+  test(what, async () => {
+    const { pool, isForgotten } = await world()
+    await pool.query(`update agents set status = 'active', paused_for = null`)
+    await pool.query(`update tasks set created_at = muster.now() - interval '1 minute'`)
+    await pool.query(`update task_queues set due_at = null, check_at = muster.now()`)
+    await pool.query(
+      `insert into agent_runs (id, project_id, agent_id, trigger, input, task_id, status, is_task_open, completed_at)
+       select gen_random_uuid(), project_id, id, '{"type": "task"}', '"x"', gen_random_uuid(), 'completed', $1,
+         muster.now() from agents`,
+      [isOpen],
+    )
+    const told: string[] = []
+    await sweepProjects(pool, { ...silentLog, warn: (_fields, message) => void told.push(message) })
+    assert.equal(told.length, warnings, told.join())
     assert.equal(await isForgotten(), false)
   })
 }

@@ -11,7 +11,7 @@ import { noteExhausted } from './budget.ts'
 import { getStuck } from './escalate.ts'
 import { logOnCommit } from './log-on-commit.ts'
 import { taskResolved, tasksResolved } from './resolved.ts'
-import { lockTasks, type WorkTask } from './work-row.ts'
+import { lockTasks, TO_SETTLE, type WorkTask } from './work-row.ts'
 
 interface EndedAttempt {
   id: string
@@ -36,10 +36,6 @@ const isUnfinished = (run: EndedAttempt): run is Unfinished => run.status !== 'c
 const MOST_AT_ONCE = 200
 const FIRST_RETRY_MS = 200
 const LONGEST_RETRY_MS = 60_000
-
-const TO_SETTLE = `is_task_open and (status in ('completed', 'failed', 'cancelled')
-  or (status = 'paused' and pause_reason in ('stopped', 'step_limit', 'timeout', 'context'))
-  or (status = 'paused' and waits_for = 'allocation'))`
 
 const FIND: PreparedSql = {
   name: 'attempts_find',

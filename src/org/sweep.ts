@@ -6,7 +6,7 @@ import type { Log } from '../kernel/log.ts'
 import { defaultSettings, settingsFrom } from '../kernel/project.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { becomeBored } from './boredom.ts'
-import { IS_AT_WORK } from './work-row.ts'
+import { IS_AT_WORK, TO_SETTLE } from './work-row.ts'
 
 const MOST_AT_ONCE = 500
 /** An agent with open tasks is checked again after this time. */
@@ -74,9 +74,10 @@ async function checkIdle(pool: Pool, log: Log): Promise<number> {
   const bored = new Map<number, Look[]>()
   const overlooked = new Map<string, string[]>()
   const again: Look[] = []
-  for (const { id, project_id, settings, check_at: checkAt, may_be_bored, idle_ms, has_open, is_overlooked } of rows) {
-    const { boredom_threshold: thresholdMs } = settingsFrom(settings)
-    if (is_overlooked) overlooked.set(project_id, [...(overlooked.get(project_id) ?? []), id])
+  for (const row of rows) {
+    const { id, project_id: projectId, check_at: checkAt, may_be_bored, idle_ms, has_open } = row
+    const { boredom_threshold: thresholdMs } = settingsFrom(row.settings)
+    if (row.is_overlooked) overlooked.set(projectId, [...(overlooked.get(projectId) ?? []), id])
     if (may_be_bored && idle_ms >= thresholdMs) {
       bored.set(thresholdMs, [...(bored.get(thresholdMs) ?? []), { id, checkAt, inMs: null }])
     } else again.push({ id, checkAt, inMs: has_open ? BUSY_MS : may_be_bored ? thresholdMs - idle_ms : null })
@@ -91,10 +92,22 @@ async function checkIdle(pool: Pool, log: Log): Promise<number> {
     })
   }
   for (const [projectId, ids] of overlooked) {
-    log.warn({ project_id: projectId, agents: ids.length }, 'agents had tasks to start but were not due; now they are')
+    const agents = await countForgotten(pool, ids)
+    if (agents > 0)
+      log.warn({ project_id: projectId, agents }, 'agents had tasks to start but were not due; now they are')
     await makeDue(pool, projectId, ids)
   }
   return rows.length
+}
+
+/** An agent whose attempt has just ended is not forgotten: when the attempt is settled, the agent is due. */
+async function countForgotten(pool: Pool, agentIds: readonly string[]): Promise<number> {
+  const { rows } = await pool.query<{ n: number }>(
+    `select count(*)::integer as n from unnest($1::uuid[]) as g (id)
+     where g.id not in (select agent_id from agent_runs where ${TO_SETTLE})`,
+    [agentIds],
+  )
+  return rows[0]?.n ?? 0
 }
 
 interface Look {

@@ -47,6 +47,11 @@ export const WORK_COLUMNS = `id, project_id, kind, title, description, priority,
 /** SQL that is true for an attempt that is running or waits for a worker. */
 export const IS_AT_WORK = `task_id is not null and (status in ('queued', 'running') or (status = 'paused' and ready_at is not null))`
 
+/** SQL that is true for an attempt whose outcome its task does not have yet. */
+export const TO_SETTLE = `is_task_open and (status in ('completed', 'failed', 'cancelled')
+  or (status = 'paused' and pause_reason in ('stopped', 'step_limit', 'timeout', 'context'))
+  or (status = 'paused' and waits_for = 'allocation'))`
+
 const lockSql = (name: string, wait: string): PreparedSql => ({
   name,
   text: `select ${WORK_COLUMNS} from tasks where id = ${anyOf(1)} order by id for update ${wait}`,
