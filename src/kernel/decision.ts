@@ -1,6 +1,7 @@
 // Decisions that models are asked for. An answer that does not fit is asked for once more, with the problem; then the
 // decision has failed. Nothing is guessed.
 import { z } from 'zod'
+import { filledText } from './fields.ts'
 import { layoutSchema } from './genui.ts'
 import { putNewest } from './put-newest.ts'
 import { MAX_DEPTH } from './strict-json.ts'
@@ -34,7 +35,7 @@ export type DelegationDecision = z.infer<typeof delegationDecision>
 
 const plannedTask = z.strictObject({
   id: z.string().min(1).max(64).optional(),
-  title: z.string().min(1).max(500).regex(/\S/, 'must not be blank'),
+  title: filledText(500),
   description: text,
   competencies: z.array(z.string().min(1).max(200)).max(100),
   depends_on: z.array(z.string()).max(100).optional(),

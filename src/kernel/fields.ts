@@ -2,13 +2,14 @@ import { z } from 'zod'
 import { unlessMissing } from './explain-issue.ts'
 import { LONGEST_MS } from './limits.ts'
 
-/** A name people read: not blank, no control characters, bounded. */
-export const nameField = z
-  .string()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
-  .regex(/\S/, 'must not be blank')
+const BLANK = 'must not be blank'
+
+/** A text that is more than spaces. An empty one is told so once. */
+export const filledText = (longest: number) =>
+  z.string().min(1, { error: BLANK, abort: true }).max(longest).regex(/\S/, BLANK)
+
+/** A name people read. */
+export const nameField = filledText(200).regex(/^[^\p{Cc}]*$/u, 'must not hold control characters')
 
 export const NOT_AN_ID = 'must be an id, such as 0199a6f0-5f3e-7c1a-9d52-8f6b1e2c3d4e'
 

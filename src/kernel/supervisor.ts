@@ -1,7 +1,7 @@
 // The words of the supervisor system: the state of its graph, and the request and the answer of `POST /v1/agent/run`.
 import { z } from 'zod'
 import { modelChoice, toolNameField } from './agent.ts'
-import { idField, jsonObject } from './fields.ts'
+import { filledText, idField, jsonObject } from './fields.ts'
 import { isPromptName } from './prompt.ts'
 
 export const supervisorStatuses = ['RUNNING', 'DONE', 'ESCALATE'] as const
@@ -129,7 +129,7 @@ const contextField = z.strictObject({
 })
 
 export const runInput = z.strictObject({
-  task: z.string().min(1).max(1_000_000).regex(/\S/, 'must not be blank'),
+  task: filledText(1_000_000),
   context: contextField.nullish(),
 })
 

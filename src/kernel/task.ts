@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idAsSent, idField, instantField, jsonObject } from './fields.ts'
+import { filledText, idAsSent, idField, instantField, jsonObject } from './fields.ts'
 
 export const taskKinds = ['work', 'suggestion', 'escalation'] as const
 export const taskPriorities = ['low', 'medium', 'high', 'urgent'] as const
@@ -23,7 +23,7 @@ export const isResolved = (status: TaskStatus): boolean =>
   status === 'completed' || status === 'failed' || status === 'rejected' || status === 'cancelled'
 
 export const MAX_TITLE = 500
-const titleField = z.string().min(1).max(MAX_TITLE).regex(/\S/, 'must not be blank')
+const titleField = filledText(MAX_TITLE)
 const descriptionField = z.string().max(200_000)
 
 /** One change that a suggestion proposes; before and after are whole properties. */

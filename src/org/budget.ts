@@ -42,8 +42,8 @@ export async function marksCrossed(tx: Db, log: Log, agentId: string, marks: rea
   for (const { mark, used, allocation } of marks) {
     if (agent.senior_id === null) break
     const spent = `${used} of ${allocation} tokens`
-    const body =
-      mark >= 100 ? `${agent.name} has used up its tokens (${spent}).` : `${agent.name} has used ${mark} % (${spent}).`
+    const share = `${100 * used > mark * allocation ? 'over ' : ''}${mark} %`
+    const body = `${agent.name} has used ${mark >= 100 ? 'up its tokens' : share} (${spent}).`
     const { project_id: projectId, senior_id: to, exhaustions } = agent
     const key = `budget ${agentId} ${allocation} ${mark} ${exhaustions}`
     await sendMessages(tx, [{ projectId, from: agentId, to, kind: 'budget', body, key }], log)

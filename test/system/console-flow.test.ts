@@ -48,6 +48,14 @@ describe('the pages of flows in a browser', { skip }, () => {
     await page.getByText('completed').first().waitFor()
     await page.locator('[data-task="second"][data-status="completed"]').waitFor()
     await page.getByRole('complementary', { name: 'Details' }).getByText('Output').waitFor()
+
+    await page.getByRole('link', { name: 'Start again' }).click()
+    assert.deepEqual(JSON.parse(await dialog.getByLabel('Input').inputValue()), { bed: 'roses' })
+    await dialog.getByLabel('Input').fill('tulips')
+    await dialog.getByRole('button', { name: 'Start flow' }).click()
+    await page.getByRole('heading', { name: 'Watering', level: 1 }).waitFor()
+    const second = await ended(new URL(page.url()).pathname.split('/').at(-1) ?? '')
+    assert.deepEqual([second.flow_id, second.input], [flow.id, 'tulips'])
     assert.deepEqual(troubles, [])
   })
 

@@ -51,7 +51,7 @@ const operate = [
   createRoute({
     getParentRoute: ofProject,
     path: '/flows',
-    validateSearch: keep('status', 'flow'),
+    validateSearch: keep('status', 'flow', 'again'),
     component: lazyPage(() => import('./pages/flows/flows-page.tsx'), 'FlowsPage'),
   }),
   createRoute({

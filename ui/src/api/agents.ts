@@ -1,5 +1,5 @@
 // The reads of the pages of agents: the agents, all that a definition can name, and the triggers of an agent.
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { queryOptions } from '@tanstack/react-query'
 import type { Agent } from '../../../src/kernel/agent.ts'
 import type { Hook } from '../../../src/kernel/hook.ts'
 import type { ListedTool } from '../../../src/kernel/listed-tool.ts'
@@ -7,62 +7,25 @@ import type { GraphObject, ProcessingEntry } from '../../../src/kernel/object.ts
 import type { Settings } from '../../../src/kernel/project.ts'
 import type { ListedPrompt } from '../../../src/kernel/prompt.ts'
 import type { Provider } from '../../../src/kernel/provider.ts'
-import type { Run } from '../../../src/kernel/run.ts'
 import type { Schedule } from '../../../src/kernel/schedule.ts'
 import { ApiError, get, type Page } from './client.ts'
+import { findIn, LONGEST_PAGE, pagedQuery, readAll } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 /** The definitions of other things change rarely. */
 const RARELY_MS = 60_000
-/** Pages that are read at once for a list to choose from; more choices than these are typed. */
-const MOST_PAGES = 20
 
 export const agentPath = (projectId: string, agentId: string, rest = ''): string =>
   projectPath(projectId, `/agents/${agentId}${rest}`)
 
-/** A list that is read page by page, with "More". */
-const pagesOf = <Item>(queryKey: readonly unknown[], path: string, query: Record<string, string | number> = {}) =>
-  infiniteQueryOptions({
-    queryKey,
-    queryFn: ({ pageParam }: { pageParam: string | null }) =>
-      get<Page<Item>>(path, { query: { ...query, cursor: pageParam } }),
-    initialPageParam: null,
-    getNextPageParam: (page: Page<Item>) => page.next_cursor,
-  })
-
-/** All items of a list, page by page. */
-async function readAll<Item>(path: string, query: Record<string, string | number> = {}): Promise<Item[]> {
-  const items: Item[] = []
-  let cursor: string | null = null
-  for (let pages = 0; pages < MOST_PAGES; pages++) {
-    const page: Page<Item> = await get(path, { query: { ...query, cursor } })
-    items.push(...page.items)
-    cursor = page.next_cursor
-    if (cursor === null) break
-  }
-  return items
-}
-
-export const agentQuery = (projectId: string, agentId: string) =>
-  queryOptions({
-    queryKey: ['agent', projectId, agentId],
-    queryFn: () => get<Agent>(agentPath(projectId, agentId)),
-  })
-
 export const agentPagesQuery = (projectId: string) =>
-  pagesOf<Agent>(['agent', projectId, 'list', 'pages'], projectPath(projectId, '/agents'), { limit: 100 })
-
-export const runPagesQuery = (projectId: string, agentId: string) =>
-  pagesOf<Run>(['run', projectId, 'list', 'pages', agentId], projectPath(projectId, '/runs'), {
-    limit: 50,
-    agent_id: agentId,
-  })
+  pagedQuery<Agent>(['agent', projectId, 'list', 'pages'], projectPath(projectId, '/agents'), { limit: 100 })
 
 export const hookPagesQuery = (projectId: string, agentId: string) =>
-  pagesOf<Hook>(['agent', projectId, agentId, 'hooks'], agentPath(projectId, agentId, '/hooks'), { limit: 50 })
+  pagedQuery<Hook>(['agent', projectId, agentId, 'hooks'], agentPath(projectId, agentId, '/hooks'), { limit: 50 })
 
 export const logPagesQuery = (projectId: string, agentId: string) =>
-  pagesOf<ProcessingEntry>(
+  pagedQuery<ProcessingEntry>(
     ['agent', projectId, agentId, 'processing-log'],
     agentPath(projectId, agentId, '/processing-log'),
     { limit: 50 },
@@ -80,7 +43,7 @@ export const providersQuery = queryOptions({
   queryKey: ['providers'],
   queryFn: async () => {
     try {
-      return await readAll<Provider>('/api/providers', { limit: 200 })
+      return await readAll<Provider>('/api/providers', { limit: LONGEST_PAGE })
     } catch (error) {
       if (error instanceof ApiError && error.status === 403) return []
       throw error
@@ -109,7 +72,7 @@ export const flowChoicesQuery = (projectId: string) =>
     queryKey: ['flow-choices', projectId],
     queryFn: async (): Promise<FlowChoice[]> => {
       const [flows, templates] = await Promise.all([
-        readAll<{ id: string; name: string }>(projectPath(projectId, '/flows'), { limit: 200 }),
+        readAll<{ id: string; name: string }>(projectPath(projectId, '/flows'), { limit: LONGEST_PAGE }),
         readAll<{ name: string; title: string }>(projectPath(projectId, '/flow-templates')),
       ])
       const stored = flows.map(({ id, name }) => ({ id, name, title: 'A flow of this project' }))
@@ -124,7 +87,7 @@ export const promptIdsQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['prompt-ids', projectId],
     queryFn: async () => {
-      const prompts = await readAll<ListedPrompt>(projectPath(projectId, '/prompts'), { limit: 200 })
+      const prompts = await readAll<ListedPrompt>(projectPath(projectId, '/prompts'), { limit: LONGEST_PAGE })
       return [...new Set(prompts.map(({ prompt_id }) => prompt_id))]
     },
     staleTime: RARELY_MS,
@@ -135,7 +98,9 @@ export const objectTypesQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['object', projectId, 'types'],
     queryFn: async () => {
-      const { items } = await get<Page<GraphObject>>(projectPath(projectId, '/objects'), { query: { limit: 200 } })
+      const { items } = await get<Page<GraphObject>>(projectPath(projectId, '/objects'), {
+        query: { limit: LONGEST_PAGE },
+      })
       return [...new Set(items.map(({ type }) => type))].toSorted()
     },
     staleTime: RARELY_MS,
@@ -168,8 +133,10 @@ export const schedulePreviewQuery = (projectId: string, cron: string, timezone: 
 export const agentScheduleQuery = (projectId: string, agentId: string) =>
   queryOptions({
     queryKey: ['agent', projectId, agentId, 'schedule'],
-    queryFn: async () => {
-      const all = await readAll<Schedule>(projectPath(projectId, '/schedule'), { limit: 200 })
-      return all.find(({ agent_id }) => agent_id === agentId) ?? null
-    },
+    queryFn: () =>
+      findIn<Schedule>(
+        projectPath(projectId, '/schedule'),
+        { limit: LONGEST_PAGE },
+        ({ agent_id }) => agent_id === agentId,
+      ),
   })

@@ -2,7 +2,8 @@
 import { queryOptions } from '@tanstack/react-query'
 import type { AgentRunAnswer } from '../../../src/kernel/supervisor.ts'
 import type { Task } from '../../../src/kernel/task.ts'
-import { get, type Page, patch, post } from './client.ts'
+import { get, patch, post } from './client.ts'
+import { findIn, LONGEST_PAGE } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 export const CHAT_PATH = '/v1/agent/chat'
@@ -34,11 +35,12 @@ export const layoutQuery = (projectId: string, context: LayoutContext) =>
 export const questionQuery = (projectId: string, runId: string) =>
   queryOptions({
     queryKey: ['task', projectId, 'list', 'question', runId],
-    queryFn: async () => {
-      const query = { kind: 'escalation', status: 'pending', limit: 200 }
-      const { items } = await get<Page<Task>>(projectPath(projectId, '/tasks'), { query })
-      return items.find((task) => task.run_id === runId) ?? null
-    },
+    queryFn: () =>
+      findIn<Task>(
+        projectPath(projectId, '/tasks'),
+        { kind: 'escalation', status: 'pending', limit: LONGEST_PAGE },
+        (task) => task.run_id === runId,
+      ),
   })
 
 export const readAnswer = (projectId: string, runId: string): Promise<AgentRunAnswer> =>

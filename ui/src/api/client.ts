@@ -19,7 +19,7 @@ export interface Page<Item> {
   next_cursor: string | null
 }
 
-type Query = Record<string, string | number | boolean | null | undefined>
+export type Query = Record<string, string | number | boolean | null | undefined>
 
 interface CallOptions {
   query?: Query

@@ -3,6 +3,7 @@ import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
 import type { Eval, EvalInput, ListedEval } from '../../../src/kernel/eval.ts'
 import type { Run } from '../../../src/kernel/run.ts'
 import { get, type Page, post, startWork } from './client.ts'
+import { pagedQuery } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 const PAGE = 50
@@ -15,11 +16,7 @@ const isUnderWay = ({ status }: Pick<ListedEval, 'status'>): boolean => status =
 
 export const evalsQuery = (projectId: string) =>
   infiniteQueryOptions({
-    queryKey: ['eval', projectId, 'list'],
-    queryFn: ({ pageParam }) =>
-      get<Page<ListedEval>>(projectPath(projectId, '/evals'), { query: { limit: PAGE, cursor: pageParam } }),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next_cursor }) => next_cursor,
+    ...pagedQuery<ListedEval>(['eval', projectId, 'list'], projectPath(projectId, '/evals'), { limit: PAGE }),
     refetchInterval: ({ state }) =>
       state.data?.pages.some(({ items }) => items.some(isUnderWay)) ? READ_EVERY_MS : false,
   })

@@ -2,6 +2,7 @@
 // the live feed, so a page reads its flow again when its window is looked at.
 import { queryOptions } from '@tanstack/react-query'
 import { get, type Page, patch, post, remove, startWork } from './client.ts'
+import { LONGEST_PAGE, readAll } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 export interface FlowDefinition {
@@ -41,7 +42,7 @@ export interface Recommendation {
 export const definitionsQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['flow', projectId, 'list', 'definitions'],
-    queryFn: () => get<Page<FlowDefinition>>(projectPath(projectId, '/flows'), { query: { limit: 100 } }),
+    queryFn: () => readAll<FlowDefinition>(projectPath(projectId, '/flows'), { limit: LONGEST_PAGE }),
   })
 
 export const definitionQuery = (projectId: string, flowId: string) =>

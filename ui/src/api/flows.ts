@@ -1,8 +1,9 @@
 // The reads of the pages of flows. The journal of a flow run is not kept here: its page has a store of its own.
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { queryOptions } from '@tanstack/react-query'
 import type { Topology } from '../../../src/kernel/flow.ts'
 import type { FlowProgress, FlowRun } from '../../../src/kernel/flow-run.ts'
 import { get, type Page } from './client.ts'
+import { LONGEST_PAGE, pagedQuery, readAll } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 export interface StoredFlow {
@@ -77,7 +78,7 @@ export const patternName = (pattern: string): string => pattern.replaceAll('_', 
 export const storedFlowsQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['flow', projectId, 'list'],
-    queryFn: () => get<Page<StoredFlow>>(projectPath(projectId, '/flows'), { query: { limit: 200 } }),
+    queryFn: () => readAll<StoredFlow>(projectPath(projectId, '/flows'), { limit: LONGEST_PAGE }),
   })
 
 export const flowTemplatesQuery = (projectId: string) =>
@@ -113,12 +114,9 @@ export interface FlowRunFilter {
 }
 
 export const flowRunsQuery = (projectId: string, filter: FlowRunFilter) =>
-  infiniteQueryOptions({
-    queryKey: ['flow_run', projectId, 'list', filter],
-    queryFn: ({ pageParam }) =>
-      get<Page<FlowRun>>(projectPath(projectId, '/flow-runs'), { query: { limit: 50, cursor: pageParam, ...filter } }),
-    initialPageParam: null as string | null,
-    getNextPageParam: (page) => page.next_cursor,
+  pagedQuery<FlowRun>(['flow_run', projectId, 'list', filter], projectPath(projectId, '/flow-runs'), {
+    limit: 50,
+    ...filter,
   })
 
 export const flowRunQuery = (projectId: string, flowRunId: string) =>

@@ -10,28 +10,16 @@ import { projectPath } from './queries.ts'
 const MOST = 20
 const DAY_MS = 24 * 60 * 60_000
 
-export const newestRunsQuery = (projectId: string, status: Run['status']) =>
+export const homeRunsQuery = (projectId: string, status: Run['status']) =>
   queryOptions({
     queryKey: ['run', projectId, 'list', 'home', status],
     queryFn: () => get<Page<Run>>(projectPath(projectId, '/runs'), { query: { status, limit: MOST } }),
   })
 
-export const newestFlowRunsQuery = (projectId: string, status: FlowRun['status']) =>
+export const homeFlowRunsQuery = (projectId: string, status: FlowRun['status']) =>
   queryOptions({
     queryKey: ['flow_run', projectId, 'list', 'home', status],
     queryFn: () => get<Page<FlowRun>>(projectPath(projectId, '/flow-runs'), { query: { status, limit: MOST } }),
-  })
-
-export const flowNamesQuery = (projectId: string) =>
-  queryOptions({
-    queryKey: ['flow', projectId, 'list', 'names'],
-    queryFn: async () => {
-      const { items } = await get<Page<{ id: string; name: string }>>(projectPath(projectId, '/flows'), {
-        query: { limit: 200 },
-      })
-      return new Map(items.map(({ id, name }) => [id, name]))
-    },
-    staleTime: 60_000,
   })
 
 /** Runs use tokens, so the agents are read again when a run has changed. */

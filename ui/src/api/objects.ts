@@ -1,9 +1,10 @@
 // The reads of the pages about objects.
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { queryOptions } from '@tanstack/react-query'
 import type { Member } from '../../../src/kernel/access.ts'
 import type { GraphObject, ObjectVersion, Relationship } from '../../../src/kernel/object.ts'
 import type { Task } from '../../../src/kernel/task.ts'
 import { get, type Page } from './client.ts'
+import { LONGEST_PAGE, pagedQuery, readAll } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 export interface ObjectFilter {
@@ -11,16 +12,8 @@ export interface ObjectFilter {
   q?: string | undefined
 }
 
-const paged = <Item>(queryKey: readonly unknown[], path: string, query: Record<string, string | number | undefined>) =>
-  infiniteQueryOptions({
-    queryKey,
-    queryFn: ({ pageParam }) => get<Page<Item>>(path, { query: { ...query, cursor: pageParam } }),
-    initialPageParam: null as string | null, // the first page has no cursor
-    getNextPageParam: ({ next_cursor }) => next_cursor,
-  })
-
 export const objectsQuery = (projectId: string, { type, q }: ObjectFilter, limit = 50) =>
-  paged<GraphObject>(['object', projectId, 'list', { type, q, limit }], projectPath(projectId, '/objects'), {
+  pagedQuery<GraphObject>(['object', projectId, 'list', { type, q, limit }], projectPath(projectId, '/objects'), {
     limit,
     type,
     q,
@@ -75,12 +68,12 @@ export const objectQuery = (projectId: string, objectId: string) =>
   })
 
 export const objectHistoryQuery = (projectId: string, objectId: string) =>
-  paged<ObjectVersion>(['object', projectId, objectId, 'history'], objectPath(projectId, objectId, '/history'), {
+  pagedQuery<ObjectVersion>(['object', projectId, objectId, 'history'], objectPath(projectId, objectId, '/history'), {
     limit: 20,
   })
 
 export const relationshipsQuery = (projectId: string, objectId: string) =>
-  paged<Relationship>(
+  pagedQuery<Relationship>(
     ['object', projectId, objectId, 'relationships'],
     objectPath(projectId, objectId, '/relationships'),
     { limit: 20 },
@@ -106,6 +99,6 @@ export const openSuggestionsQuery = (projectId: string) =>
 export const peopleQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['member', projectId, 'list', 'people'],
-    queryFn: () => get<Page<Member>>(projectPath(projectId, '/members'), { query: { limit: 200 } }),
+    queryFn: () => readAll<Member>(projectPath(projectId, '/members'), { limit: LONGEST_PAGE }),
     staleTime: 60_000,
   })

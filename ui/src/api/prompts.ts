@@ -1,8 +1,9 @@
 // The prompt library and the systems that use it.
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { queryOptions } from '@tanstack/react-query'
 import type { PromptDiff, PromptMessage } from '../../../src/kernel/prompt.ts'
 import type { SystemConfig } from '../../../src/kernel/supervisor.ts'
-import { get, type Page, post, put, remove } from './client.ts'
+import { get, post, put, remove } from './client.ts'
+import { ALL, LONGEST_PAGE, pagedQuery, readAll } from './pages.ts'
 import type { ListedPrompt, ListedSystem, Prompt, System, Version } from './prompt-shapes.ts'
 import { projectPath } from './queries.ts'
 
@@ -12,27 +13,18 @@ export interface VariantKey {
   variantId: string
 }
 
-const PAGE = 200
 const VERSIONS = 20
 
 export const variantPath = ({ projectId, promptId, variantId }: VariantKey, rest = ''): string =>
   projectPath(projectId, `/prompts/${encodeURIComponent(promptId)}/variants/${encodeURIComponent(variantId)}${rest}`)
 
-export const promptsQuery = (projectId: string) =>
-  queryOptions({ queryKey: ['prompt', projectId, 'list'], queryFn: () => readPrompts(projectId) })
-
 /** All variants, deleted ones too. */
-async function readPrompts(projectId: string): Promise<ListedPrompt[]> {
-  const prompts: ListedPrompt[] = []
-  for (let cursor: string | null = null; ; ) {
-    const page: Page<ListedPrompt> = await get(projectPath(projectId, '/prompts'), {
-      query: { include_deleted: true, limit: PAGE, cursor },
-    })
-    prompts.push(...page.items)
-    cursor = page.next_cursor
-    if (cursor === null) return prompts
-  }
-}
+export const promptsQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['prompt', projectId, 'list'],
+    queryFn: () =>
+      readAll<ListedPrompt>(projectPath(projectId, '/prompts'), { include_deleted: true, limit: LONGEST_PAGE }, ALL),
+  })
 
 const keyOf = ({ projectId, promptId, variantId }: VariantKey) => ['prompt', projectId, promptId, variantId] as const
 
@@ -40,13 +32,7 @@ export const promptQuery = (key: VariantKey) =>
   queryOptions({ queryKey: [...keyOf(key), 'text'], queryFn: () => get<Prompt>(variantPath(key)) })
 
 export const versionsQuery = (key: VariantKey) =>
-  infiniteQueryOptions({
-    queryKey: [...keyOf(key), 'versions'],
-    queryFn: ({ pageParam }) =>
-      get<Page<Version>>(variantPath(key, '/versions'), { query: { limit: VERSIONS, cursor: pageParam } }),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next_cursor }) => next_cursor,
-  })
+  pagedQuery<Version>([...keyOf(key), 'versions'], variantPath(key, '/versions'), { limit: VERSIONS })
 
 export const versionDiffQuery = (key: VariantKey, from: number, to: number) =>
   queryOptions({

@@ -4,6 +4,7 @@ import type { Agent } from '../../../src/kernel/agent.ts'
 import type { Project } from '../../../src/kernel/project.ts'
 import type { Run } from '../../../src/kernel/run.ts'
 import { ApiError, get, type Page } from './client.ts'
+import { ALL, LONGEST_PAGE, pagedQuery, readAll } from './pages.ts'
 import type { Me, Step } from './shapes.ts'
 
 const MOST_TRIES = 2
@@ -29,10 +30,17 @@ export const projectsQuery = queryOptions({
   queryFn: () => get<Page<Project>>('/api/projects', { query: { limit: 200 } }),
 })
 
-export const agentsQuery = (projectId: string) =>
+/** The newest agents: all of them in most projects. `useAgentNames` knows the names of the others too. */
+export const newestAgentsQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['agent', projectId, 'list'],
-    queryFn: () => get<Page<Agent>>(projectPath(projectId, '/agents'), { query: { limit: 200 } }),
+    queryFn: () => get<Page<Agent>>(projectPath(projectId, '/agents'), { query: { limit: LONGEST_PAGE } }),
+  })
+
+export const agentQuery = (projectId: string, agentId: string) =>
+  queryOptions({
+    queryKey: ['agent', projectId, agentId],
+    queryFn: () => get<Agent>(projectPath(projectId, `/agents/${agentId}`)),
   })
 
 export interface RunFilter {
@@ -40,10 +48,17 @@ export interface RunFilter {
   agent_id?: string | undefined
 }
 
-export const runsQuery = (projectId: string, filter: RunFilter = {}) =>
+/** The newest runs, as many as a list to choose from has room for. */
+export const newestRunsQuery = (projectId: string, filter: RunFilter = {}) =>
   queryOptions({
     queryKey: ['run', projectId, 'list', filter],
     queryFn: () => get<Page<Run>>(projectPath(projectId, '/runs'), { query: { limit: 100, ...filter } }),
+  })
+
+export const runPagesQuery = (projectId: string, filter: RunFilter = {}) =>
+  pagedQuery<Run>(['run', projectId, 'list', 'pages', filter], projectPath(projectId, '/runs'), {
+    limit: 100,
+    ...filter,
   })
 
 export const runQuery = (projectId: string, runId: string) =>
@@ -55,18 +70,5 @@ export const runQuery = (projectId: string, runId: string) =>
 export const stepsQuery = (projectId: string, runId: string) =>
   queryOptions({
     queryKey: ['run', projectId, runId, 'steps'],
-    queryFn: () => readSteps(projectId, runId),
+    queryFn: () => readAll<Step>(projectPath(projectId, `/runs/${runId}/steps`), { limit: LONGEST_PAGE }, ALL),
   })
-
-/** All steps of a run, page by page. */
-async function readSteps(projectId: string, runId: string): Promise<Step[]> {
-  const steps: Step[] = []
-  for (let cursor: string | null = null; ; ) {
-    const page: Page<Step> = await get(projectPath(projectId, `/runs/${runId}/steps`), {
-      query: { limit: 200, cursor },
-    })
-    steps.push(...page.items)
-    cursor = page.next_cursor
-    if (cursor === null) return steps
-  }
-}

@@ -1,21 +1,14 @@
 // Reads of the settings: of the instance, of a project, and of the signed-in person.
-import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query'
+import { queryOptions } from '@tanstack/react-query'
 import type { AuditEntry, AuditVerdict, Key, ListedSession, Member } from '../../../src/kernel/access.ts'
 import type { McpServer } from '../../../src/kernel/mcp-server.ts'
 import type { Project, Settings } from '../../../src/kernel/project.ts'
 import type { Provider } from '../../../src/kernel/provider.ts'
 import { get, type Page } from './client.ts'
+import { pagedQuery } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 const ROWS = 50
-
-const pagedQuery = <Item>(queryKey: string[], path: string, query: Record<string, string | undefined> = {}) =>
-  infiniteQueryOptions({
-    queryKey: [...queryKey, 'list', query],
-    queryFn: ({ pageParam }) => get<Page<Item>>(path, { query: { limit: ROWS, ...query, cursor: pageParam } }),
-    initialPageParam: null as string | null, // the first page has no cursor
-    getNextPageParam: (page) => page.next_cursor,
-  })
 
 export const projectQuery = (projectId: string) =>
   queryOptions({
@@ -40,13 +33,17 @@ export const mcpServersQuery = (projectId: string) =>
     queryFn: () => get<Page<McpServer>>(projectPath(projectId, '/mcp-servers'), { query: { limit: 200 } }),
   })
 
-export const keysQuery = (projectId: string) => pagedQuery<Key>(['key', projectId], projectPath(projectId, '/keys'))
+export const keysQuery = (projectId: string) =>
+  pagedQuery<Key>(['key', projectId, 'list'], projectPath(projectId, '/keys'), { limit: ROWS })
 
 export const membersQuery = (projectId: string) =>
-  pagedQuery<Member>(['member', projectId], projectPath(projectId, '/members'))
+  pagedQuery<Member>(['member', projectId, 'list'], projectPath(projectId, '/members'), { limit: ROWS })
 
 export const auditQuery = (projectId: string, filter: { action?: string | undefined; actor?: string | undefined }) =>
-  pagedQuery<AuditEntry>(['audit', projectId], projectPath(projectId, '/audit'), filter)
+  pagedQuery<AuditEntry>(['audit', projectId, 'list', filter], projectPath(projectId, '/audit'), {
+    limit: ROWS,
+    ...filter,
+  })
 
 /** Recomputes the chain over the whole log, which may take a while. */
 export const verifyChain = (): Promise<AuditVerdict> => get('/api/audit/verify', { patienceMs: 120_000 })

@@ -4,9 +4,9 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useLocation, useParams, useRouter } from '@tanstack/react-router'
 import { ArrowLeft, ArrowRight, X } from 'lucide-react'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { newestRunsQuery } from '../api/home.ts'
+import { homeRunsQuery } from '../api/home.ts'
 import { inboxKindOf, waitingQuery } from '../api/inbox.ts'
-import { agentsQuery, projectsQuery } from '../api/queries.ts'
+import { newestAgentsQuery, projectsQuery } from '../api/queries.ts'
 import { isDemo, newestFlowsQuery } from '../api/tour.ts'
 import { useMe } from './gate.tsx'
 import { useRole } from './role.ts'
@@ -113,8 +113,8 @@ function useStops(): { projectId: string | null; stops: Stop[] } {
   const projectId = chosen?.id ?? null
   const enabled = chosen !== undefined && isDemo(chosen)
   const flows = useQuery({ ...newestFlowsQuery(projectId ?? ''), enabled })
-  const failed = useQuery({ ...newestRunsQuery(projectId ?? '', 'failed'), enabled })
-  const agents = useQuery({ ...agentsQuery(projectId ?? ''), enabled })
+  const failed = useQuery({ ...homeRunsQuery(projectId ?? '', 'failed'), enabled })
+  const agents = useQuery({ ...newestAgentsQuery(projectId ?? ''), enabled })
   const waiting = useQuery({ ...waitingQuery(projectId ?? ''), enabled })
   const things = findThings({
     flows: flows.data?.items ?? [],

@@ -1,19 +1,9 @@
-// The name of an agent for its id. Each agent is read once, because a project may have thousands of them.
-import { queryOptions, useQuery } from '@tanstack/react-query'
+// The name of an agent, which leads to its page.
+import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { Agent } from '../../../src/kernel/agent.ts'
-import { get } from '../api/client.ts'
-import { projectPath, runQuery } from '../api/queries.ts'
+import { useAgentName } from '../api/agent-names.ts'
+import { runQuery } from '../api/queries.ts'
 import { showMarks } from './property-diff.ts'
-
-const FRESH_MS = 60_000
-
-export const agentByIdQuery = (projectId: string, agentId: string) =>
-  queryOptions({
-    queryKey: ['agent', projectId, agentId],
-    queryFn: () => get<Agent>(projectPath(projectId, `/agents/${agentId}`)),
-    staleTime: FRESH_MS,
-  })
 
 interface Props {
   projectId: string
@@ -23,15 +13,14 @@ interface Props {
 }
 
 export function AgentName({ projectId, agentId, runId = null }: Props) {
-  const agent = useQuery(agentByIdQuery(projectId, agentId))
-  const run = useQuery({ ...runQuery(projectId, runId ?? ''), enabled: agent.isError && runId !== null })
-  if (agent.data) {
-    return (
-      <Link to="/projects/$projectId/agents/$agentId" params={{ projectId, agentId }}>
-        {showMarks(agent.data.name)}
-      </Link>
-    )
-  }
-  if (agent.isPending) return <span className="dim">an agent</span>
-  return run.data?.agent_id === null ? (run.data.trigger.node ?? 'the supervisor') : 'a deleted agent'
+  const name = useAgentName(projectId, agentId)
+  const run = useQuery({ ...runQuery(projectId, runId ?? ''), enabled: name === null && runId !== null })
+  if (name === undefined) return <span className="dim">an agent</span>
+  if (name === null)
+    return run.data?.agent_id === null ? (run.data.trigger.node ?? 'the supervisor') : 'a deleted agent'
+  return (
+    <Link to="/projects/$projectId/agents/$agentId" params={{ projectId, agentId }}>
+      {showMarks(name)}
+    </Link>
+  )
 }

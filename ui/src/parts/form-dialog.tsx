@@ -26,7 +26,7 @@ interface Props {
 }
 
 /** Escape on a button closes only this dialog, not the drawer that it may stand in. */
-const ownEscape = { 'data-mantine-stop-propagation': 'true' }
+const ownEscape = { 'data-mantine-stop-propagation': 'true', 'data-own-escape': 'true' }
 
 export function FormDialog(props: Props) {
   const { isKept = false, isDestructive = false, returnsFocus = true, onClose } = props
@@ -38,7 +38,7 @@ export function FormDialog(props: Props) {
     if (!props.write.isBusy) props.onSubmit()
   }
   const closeOnEscape = (event: KeyboardEvent): void => {
-    const isOwn = (event.target as Element).getAttribute('data-mantine-stop-propagation') === 'true' // keys go to elements
+    const isOwn = (event.target as Element).hasAttribute('data-own-escape') // keys go to elements
     if (event.key === 'Escape' && isOwn && !isKept) onClose()
   }
   return (

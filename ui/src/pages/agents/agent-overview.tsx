@@ -3,8 +3,10 @@ import { Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { Agent } from '../../../../src/kernel/agent.ts'
+import type { OrgAgent } from '../../../../src/kernel/org.ts'
 import { flowChoicesQuery, settingsQuery, toolsQuery } from '../../api/agents.ts'
-import { agentsQuery } from '../../api/queries.ts'
+import { everyAgent, orgQuery } from '../../api/organisation.ts'
+import { AgentName } from '../../parts/agent-name.tsx'
 import { duration } from '../../parts/figures.ts'
 import { Value } from '../../parts/value.tsx'
 import { When } from '../../parts/when.tsx'
@@ -176,17 +178,15 @@ function deniedBy({ canCreateObjects, canUpdateObjects, canDeleteObjects, allowe
 
 function Organisation({ agent }: { agent: Agent }) {
   const { project_id: projectId, senior_id, competencies } = agent
-  const agents = useQuery(agentsQuery(projectId))
-  const all = agents.data?.items ?? []
-  const senior = all.find(({ id }) => id === senior_id)
-  const subordinates = all.filter((each) => each.senior_id === agent.id)
-  const linkTo = ({ id, name }: Agent) => (
+  const tree = useQuery({ ...orgQuery(projectId), refetchInterval: false })
+  const subordinates = everyAgent(tree.data ?? []).find(({ id }) => id === agent.id)?.subordinates ?? []
+  const linkTo = ({ id, name }: OrgAgent) => (
     <Link key={id} to="/projects/$projectId/agents/$agentId" params={{ projectId, agentId: id }}>
       {name}
     </Link>
   )
   const rows: FactRow[] = [
-    { name: 'Senior', value: senior ? linkTo(senior) : senior_id === null ? 'none' : null },
+    { name: 'Senior', value: senior_id === null ? 'none' : <AgentName projectId={projectId} agentId={senior_id} /> },
     {
       name: 'Subordinates',
       value: subordinates.length > 0 ? <span className={classes.chips}>{subordinates.map(linkTo)}</span> : null,

@@ -2,8 +2,9 @@ import { Table } from '@mantine/core'
 import { useInfiniteQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { Agent } from '../../../../src/kernel/agent.ts'
-import { runPagesQuery } from '../../api/agents.ts'
+import { runPagesQuery } from '../../api/queries.ts'
 import { More } from '../../parts/more.tsx'
+import { OpenRow } from '../../parts/open-row.tsx'
 import { RunCells } from '../../parts/run-cells.tsx'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
@@ -12,7 +13,7 @@ const COLUMNS = ['Status', 'Input', 'Started by', 'Steps', 'Tokens', 'Cost', 'To
 
 export function AgentRuns({ agent }: { agent: Agent }) {
   const { project_id: projectId, id } = agent
-  const list = useInfiniteQuery(runPagesQuery(projectId, id))
+  const list = useInfiniteQuery(runPagesQuery(projectId, { agent_id: id }))
   const runs = list.data?.pages.flatMap(({ items }) => items) ?? []
   if (list.isPending) return <Loading lines={6} />
   if (!list.data)
@@ -34,7 +35,7 @@ export function AgentRuns({ agent }: { agent: Agent }) {
           </Table.Thead>
           <Table.Tbody>
             {runs.map((run) => (
-              <Table.Tr key={run.id}>
+              <OpenRow key={run.id}>
                 <Table.Td>
                   <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId: run.id }}>
                     <Status
@@ -44,7 +45,7 @@ export function AgentRuns({ agent }: { agent: Agent }) {
                   </Link>
                 </Table.Td>
                 <RunCells run={run} />
-              </Table.Tr>
+              </OpenRow>
             ))}
           </Table.Tbody>
         </Table>

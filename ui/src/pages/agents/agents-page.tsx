@@ -6,9 +6,10 @@ import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { agentPagesQuery, agentPath } from '../../api/agents.ts'
 import { patch } from '../../api/client.ts'
-import { runsQuery } from '../../api/queries.ts'
+import { newestRunsQuery } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
 import { More } from '../../parts/more.tsx'
+import { OpenRow } from '../../parts/open-row.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
@@ -60,7 +61,7 @@ export function AgentsPage() {
 const COLUMNS = ['Name', 'Status', 'Trigger', 'Model', 'Mode', 'Enabled', 'Last run']
 
 function AgentTable({ agents, projectId, isAdmin }: { agents: Agent[]; projectId: string; isAdmin: boolean }) {
-  const runs = useQuery(runsQuery(projectId))
+  const runs = useQuery(newestRunsQuery(projectId))
   const { write, problem } = useWrite({ reads: [['agent', projectId]] })
   // The list of runs is newest first, so that the first run of an agent is its last.
   const lastRuns = new Map((runs.data?.items ?? []).toReversed().map((run) => [run.agent_id, run]))
@@ -102,7 +103,7 @@ function AgentTable({ agents, projectId, isAdmin }: { agents: Agent[]; projectId
 function AgentRow({ agent, lastRun, onTurn }: { agent: Agent; lastRun: Run | undefined; onTurn: (() => void) | null }) {
   const { project_id: projectId, id, name, role, model, enabled } = agent
   return (
-    <Table.Tr>
+    <OpenRow>
       <Table.Td maw={280}>
         <Link to="/projects/$projectId/agents/$agentId" params={{ projectId, agentId: id }}>
           {name}
@@ -141,6 +142,6 @@ function AgentRow({ agent, lastRun, onTurn }: { agent: Agent; lastRun: Run | und
           </span>
         </Group>
       </Table.Td>
-    </Table.Tr>
+    </OpenRow>
   )
 }

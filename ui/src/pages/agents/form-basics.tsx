@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Provider } from '../../../../src/kernel/provider.ts'
 import { promptIdsQuery, providersQuery, settingsQuery } from '../../api/agents.ts'
-import { agentsQuery } from '../../api/queries.ts'
+import { newestAgentsQuery } from '../../api/queries.ts'
 import { FormSection, type SectionProps } from './form-section.tsx'
 
 const MOST_SHOWN = 50
@@ -61,7 +61,7 @@ export function Basics({ form, projectId }: SectionProps) {
 export function ModelFields({ form, projectId }: SectionProps) {
   const { provider } = form.values.model
   const providers = useQuery(providersQuery)
-  const agents = useQuery(agentsQuery(projectId))
+  const agents = useQuery(newestAgentsQuery(projectId))
   const settings = useQuery(settingsQuery(projectId))
   const standard = settings.data?.default_model
   const known = modelsAmong(providers.data ?? [], agents.data?.items ?? [])

@@ -3,9 +3,11 @@ import { Checkbox, Select, Stack, TagsInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import type { AgentDefinition } from '../../../../src/kernel/agent.ts'
 import { objectTypesQuery } from '../../api/agents.ts'
-import { agentsQuery } from '../../api/queries.ts'
+import { everyAgent, orgQuery } from '../../api/organisation.ts'
 import { splitNames } from './agent-draft.ts'
 import { FormSection, type SectionProps } from './form-section.tsx'
+
+const MOST_SHOWN = 50
 
 const MODES: Record<AgentDefinition['execution_mode'], string> = {
   execute: 'It changes objects itself.',
@@ -67,8 +69,8 @@ export function Rights({ form, projectId }: SectionProps) {
 }
 
 export function Place({ form, projectId, agentId }: SectionProps & { agentId: string | null }) {
-  const agents = useQuery(agentsQuery(projectId))
-  const seniors = (agents.data?.items ?? []).filter(({ id }) => id !== agentId)
+  const tree = useQuery({ ...orgQuery(projectId), refetchInterval: false })
+  const seniors = everyAgent(tree.data ?? []).filter(({ id }) => id !== agentId)
   const skills = [...new Set(seniors.flatMap(({ competencies }) => competencies))].toSorted()
   return (
     <FormSection title="Place in the organisation">
@@ -76,6 +78,7 @@ export function Place({ form, projectId, agentId }: SectionProps & { agentId: st
         label="Senior"
         description="The agent that is told when this one is stuck, bored or short of tokens."
         placeholder="None"
+        limit={MOST_SHOWN}
         data={seniors.map(({ id, name }) => ({ value: id, label: name }))}
         searchable
         clearable

@@ -1,12 +1,14 @@
 // Two runs side by side: their figures, and their steps aligned, with what differs marked.
+
 import { Button, Group, Switch, Table, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { ArrowLeftRight } from 'lucide-react'
 import { useEffect, useMemo, useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
+import { useNamesOfRuns } from '../../api/agent-names.ts'
 import { ApiError } from '../../api/client.ts'
-import { agentsQuery, runQuery, stepsQuery } from '../../api/queries.ts'
+import { runQuery, stepsQuery } from '../../api/queries.ts'
 import type { Step } from '../../api/shapes.ts'
 import { Unknown } from '../../app/unknown.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
@@ -99,11 +101,7 @@ function Head({ left, right }: { left: Run; right: Run }) {
 }
 
 function Figures({ left, right }: { left: Run; right: Run }) {
-  const agents = useQuery(agentsQuery(left.project_id))
-  const nameOf = ({ agent_id }: Run): string =>
-    agent_id === null
-      ? 'Supervisor'
-      : (agents.data?.items.find(({ id }) => id === agent_id)?.name ?? (agents.isPending ? 'Agent' : 'Deleted agent'))
+  const nameOf = useNamesOfRuns([left, right])
   return (
     <Table.ScrollContainer minWidth={640} className={classes.figures} scrollAreaProps={{ tabIndex: 0 }}>
       <Table verticalSpacing={5} aria-label="Figures">

@@ -83,7 +83,7 @@ export const beginningOf = ({ name, root, example }: TemplateDefinition): Beginn
 
 function CopyOf({ projectId, onBegin }: Omit<Props, 'isOpen'>) {
   const flows = useQuery(definitionsQuery(projectId))
-  const items = flows.data?.items ?? []
+  const items = flows.data ?? []
   if (items.length === 0) return null
   const begin = (id: string | null): void => {
     const flow = items.find((each) => each.id === id)

@@ -20,7 +20,7 @@ export function InsertDialog({ projectId, root, editOf, onInsert, onClose }: Pro
   const templates = useQuery(templateDefinitionsQuery(projectId))
   const [chosen, setChosen] = useState<string | null>(null)
   const trees = [
-    ...(flows.data?.items ?? []).map((each) => ({ value: `flow ${each.id}`, label: each.name, root: each.root })),
+    ...(flows.data ?? []).map((each) => ({ value: `flow ${each.id}`, label: each.name, root: each.root })),
     ...(templates.data?.items ?? []).map((each) => ({
       value: `template ${each.name}`,
       label: each.title,

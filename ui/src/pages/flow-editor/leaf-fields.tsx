@@ -2,7 +2,7 @@
 import { Autocomplete, Button, SegmentedControl, Stack, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { agentsQuery } from '../../api/queries.ts'
+import { newestAgentsQuery } from '../../api/queries.ts'
 import { functionCalled, knownFunctions } from './functions.ts'
 import { problemsAt } from './problems.ts'
 import { idsIn, isNode, type TreeNode } from './tree.ts'
@@ -47,13 +47,13 @@ function promptOf(args: unknown): unknown {
 
 /** The names of the project's agents. A name that is typed need not be among them. */
 export function useAgentNames(projectId: string): string[] {
-  const agents = useQuery(agentsQuery(projectId))
+  const agents = useQuery(newestAgentsQuery(projectId))
   return [...new Set((agents.data?.items ?? []).map(({ name }) => name))]
 }
 
 function AgentLeafFields({ editor, node }: { editor: Editor; node: TreeNode }) {
   const { projectId, selected, problems, isLocked } = editor
-  const agents = useQuery(agentsQuery(projectId)).data?.items ?? []
+  const agents = useQuery(newestAgentsQuery(projectId)).data?.items ?? []
   const names = useAgentNames(projectId)
   const name = typeof node.agent === 'string' ? node.agent : ''
   const agent = agents.find((each) => each.name === name || each.id === name)

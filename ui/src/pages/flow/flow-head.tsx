@@ -1,7 +1,7 @@
 // The name of a flow run, how it stands, and what can be done with it.
 import { Badge, Button, Group, Menu, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import { Ban, Clock, Download, Plus, Shuffle } from 'lucide-react'
+import { Ban, Clock, Download, Play, Plus, Shuffle } from 'lucide-react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { flowRunPath, isChangeable, patternName, statusOfFlow } from '../../api/flows.ts'
 import { useRole } from '../../app/role.ts'
@@ -22,7 +22,8 @@ interface Props {
 }
 
 export function FlowHead({ projectId, run, name, isLive, isAdaptive, onDialog }: Props) {
-  const mayChange = useRole(projectId) !== 'viewer' && isChangeable(run)
+  const mayWrite = useRole(projectId) !== 'viewer'
+  const mayChange = mayWrite && isChangeable(run)
   const isUnderWay = run.completed_at === null
   return (
     <PageHead
@@ -67,6 +68,18 @@ export function FlowHead({ projectId, run, name, isLive, isAdaptive, onDialog }:
             ))}
           </Menu.Dropdown>
         </Menu>
+        {mayWrite && !isUnderWay && run.flow_id !== null && (
+          <Button
+            size="xs"
+            variant="default"
+            leftSection={<Play size={13} aria-hidden />}
+            renderRoot={(props) => (
+              <Link to="/projects/$projectId/flows" params={{ projectId }} search={{ again: run.id }} {...props} />
+            )}
+          >
+            Start again
+          </Button>
+        )}
         {mayChange && (
           <>
             <Act name="Add workers" icon={<Plus size={13} aria-hidden />} onClick={() => onDialog('workers')} />

@@ -162,7 +162,7 @@ function useAddress(projectId: string, flowRunId: string) {
 /** A run that was started without a stored flow has no name of its own. */
 function useFlowName(projectId: string, { flow_id: flowId, pattern }: FlowRun): string {
   const flows = useQuery({ ...storedFlowsQuery(projectId), enabled: flowId !== null })
-  const stored = flows.data?.items.find(({ id }) => id === flowId)?.name
+  const stored = flows.data?.find(({ id }) => id === flowId)?.name
   if (stored !== undefined) return stored
   const [first = '', ...rest] = patternName(pattern)
   return `${first.toUpperCase()}${rest.join('')} flow`

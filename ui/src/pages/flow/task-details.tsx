@@ -1,4 +1,5 @@
 // Beside the views: all that is known about the chosen task.
+
 import { Button, Group, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -6,9 +7,9 @@ import { X } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
-import { get, type Page } from '../../api/client.ts'
 import type { FlowTask } from '../../api/flow-trace.ts'
 import { flowRunPath } from '../../api/flows.ts'
+import { findIn, LONGEST_PAGE } from '../../api/pages.ts'
 import { projectPath, runQuery } from '../../api/queries.ts'
 import { cost, tokens } from '../../parts/figures.ts'
 import { Status } from '../../parts/status.tsx'
@@ -135,12 +136,12 @@ function OfRun({ projectId, flowRunId, task }: { projectId: string; flowRunId: s
   )
 }
 
-async function findRun(projectId: string, flowRunId: string, taskId: string): Promise<Run | null> {
-  const { items } = await get<Page<Run>>(projectPath(projectId, '/runs'), {
-    query: { flow_run_id: flowRunId, limit: 200 },
-  })
-  return items.find(({ trigger }) => trigger.task_id === taskId) ?? null
-}
+const findRun = (projectId: string, flowRunId: string, taskId: string): Promise<Run | null> =>
+  findIn<Run>(
+    projectPath(projectId, '/runs'),
+    { flow_run_id: flowRunId, limit: LONGEST_PAGE },
+    ({ trigger }) => trigger.task_id === taskId,
+  )
 
 function Output({ run, taskId }: { run: FlowRun; taskId: string }) {
   if (!Object.hasOwn(run.results, taskId)) return null
@@ -153,12 +154,13 @@ function Output({ run, taskId }: { run: FlowRun; taskId: string }) {
 
 function SkippedItems({ projectId, run, taskId }: { projectId: string; run: FlowRun; taskId: string }) {
   const { skipped = 0, completed = 0, total = 0, failed = 0 } = run.progress.items ?? {}
-  const tasks = useQuery({
-    queryKey: ['flow_facts', projectId, run.id, 'skipped'],
-    queryFn: () => get<Page<FlowTask>>(flowRunPath(projectId, run.id, '/tasks'), { query: { limit: 200 } }),
+  const task = useQuery({
+    queryKey: ['flow_facts', projectId, run.id, 'skipped', taskId],
+    queryFn: () =>
+      findIn<FlowTask>(flowRunPath(projectId, run.id, '/tasks'), { limit: LONGEST_PAGE }, ({ id }) => id === taskId),
     enabled: skipped > 0,
   })
-  const items = tasks.data?.items.find(({ id }) => id === taskId)?.skipped ?? []
+  const items = task.data?.skipped ?? []
   return (
     <Part name="Items">
       <p className="number">

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inputOf } from './flow-input.ts'
+import { inputOf, textOf } from './flow-input.ts'
 
 test('an input is nothing, JSON, or a text', () => {
   assert.deepEqual(inputOf('  '), {})
@@ -11,4 +11,11 @@ test('an input is nothing, JSON, or a text', () => {
 
 test('a text that begins like JSON and is none is refused', () => {
   for (const text of ['{', '[1, 2', '"open']) assert.throws(() => inputOf(text), /The input is no JSON/)
+})
+
+test('an input that is shown as a text is read back as it was', () => {
+  for (const input of ['Bake.', '12', 'true', '{"a": 1}', '"quoted"', '[oh', ' ', '', 7, { a: [1] }, ['x'], false]) {
+    assert.deepEqual(inputOf(textOf(input)), { input })
+  }
+  assert.deepEqual(inputOf(textOf(null)), {})
 })

@@ -11,7 +11,7 @@ import classes from './flows-page.module.css'
 
 interface Props {
   projectId: string
-  flows: UseQueryResult<Page<StoredFlow>>
+  flows: UseQueryResult<StoredFlow[]>
   templates: UseQueryResult<Page<FlowTemplate>>
   role: Role
   onStart: (choice: string) => void
@@ -26,7 +26,7 @@ export function FlowList({ projectId, flows, templates, role, onStart }: Props) 
           Flows of this project
         </Title>
         <Listed what="The flows" query={flows} empty="None yet. A new flow is built in the editor, or from a template.">
-          {flows.data?.items.map(({ id, name, root, enabled }) => (
+          {flows.data?.map(({ id, name, root, enabled }) => (
             <Item
               key={id}
               name={
@@ -69,12 +69,17 @@ export function FlowList({ projectId, flows, templates, role, onStart }: Props) 
   )
 }
 
-function Listed(props: { what: string; query: UseQueryResult<Page<unknown>>; empty: string; children: ReactNode }) {
-  const { what, query, empty, children } = props
+function Listed(props: {
+  what: string
+  query: UseQueryResult<unknown>
+  empty: string
+  children: ReactNode[] | undefined
+}) {
+  const { what, query, empty, children = [] } = props
   if (query.isPending) return <Loading lines={3} />
   if (!query.data)
     return <Failure what={`${what} could not be read.`} error={query.error} onRetry={() => void query.refetch()} />
-  return query.data.items.length === 0 ? <p className="dim">{empty}</p> : <ul className={classes.list}>{children}</ul>
+  return children.length === 0 ? <p className="dim">{empty}</p> : <ul className={classes.list}>{children}</ul>
 }
 
 function Item({ name, about, children }: { name: ReactNode; about: string; children: ReactNode }) {

@@ -5,6 +5,7 @@ import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { isChangeable, patternName, statusOfFlow } from '../../api/flows.ts'
 import { cost, oneLine } from '../../parts/figures.ts'
 import { etaText, percentDone } from '../../parts/flow-progress.ts'
+import { OpenRow } from '../../parts/open-row.tsx'
 import { Status } from '../../parts/status.tsx'
 import { useSteadyOrder } from '../../parts/steady-order.ts'
 import { Elapsed, useNow, When } from '../../parts/when.tsx'
@@ -64,7 +65,7 @@ const Row = memo(function Row({ projectId, run, name }: { projectId: string; run
   const { progress } = run
   const percent = percentDone(run)
   return (
-    <Table.Tr data-run={run.id} data-status={run.status}>
+    <OpenRow data-run={run.id} data-status={run.status}>
       <Table.Td>
         <Status of={statusOfFlow(run)} {...(run.error !== null && { title: run.error })} />
       </Table.Td>
@@ -101,7 +102,7 @@ const Row = memo(function Row({ projectId, run, name }: { projectId: string; run
         <When at={run.started_at ?? run.created_at} />
       </Table.Td>
       <Table.Td className="number">{cost(run.usage.cost_usd)}</Table.Td>
-    </Table.Tr>
+    </OpenRow>
   )
 })
 

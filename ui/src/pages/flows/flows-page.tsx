@@ -13,14 +13,14 @@ import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
 import { FlowList } from './flow-list.tsx'
 import { FlowRunTable } from './flow-run-table.tsx'
 import classes from './flows-page.module.css'
-import { StartFlowDialog } from './start-flow-dialog.tsx'
+import { StartAgainDialog, StartFlowDialog } from './start-flow-dialog.tsx'
 
 const ROUTE = '/projects/$projectId/flows'
 const route = getRouteApi(ROUTE)
 
 export function FlowsPage() {
   const { projectId } = route.useParams()
-  const { status, flow } = route.useSearch()
+  const { status, flow, again } = route.useSearch()
   const navigate = useNavigate()
   const role = useRole(projectId)
   const flows = useQuery(storedFlowsQuery(projectId))
@@ -30,7 +30,7 @@ export function FlowsPage() {
     const wanted = Object.entries({ status, flow, ...change }).filter(([, value]) => value)
     void navigate({ to: ROUTE, params: { projectId }, search: Object.fromEntries(wanted), replace: true })
   }
-  const names = new Map(flows.data?.items.map(({ id, name }) => [id, name]))
+  const names = new Map(flows.data?.map(({ id, name }) => [id, name]))
   return (
     <>
       <PageHead name="Flows" title={<Title order={1}>Flows</Title>}>
@@ -52,7 +52,7 @@ export function FlowsPage() {
             w={170}
             clearable
             searchable
-            data={(flows.data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))}
+            data={(flows.data ?? []).map(({ id, name }) => ({ value: id, label: name }))}
             value={flow ?? null}
             onChange={(value) => filter({ flow: value ?? undefined })}
           />
@@ -79,10 +79,19 @@ export function FlowsPage() {
           <FlowList projectId={projectId} flows={flows} templates={templates} role={role} onStart={setStart} />
         </aside>
       </div>
+      {again !== undefined && flows.data && (
+        <StartAgainDialog
+          projectId={projectId}
+          flows={flows.data}
+          templates={templates.data?.items ?? []}
+          runId={again}
+          onClose={() => filter({})}
+        />
+      )}
       {start !== null && (
         <StartFlowDialog
           projectId={projectId}
-          flows={flows.data?.items ?? []}
+          flows={flows.data ?? []}
           templates={templates.data?.items ?? []}
           chosen={start}
           onClose={() => setStart(null)}

@@ -1,14 +1,15 @@
 // Starts a flow of the project or a template, and leads to the page of its run.
 import { Group, NumberInput, Select, Text, Textarea } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { newKey, startWork } from '../../api/client.ts'
-import type { FlowTemplate, StoredFlow } from '../../api/flows.ts'
+import { type FlowTemplate, flowRunQuery, type StoredFlow } from '../../api/flows.ts'
 import { projectPath } from '../../api/queries.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { useWrite } from '../../parts/use-write.ts'
-import { inputOf } from './flow-input.ts'
+import { inputOf, textOf } from './flow-input.ts'
 
 interface Props {
   projectId: string
@@ -16,10 +17,18 @@ interface Props {
   templates: readonly FlowTemplate[]
   /** "flow ID" or "template NAME"; empty if nothing is chosen yet. */
   chosen: string
+  /** The input to begin with; without one it is the example of a template. */
+  given?: unknown
   onClose: () => void
 }
 
-export function StartFlowDialog({ projectId, flows, templates, chosen, onClose }: Props) {
+/** Starts the flow of a run once more; its input can be changed. */
+export function StartAgainDialog({ runId, ...props }: Omit<Props, 'chosen' | 'given'> & { runId: string }) {
+  const { data: run } = useQuery(flowRunQuery(props.projectId, runId))
+  return run && <StartFlowDialog {...props} chosen={`flow ${run.flow_id}`} given={run.input} />
+}
+
+export function StartFlowDialog({ projectId, flows, templates, chosen, given, onClose }: Props) {
   const navigate = useNavigate()
   const [key, setKey] = useState(newKey)
   const startable = flows.filter(({ enabled }) => enabled)
@@ -30,7 +39,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, onClose }
     const template = templates.find(({ name }) => wanted === `template ${name}`)
     return template ? JSON.stringify(template.example.input, null, 2) : ''
   }
-  const [input, setInput] = useState(() => exampleOf(choice))
+  const [input, setInput] = useState(() => textOf(given) || exampleOf(choice))
   const [workers, setWorkers] = useState<number | string>('')
   const [seconds, setSeconds] = useState<number | string>('')
   const template = templates.find(({ name }) => choice === `template ${name}`)

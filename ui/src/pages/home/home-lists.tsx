@@ -1,4 +1,5 @@
 // The three lists of the home page, newest first. Every row leads to its page.
+
 import { Button, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { CircleHelp, Coins, FilePen, type LucideIcon, SquareCheck, TriangleAlert } from 'lucide-react'
@@ -7,6 +8,7 @@ import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import type { Task } from '../../../../src/kernel/task.ts'
+import { useNamesOfRuns } from '../../api/agent-names.ts'
 import type { OpenAlert } from '../../api/home.ts'
 import { duration, inputLine, oneLine } from '../../parts/figures.ts'
 import { Loading } from '../../parts/states.tsx'
@@ -189,6 +191,7 @@ function ShortRow({ agent, news, isAlone }: RowProps & { agent: Agent }) {
 }
 
 function RunRow({ run, news, isAlone }: RowProps & { run: Run }) {
+  const name = useNamesOfRuns([run])(run)
   const isRunning = run.status === 'running'
   const why = run.error_message ?? run.pause_reason?.replaceAll('_', ' ') ?? inputLine(run, 90)
   return (
@@ -198,7 +201,7 @@ function RunRow({ run, news, isAlone }: RowProps & { run: Run }) {
       className={classes.item ?? ''}
     >
       <span className={classes.line}>
-        <span className={`${classes.name} cut`}>{news.agentName(run.agent_id)}</span>
+        <span className={`${classes.name} cut`}>{name}</span>
         <Status of={run.status} />
       </span>
       <Under

@@ -73,9 +73,9 @@ function Row({ news }: { news: ProjectNews }) {
 }
 
 function figuresOf(news: ProjectNews): string[] {
-  const { agentCount } = news
+  const { agentCount, hasMoreAgents } = news
   return [
-    agentCount === null ? '' : `${agentCount} ${agentCount === 1 ? 'agent' : 'agents'}`,
+    agentCount === null ? '' : `${agentCount}${hasMoreAgents ? '+' : ''} ${agentCount === 1 ? 'agent' : 'agents'}`,
     waits(news) > 0 ? `${waits(news)} waiting` : '',
     runs(news) > 0 ? `${runs(news)} running` : '',
     fails(news) > 0 ? `${fails(news)} failed` : '',

@@ -1,14 +1,15 @@
 // Everything that the home page shows, read project by project, so that one slow project holds up no other.
+
 import { useQueries } from '@tanstack/react-query'
 import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import type { Project } from '../../../../src/kernel/project.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import type { Task } from '../../../../src/kernel/task.ts'
+import { storedFlowsQuery } from '../../api/flows.ts'
 import {
-  flowNamesQuery,
-  newestFlowRunsQuery,
-  newestRunsQuery,
+  homeFlowRunsQuery,
+  homeRunsQuery,
   type OpenAlert,
   openAlertsQuery,
   type TwoDays,
@@ -16,7 +17,7 @@ import {
   twoDaysQuery,
 } from '../../api/home.ts'
 import { waitingQuery } from '../../api/inbox.ts'
-import { agentsQuery } from '../../api/queries.ts'
+import { newestAgentsQuery } from '../../api/queries.ts'
 import { endedSince, isOnTop, shortShare, stoppedSince, withoutShownByFlows } from './gather.ts'
 
 export interface ProjectNews {
@@ -33,7 +34,8 @@ export interface ProjectNews {
   usage: TwoDays | null
   /** Null until it is known. */
   agentCount: number | null
-  agentName: (id: string | null) => string
+  /** True if there are more agents than were counted. */
+  hasMoreAgents: boolean
   flowName: (run: FlowRun) => string
   isPending: boolean
   error: unknown
@@ -45,19 +47,19 @@ export function useHome(projects: readonly Project[], since: number): ProjectNew
   // One tab may show many projects, so the stream of changes alone has them read again.
   const waiting = useQueries({ queries: ids.map((id) => ({ ...waitingQuery(id), refetchInterval: false as const })) })
   const alerts = useQueries({ queries: ids.map(openAlertsQuery) })
-  const failed = useQueries({ queries: ids.map((id) => newestRunsQuery(id, 'failed')) })
-  const paused = useQueries({ queries: ids.map((id) => newestRunsQuery(id, 'paused')) })
-  const running = useQueries({ queries: ids.map((id) => newestRunsQuery(id, 'running')) })
-  const flowsFailed = useQueries({ queries: ids.map((id) => newestFlowRunsQuery(id, 'failed')) })
-  const flowsLate = useQueries({ queries: ids.map((id) => newestFlowRunsQuery(id, 'timed_out')) })
-  const flows = useQueries({ queries: ids.map((id) => newestFlowRunsQuery(id, 'running')) })
-  const names = useQueries({ queries: ids.map(flowNamesQuery) })
-  const agents = useQueries({ queries: ids.map(agentsQuery) })
+  const failed = useQueries({ queries: ids.map((id) => homeRunsQuery(id, 'failed')) })
+  const paused = useQueries({ queries: ids.map((id) => homeRunsQuery(id, 'paused')) })
+  const running = useQueries({ queries: ids.map((id) => homeRunsQuery(id, 'running')) })
+  const flowsFailed = useQueries({ queries: ids.map((id) => homeFlowRunsQuery(id, 'failed')) })
+  const flowsLate = useQueries({ queries: ids.map((id) => homeFlowRunsQuery(id, 'timed_out')) })
+  const flows = useQueries({ queries: ids.map((id) => homeFlowRunsQuery(id, 'running')) })
+  const storedFlows = useQueries({ queries: ids.map(storedFlowsQuery) })
+  const agents = useQueries({ queries: ids.map(newestAgentsQuery) })
   const tokens = useQueries({ queries: ids.map(tokensLeftQuery) })
   const usage = useQueries({ queries: ids.map(twoDaysQuery) })
   return projects.map((project, at) => {
     const reads = [waiting, failed, paused, running, flowsFailed, flowsLate, flows, agents].map((each) => each[at])
-    const agentNames = new Map(agents[at]?.data?.items.map(({ id, name }) => [id, name]))
+    const flowNames = new Map(storedFlows[at]?.data?.map(({ id, name }) => [id, name]))
     const stopped = [...(failed[at]?.data?.items ?? []), ...(paused[at]?.data?.items ?? [])].filter(
       (run) => run.resumed_as === null,
     )
@@ -75,8 +77,8 @@ export function useHome(projects: readonly Project[], since: number): ProjectNew
       flows: runningFlows,
       usage: usage[at]?.data ?? null,
       agentCount: agents[at]?.data?.items.length ?? null,
-      agentName: (id) => (id === null ? 'Supervisor' : (agentNames.get(id) ?? 'Deleted agent')),
-      flowName: ({ flow_id, pattern }) => names[at]?.data?.get(flow_id ?? '') ?? pattern.replaceAll('_', ' '),
+      hasMoreAgents: typeof agents[at]?.data?.next_cursor === 'string',
+      flowName: ({ flow_id, pattern }) => flowNames.get(flow_id ?? '') ?? pattern.replaceAll('_', ' '),
       isPending: reads.some((read) => read?.isPending),
       error: reads.find((read) => read?.error)?.error ?? null,
       retry: () => {

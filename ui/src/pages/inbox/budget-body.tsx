@@ -2,8 +2,8 @@
 import { Button, Group, NumberInput } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
+import { agentQuery } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
-import { agentByIdQuery } from '../../parts/agent-name.tsx'
 import { BudgetBar } from '../../parts/budget-bar.tsx'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { Prose } from '../../parts/prose.tsx'
@@ -14,7 +14,7 @@ const MORE_TOKENS = 10_000
 export function BudgetBody({ projectId, task, isOpen, mayDecide, decisions }: CardProps & { mayDecide: boolean }) {
   const role = useRole(projectId)
   const agentId = String(task.metadata.exhaustedAgentId)
-  const { data: agent } = useQuery(agentByIdQuery(projectId, agentId))
+  const { data: agent } = useQuery(agentQuery(projectId, agentId))
   const [add, setAdd] = useState<number | string>('')
   if (!isOpen) return null
   const isBusy = decisions.busy.has(task.id)

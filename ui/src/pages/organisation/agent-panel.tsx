@@ -6,9 +6,8 @@ import { X } from 'lucide-react'
 import { useState } from 'react'
 import type { OrgAgent } from '../../../../src/kernel/org.ts'
 import { post } from '../../api/client.ts'
-import { projectPath } from '../../api/queries.ts'
+import { agentQuery, projectPath } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
-import { agentByIdQuery } from '../../parts/agent-name.tsx'
 import { BudgetBar } from '../../parts/budget-bar.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
@@ -34,7 +33,7 @@ interface Props {
 
 export function AgentPanel({ projectId, agent, tab, onTab, onTask, onClose }: Props) {
   const isAdmin = useRole(projectId) === 'admin'
-  const { data: whole } = useQuery(agentByIdQuery(projectId, agent.id))
+  const { data: whole } = useQuery(agentQuery(projectId, agent.id))
   const current = TABS.find((each) => each === tab) ?? 'tasks'
   return (
     <Stack gap="md">

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { OrgAgent } from '../../../../src/kernel/org.ts'
-import { bestAgent, everyAgent, orgRows } from './org-rows.ts'
+import { everyAgent } from '../../api/organisation.ts'
+import { bestAgent, orgRows } from './org-rows.ts'
 
 const agent = (name: string, subordinates: OrgAgent[] = [], fields: Partial<OrgAgent> = {}): OrgAgent => ({
   id: name,

@@ -1,5 +1,6 @@
 // The tree as rows, so that a thousand agents can be folded, searched and drawn by the screenful.
 import type { OrgAgent } from '../../../../src/kernel/org.ts'
+import { everyAgent } from '../../api/organisation.ts'
 
 export interface OrgRow {
   agent: OrgAgent
@@ -49,9 +50,6 @@ function isFound(agent: OrgAgent, words: string): boolean {
     agent.subordinates.some((subordinate) => isFound(subordinate, words))
   )
 }
-
-export const everyAgent = (tree: readonly OrgAgent[]): OrgAgent[] =>
-  tree.flatMap((agent) => [agent, ...everyAgent(agent.subordinates)])
 
 /** The ids of the agents above this one. */
 function seniorsOf(tree: readonly OrgAgent[], id: string): string[] {

@@ -5,7 +5,7 @@ import { Link } from '@tanstack/react-router'
 import { GitCompareArrows } from 'lucide-react'
 import { useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
-import { runQuery, runsQuery } from '../../api/queries.ts'
+import { newestRunsQuery, runQuery } from '../../api/queries.ts'
 import { oneLine } from '../../parts/figures.ts'
 import { Empty, Failure, Loading } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
@@ -41,7 +41,7 @@ export function CompareWith({ run }: { run: Run }) {
 
 function Partners({ run }: { run: Run }) {
   const originId = run.forked_from ?? run.resumed_from
-  const recent = useQuery(runsQuery(run.project_id, { agent_id: run.agent_id ?? undefined }))
+  const recent = useQuery(newestRunsQuery(run.project_id, { agent_id: run.agent_id ?? undefined }))
   const origin = useQuery({ ...runQuery(run.project_id, originId ?? run.id), enabled: originId !== null })
   if (recent.isPending) return <Loading />
   if (!recent.data)
@@ -62,7 +62,7 @@ function Partners({ run }: { run: Run }) {
                   to="/projects/$projectId/runs/$runId/compare/$otherId"
                   params={{ projectId: run.project_id, runId: other.id, otherId: run.id }}
                 >
-                  {relation ?? (oneLine(other.input, 80) || 'A run without input')}
+                  {relation ?? (oneLine(other.input ?? '', 80) || 'A run without input')}
                 </Link>
               </Table.Td>
               <Table.Td className="dim">

@@ -28,7 +28,7 @@ export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
           <When at={run.started_at} />
         </Figure>
       </dl>
-      {run.max_steps !== null && <Limit name="Steps" value={run.step_count} of={run.max_steps} text={String} />}
+      {run.max_steps !== null && <Limit name="Steps" value={ownSteps(run, steps)} of={run.max_steps} text={String} />}
       {run.timeout !== null && run.duration !== null && (
         <Limit name="Time" value={run.duration} of={run.timeout} text={duration} />
       )}
@@ -41,6 +41,12 @@ export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
       <Origins run={run} />
     </Stack>
   )
+}
+
+/** A continued run also has the steps of the run before it, which its limit does not count. */
+function ownSteps(run: Run, steps: readonly Step[]): number {
+  if (run.resumed_from === null && run.forked_from === null) return run.step_count
+  return steps.filter(({ kind, started_at }) => kind === 'model' && started_at >= run.created_at).length
 }
 
 function Figure({ name, children }: { name: string; children: ReactNode }) {

@@ -40,7 +40,9 @@ export function RunDialog({ run, dialog, onClose }: { run: Run; dialog: Dialog; 
             path: `/agents/${run.agent_id}/trigger`,
             body: { input },
           })}
-          initial={typeof run.input === 'string' ? run.input : JSON.stringify(run.input, null, 2)}
+          initial={
+            typeof run.input === 'string' ? run.input : run.input === null ? '' : JSON.stringify(run.input, null, 2)
+          }
         />
       )
   }

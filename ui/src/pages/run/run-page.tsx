@@ -1,12 +1,13 @@
 // The page on which people understand a run: why it stands where it does, what it said and did, and what to do now.
+
 import { Button, Group, Title } from '@mantine/core'
-import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Ban, Play } from 'lucide-react'
 import { useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
+import { useAgentName } from '../../api/agent-names.ts'
 import { ApiError, post } from '../../api/client.ts'
-import { agentsQuery, projectPath } from '../../api/queries.ts'
+import { projectPath } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
 import { Unknown } from '../../app/unknown.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
@@ -45,16 +46,14 @@ export function RunPage() {
   )
 }
 
-function useAgentName({ project_id, agent_id }: Run): string {
-  const agents = useQuery(agentsQuery(project_id))
+function useNameOf({ project_id, agent_id }: Run): string {
+  const name = useAgentName(project_id, agent_id)
   if (agent_id === null) return 'The supervisor system'
-  return (
-    agents.data?.items.find(({ id }) => id === agent_id)?.name ?? (agents.isPending ? 'The agent' : 'A deleted agent')
-  )
+  return name ?? (name === null ? 'A deleted agent' : 'The agent')
 }
 
 function Head({ run }: { run: Run }) {
-  const name = useAgentName(run)
+  const name = useNameOf(run)
   const mayWrite = useRole(run.project_id) !== 'viewer'
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const verdict = verdictOf(run, name)

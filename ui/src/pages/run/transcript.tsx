@@ -30,7 +30,7 @@ export function Transcript({ run, steps, live, onFork }: Props) {
     <ol className={classes.list} aria-label="Transcript">
       <li className={classes.step}>
         <StepHead name="Input" />
-        {typeof run.input === 'string' ? <Text className={classes.said}>{run.input}</Text> : <Value of={run.input} />}
+        <InputOf run={run} />
       </li>
       {models.map((step) => (
         <Said
@@ -44,8 +44,11 @@ export function Transcript({ run, steps, live, onFork }: Props) {
       {flow && (
         <li className={classes.step}>
           <StepHead name="Flow" note={duration(flow.duration)} />
-          <Link to="/projects/$projectId/runs" params={{ projectId: run.project_id }}>
-            The flow run {flow.flow_run_id}
+          <Link
+            to="/projects/$projectId/flows/$flowRunId"
+            params={{ projectId: run.project_id, flowRunId: flow.flow_run_id }}
+          >
+            Open its flow run
           </Link>
         </li>
       )}
@@ -56,6 +59,20 @@ export function Transcript({ run, steps, live, onFork }: Props) {
         </li>
       )}
     </ol>
+  )
+}
+
+function InputOf({ run: { project_id: projectId, input, resumed_from: runId } }: { run: Run }) {
+  if (typeof input === 'string') return <Text className={classes.said}>{input}</Text>
+  if (input !== null || runId === null) return <Value of={input} />
+  return (
+    <Text className="dim">
+      None of its own: it goes on with{' '}
+      <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId }}>
+        the run before it
+      </Link>
+      .
+    </Text>
   )
 }
 

@@ -1,0 +1,61 @@
+// A project with more agents and runs than one page of a list has.
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import type { Agent } from '../../src/kernel/agent.ts'
+import { atEnd } from '../kit/at-end.ts'
+import { noBrowser, untilCount } from '../kit/browser.ts'
+import { type ConsoleKit, startConsole } from '../kit/console.ts'
+
+const skip = noBrowser
+const AGENTS = 205
+const RUNS = 103
+let kit: ConsoleKit
+
+/** Lists begin with the newest, so that the agent of the kit, the oldest, is on none of their first pages. */
+before(async () => {
+  if (skip) return
+  kit = await startConsole({ after: atEnd })
+  for (let made = 0; made < AGENTS; made++) {
+    await kit.api<Agent>(`POST ${kit.path}/agents`, {
+      name: `junior ${made}`,
+      prompt: 'Wait.',
+      senior_id: kit.agent.id,
+    })
+  }
+  await Promise.all(Array.from({ length: RUNS }, () => kit.trigger({ tag: 'many', steps: [{ say: 'done' }] })))
+})
+
+describe('a large project in a browser', { skip }, () => {
+  test('all runs can be reached, name their agent, and open wherever their row is clicked', async (t) => {
+    const { page, troubles } = await kit.open(t, '/runs')
+    const named = page.getByRole('link', { name: kit.agent.name, exact: true })
+    await untilCount(named, 100)
+    await page.getByRole('button', { name: 'More' }).click()
+    await untilCount(named, RUNS)
+    await page.getByRole('row', { name: kit.agent.name }).first().getByRole('cell').nth(4).click()
+    await page.getByRole('heading', { name: kit.agent.name, level: 1 }).waitFor()
+    assert.match(page.url(), /\/runs\/[0-9a-f-]{36}$/)
+    assert.deepEqual(troubles, [])
+  })
+
+  test('the oldest agent can be chosen as a filter and as a senior, and lists all its subordinates', async (t) => {
+    const { page, troubles } = await kit.open(t, '/runs')
+    const filter = page.getByRole('combobox', { name: 'Agent' })
+    await filter.fill(kit.agent.name)
+    await page.getByRole('option', { name: kit.agent.name, exact: true }).click()
+    await page.waitForURL(`**agent=${kit.agent.id}`)
+    await kit.goTo(page, '/agents/new')
+    await page.getByRole('combobox', { name: 'Senior' }).fill(kit.agent.name)
+    await page.getByRole('option', { name: kit.agent.name, exact: true }).click()
+    await kit.goTo(page, `/agents/${kit.agent.id}`)
+    await untilCount(page.getByRole('link', { name: /^junior \d+$/ }), AGENTS)
+    assert.deepEqual(troubles, [])
+  })
+
+  test('home says that there are more agents than it counted', async (t) => {
+    const { page } = await kit.open(t, '/runs')
+    await page.getByRole('link', { name: 'Home', exact: true }).click()
+    await page.getByText('200+ agents').waitFor()
+    assert.equal(await page.getByText('Deleted agent').count(), 0)
+  })
+})
