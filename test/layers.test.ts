@@ -35,10 +35,12 @@ test('no name is exported by two files', async () => {
   assert.deepEqual(findNamesExportedTwice(await sourceFiles()), [])
 })
 
-test('only bin/config.ts reads the environment', async () => {
+test('only bin/config.ts reads the environment, and bin/muster.ts the name of the data folder', async () => {
   const files = (await sourceFiles()).filter(({ path }) => path.startsWith('src/') && !path.endsWith('.test.ts'))
   const readers = files.filter(({ text }) => /\bprocess\.env\b/.test(text)).map(({ path }) => path)
-  assert.deepEqual(readers, ['src/bin/config.ts'])
+  assert.deepEqual(readers.toSorted(), ['src/bin/config.ts', 'src/bin/muster.ts'])
+  const entry = files.find(({ path }) => path === 'src/bin/muster.ts')?.text ?? ''
+  assert.deepEqual(entry.match(/\bprocess\.env\b[.\w]*/g), ['process.env.MUSTER_DATA_DIR'])
 })
 
 test('migrations are numbered without gap or double', async () => {

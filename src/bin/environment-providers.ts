@@ -1,13 +1,15 @@
 // Providers that need no set-up: the offline model, providers whose keys are in the environment, and a local Ollama.
 import type { Db, Pool } from '../db/pool.ts'
 import type { Egress } from '../egress/egress.ts'
+import { isListening } from '../egress/is-listening.ts'
 import type { Log } from '../kernel/log.ts'
 import type { ProviderInput } from '../kernel/provider.ts'
 import { sealOldOptions, upsertProvider } from '../models/providers.ts'
 import type { Cipher } from '../secrets/cipher.ts'
 import type { ProviderVariables } from './config.ts'
 
-const OLLAMA = 'http://127.0.0.1:11434'
+const OLLAMA_PORT = 11_434
+const OLLAMA = `http://127.0.0.1:${OLLAMA_PORT}`
 const OLLAMA_ANSWERS_WITHIN_MS = 500
 
 export async function offerProviders(db: Pool, cipher: Cipher, variables: ProviderVariables): Promise<void> {
@@ -33,6 +35,7 @@ function providersFrom(variables: ProviderVariables): ProviderInput[] {
 /** Looks for Ollama after the start, because most machines have none and the start should not wait for an answer. */
 export async function offerOllama(db: Db, cipher: Cipher, egress: Egress, log: Log): Promise<void> {
   try {
+    if (!(await isListening(OLLAMA_PORT, OLLAMA_ANSWERS_WITHIN_MS))) return log.debug({}, 'no local Ollama')
     const signal = AbortSignal.timeout(OLLAMA_ANSWERS_WITHIN_MS)
     const answer = await egress.fetch('trusted')(`${OLLAMA}/api/tags`, { signal })
     await answer.body?.cancel()

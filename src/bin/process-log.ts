@@ -1,12 +1,13 @@
 import { createLogger, type Logger } from '../observe/logger.ts'
+import { createPrettifier } from '../observe/prettify.ts'
 import type { Config } from './config.ts'
 import type { Terminal } from './terminal.ts'
 
 /** The log of a process, on stderr. It knows the terminal, so that no line is written behind the progress sentence. */
-export function createProcessLog(config: Config, terminal: Terminal): Logger {
+export async function createProcessLog(config: Config, terminal: Terminal): Promise<Logger> {
   return createLogger({
     level: config.logLevel,
-    pretty: process.stderr.isTTY === true,
+    prettify: process.stderr.isTTY ? await createPrettifier() : null,
     destination: {
       write: (line: string) => {
         terminal.clearProgress()

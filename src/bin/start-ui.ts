@@ -18,7 +18,7 @@ const HEADERS_TIMEOUT_MS = 11 * 60_000
 export async function startUi(config: Config, terminal: Terminal): Promise<void> {
   if (config.agentUrl === null) throw new ConfigError('MUSTER_SERVE=ui needs MUSTER_AGENT_URL.')
   setFaultPlan(config.faultPlan)
-  const log = createProcessLog(config, terminal)
+  const log = await createProcessLog(config, terminal)
   const shutdown = createShutdown(log, config.drainMs)
   try {
     if (config.adminToken) log.registerSecret(config.adminToken)

@@ -45,7 +45,7 @@ const DATABASE_ANSWERS_WITHIN_MS = 1_000
 
 export async function start(config: Config, terminal: Terminal): Promise<void> {
   setFaultPlan(config.faultPlan)
-  const log = createProcessLog(config, terminal)
+  const log = await createProcessLog(config, terminal)
   const shutdown = createShutdown(log, config.drainMs)
   try {
     const { database, pool } = await startParts(config, log, terminal, shutdown)

@@ -1,47 +1,12 @@
-import { lookup as dnsLookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
-import { buildConnector, errors } from 'undici'
-import { isPublicAddress } from './addresses.ts'
+import { buildConnector } from 'undici'
 import type { AllowList } from './allow.ts'
-import { EgressRefused } from './refused.ts'
+import { type EgressPolicy, type Lookup, resolveChecked } from './resolve.ts'
 
-/** public: named by a project or a model. trusted: set by the instance admin, so the address may be private. */
-export type EgressPolicy = 'public' | 'trusted'
-
-export type ResolvedAddress = { readonly address: string; readonly family: number }
-export type Lookup = (hostname: string) => Promise<readonly ResolvedAddress[]>
-
-export const systemLookup: Lookup = (hostname) => dnsLookup(hostname, { all: true, order: 'verbatim' })
-
-/** getaddrinfo cannot be cancelled; a name server that does not answer must not hold a request for ever. */
-export function boundLookup(lookup: Lookup, timeoutMs: number): Lookup {
-  return (hostname) =>
-    new Promise((resolve, reject) => {
-      const expire = (): void => {
-        reject(new errors.ConnectTimeoutError(`Resolving "${hostname}" took longer than ${timeoutMs} ms.`))
-      }
-      const timer = setTimeout(expire, timeoutMs)
-      lookup(hostname)
-        .then(resolve, reject)
-        .finally(() => clearTimeout(timer))
-    })
-}
-
-type Target = { readonly hostname: string; readonly port: number; readonly policy: EgressPolicy }
-
-/** Throws EgressRefused unless every address of the host may be reached; one private answer refuses them all. */
-export async function resolveChecked(target: Target, allow: AllowList, lookup: Lookup): Promise<ResolvedAddress[]> {
-  const { hostname, port, policy } = target
-  const family = isIP(hostname)
-  const addresses = family === 0 ? [...(await lookup(hostname))] : [{ address: hostname, family }]
-  if (addresses.length === 0) throw new Error(`The name "${hostname}" has no address.`)
-  if (policy === 'trusted' || allow.hasName(hostname, port)) return addresses
-  for (const { address } of addresses) {
-    if (!isPublicAddress(address) && !allow.hasAddress(address, port)) {
-      throw new EgressRefused(hostname, 'private_address')
-    }
-  }
-  return addresses
+export interface ConnectorOptions {
+  policy: EgressPolicy
+  allow: AllowList
+  lookup: Lookup
+  connectTimeoutMs: number
 }
 
 /**
@@ -49,12 +14,7 @@ export async function resolveChecked(target: Target, allow: AllowList, lookup: L
  * name cannot be public when it is checked and private when it is dialled. undici's `connect.lookup` option alone would
  * not do: sockets skip it for address literals.
  */
-export function createConnector(options: {
-  policy: EgressPolicy
-  allow: AllowList
-  lookup: Lookup
-  connectTimeoutMs: number
-}): buildConnector.connector {
+export function createConnector(options: ConnectorOptions): buildConnector.connector {
   const { policy, allow, lookup, connectTimeoutMs } = options
 
   async function connect(request: buildConnector.Options, callback: buildConnector.Callback): Promise<void> {

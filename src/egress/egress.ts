@@ -2,20 +2,13 @@
 // this folder (enforced by `only-way-out.test.ts`). The form of each URL, every address a name resolves to, and each
 // redirect are checked. Connections to the database do not go this way: the operator configures them.
 
-import { Agent } from 'undici'
 import { parseAllow } from './allow.ts'
-import {
-  boundLookup,
-  createConnector,
-  type EgressPolicy,
-  type Lookup,
-  resolveChecked,
-  systemLookup,
-} from './connector.ts'
 import { parseHttpUrl } from './http-url.ts'
-import { type Outgoing, readRequest, send } from './outgoing.ts'
+import type { Outgoing } from './outgoing.ts'
 import { nextHop, redirectTarget } from './redirects.ts'
 import { EgressRefused } from './refused.ts'
+import { boundLookup, type EgressPolicy, type Lookup, resolveChecked, systemLookup } from './resolve.ts'
+import type { Sender } from './sender.ts'
 
 /** The signature of the global `fetch`, so that SDKs accept this function instead. */
 export type Fetch = typeof globalThis.fetch
@@ -45,20 +38,27 @@ export function createEgress(options: EgressOptions): Egress {
   const allow = parseAllow(options.allow)
   const { maxRedirects = 3, connectTimeoutMs = 10_000 } = options
   const lookup = boundLookup(options.lookup ?? systemLookup, connectTimeoutMs)
-  const openAgent = (policy: EgressPolicy): Agent =>
-    new Agent({
-      connect: createConnector({ policy, allow, lookup, connectTimeoutMs }),
-      headersTimeout: options.headersTimeoutMs ?? 120_000,
-      bodyTimeout: options.bodyIdleTimeoutMs ?? 300_000,
-      allowH2: false,
-    })
-  const agents: Record<EgressPolicy, Agent> = { public: openAgent('public'), trusted: openAgent('trusted') }
+  let opened: Promise<Sender> | null = null
+  let isClosed = false
+  const open = (): Promise<Sender> => {
+    if (isClosed) throw new Error('The way out is closed.')
+    opened ??= import('./sender.ts').then(({ createSender }) =>
+      createSender({
+        allow,
+        lookup,
+        connectTimeoutMs,
+        headersTimeoutMs: options.headersTimeoutMs ?? 120_000,
+        bodyIdleTimeoutMs: options.bodyIdleTimeoutMs ?? 300_000,
+      }),
+    )
+    return opened
+  }
 
-  async function follow(request: Outgoing, policy: EgressPolicy): Promise<Response> {
+  async function follow(sender: Sender, request: Outgoing, policy: EgressPolicy): Promise<Response> {
     let hop = request.hop
     let trust = policy
     for (let redirects = 0; ; redirects += 1) {
-      const response = await send(request, hop, agents[trust])
+      const response = await sender.send(request, hop, trust)
       const target = request.redirect === 'follow' ? targetOf(hop.url, response) : null
       if (target === null) {
         if (redirects > 0) Object.defineProperty(response, 'redirected', { value: true })
@@ -74,7 +74,10 @@ export function createEgress(options: EgressOptions): Egress {
   }
 
   return {
-    fetch: (policy) => async (input, init) => follow(await readRequest(input, init), policy),
+    fetch: (policy) => async (input, init) => {
+      const sender = await open()
+      return follow(sender, await sender.readRequest(input, init), policy)
+    },
     async checkUrl(url, policy) {
       const parsed = parseHttpUrl(url)
       const hostname = parsed.hostname.replace(/^\[|\]$/g, '')
@@ -85,7 +88,8 @@ export function createEgress(options: EgressOptions): Egress {
       return parsed
     },
     async close() {
-      await Promise.all([agents.public.destroy(), agents.trusted.destroy()])
+      isClosed = true
+      await (await opened)?.close()
     },
   }
 }

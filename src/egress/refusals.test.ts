@@ -5,9 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { after, before, beforeEach, test } from 'node:test'
 import { inspect } from 'node:util'
 import { Agent, fetch as plainFetch } from 'undici'
-import type { Lookup } from './connector.ts'
 import { createEgress, type Egress } from './egress.ts'
 import { EgressRefused, type RefusalReason } from './refused.ts'
+import type { Lookup } from './resolve.ts'
 
 const publicAddress = { address: '93.184.216.34', family: 4 }
 const loopback = { address: '127.0.0.1', family: 4 }

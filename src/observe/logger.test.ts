@@ -6,11 +6,17 @@ import { promisify } from 'node:util'
 import { MusterError } from '../kernel/errors.ts'
 import type { Log } from '../kernel/log.ts'
 import { createLogger, type Logger } from './logger.ts'
+import { createPrettifier } from './prettify.ts'
+
+const prettify = await createPrettifier()
 
 function open(options: { pretty?: boolean; level?: 'debug' | 'info' } = {}): { log: Logger; lines: string[] } {
   const lines: string[] = []
   const destination = { write: (line: string) => lines.push(line) }
-  return { log: createLogger({ level: options.level ?? 'debug', pretty: options.pretty ?? false, destination }), lines }
+  return {
+    log: createLogger({ level: options.level ?? 'debug', prettify: options.pretty ? prettify : null, destination }),
+    lines,
+  }
 }
 
 const canary = `mk_${randomBytes(36).toString('base64url')}`
@@ -116,7 +122,7 @@ test('a pretty line is for people, and is one line unless it shows an error', ()
 test('without a destination the logger writes to standard output, and nothing is lost at exit', async () => {
   const program = `
     import { createLogger } from '${new URL('./logger.ts', import.meta.url)}'
-    const log = createLogger({ level: 'info', pretty: false })
+    const log = createLogger({ level: 'info' })
     for (let i = 0; i < 1000; i += 1) log.info({ i }, 'line')
     process.exit(0)`
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program])

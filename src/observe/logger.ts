@@ -2,7 +2,6 @@
 // standard output, one sentence with ids as fields. Every line passes the redactor last before it is written.
 
 import { type LevelWithSilent, type Logger as PinoLogger, pino } from 'pino'
-import { isColorSupported, prettyFactory } from 'pino-pretty'
 import type { Log } from '../kernel/log.ts'
 import { toPlain } from './plain.ts'
 import { createRedactor, type Redactor } from './redact.ts'
@@ -13,21 +12,15 @@ export type Logger = PinoLogger & Log & Pick<Redactor, 'registerSecret'> & { rea
 
 export interface LoggerOptions {
   readonly level: LogLevel
-  /** True formats lines for people at a terminal; otherwise a line is one JSON object. */
-  readonly pretty: boolean
+  /** Formats a line for people at a terminal; otherwise a line is one JSON object. */
+  readonly prettify?: ((line: string) => string) | null
   readonly destination?: { write(line: string): unknown }
 }
 
 export function createLogger(options: LoggerOptions): Logger {
   const redactor = createRedactor()
-  const { destination = pino.destination({ fd: 1, sync: true }) } = options
-  const prettify = prettyFactory({
-    colorize: isColorSupported,
-    translateTime: 'SYS:HH:MM:ss.l',
-    ignore: 'pid',
-    singleLine: true,
-  })
-  const output = options.pretty ? { write: (line: string) => destination.write(prettify(line)) } : destination
+  const { destination = pino.destination({ fd: 1, sync: true }), prettify } = options
+  const output = prettify ? { write: (line: string) => destination.write(prettify(line)) } : destination
   const logger = pino(
     {
       level: options.level,
