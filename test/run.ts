@@ -17,7 +17,8 @@ import { startTestServer } from './kit/test-server.ts'
 
 const BESIDE_SOURCE = ['src/**/*.test.ts', 'ui/src/**/*.test.ts', 'test/*.test.ts']
 const SYSTEM = ['test/system/*.test.ts']
-const FILES_AT_ONCE = 2
+/** More than the two cores of the smallest machine: a file often waits, for a server or for a lease to end. */
+const FILES_AT_ONCE = 3
 /** A test that hangs fails after this time. Apart from the `long` tests no test takes half of it. */
 const HANGS_AFTER_MS = 300_000
 const TIERS: Record<string, string> = { check: 'usual', all: 'usual', external: 'usual', system: 'system' }
