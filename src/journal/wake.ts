@@ -58,10 +58,11 @@ export async function wakeHalted(
 /**
  * Wakes runs that sleep without a reason: they were cancelled, their sub-runs have ended, or their project is not
  * halted. This is a safety net. Halted runs are found by one probe per project that has some: a plain join reads all
- * projects. `mayBeMore` tells that a batch was full.
+ * projects. They are counted apart, because a release wakes them only after it is committed, and may be about to.
+ * `mayBeMore` tells that a batch was full.
  */
-export async function wakeOverlooked(db: Db, atOnce = MOST_AT_ONCE): Promise<{ count: number; mayBeMore: boolean }> {
-  const { rowCount } = await db.query(
+export async function wakeOverlooked(db: Db, atOnce = MOST_AT_ONCE): Promise<Woken> {
+  const { rows } = await db.query<{ count: number; halted: number }>(
     `with recursive halted (project_id) as (
        select (select project_id from agent_runs where ${ASLEEP_HALTED} order by project_id limit 1)
        union all
@@ -79,14 +80,24 @@ export async function wakeOverlooked(db: Db, atOnce = MOST_AT_ONCE): Promise<{ c
         cross join lateral (
           select id from agent_runs where project_id = h.project_id and ${ASLEEP_HALTED} limit $1) r
         limit $1)
+     ), woken as (
+       update agent_runs set ready_at = muster.now()
+       where id in (select id from agent_runs where id in (select id from overlooked) order by id for update skip locked)
+         and owner is null and ready_at is null and completed_at is null and waits_for is not null
+       returning pause_reason
      )
-     update agent_runs set ready_at = muster.now()
-     where id in (select id from agent_runs where id in (select id from overlooked) order by id for update skip locked)
-       and owner is null and ready_at is null and completed_at is null and waits_for is not null`,
+     select count(*)::integer as count, (count(*) filter (where pause_reason = 'halted'))::integer as halted from woken`,
     [atOnce],
   )
-  const count = rowCount ?? 0
-  return { count, mayBeMore: count >= atOnce }
+  const { count = 0, halted = 0 } = rows[0] ?? {}
+  return { count, halted, mayBeMore: count >= atOnce }
+}
+
+interface Woken {
+  /** All runs that were woken, the halted ones too. */
+  count: number
+  halted: number
+  mayBeMore: boolean
 }
 
 /** Notifies every process. If the notice is lost, the next sweep of a process finds the change. */

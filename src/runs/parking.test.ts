@@ -66,6 +66,14 @@ async function ended(runId: string): Promise<string> {
 
 const overslept = (): string[] => warnings.filter((message) => message.includes('slept'))
 
+async function asleep(): Promise<number> {
+  const { rows } = await pool.query<{ n: number }>(
+    `select count(*)::integer as n from agent_runs
+     where status = 'paused' and pause_reason = 'halted' and owner is null and ready_at is null`,
+  )
+  return rows[0]?.n ?? 0
+}
+
 test('a cancel that is committed while a run parks ends the run', { timeout: 120_000 }, async () => {
   await inRounds(async (instant) => {
     const { id } = await runs.start(agent)
@@ -112,6 +120,7 @@ test('the end of a halt that is committed while runs park lets them go on', { ti
     await setHalted(pool, projectId, false, systemActor)
     await pool.query(`select pg_notify('muster_halt', '')`)
     await wakeHalted(pool, projectId)
+    assert.equal(await asleep(), 0)
     runs.worker.onReady()
     for (const { id } of started) assert.equal(await ended(id), 'completed')
   }

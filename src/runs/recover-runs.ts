@@ -65,11 +65,12 @@ export function createRecovery(
   }
 
   async function wakeAllOverlooked(): Promise<number> {
-    const { count, mayBeMore } = await wakeOverlooked(pool)
+    const { count, halted, mayBeMore } = await wakeOverlooked(pool)
     let woken = count
     for (const id of await findAnsweredRuns(pool)) if (await wakeWaiting(pool, id, 'human')) woken++
     sweepsUntilOverlooked = mayBeMore ? 0 : OVERLOOKED_EVERY_SWEEPS - 1
-    if (woken > 0) log.warn({ runs: woken }, 'runs slept although their wait was over; they go on')
+    if (halted > 0) log.info({ runs: halted }, 'runs go on, because their project is not halted any more')
+    if (woken > halted) log.warn({ runs: woken - halted }, 'runs slept although their wait was over; they go on')
     return woken
   }
 }
