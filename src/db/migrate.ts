@@ -76,7 +76,11 @@ export async function migrate(options: MigrateOptions): Promise<number> {
     const open = migrations.filter((migration) => !applied.has(migration.version))
     // An empty database is prepared in a moment; the tables of an old one may be large.
     const isNew = applied.size === 0
-    if (isNew) onProgress?.('Preparing the database.')
+    if (isNew) {
+      onProgress?.('Preparing the database.')
+      // Nothing is lost if the machine fails now, and the first change afterwards makes all of it durable.
+      await client.query('set synchronous_commit = off')
+    }
     for (const migration of open) {
       if (!isNew) onProgress?.(`Preparing the database: ${migration.name}`)
       await apply(client, migration, options)

@@ -9,11 +9,11 @@ const PROGRAM = `
   import { registerHooks } from 'node:module'
   const loaded = new Set()
   registerHooks({ load: (url, context, next) => {
-    const name = /node_modules\\/(@langchain\\/[^/]+|langsmith)/.exec(url)?.[1]
+    const name = /node_modules\\/(@langchain\\/[^/]+|langsmith|undici|ajv|pino-pretty)\\//.exec(url)?.[1]
     if (name) loaded.add(name)
     return next(url, context)
   } })
-  const start = await import('./src/bin/start.ts')
+  await import('./src/bin/serve.ts')
   const { createCheckpoints } = await import('./src/supervisor/checkpoints/checkpoints.ts')
   const checkpoints = createCheckpoints({ pool: null, log: null })
   const before = [...loaded]
