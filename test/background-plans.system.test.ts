@@ -54,9 +54,9 @@ const count = async (sql: string, values: readonly unknown[] = []): Promise<numb
   (await outside.query(`select ${sql}`, [...values])).rowCount ?? 0
 
 test('this test starts every service that a process starts', async () => {
-  const source = await readFile(new URL('../src/bin/start.ts', import.meta.url), 'utf8')
+  const source = await readFile(new URL('../src/bin/serve.ts', import.meta.url), 'utf8')
   const started = [...source.matchAll(/\bstart([A-Z]\w+)\(/g)].map(([, name]) => name)
-  assert.deepEqual(new Set(started), new Set(['Parts', 'Runs', 'Flows', 'Org', 'Evals', 'Scheduler', 'Housekeeping']))
+  assert.deepEqual(new Set(started), new Set(['Runs', 'Flows', 'Org', 'Evals', 'Scheduler', 'Housekeeping']))
 })
 
 test('background services read no more rows than their work, whatever has ended and whatever waits', async () => {
