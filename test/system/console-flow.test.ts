@@ -375,15 +375,13 @@ describe('the pages of flows in a browser', { skip }, () => {
       const run = await startRun({ root: { type: 'parallel', branches }, input: 'Look.' })
       await ended(run.id)
       const { page, troubles } = await kit.open(t, '/flows')
-      const isReady = (): Promise<void> =>
-        page
-          .getByText(/completed/)
-          .first()
-          .waitFor()
-      await kit.checkLooks(page, '/flows', isReady)
+      await kit.checkLooks(page, '/flows', () => page.locator(`[data-run="${run.id}"]`).waitFor())
       for (const view of ['split', 'tasks']) {
         await kit.checkLooks(page, `/flows/${run.id}?view=${view}&task=bad`, async () => {
-          await isReady()
+          await page
+            .getByText(/completed/)
+            .first()
+            .waitFor()
           await page.locator('[data-task="bad"]').first().waitFor()
           if (view === 'split') await page.locator('.react-flow__node').first().waitFor()
         })
