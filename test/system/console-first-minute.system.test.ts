@@ -16,7 +16,7 @@ const LARGEST_PICTURE = 200_000
 const FLOW = 'Product launch'
 
 /** On a machine with much other work the figures say nothing about Muster. */
-const patience = (ms: number): number => ((loadavg()[0] ?? 0) > 2 * availableParallelism() ? 4 * ms : ms)
+const patience = (ms: number): number => ((loadavg()[0] ?? 0) > availableParallelism() ? 4 * ms : ms)
 
 const region = (page: Page, name: string): Locator => page.getByRole('region', { name, exact: true })
 
