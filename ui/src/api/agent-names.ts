@@ -1,6 +1,7 @@
 // The names of agents for their ids.
 import { useQueries } from '@tanstack/react-query'
 import type { Run } from '../../../src/kernel/run.ts'
+import { ApiError } from './client.ts'
 import { agentQuery, newestAgentsQuery } from './queries.ts'
 
 /** Names change rarely. */
@@ -11,7 +12,7 @@ export interface NamedAgent {
   agentId: string
 }
 
-/** An agent's name; null if the agent is not stored any more, undefined while its name is being read. */
+/** An agent's name; null if the agent is not stored any more, undefined while that is not known. */
 export type AgentNames = (agentId: string) => string | null | undefined
 
 /**
@@ -29,14 +30,17 @@ export function useAgentNames(wanted: readonly NamedAgent[]): AgentNames {
     queries: ids.map(({ projectId, agentId }) => ({ ...agentQuery(projectId, agentId), staleTime: FRESH_MS })),
   })
   const oneByOne = new Map(ids.map(({ agentId }, at) => [agentId, found[at]]))
-  const arePending = lists.some(({ isPending }) => isPending)
+  const areKnown = lists.every(({ data }) => data !== undefined)
   return (agentId) => {
     const known = names.get(agentId)
     const read = oneByOne.get(agentId)
-    if (known !== undefined || arePending) return known
-    return read?.isPending ? undefined : (read?.data?.name ?? null)
+    if (known !== undefined || !areKnown) return known
+    // Only an answer says that an agent is gone: a read that failed says nothing.
+    return read === undefined || isGone(read.error) ? null : read.data?.name
   }
 }
+
+const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404
 
 export const useAgentName = (projectId: string, agentId: string | null): string | null | undefined =>
   useAgentNames(agentId === null ? [] : [{ projectId, agentId }])(agentId ?? '')

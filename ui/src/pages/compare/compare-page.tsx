@@ -1,5 +1,4 @@
 // Two runs side by side: their figures, and their steps aligned, with what differs marked.
-
 import { Button, Group, Switch, Table, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'

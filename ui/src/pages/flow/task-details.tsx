@@ -1,5 +1,4 @@
 // Beside the views: all that is known about the chosen task.
-
 import { Button, Group, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'

@@ -1,5 +1,4 @@
 // The three lists of the home page, newest first. Every row leads to its page.
-
 import { Button, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { CircleHelp, Coins, FilePen, type LucideIcon, SquareCheck, TriangleAlert } from 'lucide-react'

@@ -1,5 +1,4 @@
 // Everything that the home page shows, read project by project, so that one slow project holds up no other.
-
 import { useQueries } from '@tanstack/react-query'
 import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'

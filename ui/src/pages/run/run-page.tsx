@@ -1,5 +1,4 @@
 // The page on which people understand a run: why it stands where it does, what it said and did, and what to do now.
-
 import { Button, Group, Title } from '@mantine/core'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Ban, Play } from 'lucide-react'
