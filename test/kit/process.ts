@@ -103,6 +103,7 @@ export async function startMuster(t: Cleanup, options: MusterOptions = {}): Prom
   return muster
 }
 
+/** A server that is ready says 503 now and then if the machine is overloaded, so callers ask until it is ready. */
 export async function isReady(muster: Muster): Promise<boolean> {
   return (await readiness(muster)) === 200
 }

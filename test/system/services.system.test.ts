@@ -184,7 +184,7 @@ test('runs pause as unavailable while the prompt library is down, and go on with
     const { body } = await agent.call<Run>(`GET ${path}/runs/${id}`)
     assert.deepEqual([body.status, body.pause_reason, body.completed_at], ['paused', 'unavailable', null])
   }
-  assert.ok(await isReady(agent), 'the agent-service itself is well')
+  await until(() => isReady(agent), 'the agent-service itself is well')
   const without = await agent.call<{ id: string }>(`POST ${path}/agents`, { body: { name: 'Plain', prompt: 'Speak.' } })
   const plain = await agent.call<Run>(`POST ${path}/agents/${without.body.id}/trigger`, { body: { input: 'Hello' } })
   assert.equal(plain.body.status, 'completed', 'runs that need no library go on')

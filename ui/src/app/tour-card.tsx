@@ -24,8 +24,9 @@ export function TourCard() {
 }
 
 function OpenCard({ onClose }: { onClose: () => void }) {
-  const { projectId, stops } = useStops()
+  const { projectId, stops, isRead } = useStops()
   const [at, setAt] = useState(0)
+  const [isOnItsWay, setIsOnItsWay] = useState(false)
   const router = useRouter()
   const next = useRef<HTMLButtonElement>(null)
   const stop = stops[Math.min(at, stops.length - 1)]
@@ -36,11 +37,16 @@ function OpenCard({ onClose }: { onClose: () => void }) {
   }, [router])
   useEscape(onClose)
   useTourTarget(stop?.target ?? null)
+  useEffect(() => {
+    // Before the things of the demo are read, the address of a stop is that of its area.
+    if (!isOnItsWay || !isRead || !stop) return
+    setIsOnItsWay(false)
+    void router.navigate({ href: stop.address })
+  }, [isOnItsWay, isRead, stop, router])
   const go = (to: number): void => {
-    const wanted = stops[to]
-    if (!wanted) return
+    if (!stops[to]) return
     setAt(to)
-    void router.navigate({ href: wanted.address })
+    setIsOnItsWay(true)
     if (to === 0) next.current?.focus() // the button Back goes away
   }
   const isLast = at >= stops.length - 1
@@ -105,8 +111,8 @@ function Links({ projectId, stop }: { projectId: string | null; stop: Stop }) {
   )
 }
 
-/** The project of the address, or the demo, or the first one. */
-function useStops(): { projectId: string | null; stops: Stop[] } {
+/** Of the project of the address, or the demo, or the first one. */
+function useStops(): { projectId: string | null; stops: Stop[]; isRead: boolean } {
   const [inAddress] = useState(useParams({ strict: false }).projectId)
   const projects = useQuery(projectsQuery).data?.items ?? []
   const chosen = projects.find(({ id }) => id === inAddress) ?? projects.find(isDemo) ?? projects[0]
@@ -122,7 +128,8 @@ function useStops(): { projectId: string | null; stops: Stop[] } {
     agents: agents.data?.items ?? [],
     waiting: (waiting.data?.items ?? []).map((task) => ({ id: task.id, kind: inboxKindOf(task) })),
   })
-  return { projectId, stops: stopsOf(projectId, enabled ? things : null) }
+  const isRead = !enabled || [flows, failed, agents, waiting].every(({ isPending }) => !isPending)
+  return { projectId, stops: stopsOf(projectId, enabled ? things : null), isRead }
 }
 
 /** Esc closes the tour, unless it is meant for something else: a dialog, a list, a field. */
