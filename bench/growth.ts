@@ -30,7 +30,7 @@ export async function benchGrowth(): Promise<boolean> {
 async function grow(url: string): Promise<void> {
   const pool = createPool({ url, max: 1, log: silentLog, statementTimeoutMs: 3_600_000 })
   const began = performance.now()
-  await fillLargeTables(pool, { runs: ENDED_RUNS })
+  await fillLargeTables(url, ENDED_RUNS)
   await pool.query('vacuum analyze')
   await pool.query('checkpoint')
   await pool.end()

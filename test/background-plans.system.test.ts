@@ -22,8 +22,9 @@ import { noTracing } from '../src/observe/tracing.ts'
 import { createCipher } from '../src/secrets/cipher.ts'
 import { startSupervisor } from '../src/supervisor/start.ts'
 import { startScheduler } from '../src/triggers/scheduler.ts'
-import { createTestDatabase, createTestPool } from './kit/database.ts'
-import { fillLargeTables, LARGE_TABLES } from './kit/large-tables.ts'
+import { createTestPool } from './kit/database.ts'
+import { createLargeDatabase } from './kit/large-database.ts'
+import { LARGE_TABLES } from './kit/large-tables.ts'
 import { measureStatements, readPlans, recordStatements } from './kit/query-plans.ts'
 import { until } from './kit/until.ts'
 import { fillWaiting, TENANT_TABLES } from './kit/waiting-work.ts'
@@ -43,8 +44,7 @@ const EXCEPTIONS: ReadonlyMap<string, string> = new Map([
 ])
 
 // An instance that is years old, with much waiting work.
-const { pool: outside, url } = await createTestDatabase()
-const past = await fillLargeTables(outside)
+const { pool: outside, url, large: past } = await createLargeDatabase()
 await sealAudit(outside)
 await fillWaiting(outside, past)
 const [project = '', other = '', third = ''] = past.projects

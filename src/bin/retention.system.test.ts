@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTestDatabase } from '../../test/kit/database.ts'
-import { fillLargeTables, LARGE_TABLES } from '../../test/kit/large-tables.ts'
+import { createLargeDatabase } from '../../test/kit/large-database.ts'
+import { LARGE_TABLES } from '../../test/kit/large-tables.ts'
 import { measureStatements } from '../../test/kit/query-plans.ts'
 import { removeLapsed } from './retention.ts'
 
-const { pool } = await createTestDatabase()
-const large = await fillLargeTables(pool)
+const { pool, large } = await createLargeDatabase()
 const [project = ''] = large.projects
 
 const count = async (table: string, where = 'true'): Promise<number> => {

@@ -5,7 +5,7 @@ import type { Agent } from '../../src/kernel/agent.ts'
 import type { Run } from '../../src/kernel/run.ts'
 import { findViolations } from './axe.ts'
 import { openContext, signIn, startBrowser, type Watched, watch } from './browser.ts'
-import { createEmptyDatabase } from './database.ts'
+import { createUnusedDatabase } from './database.ts'
 import { type FakeModel, type Plan, startFakeModel } from './fake-model.ts'
 import { isLong } from './how-many.ts'
 import { type Cleanup, type Muster, startMuster } from './process.ts'
@@ -49,7 +49,7 @@ export interface ConsoleKit {
 
 export async function startConsole(t: Cleanup, env: Record<string, string> = {}): Promise<ConsoleKit> {
   const model = await startFakeModel(t)
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const muster = await startMuster(t, { databaseUrl, env: { MUSTER_DEMO: 'off', ...env } })
   const browser = await startBrowser(t)
   const api = async <Answer>(route: string, body?: object): Promise<Answer> => {

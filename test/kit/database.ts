@@ -22,14 +22,25 @@ export interface TestClock {
 
 export const migrationsFolder = fileURLToPath(new URL('../../migrations', import.meta.url))
 
-export async function createTestDatabase(options: Pick<PoolOptions, 'idleTimeoutMs'> = {}): Promise<TestDatabase> {
+/** Rows that several files begin with. They are made once, and cloned for each file. */
+export interface Content {
+  name: string
+  fill: (url: string) => Promise<void>
+}
+
+export async function createTestDatabase(
+  options: Pick<PoolOptions, 'idleTimeoutMs'> & { content?: Content } = {},
+): Promise<TestDatabase> {
   const serverUrl = await testServerUrl()
-  const template = await ensureTemplate(serverUrl)
-  const url = await createDatabase(serverUrl, template)
+  const { withClock } = await ensureTemplates(serverUrl)
+  const { content } = options
+  const url = content
+    ? await createDatabase(serverUrl, await ensureTemplate(serverUrl, withClock, content), 'strategy file_copy')
+    : await createDatabase(serverUrl, withClock)
   const pool = createTestPool(url, 20, options)
   atEnd(async () => {
     await pool.end()
-    await withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`))
+    await dropDatabase(serverUrl, url)
   })
   return { url, pool, clock: testClock(pool) }
 }
@@ -39,12 +50,16 @@ export function createTestPool(url: string, max: number, options: Pick<PoolOptio
   return createPool({ url, max, log: silentLog, connectTimeoutMs: 20_000, ...options })
 }
 
-/** An empty database, for tests of migrations and whole servers. It is dropped when the file ends. */
+/** An empty database, for tests of migrations. It is dropped when the file ends. */
 export async function createEmptyDatabase(): Promise<string> {
   const serverUrl = await testServerUrl()
-  const url = await createDatabase(serverUrl, 'template0')
-  atEnd(() => withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`)))
-  return url
+  return droppedAtEnd(serverUrl, await createDatabase(serverUrl, 'template0'))
+}
+
+/** A migrated database that no server has used yet, with the production clock. It is dropped when the file ends. */
+export async function createUnusedDatabase(): Promise<string> {
+  const serverUrl = await testServerUrl()
+  return droppedAtEnd(serverUrl, await createDatabase(serverUrl, (await ensureTemplates(serverUrl)).plain))
 }
 
 /** All rows of all tables, by table, as text. A test compares them to show that a refused request changed nothing. */
@@ -61,32 +76,58 @@ export async function dumpRows(db: Db): Promise<Record<string, string[]>> {
   return dump
 }
 
-async function createDatabase(serverUrl: string, template: string): Promise<string> {
+async function createDatabase(serverUrl: string, template: string, how = ''): Promise<string> {
   const name = `muster_test_${randomUUID().replaceAll('-', '')}`
-  await withClient(serverUrl, (client) => client.query(`create database "${name}" template "${template}"`))
+  await withClient(serverUrl, (client) => client.query(`create database "${name}" template "${template}" ${how}`))
   return renamed(serverUrl, name)
 }
 
-/** Each set of migrations has one template. The lock makes sure that parallel test files make the template once. */
-async function ensureTemplate(serverUrl: string): Promise<string> {
+function droppedAtEnd(serverUrl: string, url: string): string {
+  atEnd(() => dropDatabase(serverUrl, url))
+  return url
+}
+
+async function dropDatabase(serverUrl: string, url: string): Promise<void> {
+  await withClient(serverUrl, (client) => client.query(`drop database if exists "${nameOf(url)}" with (force)`))
+}
+
+/** Each set of migrations has templates of its own. */
+async function ensureTemplates(serverUrl: string): Promise<{ plain: string; withClock: string }> {
   const migrations = await loadMigrations(migrationsFolder)
   const checksum = createHash('sha256')
     .update(migrations.map((migration) => migration.checksum).join())
     .digest('hex')
-  const name = `muster_template_${checksum.slice(0, 16)}`
-  await withClient(serverUrl, async (client) => {
-    await client.query('select pg_advisory_lock(77)')
-    const { rowCount } = await client.query('select from pg_database where datname = $1', [name])
-    if (rowCount) return
-    const draft = `${name}_draft`
-    await client.query(`drop database if exists "${draft}" with (force)`)
-    await client.query(`create database "${draft}" template template0`)
-    const url = renamed(serverUrl, draft)
-    await migrate({ url, migrations, log: silentLog })
-    await withClient(url, (inDraft) => inDraft.query(SETTABLE_CLOCK))
-    await client.query(`alter database "${draft}" rename to "${name}"`)
+  const plain = await ensureTemplate(serverUrl, 'template0', {
+    name: checksum.slice(0, 16),
+    fill: async (url) => {
+      await migrate({ url, migrations, log: silentLog })
+    },
   })
-  return name
+  const withClock = await ensureTemplate(serverUrl, plain, {
+    name: 'with_clock',
+    fill: async (url) => {
+      await withClient(url, (client) => client.query(SETTABLE_CLOCK))
+    },
+  })
+  return { plain, withClock }
+}
+
+/** Returns the template's name. The lock makes sure that parallel test files make the template once. */
+async function ensureTemplate(serverUrl: string, from: string, { name, fill }: Content): Promise<string> {
+  const template = from === 'template0' ? `muster_template_${name}` : `${from}_${name}`
+  await withClient(serverUrl, async (client) => {
+    const exists = async (): Promise<boolean> =>
+      (await client.query('select from pg_database where datname = $1', [template])).rowCount !== 0
+    if (await exists()) return
+    await client.query('select pg_advisory_lock(hashtext($1))', [template])
+    if (await exists()) return
+    const draft = `${template}_draft`
+    await client.query(`drop database if exists "${draft}" with (force)`)
+    await client.query(`create database "${draft}" template "${from}"`)
+    await fill(renamed(serverUrl, draft))
+    await client.query(`alter database "${draft}" rename to "${template}"`)
+  })
+  return template
 }
 
 // Production's muster.now() is now(); only a test start replaces it.

@@ -1,5 +1,5 @@
 // An instance as it looks after years: a hundred thousand ended runs with all rows that belong to them, made in a few
-// seconds by a handful of statements. Each test adds its own open work.
+// seconds by a handful of statements. This file does not import node:test, so that benches can use it.
 import type pg from 'pg'
 import type { Pool } from '../../src/db/pool.ts'
 import { newId } from '../../src/kernel/id.ts'
@@ -34,16 +34,6 @@ export const LARGE_TABLES = [
   'usage_days',
 ] as const
 
-export interface LargeTables {
-  projects: string[]
-  /** One run of each project, in the order of the projects. */
-  agents: string[]
-  /** Runs that have sub-runs, one of each project. */
-  parents: string[]
-  /** Flow runs that have agent leaves, one of each project. */
-  flowRuns: string[]
-}
-
 const PROJECTS = 3
 
 /**
@@ -52,29 +42,26 @@ const PROJECTS = 3
  * hundredth resumes another run, every tenth belongs to a supervisor, with a chat and checkpoints. There are a tenth as
  * many flow runs, and half as many rows of every other kind.
  */
-export async function fillLargeTables(pool: Pool, { runs = 100_000 }: { runs?: number } = {}): Promise<LargeTables> {
+export async function fillLargeTables(url: string, runs = 100_000): Promise<void> {
   const projects = Array.from({ length: PROJECTS }, () => newId())
   const agents = projects.map(() => newId())
-  await fill(pool, async (client) => {
+  await fillAt(url, async (client) => {
     for (const sql of FILL) {
       await client.query(sql.replaceAll('$runs', String(runs)), usesIds(sql) ? [projects, agents] : [])
     }
   })
-  const { rows: parents } = await pool.query<{ id: string }>(
-    'select distinct on (project_id) parent_run_id as id from agent_runs where parent_run_id is not null order by project_id',
-  )
-  const { rows: flowRuns } = await pool.query<{ id: string }>(
-    'select distinct on (project_id) flow_run_id as id from agent_runs where flow_run_id is not null order by project_id',
-  )
-  return { projects, agents, parents: parents.map((row) => row.id), flowRuns: flowRuns.map((row) => row.id) }
 }
 
 /**
  * Makes the rows in one transaction, then vacuums and analyses the tables, as autovacuum does in real use. The
  * connection is its own, without the time limits of the pool, because a busy machine may take long.
  */
-export async function fill(pool: Pool, work: (client: pg.Client) => Promise<void>): Promise<void> {
-  await withClient(pool.options.connectionString ?? '', async (client) => {
+export function fill(pool: Pool, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  return fillAt(pool.options.connectionString ?? '', work)
+}
+
+async function fillAt(url: string, work: (client: pg.Client) => Promise<void>): Promise<void> {
+  await withClient(url, async (client) => {
     await client.query('begin')
     // Triggers and foreign keys are off, because the rows are consistent by construction.
     await client.query('set local session_replication_role = replica')

@@ -1,7 +1,8 @@
 // The waiting work of an instance: thousands of runs and flow runs that wait for a distant event, and thousands of idle
 // projects. None of these rows is due, so no background service may read them.
 import type { Pool } from '../../src/db/pool.ts'
-import { fill, type LargeTables } from './large-tables.ts'
+import type { LargeTables } from './large-database.ts'
+import { fill } from './large-tables.ts'
 
 /** Tables that grow with the waiting work, and with the number of tenants. */
 export const TENANT_TABLES = ['projects', 'agents', 'schedules', 'systems'] as const

@@ -7,14 +7,14 @@ import type { Agent } from '../../src/kernel/agent.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import type { Run, Step } from '../../src/kernel/run.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Muster, makeFolder, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const folder = await makeFolder(wholeFile)
-const databaseUrl = await createEmptyDatabase()
+const databaseUrl = await createUnusedDatabase()
 const secrets = { MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers', MUSTER_SECRET_KEY: 'one-key-for-all-servers' }
 const options = { databaseUrl, cwd: folder, env: { MUSTER_APP: './app.ts', MUSTER_DEMO: 'off', ...secrets } }
 const write = (source: string): Promise<void> => writeFile(join(folder, 'app.ts'), source)

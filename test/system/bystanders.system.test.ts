@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import type { Muster } from '../kit/process.ts'
 import { accept, createWorld, planned, times, untilEnded, type World } from '../kit/run-harness.ts'
@@ -13,7 +13,7 @@ const LONG = 4
 const done = { say: 'It is done.' }
 
 test('after six deaths other projects are served at once and no run that makes progress is given up', async () => {
-  const world = await createWorld({ after: atEnd }, { databaseUrl: await createEmptyDatabase() })
+  const world = await createWorld({ after: atEnd }, { databaseUrl: await createUnusedDatabase() })
   const { model } = world
   const long = times(LONG, (): Plan => planned({ say: 'I think for long. ', gate: 'long' }, done))
   // Each death finds the run in another step, like a run of a month that sees many restarts.

@@ -8,7 +8,7 @@ import { createFrontEnd } from '../../examples/chat/front-end.ts'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, startBrowser } from '../kit/browser.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type NodeModel, startNodeModel } from '../kit/node-model.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { finish } from '../kit/supervisor.ts'
@@ -30,7 +30,7 @@ before(async () => {
     if (name === 'escalation') return { say: ['Red ', 'or blue?'] }
     return finalTo(prompt)
   })
-  muster = await startMuster(wholeFile, { databaseUrl: await createEmptyDatabase(), env: { MUSTER_DEMO: 'off' } })
+  muster = await startMuster(wholeFile, { databaseUrl: await createUnusedDatabase(), env: { MUSTER_DEMO: 'off' } })
   await ask('POST /api/providers', { name: 'node', kind: 'openai-compatible', base_url: model.url })
   const { id } = await ask<{ id: string }>('POST /api/projects', { name: 'Chats' })
   headers = { 'x-project-id': id }

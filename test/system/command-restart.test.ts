@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createCommandKit } from '../kit/command.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Plan, startFakeModel } from '../kit/fake-model.ts'
 import { type Muster, makeFolder, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
@@ -21,7 +21,7 @@ const plan: Plan = {
 test('a followed run survives two deaths of its server, and every word of it arrives once', async (t) => {
   const model = await startFakeModel(t)
   const dataDir = `${await makeFolder(t)}/data`
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const env = { MUSTER_DEMO: 'off', MUSTER_LEASE: '1000' }
   const start = (): Promise<Muster> => startMuster(t, { dataDir, databaseUrl, env })
   let muster = await start()

@@ -6,7 +6,7 @@ import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createCommandKit, noTerminal, requirePlain, type Said } from '../kit/command.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type FakeModel, type Plan, startFakeModel } from '../kit/fake-model.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { inSystem, inTest as test } from '../kit/tiers.ts'
@@ -32,7 +32,7 @@ const { run, begin, onTerminal } = kit
 
 before(async () => {
   model = await startFakeModel(wholeFile)
-  muster = await startMuster(wholeFile, { databaseUrl: await createEmptyDatabase(), env: { MUSTER_DEMO: 'off' } })
+  muster = await startMuster(wholeFile, { databaseUrl: await createUnusedDatabase(), env: { MUSTER_DEMO: 'off' } })
   await api('POST /api/providers', { name: 'planned', kind: 'openai-compatible', base_url: model.url })
   lab = `/api/projects/${(await api<{ id: string }>('POST /api/projects', { name: 'Lab' })).id}`
   await api('POST /api/projects', { name: 'Shop' })

@@ -9,7 +9,7 @@ import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, startBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { startFakeModel } from '../kit/fake-model.ts'
 import { freePort, makeFolder, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
@@ -69,7 +69,7 @@ describe('the page of a flow run under strain', { skip }, () => {
 
   test('after the server was killed and started again the page is live without a reload, and nothing is stale', async (t) => {
     const model = await startFakeModel(t)
-    const [port, databaseUrl, folder] = [await freePort(), await createEmptyDatabase(), await makeFolder(t)]
+    const [port, databaseUrl, folder] = [await freePort(), await createUnusedDatabase(), await makeFolder(t)]
     const options = { port, databaseUrl, dataDir: `${folder}/data`, env: { MUSTER_DEMO: 'off', MUSTER_LEASE: '2000' } }
     const first = await startMuster(t, options)
     const signedIn = await first.call(`GET ${new URL(first.signInLink()).pathname}`, { token: null })

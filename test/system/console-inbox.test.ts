@@ -9,7 +9,7 @@ import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, type Watched } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { startFakeModel } from '../kit/fake-model.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Cleanup, type Muster, startMuster } from '../kit/process.ts'
@@ -369,7 +369,7 @@ async function startUndecided(t: Cleanup): Promise<{ muster: Muster; project: st
     return new Promise(() => {})
   })
   const model = await startFakeModel(t)
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const env = { MUSTER_DEMO: 'off', MUSTER_LEASE: '2000', MUSTER_EGRESS_ALLOW: new URL(hanging).host }
   const first = await startMuster(t, { databaseUrl, env })
   const post = async <Body = { id: string }>(route: string, body: object, headers = {}): Promise<Body> =>

@@ -10,7 +10,7 @@ import type { OrgAgent } from '../../src/kernel/org.ts'
 import type { Run, Step } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { isLong } from '../kit/how-many.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
@@ -28,7 +28,7 @@ let tasks: Task[]
 let reachedInMs: number
 
 before(async () => {
-  databaseUrl = await createEmptyDatabase()
+  databaseUrl = await createUnusedDatabase()
   muster = await startMuster(wholeFile, { databaseUrl, env })
   const began = performance.now()
   const { body } = await muster.call<{ items: { id: string }[] }>('GET /api/projects')

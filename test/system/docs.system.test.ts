@@ -11,14 +11,14 @@ import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import type { Run } from '../../src/kernel/run.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Muster, makeFolder, repository, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const folder = await makeFolder(wholeFile)
 const env = { MUSTER_ADMIN_TOKEN: 'one-token-for-all-servers', MUSTER_SECRET_KEY: 'one-key-for-all-servers' }
-const options = { databaseUrl: await createEmptyDatabase(), cwd: folder, env: { ...env, MUSTER_APP: 'my-app.ts' } }
+const options = { databaseUrl: await createUnusedDatabase(), cwd: folder, env: { ...env, MUSTER_APP: 'my-app.ts' } }
 
 const page = (name: string): Promise<string> => readFile(join(repository, 'docs', name), 'utf8')
 const blocks = (text: string, language: string): string[] =>

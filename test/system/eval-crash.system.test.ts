@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import type { Eval, ListedEval } from '../../src/kernel/eval.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { createGates } from '../kit/gates.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
@@ -17,7 +17,7 @@ import { until } from '../kit/until.ts'
 const CASES = 6
 const UNDER_WAY = 5
 const wholeFile = { after: atEnd }
-const databaseUrl = await createEmptyDatabase()
+const databaseUrl = await createUnusedDatabase()
 const gates = createGates()
 const { hold, release, held } = gates.forTests
 /** Every complete answer: variant, case, decision, and the number of summaries in the prompt. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createEmptyDatabase, createTestPool } from '../kit/database.ts'
+import { createTestPool, createUnusedDatabase } from '../kit/database.ts'
 import { type FeedStream, openFeed } from '../kit/feed-stream.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
@@ -39,7 +39,7 @@ async function startRun(muster: Muster, base: string): Promise<string> {
 }
 
 test('a change is told at every server over the database, whichever made it, and an id holds at each of them', async (t) => {
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const api = await startMuster(t, { databaseUrl, env: { ...env, MUSTER_ROLE: 'api' } })
   const worker = await startMuster(t, { databaseUrl, env: { ...env, MUSTER_ROLE: 'worker' } })
   const all = await startMuster(t, { databaseUrl, env })
@@ -100,7 +100,7 @@ test('an id holds when the server and its own database are killed and started ag
 })
 
 test('a server sends no statement for the feed while nobody reads it, and about nine a second while somebody does', async (t) => {
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const muster = await startMuster(t, { databaseUrl, env })
   const project = await made(muster, '/api/projects', { name: 'watched' })
   const pool = createTestPool(databaseUrl, 1)

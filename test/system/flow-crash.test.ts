@@ -14,7 +14,7 @@ import {
   type Whole,
 } from '../kit/check-flows.ts'
 import { type CrashFlowName, crashFlows, manyAgents, crashFlowNames as names, oneOfEach } from '../kit/crash-flows.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Begun, createFlowWorld, type FlowWorld, isInTheMiddle, type Kill } from '../kit/flow-harness.ts'
 import { howMany } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
@@ -153,7 +153,7 @@ describe('kill -9 in the middle of flows', { concurrency: 2 }, () => {
 
     inSystem('with a second server: it has the flows of the first going again within the lease', async (t) => {
       const { undisturbed } = await first
-      const { world, server: dying } = await createFlowWorld(wholeFile, { databaseUrl: await createEmptyDatabase() })
+      const { world, server: dying } = await createFlowWorld(wholeFile, { databaseUrl: await createUnusedDatabase() })
       const [worker] = await world.query<{ id: string }>('select id from workers')
       const other = await world.start()
       const flows = await beginAll(world, dying, 'pair')

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Run, Step } from '../../src/kernel/run.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Muster, makeFolder, repository, startMuster } from '../kit/process.ts'
 import { untilKilled } from '../kit/run-harness.ts'
 import { until } from '../kit/until.ts'
@@ -13,7 +13,7 @@ import { until } from '../kit/until.ts'
 const wholeFile = { after: atEnd }
 
 test('after a kill between afterModel and the commit the hooks of the step are called again', async () => {
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const file = join(await makeFolder(wholeFile), 'notes')
   await writeFile(file, '')
   const life = (faults?: string): Promise<Muster> =>

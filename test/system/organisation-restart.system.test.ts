@@ -10,7 +10,7 @@ import type { Agent } from '../../src/kernel/agent.ts'
 import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { createGates } from '../kit/gates.ts'
 import { startLedger } from '../kit/ledger-server.ts'
 import { serveLocally } from '../kit/local-server.ts'
@@ -20,7 +20,7 @@ import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 const ledger = await startLedger(wholeFile)
-const databaseUrl = await createEmptyDatabase()
+const databaseUrl = await createUnusedDatabase()
 const gates = createGates()
 const { hold, release, held } = gates.forTests
 /** The name of the decision, or `work <step>`, of every request, with the title of its task. */

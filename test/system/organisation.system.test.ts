@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 import { until } from '../kit/until.ts'
@@ -18,7 +18,7 @@ const env = {
 }
 
 test('1,000 agents, 5,000 tasks, two processes, one killed on the way: every task done once', async (t) => {
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const start = () => startMuster(wholeFile, { databaseUrl, env })
   const [first, second] = [await start(), await start()]
   const query = async <Row extends object>(sql: string, values: unknown[] = []): Promise<Row[]> =>

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import type { ChangePoint } from '../kit/fault-lists.ts'
 import { isLong } from '../kit/how-many.ts'
 import type { Muster } from '../kit/process.ts'
@@ -144,7 +144,7 @@ describe('a burst of changes', { concurrency: 1 }, () => {
   )
 
   inSystem('two servers, one of which is killed, give every entry exactly once', async () => {
-    const world = await createWorld(wholeFile, { databaseUrl: await createEmptyDatabase() })
+    const world = await createWorld(wholeFile, { databaseUrl: await createUnusedDatabase() })
     const [first, second] = await Promise.all([world.start(), world.start()])
     const reactors = await createReactors(world, first)
     const names = namesFrom(OBJECTS)

@@ -6,7 +6,7 @@ import pg from 'pg'
 import { createEmbeddedServer } from '../../src/db/embedded/embedded-server.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
 import { makeFolder } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
@@ -32,7 +32,7 @@ const done = { say: 'It is done.' }
 
 /** Each pair of servers has a database of its own. */
 async function createSharedWorld(t = wholeFile): Promise<World> {
-  return createWorld(t, { databaseUrl: await createEmptyDatabase() })
+  return createWorld(t, { databaseUrl: await createUnusedDatabase() })
 }
 
 describe('two servers over one database', { concurrency: 2 }, () => {

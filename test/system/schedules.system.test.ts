@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { before, test } from 'node:test'
 import type pg from 'pg'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Muster, repository, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 import { until } from '../kit/until.ts'
@@ -29,7 +29,7 @@ let others: Muster[] = []
 let hourAhead: Muster
 
 before(async () => {
-  databaseUrl = await createEmptyDatabase()
+  databaseUrl = await createUnusedDatabase()
   first = await startServer({})
   ;[hourAhead, ...others] = await Promise.all([startServer(shifted), startServer({}), startServer({})])
   projectId = await made('/api/projects', { name: 'five hundred' })

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs'
 import { before, test } from 'node:test'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { freePort, isReady, type Muster, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
 
@@ -45,7 +45,7 @@ const startAgent = (): Promise<Muster> =>
   })
 
 before(async () => {
-  databaseUrl = await createEmptyDatabase()
+  databaseUrl = await createUnusedDatabase()
   ports = { agent: await freePort(), prompts: await freePort(), genui: await freePort(), ui: await freePort() }
   const starts = [
     startAgent(),

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { before } from 'node:test'
 import { promisify } from 'node:util'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { cannotRunAsOthers, isRoot, nobody } from '../kit/embedded-kit.ts'
 import {
   endServersUnder,
@@ -250,7 +250,7 @@ inSystem('a start with another MUSTER_SECRET_KEY is refused with a sentence, and
 })
 
 inSystem('a worker serves health and metrics, and nothing else', async (t) => {
-  const databaseUrl = await createEmptyDatabase()
+  const databaseUrl = await createUnusedDatabase()
   const worker = await startMuster(t, { databaseUrl, env: { MUSTER_ROLE: 'worker' } })
   assert.doesNotMatch(worker.stdout(), /sign-in/)
   for (const path of ['/healthz', '/readyz', '/metrics']) {

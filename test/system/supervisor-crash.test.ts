@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { createGates } from '../kit/gates.ts'
 import { serveLocally } from '../kit/local-server.ts'
 import { type Muster, startMuster } from '../kit/process.ts'
@@ -14,7 +14,7 @@ import { inTier, inTest as test } from '../kit/tiers.ts'
 import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
-const databaseUrl = await createEmptyDatabase()
+const databaseUrl = await createUnusedDatabase()
 const gates = createGates()
 const { hold, release, held } = gates.forTests
 /** The questions that the model was asked, by task: the name of the node and of the question. */

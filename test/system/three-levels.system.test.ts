@@ -10,7 +10,7 @@ import type { OrgAgent } from '../../src/kernel/org.ts'
 import type { Run, Step } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Muster, repository, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
 
@@ -55,7 +55,7 @@ let tasks: Task[]
 
 before(async () => {
   muster = await startMuster(wholeFile, {
-    databaseUrl: await createEmptyDatabase(),
+    databaseUrl: await createUnusedDatabase(),
     env: { MUSTER_DEMO: 'off', MUSTER_APP: join(repository, 'test/fixtures/archive-app.ts') },
   })
   base = `/api/projects/${(await made<{ id: string }>('/api/projects', { name: 'A shop' })).id}`

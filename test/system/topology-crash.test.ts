@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import type { FlowTopology } from '../../src/flows/history/topology.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
-import { createEmptyDatabase } from '../kit/database.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
 import { type Muster, makeFolder, repository, startMuster } from '../kit/process.ts'
 import { untilKilled } from '../kit/run-harness.ts'
 import { withClient } from '../kit/test-server.ts'
@@ -25,7 +25,7 @@ for (const [why, isAsked] of [
   inTier(!isAsked)(
     `killed at topology.mid_switch ${why}: every task is done once, under one topology after the other`,
     async () => {
-      const databaseUrl = await createEmptyDatabase()
+      const databaseUrl = await createUnusedDatabase()
       const file = join(await makeFolder(wholeFile), 'calls')
       await writeFile(file, '')
       const life = (faults?: string): Promise<Muster> =>

@@ -1,8 +1,8 @@
 // The cost of the feed on an instance that is years old: it depends on the changes, not on the size of the tables.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTestDatabase } from '../../../test/kit/database.ts'
-import { fillLargeTables, LARGE_TABLES } from '../../../test/kit/large-tables.ts'
+import { createLargeDatabase } from '../../../test/kit/large-database.ts'
+import { LARGE_TABLES } from '../../../test/kit/large-tables.ts'
 import { type QueryPlan, readPlans, recordStatements } from '../../../test/kit/query-plans.ts'
 import { insertWorker } from '../../../test/kit/runs.ts'
 import { type Changes, readChanges, readPresent, readProgress } from './read-changes.ts'
@@ -14,9 +14,8 @@ const PER_DESCENT = 5
 /** An entry of the index, its row, and the last event of its journal. */
 const PER_ROW = 12
 
-const { pool } = await createTestDatabase()
-const { projects } = await fillLargeTables(pool)
-const [busy = '', quiet = ''] = projects
+const { pool, large } = await createLargeDatabase()
+const [busy = '', quiet = ''] = large.projects
 const present = async (): Promise<Seen> => (await readPresent(pool)).seen
 
 /** The plans of the statement, for these values and for any, with its answer. */
@@ -41,10 +40,10 @@ const changesIn = (project: string, since: Seen): Promise<Changes> => readChange
 
 test('a look at projects without news is a descent of an index for each kind', async () => {
   const since = await present()
-  const { answer, plans } = await measure(() => readChanges(pool, projects, since))
+  const { answer, plans } = await measure(() => readChanges(pool, large.projects, since))
   assert.deepEqual(answer.changes, [])
   assert.ok(answer.isWhole)
-  requireCheap(plans, projects.length * 2 * KINDS * PER_DESCENT)
+  requireCheap(plans, large.projects.length * 2 * KINDS * PER_DESCENT)
 })
 
 test('a look costs as much as the changes in the project itself, whatever happens in others', async () => {

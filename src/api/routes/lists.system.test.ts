@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTestDatabase } from '../../../test/kit/database.ts'
-import { fillLargeTables, LARGE_TABLES } from '../../../test/kit/large-tables.ts'
+import { createLargeDatabase } from '../../../test/kit/large-database.ts'
+import { LARGE_TABLES } from '../../../test/kit/large-tables.ts'
 import { readPlans, recordStatements } from '../../../test/kit/query-plans.ts'
 import { guessAgent } from '../../agents/agent-names.ts'
 import { readUsage } from '../../agents/usage.ts'
@@ -26,8 +26,7 @@ import { chooseSystem } from '../../supervisor/systems.ts'
 import { listTasks } from '../../tasks/tasks.ts'
 import { listEntries } from '../../triggers/processing-log.ts'
 
-const { pool } = await createTestDatabase()
-const large = await fillLargeTables(pool)
+const { pool, large } = await createLargeDatabase()
 const [project = '', otherProject = ''] = large.projects
 const [agent = '', otherAgent = ''] = large.agents
 const [parent = ''] = large.parents

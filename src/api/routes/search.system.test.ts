@@ -1,8 +1,8 @@
 // The search of one project beside large tenants: the rows that it reads are bounded, whatever others have.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTestDatabase } from '../../../test/kit/database.ts'
-import { fill, fillLargeTables, LARGE_TABLES } from '../../../test/kit/large-tables.ts'
+import { createLargeDatabase } from '../../../test/kit/large-database.ts'
+import { fill, LARGE_TABLES } from '../../../test/kit/large-tables.ts'
 import { readPlans, recordStatements } from '../../../test/kit/query-plans.ts'
 import { searchAgents } from '../../agents/search-agents.ts'
 import { searchFlows } from '../../flows/definition/search-flows.ts'
@@ -17,8 +17,7 @@ const LIMIT = 5
 /** The texts of a thousand rows are read, of tasks also those of each open status; each row may be a block of its own. */
 const MOST_BLOCKS = 4_000
 
-const { pool } = await createTestDatabase()
-const large = await fillLargeTables(pool)
+const { pool, large } = await createLargeDatabase()
 const [busy = '', otherBusy = ''] = large.projects
 const [busyAgent = ''] = large.agents
 const small = newId()
