@@ -1,6 +1,5 @@
 // A project with agents that work on tasks, over HTTP, with models whose answers the test chooses.
 import assert from 'node:assert/strict'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Agent } from '../../src/kernel/agent.ts'
 import type { AgentMessage } from '../../src/kernel/agent-message.ts'
 import type { Model, ModelRequest } from '../../src/kernel/model-call.ts'
@@ -8,6 +7,7 @@ import type { Run, Step } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { createTestApp, type TestAppOptions } from './app.ts'
 import { createScriptedModel, type ScriptedAnswer } from './scripted-model.ts'
+import { until } from './until.ts'
 
 /** The answers to decisions, or to the work itself. A function decides by the request. */
 export interface Reply {
@@ -136,11 +136,10 @@ export async function untilTrue<Value>(
   look: () => Promise<Value | null | false | undefined>,
   what: string,
 ): Promise<Value> {
-  const deadline = performance.now() + 60_000
-  for (;;) {
-    const seen = await look()
-    if (seen) return seen
-    if (performance.now() > deadline) assert.fail(`it did not come true that ${what}`)
-    await sleep(20)
-  }
+  let seen: Value | null | false | undefined
+  await until(async () => {
+    seen = await look()
+    return Boolean(seen)
+  }, what)
+  return seen || assert.fail(what)
 }

@@ -37,7 +37,7 @@ interface Operation {
   statuses: string[]
 }
 
-const RUNS_PER_ROUTE = Number(process.env.MUSTER_FUZZ_RUNS ?? howMany(isSystem ? 8 : 3, 200))
+const RUNS_PER_ROUTE = Number(process.env.MUSTER_FUZZ_RUNS ?? howMany(isSystem ? 5 : 3, 200))
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? Date.now() % 1_000_000)
 
 const kit = await createTestApp({ signInLimit: 0, waits: { waitMs: 50 } })
