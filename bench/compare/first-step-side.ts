@@ -5,7 +5,7 @@ import { percentile } from '../kit/rounds.ts'
 import { answerQuestions } from '../kit/side.ts'
 import type { Measuring } from '../runs/first-step.ts'
 
-const SAMPLES = 500
+const SAMPLES = 1_000
 
 const [url = '', folder = ''] = process.argv.slice(2)
 chdir(folder)

@@ -1,4 +1,4 @@
-import type { Db } from '../db/pool.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
 import { LOWEST_ID } from '../kernel/id.ts'
 
 export const READY_CHANNEL = 'muster_ready'
@@ -55,6 +55,34 @@ export async function wakeHalted(
   return { count, last: count < atOnce ? null : last }
 }
 
+const WAKE_OVERLOOKED: PreparedSql = {
+  name: 'runs_wake_overlooked',
+  text: `with recursive halted (project_id) as (
+     select (select project_id from agent_runs where ${ASLEEP_HALTED} order by project_id limit 1)
+     union all
+     select (select r.project_id from agent_runs r where ${ASLEEP_HALTED} and r.project_id > h.project_id
+       order by r.project_id limit 1)
+     from halted h where h.project_id is not null
+   ), overlooked as (
+     (select id from agent_runs where owner is null and ready_at is null and completed_at is null
+       and waits_for is not null
+       and (cancel_requested_at is not null or (waits_for = 'children' and open_children <= 0))
+      limit $1)
+     union
+     (select r.id from halted h
+      cross join lateral (select from projects where id = h.project_id and halted_at is null limit 1) p
+      cross join lateral (
+        select id from agent_runs where project_id = h.project_id and ${ASLEEP_HALTED} limit $1) r
+      limit $1)
+   ), woken as (
+     update agent_runs set ready_at = muster.now()
+     where id in (select id from agent_runs where id in (select id from overlooked) order by id for update skip locked)
+       and owner is null and ready_at is null and completed_at is null and waits_for is not null
+     returning pause_reason
+   )
+   select count(*)::integer as count, (count(*) filter (where pause_reason = 'halted'))::integer as halted from woken`,
+}
+
 /**
  * Wakes runs that sleep without a reason: they were cancelled, their sub-runs have ended, or their project is not
  * halted. This is a safety net. Halted runs are found by one probe per project that has some: a plain join reads all
@@ -62,33 +90,7 @@ export async function wakeHalted(
  * `mayBeMore` tells that a batch was full.
  */
 export async function wakeOverlooked(db: Db, atOnce = MOST_AT_ONCE): Promise<Woken> {
-  const { rows } = await db.query<{ count: number; halted: number }>(
-    `with recursive halted (project_id) as (
-       select (select project_id from agent_runs where ${ASLEEP_HALTED} order by project_id limit 1)
-       union all
-       select (select r.project_id from agent_runs r where ${ASLEEP_HALTED} and r.project_id > h.project_id
-         order by r.project_id limit 1)
-       from halted h where h.project_id is not null
-     ), overlooked as (
-       (select id from agent_runs where owner is null and ready_at is null and completed_at is null
-         and waits_for is not null
-         and (cancel_requested_at is not null or (waits_for = 'children' and open_children <= 0))
-        limit $1)
-       union
-       (select r.id from halted h
-        cross join lateral (select from projects where id = h.project_id and halted_at is null limit 1) p
-        cross join lateral (
-          select id from agent_runs where project_id = h.project_id and ${ASLEEP_HALTED} limit $1) r
-        limit $1)
-     ), woken as (
-       update agent_runs set ready_at = muster.now()
-       where id in (select id from agent_runs where id in (select id from overlooked) order by id for update skip locked)
-         and owner is null and ready_at is null and completed_at is null and waits_for is not null
-       returning pause_reason
-     )
-     select count(*)::integer as count, (count(*) filter (where pause_reason = 'halted'))::integer as halted from woken`,
-    [atOnce],
-  )
+  const { rows } = await db.query<{ count: number; halted: number }>(WAKE_OVERLOOKED, [atOnce])
   const { count = 0, halted = 0 } = rows[0] ?? {}
   return { count, halted, mayBeMore: count >= atOnce }
 }

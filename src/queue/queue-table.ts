@@ -203,8 +203,15 @@ export const atHand = (queue: QueueTable): string => `
     as has_ready,
   (select true from ${queue.table} where ${queue.ready} and crashes >= ${SUSPECT_AFTER} order by ${ageOf(queue)} limit 1) is true
     as has_suspects,
-  exists (select from (select distinct owner from ${queue.table} where ${queue.owned}) o
-    where not exists (select from workers w where w.id = o.owner)) as has_orphans`
+  exists (
+    with recursive owners (one) as (
+      select (select owner from ${queue.table} where ${queue.owned} order by owner limit 1)
+      union all
+      select (select owner from ${queue.table} where ${queue.owned} and owner > one order by owner limit 1)
+      from owners where one is not null
+    )
+    select from owners where one is not null and not exists (select from workers w where w.id = one)
+  ) as has_orphans`
 
 /** A further column beside `atHand`, for tables whose rows may wait for an instant. */
 export const dueAtHand = ({ table }: QueueTable): string => `

@@ -12,13 +12,16 @@ export interface RunsSeen extends AtHand {
   switches: ProjectSwitches
 }
 
-// One statement instead of six: every process asks every second, and mostly there is nothing.
+// One statement instead of five: every process asks every second, and mostly there is nothing.
 const LOOK: PreparedSql = {
   name: 'runs_at_hand',
   text: `select ${atHand(RUN_QUEUE)}, ${dueAtHand(RUN_QUEUE)},
-    array(select id from agent_runs where owner = $1 and cancel_requested_at is not null)::text[] as cancelled,
-    array(select id from agent_runs where owner = $1 and stop_requested_at is not null)::text[] as stopped,
-    (select jsonb_agg(s) from (${SWITCHES}) s) as switches`,
+    told.*, (select jsonb_agg(s) from (${SWITCHES}) s) as switches
+    from (
+      select coalesce(array_agg(id) filter (where cancel_requested_at is not null), '{}')::text[] as cancelled,
+        coalesce(array_agg(id) filter (where stop_requested_at is not null), '{}')::text[] as stopped
+      from agent_runs where owner = $1 and (cancel_requested_at is not null or stop_requested_at is not null)
+    ) told`,
 }
 
 export async function lookAtRuns(db: Db, owner: string): Promise<RunsSeen> {

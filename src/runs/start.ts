@@ -44,10 +44,14 @@ export function requireEnabled(agent: Agent): void {
   if (!agent.enabled) throw conflict(`The agent ${agent.name} is disabled. Enable it first.`)
 }
 
-const NOTE_PLACES = NOTE_TYPES.map((type, index) => `$${index + 9}::${type}[]`).join(', ')
+const NOTE_PLACES = NOTE_TYPES.map((type, index) => `$${index + 10}::${type}[]`).join(', ')
+const NOTED = `, noted as (
+      insert into audit_log (${NOTE_COLUMNS})
+      select n.* from unnest(${NOTE_PLACES}) as n (${NOTE_COLUMNS}) where n.target_id in (select id::text from made)
+    )`
 
-const START: PreparedSql = {
-  name: 'run_start',
+const startSql = (name: string, noted: string): PreparedSql => ({
+  name,
   text: `
     with made as (
       ${insertRunsSql(
@@ -66,12 +70,12 @@ const START: PreparedSql = {
         join agents a on a.id = s.agent_id and a.project_id = s.project_id and a.deleted_at is null and a.enabled`,
       )}
       returning ${RUN_COLUMNS}
-    ), noted as (
-      insert into audit_log (${NOTE_COLUMNS})
-      select n.* from unnest(${NOTE_PLACES}) as n (${NOTE_COLUMNS}) where n.target_id in (select id::text from made)
-    )
-    select made.*, case when $19 then pg_notify('${READY_CHANNEL}', '') end from made`,
-}
+    )${noted}
+    select made.*, case when $9 then pg_notify('${READY_CHANNEL}', '') end from made`,
+})
+/** A start that nobody asked for, such as a schedule's, has no note. */
+const START = startSql('run_start', '')
+const START_NOTED = startSql('run_start_noted', NOTED)
 
 /**
  * Inserts all runs with one statement. Runs of an unknown or disabled agent are absent from the result. With
@@ -79,7 +83,7 @@ const START: PreparedSql = {
  */
 export async function insertStarts(db: Db, starts: readonly Start[], isAnnounced = false): Promise<Map<string, Run>> {
   const notes = starts.flatMap((start) => (start.note ? [start.note(start.id)] : []))
-  const { rows } = await db.query<RunRow & { case: unknown }>(START, [
+  const { rows } = await db.query<RunRow & { case: unknown }>(notes.length === 0 ? START : START_NOTED, [
     plainArray(starts, (start) => start.id),
     starts.map((start) => start.projectId),
     starts.map((start) => start.agentId),
@@ -88,8 +92,8 @@ export async function insertStarts(db: Db, starts: readonly Start[], isAnnounced
     plainArray(starts, (start) => start.maxSteps ?? null),
     plainArray(starts, (start) => start.timeoutMs ?? null),
     plainArray(starts, (start) => start.priority ?? 0),
-    ...noteLists(notes),
     isAnnounced,
+    ...(notes.length === 0 ? [] : noteLists(notes)),
   ])
   return new Map(rows.map(({ case: _, ...row }) => [row.id, toRun(row)]))
 }
