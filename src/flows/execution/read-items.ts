@@ -21,6 +21,7 @@ export interface ItemsRead {
 
 /** Reads the items. Items of more than one page are on record. Rejects if a page cannot be written. */
 export async function readItems({ open, known, signal, write }: ItemsRead): Promise<LeafOutcome> {
+  const source = createReader(open, known.length)
   const items = [...known]
   let page: unknown[] = []
   let characters = 0
@@ -29,16 +30,21 @@ export async function readItems({ open, known, signal, write }: ItemsRead): Prom
     page = []
     characters = 0
   }
-  for await (const read of valuesOf(open, known.length)) {
-    if (signal.aborted) return { status: 'failed', error: 'The source was stopped.' }
-    if ('error' in read) return { status: 'failed', error: read.error }
-    if ('whole' in read) return { status: 'completed', value: read.whole }
-    const recorded = asRecorded(read.item)
-    page.push(recorded.value)
-    items.push(recorded.value)
-    characters += recorded.characters
-    if (items.length > MOST_ITEMS) return { status: 'failed', error: `The source gave more than ${MOST_ITEMS} items.` }
-    if (page.length >= PAGE_ITEMS || characters >= PAGE_CHARACTERS) await flush(false)
+  try {
+    for (let read = await source.next(); read !== null; read = await source.next()) {
+      if (signal.aborted) return { status: 'failed', error: 'The source was stopped.' }
+      if ('error' in read) return { status: 'failed', error: read.error }
+      if ('whole' in read) return { status: 'completed', value: read.whole }
+      const recorded = asRecorded(read.item)
+      page.push(recorded.value)
+      items.push(recorded.value)
+      characters += recorded.characters
+      if (items.length > MOST_ITEMS)
+        return { status: 'failed', error: `The source gave more than ${MOST_ITEMS} items.` }
+      if (page.length >= PAGE_ITEMS || characters >= PAGE_CHARACTERS) await flush(false)
+    }
+  } finally {
+    source.close()
   }
   if (items.length === page.length) return { status: 'completed', value: items }
   await flush(true)
@@ -47,27 +53,35 @@ export async function readItems({ open, known, signal, write }: ItemsRead): Prom
 
 type Read = { item: unknown } | { whole: unknown } | { error: string }
 
-/** The values of the function, from a place on. The last value is an error if one occurred. */
-async function* valuesOf(open: () => unknown, from: number): AsyncGenerator<Read> {
+/** The values of the function, from a place on; null after the last. A generator would wait once more for each. */
+function createReader(open: () => unknown, from: number): { next(): Promise<Read | null>; close(): void } {
   let index = 0
-  try {
-    const given = await open()
-    if (!isIterable(given)) return yield { whole: asJson(given) }
-    const { values, known } = iteratorFrom(given, from)
-    index = from - known
-    try {
-      for (let step = await values.next(); !step.done; step = await values.next()) {
-        const value = await step.value
-        if (index++ >= from) yield { item: asJson(value) }
+  let iterator: ReturnType<typeof iteratorFrom> | null = null
+  return {
+    next: async () => {
+      try {
+        if (!iterator) {
+          const given = await open()
+          if (!isIterable(given)) return { whole: asJson(given) }
+          iterator = iteratorFrom(given, from)
+          index = from - iterator.known
+        }
+        for (;;) {
+          const step = await iterator.values.next()
+          if (step.done) return null
+          const value = isPromise(step.value) ? await step.value : step.value
+          if (index++ >= from) return { item: asJson(value) }
+        }
+      } catch (error) {
+        return { error: `The source failed at item ${index}: ${errorText(error)}` }
       }
-    } finally {
-      // The iterator may hold a resource open, so it is closed. Nothing waits for the closing.
-      Promise.resolve(values.return?.()).catch(() => undefined)
-    }
-  } catch (error) {
-    yield { error: `The source failed at item ${index}: ${errorText(error)}` }
+    },
+    // The iterator may hold a resource open, so it is closed. Nothing waits for the closing.
+    close: () => void (async () => iterator?.values.return?.())().catch(() => undefined),
   }
 }
+
+const isPromise = (value: unknown): boolean => typeof value === 'object' && value !== null && 'then' in value
 
 const isIterable = (given: unknown): boolean =>
   given !== null && typeof given === 'object' && (Symbol.iterator in given || Symbol.asyncIterator in given)
