@@ -31,7 +31,6 @@ async function grow(url: string): Promise<void> {
   const pool = createPool({ url, max: 1, log: silentLog, statementTimeoutMs: 3_600_000 })
   const began = performance.now()
   await fillLargeTables(url, ENDED_RUNS)
-  await pool.query('vacuum analyze')
   await pool.query('checkpoint')
   await pool.end()
   const seconds = ((performance.now() - began) / 1_000).toFixed(0)

@@ -83,7 +83,8 @@ const START_NOTED = startSql('run_start_noted', NOTED)
  */
 export async function insertStarts(db: Db, starts: readonly Start[], isAnnounced = false): Promise<Map<string, Run>> {
   const notes = starts.flatMap((start) => (start.note ? [start.note(start.id)] : []))
-  const { rows } = await db.query<RunRow & { case: unknown }>(notes.length === 0 ? START : START_NOTED, [
+  const isNoted = notes.length > 0
+  const { rows } = await db.query<RunRow & { case: unknown }>(isNoted ? START_NOTED : START, [
     plainArray(starts, (start) => start.id),
     starts.map((start) => start.projectId),
     starts.map((start) => start.agentId),
@@ -93,7 +94,7 @@ export async function insertStarts(db: Db, starts: readonly Start[], isAnnounced
     plainArray(starts, (start) => start.timeoutMs ?? null),
     plainArray(starts, (start) => start.priority ?? 0),
     isAnnounced,
-    ...(notes.length === 0 ? [] : noteLists(notes)),
+    ...(isNoted ? noteLists(notes) : []),
   ])
   return new Map(rows.map(({ case: _, ...row }) => [row.id, toRun(row)]))
 }

@@ -34,6 +34,7 @@ export async function createTestDatabase(
   const serverUrl = await testServerUrl()
   const { withClock } = await ensureTemplates(serverUrl)
   const { content } = options
+  // A copy of large files is faster than a copy by the write-ahead log, which is the default.
   const url = content
     ? await createDatabase(serverUrl, await ensureTemplate(serverUrl, withClock, content), 'strategy file_copy')
     : await createDatabase(serverUrl, withClock)

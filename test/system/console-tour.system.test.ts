@@ -92,11 +92,13 @@ describe('the tour in a browser', { skip }, () => {
     }
     await isAt(page, 'Home', /\/$/, 'section[aria-label="Waits for you"]')
     assert.equal(await offer(page).count(), 0)
+    assert.equal(await focused(page), 'Next')
     const read = Promise.withResolvers<void>()
     await page.route(/\/flow-runs\?/, (route) => read.promise.then(() => route.continue()))
     await page.reload()
     await press(page, 'Tour')
     await isAt(page, 'Home', /\/$/, 'section[aria-label="Waits for you"]')
+    assert.equal(await focused(page), 'Next')
     await page.keyboard.press('Enter')
     await card(page).getByRole('heading', { name: 'A flow at work' }).waitFor()
     read.resolve() // a flow that is read late is still led to
