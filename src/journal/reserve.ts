@@ -110,9 +110,30 @@ export interface CrossedMark {
 
 const MARKS = [90, 95, 100] as const
 
-/** The marks (90, 95, 100 percent) that were newly crossed. Each mark is returned to one caller only. */
-export async function crossMarks(db: Db, agentId: string): Promise<CrossedMark[]> {
-  const { rows } = await db.query<{ before: number; mark: number; used: number; allocation: number }>(
+const MARK = `case when t.used >= a.token_allocation then 100 when t.used >= a.token_allocation * 0.95 then 95
+  when t.used >= a.token_allocation * 0.9 then 90 else 0 end`
+
+/** True if the use of the agent has crossed a mark that `crossMarks` has not returned yet. */
+export async function hasCrossedMark(db: Db, agentId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from agent_tokens t join agents a on a.id = t.agent_id where t.agent_id = $1 and t.mark < ${MARK}`,
+    [agentId],
+  )
+  return rowCount === 1
+}
+
+/** Keeps the allocation of the agent as it is until the transaction ends. */
+export async function holdAllocation(tx: Db, agentId: string): Promise<void> {
+  await tx.query('select from agents where id = $1 for no key update', [agentId])
+}
+
+/**
+ * The marks (90, 95, 100 percent) that were newly crossed. Each mark is returned to one caller only. The caller holds the
+ * allocation. Without that, a statement that waits here while tokens are added would see the mark after the change and
+ * the allocation before it.
+ */
+export async function crossMarks(tx: Db, agentId: string): Promise<CrossedMark[]> {
+  const { rows } = await tx.query<{ before: number; mark: number; used: number; allocation: number }>(
     `with reached as (
        select t.agent_id, t.mark as before, t.used, a.token_allocation as allocation, ${MARK} as mark
        from agent_tokens t join agents a on a.id = t.agent_id
@@ -127,9 +148,6 @@ export async function crossMarks(db: Db, agentId: string): Promise<CrossedMark[]
   const { used, allocation } = row
   return MARKS.filter((mark) => mark > row.before && mark <= row.mark).map((mark) => ({ mark, used, allocation }))
 }
-
-const MARK = `case when t.used >= a.token_allocation then 100 when t.used >= a.token_allocation * 0.95 then 95
-  when t.used >= a.token_allocation * 0.9 then 90 else 0 end`
 
 /** Called after a change of the allocation: marks above the present use can be crossed again. */
 export async function resetMark(db: Db, agentId: string): Promise<void> {

@@ -2,7 +2,7 @@
 import { recordAudit } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
-import { type CrossedMark, crossMarks, resetMark } from '../journal/reserve.ts'
+import { type CrossedMark, crossMarks, holdAllocation, resetMark } from '../journal/reserve.ts'
 import { conflict, notFound } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
@@ -53,6 +53,7 @@ export async function marksCrossed(tx: Db, log: Log, agentId: string, marks: rea
 
 /** Called when a run of the agent was refused tokens. The agent pauses, unless it was given tokens meanwhile. */
 export async function noteExhausted(tx: Db, log: Log, agentId: string): Promise<void> {
+  await holdAllocation(tx, agentId)
   await marksCrossed(tx, log, agentId, await crossMarks(tx, agentId))
   const { rows } = await tx.query<SpendingAgent>(
     `${SPENDING} and a.status <> 'paused' and coalesce(t.used, 0) >= a.token_allocation`,

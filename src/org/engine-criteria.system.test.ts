@@ -261,7 +261,7 @@ test('Stuck agents escalate to seniors', async () => {
 test('Agent loops recover from errors (retry)', async () => {
   const agent = await org.agent({})
   await org.pool.query(
-    `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
   )
   const given = await untilTrue(async () => {
     const answer = await org.post('/tasks', { title: 'After the cut', assigned_to: agent.id })

@@ -7,9 +7,11 @@ import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
 import { testTool } from '../../test/kit/run-worker.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
 import { startOrg } from '../bin/org-services.ts'
+import { inTransaction } from '../db/transaction.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { silentLog } from '../kernel/log.ts'
 import type { Task } from '../kernel/task.ts'
+import { allocationChanged, noteExhausted } from './budget.ts'
 
 const send = testTool('send', async () => assert.fail('a call that may have been made is not made again'), {
   effect: 'unsafe',
@@ -304,3 +306,24 @@ async function requireNoDeadlocks(): Promise<void> {
   const { rows } = await org.pool.query('select deadlocks from pg_stat_database where datname = current_database()')
   assert.deepEqual(rows, [{ deadlocks: 0 }])
 }
+
+test('an agent that is given tokens while its run is refused some is not told again that it has none', async () => {
+  const senior = await org.agent({ enabled: false })
+  const agent = await org.agent({ senior_id: senior.id, token_allocation: 86 })
+  await org.pool.query('insert into agent_tokens (agent_id, used) values ($1, 93)', [agent.id])
+  const noteRefusal = () => inTransaction(org.pool, (tx) => noteExhausted(tx, silentLog, agent.id))
+  const told = async () => (await org.messagesOf(agent.id)).filter(({ kind }) => kind === 'budget').length
+  await noteRefusal()
+  assert.equal(await told(), 3)
+  const refusals: Promise<void>[] = []
+  await inTransaction(org.pool, async (tx) => {
+    await tx.query('update agents set token_allocation = 172 where id = $1', [agent.id])
+    await allocationChanged(tx, silentLog, agent.id)
+    refusals.push(noteRefusal())
+    await untilTrue(async () => (await waiting()) > 0, 'the refusal waits')
+  })
+  await Promise.all(refusals)
+  assert.equal(await told(), 3)
+  assert.notEqual((await org.agentNow(agent.id)).status, 'paused')
+  assert.equal((await org.tasksOf(senior.id)).filter((task) => task.completed_at === null).length, 0)
+})

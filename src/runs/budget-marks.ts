@@ -1,7 +1,7 @@
 import { recordAudit } from '../audit/record.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
-import { crossMarks } from '../journal/reserve.ts'
+import { crossMarks, hasCrossedMark, holdAllocation } from '../journal/reserve.ts'
 import { systemActor } from '../kernel/principal.ts'
 import type { RunDeps } from './owned-run.ts'
 
@@ -11,7 +11,9 @@ export async function noteMarks(
   run: ClaimedRun,
   agentId: string,
 ): Promise<void> {
+  if (!(await hasCrossedMark(pool, agentId))) return
   await inTransaction(pool, async (tx) => {
+    await holdAllocation(tx, agentId)
     const marks = await crossMarks(tx, agentId)
     if (marks.length === 0) return
     for (const { mark, used, allocation } of marks) {
