@@ -38,7 +38,14 @@ interface Place {
   server: Muster | null
 }
 
-export async function playChaos(t: Cleanup, seed: number, forMs: number): Promise<ChaosReport> {
+/**
+ * The acts go on for `forMs`. If fewer than `fewest` runs were accepted by then, or no run was recovered after a crash,
+ * they go on for up to three times as long: on a busy machine half a minute may be too short for either.
+ */
+export async function playChaos(
+  t: Cleanup,
+  { seed, forMs, fewest }: { seed: number; forMs: number; fewest: number },
+): Promise<ChaosReport> {
   const ofLoad = createRandom(seed)
   const ofPeople = createRandom(seed + 1)
   const ofActs = createRandom(seed + 2)
@@ -176,6 +183,20 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     }
   }
 
+  async function goesOn(): Promise<boolean> {
+    const lasted = performance.now() - startedAt
+    if (lasted < forMs) return true
+    if (lasted > 3 * forMs) return false
+    return accepted.length < fewest || !(await wasRecovered())
+  }
+
+  /** False as well if the database is away at this moment. */
+  const wasRecovered = (): Promise<boolean> =>
+    world.query(`select from run_events where kind = 'run.recovered' limit 1`).then(
+      (rows) => rows.length > 0,
+      () => false,
+    )
+
   try {
     return await play()
   } catch (error) {
@@ -192,7 +213,7 @@ export async function playChaos(t: Cleanup, seed: number, forMs: number): Promis
     const { promise: failed, reject: fail } = Promise.withResolvers<never>()
     failed.catch(() => {})
     loading.catch(fail)
-    while (performance.now() - startedAt < forMs) {
+    while (await goesOn()) {
       await Promise.race([wait(ofActs.between(200, 1_800)), failed])
       const name = ofActs.pick(urn)
       const random = createRandom(ofActs.below(2 ** 31))
