@@ -84,8 +84,8 @@ export const fairValues = (ask: FairAsk): unknown[] => [
 
 const MOST = `greatest($2::int, ${MOST_PROJECTS})`
 const ENOUGH = `greatest($2::int, ${ENOUGH_PROJECTS})`
-/** The most rows that a claim takes of each project that was asked. */
-const PER_PROJECT = 'ceil($2::float8 / (select nullif(count(*), 0) from eligible))'
+/** The most rows that a claim takes of each eligible project. */
+const SHARE = 'ceil($2::float8 / e.many)'
 
 /**
  * `with recursive …, picked (id)`: rows that are locked and may be taken; `asking` are the projects. The kept slots go
@@ -101,35 +101,38 @@ export function fairPick({ table, ready, order, carried = [], mayTake }: QueueTa
   const plain = `${ready} and crashes < ${SUSPECT_AFTER}`
   // A process that may not take every row may find none in many projects.
   const isOpen = `before.place < ${MOST}${mayTake ? '' : ` and before.enough < ${ENOUGH}`}`
-  const nextOf = (before: string, where: string): string => `
+  // The first row of a walk is no project; its `under_way` is null.
+  const walk = (name: string, start: string, bound: string): string => `
+    ${name} (project_id, place, under_way, is_eligible, enough) as (
+      ${start} union all
       select next.project_id, before.place + 1, next.under_way, next.is_eligible,
         before.enough + next.is_eligible::int
-      from ${before} before cross join lateral (
+      from ${name} before cross join lateral (
         select project_id, under_way, project_id <> all($7::uuid[]) and ($2::int > $3::int or under_way < $2::int) as is_eligible
         from (
           select project_id, coalesce(($6::int[])[array_position($5::uuid[], project_id)], 0) as under_way
-          from (select t.project_id from ${table} t where ${plain} and ${where} order by t.project_id limit 1) one
+          from (
+            select t.project_id from ${table} t where ${plain} and t.project_id > before.project_id${bound}
+            order by t.project_id limit 1
+          ) one
         ) counted
-      ) next where ${isOpen}`
-  const walk = (name: string, start: string, from: string, bound: string): string => `
-    ${name} (project_id, place, under_way, is_eligible, enough) as (
-      ${nextOf(start, from)} union all ${nextOf(name, `t.project_id > before.project_id${bound}`)}
+      ) next where ${isOpen}
     )`
-  const afterLater = '(select coalesce(max(place), 0) as place, coalesce(max(enough), 0) as enough from later)'
   return `
-    with recursive ${walk('later', '(select 0 as place, 0 as enough)', 't.project_id > $4', '')},
-    ${walk('earlier', afterLater, 't.project_id <= $4', ' and t.project_id <= $4')},
-    asking as (select * from later union all select * from earlier),
+    with recursive ${walk('later', 'select $4::uuid, 0, null::int, false, 0', '')},
+    ${walk('earlier', `select '${NO_PROJECT}'::uuid, max(place), null::int, false, max(enough) from later`, ' and t.project_id <= $4')},
+    asking as (select * from later where under_way is not null union all select * from earlier where under_way is not null),
     eligible as materialized (
-      select project_id, place, under_way from asking where is_eligible and exists (select from workers where id = $1)
+      select project_id, place, under_way, count(*) over () as many
+      from asking where is_eligible and exists (select from workers where id = $1)
     ), candidates as (
-      select c.id${more}, e.place, e.under_way + c.nth as load,
+      select c.id${more}, e.place, e.under_way + c.nth as load, c.nth = ${SHARE} as fills_share,
         row_number() over (order by e.under_way + c.nth, e.place) as rank
       from eligible e cross join lateral (
         select id${more}, row_number() over () as nth from (
           select id${more} from ${table}
           where project_id = e.project_id and ${plain} and (${mayTake ?? 'true'}) order by ${order}
-          limit ${PER_PROJECT} for update skip locked
+          limit ${SHARE} for update skip locked
         ) r
       ) c
     ), picked as (
@@ -143,9 +146,7 @@ export const dealtColumns = ({ mayTake }: QueueTable): string => `
   (select project_id from asking where place <= coalesce((select max(picked.place) from picked), place)
    order by place desc limit 1) as cursor,
   (select count(*) >= ${MOST} ${mayTake ? '' : `or count(*) filter (where is_eligible) >= ${ENOUGH}`} from asking)
-    or coalesce((select sum(count) < $2 and max(count) >= ${PER_PROJECT} from (
-      select count(*) from candidates group by place
-    ) of_project), false) as may_have_more,
+    or coalesce((select count(*) < $2 and bool_or(fills_share) from candidates), false) as may_have_more,
   array(select project_id from asking where project_id = any($7::uuid[]) order by place)::text[] as passed_over`
 
 export interface DealtColumns {
