@@ -104,6 +104,27 @@ test('an agent of another project is unknown', async () => {
   assert.ok(!(await listAgents(pool, other, { limit: 10 })).items.some((agent) => agent.id === id))
 })
 
+test('the agents whose tokens run short, or are used up, are listed by themselves, however old they are', async () => {
+  const project = await insertProject(pool, 'tokens')
+  const spend = async (name: string, mark: number) => {
+    const { id } = await create({ name, token_allocation: 100 }, project)
+    await pool.query('insert into agent_tokens (agent_id, used, mark) values ($1, $2::bigint, $2::smallint)', [id, mark])
+  }
+  for (const mark of [90, 95, 100, 0]) await spend(`at ${mark}`, mark)
+  await create({ name: 'never at work' }, project)
+  await create({ name: 'elsewhere', token_allocation: 100 })
+  const names = async (tokens?: 'short' | 'used_up', limit = 10, cursor?: string) => {
+    const { items, next_cursor: next } = await listAgents(pool, project, { tokens, limit, cursor })
+    return { names: items.map(({ name }) => name), next }
+  }
+  assert.deepEqual((await names('short')).names, ['at 95', 'at 90'])
+  assert.deepEqual((await names('used_up')).names, ['at 100'])
+  assert.equal((await names()).names.length, 5)
+  const first = await names('short', 1)
+  assert.deepEqual(first.names, ['at 95'])
+  assert.deepEqual((await names('short', 1, first.next ?? '')).names, ['at 90'])
+})
+
 const unsound: [AgentInput, RegExp][] = [
   [{ name: 'u', prompt: 'a', prompt_id: 'b' }, /exclude each other\.$/],
   [{ name: 'u', flow_type: 'sequential' }, /steps are missing: a sequential agent needs them\.$/],

@@ -68,10 +68,19 @@ export async function createAgent(
   return agent
 }
 
-export async function listAgents(db: Db, projectId: string, query: PageQuery): Promise<Page<Agent>> {
+/** The marks (percent of the allocation) that the agents of such a list have crossed. */
+const MARKS_OF = { short: [90, 95], used_up: [100] } as const
+
+export interface AgentsQuery extends PageQuery {
+  /** Only agents whose tokens run short, or are used up. */
+  tokens?: keyof typeof MARKS_OF | undefined
+}
+
+export async function listAgents(db: Db, projectId: string, { tokens, ...query }: AgentsQuery): Promise<Page<Agent>> {
+  const marked = 'and id in (select agent_id from agent_tokens where mark > 0 and mark = any($2))'
   return listPage<AgentRow, Agent>(db, {
-    sql: `select ${AGENT_COLUMNS} from agents where project_id = $1 and deleted_at is null`,
-    values: [projectId],
+    sql: `select ${AGENT_COLUMNS} from agents where project_id = $1 and deleted_at is null ${tokens ? marked : ''}`,
+    values: tokens ? [projectId, MARKS_OF[tokens]] : [projectId],
     query,
     toItem: toAgent,
   })

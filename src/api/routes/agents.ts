@@ -42,7 +42,12 @@ export function addAgentRoutes(
     '/api/projects/:id/agents',
     openTo('viewer', 'List the agents', {
       params: projectParams,
-      querystring: listQuery,
+      querystring: listQuery.extend({
+        tokens: z
+          .enum(['short', 'used_up'])
+          .optional()
+          .describe('Only agents that have used 90 % of their tokens and have some left, or that have used up all.'),
+      }),
       response: answers(200, pageOf(agentSchema)),
     }),
     (request) => listAgents(pool, request.params.id, request.query),

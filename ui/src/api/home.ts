@@ -22,11 +22,11 @@ export const homeFlowRunsQuery = (projectId: string, status: FlowRun['status']) 
     queryFn: () => get<Page<FlowRun>>(projectPath(projectId, '/flow-runs'), { query: { status, limit: MOST } }),
   })
 
-/** Runs use tokens, so the agents are read again when a run has changed. */
-export const tokensLeftQuery = (projectId: string) =>
+/** The agents whose tokens run short. Runs use tokens, so these agents are read again when a run has changed. */
+export const shortAgentsQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['run', projectId, 'list', 'home', 'tokens'],
-    queryFn: () => get<Page<Agent>>(projectPath(projectId, '/agents'), { query: { limit: 200 } }),
+    queryFn: () => get<Page<Agent>>(projectPath(projectId, '/agents'), { query: { tokens: 'short', limit: MOST } }),
   })
 
 export interface OpenAlert {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOnTop, percentOf, shortShare, stoppedSince, sumDays, withoutShownByFlows } from './gather.ts'
+import { isOnTop, percentOf, stoppedSince, sumDays, usedShare, withoutShownByFlows } from './gather.ts'
 
 const at = (text: string): number => Date.parse(text)
 const ended = { pause_reason: null, created_at: '2026-01-01T00:00:00Z', completed_at: '2026-01-02T00:00:00Z' }
@@ -36,10 +36,9 @@ test('amounts are added over the projects that have them', () => {
   assert.deepEqual(sumDays([null, ...days]), { today: spent(12, 0.5), yesterday: spent(3, null) })
 })
 
-test('tokens run short from 90 % on, until they are used up', () => {
-  const share = (token_used: number, token_allocation: number | null) => shortShare({ token_used, token_allocation })
-  assert.deepEqual([share(89, 100), share(90, 100), share(999, 1_000), share(100, 100)], [null, 90, 99, null])
-  assert.deepEqual([share(5, null), share(0, 0)], [null, null])
+test('the share of used tokens is rounded down, and 0 for an agent without a limit', () => {
+  const share = (token_used: number, token_allocation: number | null) => usedShare({ token_used, token_allocation })
+  assert.deepEqual([share(90, 100), share(999, 1_000), share(5, null), share(0, 0)], [90, 99, 0, 0])
 })
 
 test('the run of an agent that is a flow is shown by its flow run', () => {

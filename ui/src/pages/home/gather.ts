@@ -31,15 +31,9 @@ export const stoppedSince = (
 export const endedSince = ({ completed_at }: Pick<FlowRun, 'completed_at'>, since: number): boolean =>
   completed_at !== null && Date.parse(completed_at) >= since
 
-const WARN = 90
-
-/** How much of its tokens an agent has used, in percent, if they run short. Null if it has enough, or none: an agent
- * without tokens is in the inbox. */
-export function shortShare({ token_used: used, token_allocation: all }: TokensOf): number | null {
-  if (all === null || all === 0) return null
-  const share = Math.floor((100 * used) / all)
-  return share >= WARN && used < all ? share : null
-}
+/** How much of its tokens an agent has used, in percent. */
+export const usedShare = ({ token_used: used, token_allocation: all }: TokensOf): number =>
+  all === null || all === 0 ? 0 : Math.floor((100 * used) / all)
 
 type TokensOf = Pick<Agent, 'token_used' | 'token_allocation'>
 

@@ -13,7 +13,7 @@ import { duration, inputLine, oneLine } from '../../parts/figures.ts'
 import { Loading } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
 import { Elapsed, useNow, When } from '../../parts/when.tsx'
-import { percentOf, shortShare } from './gather.ts'
+import { percentOf, usedShare } from './gather.ts'
 import classes from './home-page.module.css'
 import type { ProjectNews } from './use-home.ts'
 
@@ -181,7 +181,7 @@ function ShortRow({ agent, news, isAlone }: RowProps & { agent: Agent }) {
       <span className={classes.line}>
         <Coins size={14} color="var(--blocked)" aria-hidden style={{ flexShrink: 0 }} />
         <span className={`${classes.name} cut`}>
-          {agent.name} has used {shortShare(agent)} % of its tokens
+          {agent.name} has used {usedShare(agent)} % of its tokens
         </span>
       </span>
       <Under of={['budget', isAlone ? null : news.project.name, <When key="at" at={agent.last_worked_at} />]} />

@@ -11,13 +11,13 @@ import {
   homeRunsQuery,
   type OpenAlert,
   openAlertsQuery,
+  shortAgentsQuery,
   type TwoDays,
-  tokensLeftQuery,
   twoDaysQuery,
 } from '../../api/home.ts'
 import { waitingQuery } from '../../api/inbox.ts'
 import { newestAgentsQuery } from '../../api/queries.ts'
-import { endedSince, isOnTop, shortShare, stoppedSince, withoutShownByFlows } from './gather.ts'
+import { endedSince, isOnTop, stoppedSince, withoutShownByFlows } from './gather.ts'
 
 export interface ProjectNews {
   project: Project
@@ -54,7 +54,7 @@ export function useHome(projects: readonly Project[], since: number): ProjectNew
   const flows = useQueries({ queries: ids.map((id) => homeFlowRunsQuery(id, 'running')) })
   const storedFlows = useQueries({ queries: ids.map(storedFlowsQuery) })
   const agents = useQueries({ queries: ids.map(newestAgentsQuery) })
-  const tokens = useQueries({ queries: ids.map(tokensLeftQuery) })
+  const short = useQueries({ queries: ids.map(shortAgentsQuery) })
   const usage = useQueries({ queries: ids.map(twoDaysQuery) })
   return projects.map((project, at) => {
     const reads = [waiting, failed, paused, running, flowsFailed, flowsLate, flows, agents].map((each) => each[at])
@@ -69,7 +69,7 @@ export function useHome(projects: readonly Project[], since: number): ProjectNew
       project,
       waiting: waiting[at]?.data?.items ?? [],
       alerts: alerts[at]?.data?.items ?? [],
-      shortAgents: (tokens[at]?.data?.items ?? []).filter((agent) => shortShare(agent) !== null),
+      shortAgents: short[at]?.data?.items ?? [],
       failedRuns: withoutShownByFlows(stopped, failedFlows).filter((run) => isOnTop(run) && stoppedSince(run, since)),
       failedFlows,
       runs: withoutShownByFlows(running[at]?.data?.items ?? [], runningFlows).filter(isOnTop),
