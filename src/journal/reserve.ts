@@ -13,9 +13,10 @@ export interface Reservation {
 /**
  * SQL that reserves a call's upper bound ($2) from the allocations of the agents that pay for it ($1). A call is admitted
  * if it fits into every allocation. An allocation with nothing reserved and tokens left admits one call of any size. The
- * decision is made and written under the locks of the agents' rows, so that calls which ask at once are judged one after
- * the other. `mine` is SQL for a row if the caller may ask, and `noted` writes the reservation, so that the reservation is
- * given back if the process dies. The answer is about an agent that has no room, if there is one.
+ * decision is made and written under the locks of the agents' rows in agent_tokens, so that calls which ask at once are
+ * judged one after the other. `mine` selects a row only if the caller still owns the run or the call. `noted` records the
+ * reservation there, so that it can be given back after a crash. The answer is about an agent that has no room, if there
+ * is one.
  */
 const reserveSql = ({ mine, noted }: { mine: string; noted: string }): string => `
     with mine as (${mine}), facts as (
@@ -73,12 +74,29 @@ export function reserveForCall(
 async function reserve(
   db: Db,
   sql: PreparedSql,
-  { agentIds, bound }: Paying,
+  paying: Paying,
   rest: readonly unknown[],
 ): Promise<Reservation | null> {
   await db.query('insert into agent_tokens (agent_id) select unnest($1::uuid[]) order by 1 on conflict do nothing', [
-    agentIds,
+    paying.agentIds,
   ])
+  // A statement that waits for the row of an agent's tokens while tokens are added sees the allocation of before. So a
+  // refusal holds only if the next statement, which sees what was added, finds the same allocation.
+  let answer = await ask(db, sql, paying, rest)
+  while (answer && !answer.isAdmitted) {
+    const again: Reservation | null = await ask(db, sql, paying, rest)
+    if (again?.agentId === answer.agentId && again.allocation === answer.allocation) return again
+    answer = again
+  }
+  return answer
+}
+
+async function ask(
+  db: Db,
+  sql: PreparedSql,
+  { agentIds, bound }: Paying,
+  rest: readonly unknown[],
+): Promise<Reservation | null> {
   const { rows } = await db.query<{
     agent_id: string
     used: number

@@ -56,8 +56,8 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
   await askToEnd(tx, runIds)
   await endFlows(tx, agent)
   const blocked = rows.filter((row) => row.was === 'blocked')
-  await withdrawEscalations(tx, blocked)
-  await withdrawRequest(tx, id)
+  await withdrawEscalations(tx, log, blocked)
+  await withdrawRequest(tx, log, id)
   await makeDue(tx, projectId, [heir])
 }
 

@@ -9,7 +9,7 @@ import type { Log } from '../kernel/log.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { tellDelegators } from './delegators.ts'
-import { escalate, withdraw } from './escalate.ts'
+import { closeRequests, escalate } from './escalate.ts'
 import { logOnCommit } from './log-on-commit.ts'
 import { sendMessages } from './messages.ts'
 import { changeStatus } from './statuses.ts'
@@ -136,11 +136,12 @@ export async function requestResolved(tx: Db, log: Log, task: WorkTask): Promise
 }
 
 /** Cancels the open requests for tokens for this agent. */
-export async function withdrawRequest(tx: Db, agentId: string): Promise<void> {
+export async function withdrawRequest(tx: Db, log: Log, agentId: string): Promise<void> {
   const { rows } = await tx.query<{ exhaustions: number }>('select exhaustions from agent_tokens where agent_id = $1', [
     agentId,
   ])
-  await withdraw(tx, rows[0] ? requestsOf(agentId, rows[0].exhaustions) : [])
+  const requests = rows[0] ? requestsOf(agentId, rows[0].exhaustions) : []
+  await closeRequests(tx, log, requests, { status: 'cancelled', result: null, byRun: null })
 }
 
 const requestsOf = (agentId: string, count: number): string[] => [
@@ -162,9 +163,9 @@ async function isOpen(tx: Db, taskId: string): Promise<boolean> {
 
 /**
  * Called in the transaction that changed an allocation. If the agent has tokens again, its work goes on, and the task
- * that asked for tokens is completed.
+ * that asked for tokens is completed. `byRun` is the run that gave the tokens, if a run did.
  */
-export async function allocationChanged(tx: Db, log: Log, agentId: string): Promise<void> {
+export async function allocationChanged(tx: Db, log: Log, agentId: string, byRun: string | null = null): Promise<void> {
   await resetMark(tx, agentId)
   const { rows } = await tx.query<{ project_id: string; exhaustions: number | null }>(
     `select a.project_id, t.exhaustions from agents a left join agent_tokens t on t.agent_id = a.id
@@ -177,11 +178,8 @@ export async function allocationChanged(tx: Db, log: Log, agentId: string): Prom
   if (await isBlocked(tx, agentId)) {
     await changeStatus(tx, log, { agentId, event: 'blocked', why: 'it was stuck before it ran out of tokens.' })
   }
-  await tx.query(
-    `update tasks set status = 'completed', completed_at = muster.now(), result = to_jsonb('Tokens were added.'::text),
-       progress_note = null where id = any($1) and status in ('pending', 'in-progress')`,
-    [requestsOf(agentId, agent.exhaustions ?? 0)],
-  )
+  const requests = requestsOf(agentId, agent.exhaustions ?? 0)
+  await closeRequests(tx, log, requests, { status: 'completed', result: 'Tokens were added.', byRun })
   await makeDue(tx, agent.project_id, [agentId])
 }
 

@@ -133,7 +133,7 @@ async function freeBlocked(tx: Db, log: Log, agentIds: readonly string[]): Promi
     [agentIds],
   )
   for (const task of rows) logOnCommit(tx, log, 'task.freed', aboutTask(task))
-  await withdrawEscalations(tx, rows)
+  await withdrawEscalations(tx, log, rows)
 }
 
 /**

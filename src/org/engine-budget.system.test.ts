@@ -212,6 +212,45 @@ test('Support budget top-ups (senior can allocate more): a senior’s model give
   assert.equal((await asksFor(agent.id))[0]?.status, 'completed')
 })
 
+test('a top-up by people closes a request on which the senior is stuck, and frees the senior', async () => {
+  const senior = await org.agent({}, { work: { fail: { message: 'No idea.', isRetryable: false } } })
+  const agent = await org.agent({ senior_id: senior.id, token_allocation: PLAN })
+  const given = await org.give({ title: 'Costly', assigned_to: agent.id })
+  await org.untilAgent(senior.id, 'stuck')
+  const stuckOn = (await asksFor(agent.id))[0] ?? assert.fail()
+  assert.equal(stuckOn.status, 'blocked')
+  assert.equal((await add(agent.id, 100_000)).status, 200)
+  await org.until(given.id, 'completed')
+  const { status, result } = await org.task(stuckOn.id)
+  assert.deepEqual([status, result], ['completed', 'Tokens were added.'])
+  assert.notEqual((await org.agentNow(senior.id)).status, 'stuck')
+  const open = (await org.list<Task>('/tasks')).filter(({ metadata }) => metadata.blockedTaskId === stuckOn.id)
+  assert.deepEqual(
+    open.map((task) => task.status),
+    ['cancelled'],
+  )
+})
+
+test('a top-up by people ends the run of the senior that was asked, so that tokens are given once', async () => {
+  const asked = Promise.withResolvers<void>()
+  const senior = await org.agent(
+    { token_allocation: 50_000 },
+    {
+      work: () => {
+        asked.resolve()
+        return { text: 'I think', waitFor: 'abort' }
+      },
+    },
+  )
+  const agent = await org.agent({ senior_id: senior.id, token_allocation: PLAN })
+  const given = await org.give({ title: 'Costly', assigned_to: agent.id })
+  await asked.promise
+  await add(agent.id, 100_000)
+  await org.until(given.id, 'completed')
+  await untilTrue(async () => (await org.runsOf(senior.id))[0]?.status === 'cancelled', 'the run of the senior ends')
+  assert.equal((await org.agentNow(agent.id)).token_allocation, PLAN + 100_000)
+})
+
 test('a raised or removed token_allocation resumes the work as well', async () => {
   for (const token_allocation of [100_000, null]) {
     const agent = await org.agent({ token_allocation: PLAN })

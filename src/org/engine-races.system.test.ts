@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { QueryResultRow } from 'pg'
 import { atEnd } from '../../test/kit/at-end.ts'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
 import { testTool } from '../../test/kit/run-worker.ts'
 import { insertRuns } from '../../test/kit/runs.ts'
 import { startOrg } from '../bin/org-services.ts'
+import type { Db, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
+import { reserveTokens } from '../journal/reserve.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { silentLog } from '../kernel/log.ts'
 import type { Task } from '../kernel/task.ts'
@@ -326,4 +329,33 @@ test('an agent that is given tokens while its run is refused some is not told ag
   assert.equal(await told(), 3)
   assert.notEqual((await org.agentNow(agent.id)).status, 'paused')
   assert.equal((await org.tasksOf(senior.id)).filter((task) => task.completed_at === null).length, 0)
+})
+
+test('a call that asks for tokens while some are given is not refused', async () => {
+  const agent = await org.agent({ token_allocation: 86 })
+  await org.pool.query('insert into agent_tokens (agent_id, used) values ($1, 93)', [agent.id])
+  const [runId = ''] = await insertRuns(org.pool, org.project.id, 1)
+  const wanted = { agentIds: [agent.id], bound: 10, runId, fence: 1 }
+  assert.equal((await reserveTokens(org.pool, wanted))?.isAdmitted, false)
+  const isReserving = (sql: string | PreparedSql): boolean => typeof sql === 'object' && sql.name === 'tokens_reserve'
+  let isGiven = false
+  const pool: Db = org.pool
+  /** The tokens are given when the call asks for them, and committed once the call waits. */
+  const query: Db['query'] = async <Row extends QueryResultRow>(
+    sql: string | PreparedSql,
+    values?: readonly unknown[],
+  ) => {
+    if (isGiven || !isReserving(sql)) return pool.query<Row>(sql, values)
+    isGiven = true
+    const asking: ReturnType<typeof pool.query<Row>>[] = []
+    await inTransaction(org.pool, async (tx) => {
+      await tx.query('update agents set token_allocation = 172 where id = $1', [agent.id])
+      await allocationChanged(tx, silentLog, agent.id)
+      asking.push(pool.query<Row>(sql, values))
+      await untilTrue(async () => (await waiting()) > 0, 'the call waits')
+    })
+    return asking[0] ?? assert.fail()
+  }
+  const answer = await reserveTokens({ query }, wanted)
+  assert.deepEqual([answer?.isAdmitted, answer?.allocation], [true, 172])
 })

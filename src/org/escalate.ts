@@ -6,7 +6,7 @@ import { cutText } from '../kernel/cut-text.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
-import { MAX_TITLE, type TaskPriority } from '../kernel/task.ts'
+import { MAX_TITLE, type TaskPriority, type TaskStatus } from '../kernel/task.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
 import { tellDelegators } from './delegators.ts'
@@ -135,19 +135,63 @@ type FreedTask = Pick<WorkTask, 'id' | 'root_task_id'>
 type Stuck = Pick<WorkTask, 'id' | 'times_stuck'>
 
 /** Cancels the escalations of tasks that are no longer blocked. The run `byRun` that asks for this goes on. */
-export function withdrawEscalations(tx: Db, tasks: readonly Stuck[], byRun: string | null = null): Promise<void> {
+export function withdrawEscalations(
+  tx: Db,
+  log: Log,
+  tasks: readonly Stuck[],
+  byRun: string | null = null,
+): Promise<void> {
   const taskIds = tasks.map((task) => stuckTaskId(task.id, task.times_stuck))
-  return withdraw(tx, taskIds, byRun)
+  return closeRequests(tx, log, taskIds, { status: 'cancelled', result: null, byRun })
 }
 
-/** Cancels open tasks and the runs that work on them, except the run `byRun` that asks for this. */
-export async function withdraw(tx: Db, taskIds: readonly string[], byRun: string | null = null): Promise<void> {
+interface Closing {
+  status: 'completed' | 'cancelled'
+  result: string | null
+  /** The run that asks for this, if it is a run. It goes on, and so do the runs that wait for it. */
+  byRun: string | null
+}
+
+interface ClosedRequest extends FreedTask, Stuck {
+  assigned_to: string | null
+  attempt_run_id: string | null
+  was: TaskStatus
+}
+
+/**
+ * Closes those of these tasks that are open: each asks for help that is no longer needed. The runs that work on them are
+ * cancelled. An agent that is stuck on one of them is freed, and its own escalation is closed, too.
+ */
+export async function closeRequests(
+  tx: Db,
+  log: Log,
+  taskIds: readonly string[],
+  { status, result, byRun }: Closing,
+): Promise<void> {
   if (taskIds.length === 0) return
-  const { rows } = await tx.query<{ attempt_run_id: string | null }>(
-    `update tasks set status = 'cancelled', completed_at = muster.now(), progress_note = null
-     where id = any($1) and status in ('pending', 'in-progress') returning attempt_run_id`,
-    [taskIds],
+  const { rows } = await tx.query<ClosedRequest>(
+    `with open as (
+       select id, status from tasks where id = any($1) and status in ('pending', 'in-progress', 'blocked') order by id for update
+     )
+     update tasks t set status = $2, completed_at = muster.now(), result = coalesce(to_jsonb($3::text), t.result),
+       waits_for = null, retry_at = null, progress_note = null
+     from open where t.id = open.id
+     returning t.id, t.assigned_to, t.attempt_run_id, t.times_stuck, coalesce(t.root_task_id, t.id) as root_task_id, open.status as was`,
+    [taskIds, status, result],
   )
-  const runIds = rows.map((row) => row.attempt_run_id).filter((runId) => runId !== byRun)
+  if (rows.length === 0) return
+  const spared = byRun === null ? [] : [byRun, ...(await runsAbove(tx, byRun))]
+  const runIds = rows.flatMap(({ attempt_run_id: id }) => (id === null || spared.includes(id) ? [] : [id]))
   await askToEnd(tx, runIds)
+  const blocked = rows.filter(({ was }) => was === 'blocked')
+  if (blocked.length === 0) return
+  await withdrawEscalations(tx, log, blocked, byRun)
+  for (const task of blocked) {
+    if (task.assigned_to !== null) await free(tx, log, task.assigned_to, `its blocked task is ${status}.`, task)
+  }
+}
+
+async function runsAbove(tx: Db, runId: string): Promise<string[]> {
+  const { rows } = await tx.query<{ ancestors: string[] }>('select ancestors from agent_runs where id = $1', [runId])
+  return rows[0]?.ancestors ?? []
 }

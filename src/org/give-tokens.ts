@@ -44,7 +44,7 @@ export async function giveTokens(
     { project_id: projectId, agent_id: to, run_id: runId },
     { tokens, from_agent_id: from },
   )
-  await allocationChanged(tx, log, to)
+  await allocationChanged(tx, log, to, runId)
   await recordAudit(tx, {
     action: 'agent.budget',
     actor: agentActor(from),

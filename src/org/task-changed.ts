@@ -35,7 +35,7 @@ export async function taskChanged(
   }
   if (task.attempt_run_id !== null) await askToEnd(tx, [task.attempt_run_id])
   if (before.status === 'blocked' && before.assigned_to !== null) {
-    await withdrawEscalations(tx, [task], byRun)
+    await withdrawEscalations(tx, log, [task], byRun)
     const happened = isClosed ? `is ${task.status}` : isReassigned ? 'was given to another' : 'begins anew'
     await free(tx, log, before.assigned_to, `its blocked task ${happened}.`, task)
   }
@@ -83,7 +83,7 @@ async function cancelSubtasks(tx: Db, log: Log, parentId: string, byRun: string 
   const runIds = rows.map((task) => task.attempt_run_id)
   await askToEnd(tx, runIds)
   const blocked = rows.filter((task) => task.was === 'blocked')
-  await withdrawEscalations(tx, blocked, byRun)
+  await withdrawEscalations(tx, log, blocked, byRun)
   for (const task of blocked) {
     if (task.assigned_to !== null) await free(tx, log, task.assigned_to, 'its blocked task was cancelled.', task)
   }
