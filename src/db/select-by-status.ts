@@ -7,6 +7,8 @@ interface Selection {
   by: Ids
   /** Further columns, which only filter the rows. */
   also?: Ids
+  /** A condition of the index itself, without values. */
+  within?: string | undefined
   /** Columns with the few values that are asked for; each value is a word of Muster's own schemas. */
   among: Readonly<Record<string, readonly string[]>>
 }
@@ -15,14 +17,17 @@ interface Selection {
  * SQL for `listPage` over an index of (…by, …among, created_at desc, id desc): one part for each combination of words,
  * merged by age. So lists with and without a status use the same index, and the rarity of a status does not matter.
  */
-export function selectByStatus({ select, by, also = {}, among }: Selection): { sql: string[]; values: string[] } {
+export function selectByStatus({ select, by, also = {}, within, among }: Selection): {
+  sql: string[]
+  values: string[]
+} {
   const values: string[] = []
   const conditions = (ids: Ids, operator: string): string[] =>
     Object.entries(ids).flatMap(([column, value]) =>
       value === undefined ? [] : [`${column} ${operator} $${values.push(value)}::uuid`],
     )
   // `is not distinct from` uses no index, so the planner cannot choose a wrong one in the hope to meet such rows soon.
-  const always = [...conditions(by, '='), ...conditions(also, 'is not distinct from')]
+  const always = [...conditions(by, '='), ...conditions(also, 'is not distinct from'), ...(within ? [within] : [])]
   const sql = combinations(Object.entries(among)).map(
     (words) => `${select} where ${[...always, ...words].join(' and ')}`,
   )

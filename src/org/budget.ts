@@ -1,7 +1,6 @@
 // The tokens of agents: warnings to the senior, the pause when an agent has none left, and its return to work.
 import { recordAudit } from '../audit/record.ts'
-import type { Db, Pool } from '../db/pool.ts'
-import { inTransaction } from '../db/transaction.ts'
+import type { Db } from '../db/pool.ts'
 import { type CrossedMark, crossMarks, holdAllocation, resetMark } from '../journal/reserve.ts'
 import { conflict, notFound } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
@@ -193,31 +192,29 @@ export interface TopUp {
   actor: Actor
 }
 
-export async function addTokens(pool: Pool, log: Log, { projectId, agentId, add, actor }: TopUp): Promise<void> {
-  await inTransaction(pool, async (tx) => {
-    const { rows } = await tx.query<{ token_allocation: number | null }>(
-      `select token_allocation from agents where id = $1 and project_id = $2 and deleted_at is null for no key update`,
-      [agentId, projectId],
+export async function addTokens(tx: Db, log: Log, { projectId, agentId, add, actor }: TopUp): Promise<void> {
+  const { rows } = await tx.query<{ token_allocation: number | null }>(
+    `select token_allocation from agents where id = $1 and project_id = $2 and deleted_at is null for no key update`,
+    [agentId, projectId],
+  )
+  if (!rows[0]) throw notFound('agent')
+  if (rows[0].token_allocation === null)
+    throw conflict(
+      'The agent has no token limit, so it needs no tokens. PATCH its token_allocation to give it a limit.',
     )
-    if (!rows[0]) throw notFound('agent')
-    if (rows[0].token_allocation === null)
-      throw conflict(
-        'The agent has no token limit, so it needs no tokens. PATCH its token_allocation to give it a limit.',
-      )
-    if (rows[0].token_allocation + add > MOST_TOKENS) throw conflict(`An agent has ${MOST_TOKENS} tokens at most.`)
-    await tx.query(
-      'update agents set token_allocation = token_allocation + $2, updated_at = muster.now() where id = $1',
-      [agentId, add],
-    )
-    logOnCommit(tx, log, 'budget.added', { project_id: projectId, agent_id: agentId }, { tokens: add })
-    await allocationChanged(tx, log, agentId)
-    await recordAudit(tx, {
-      action: 'agent.budget',
-      actor,
-      projectId,
-      targetType: 'agent',
-      targetId: agentId,
-      details: { add },
-    })
+  if (rows[0].token_allocation + add > MOST_TOKENS) throw conflict(`An agent has ${MOST_TOKENS} tokens at most.`)
+  await tx.query(
+    'update agents set token_allocation = token_allocation + $2, updated_at = muster.now() where id = $1',
+    [agentId, add],
+  )
+  logOnCommit(tx, log, 'budget.added', { project_id: projectId, agent_id: agentId }, { tokens: add })
+  await allocationChanged(tx, log, agentId)
+  await recordAudit(tx, {
+    action: 'agent.budget',
+    actor,
+    projectId,
+    targetType: 'agent',
+    targetId: agentId,
+    details: { add },
   })
 }

@@ -316,6 +316,17 @@ test('an admin may add whole positive numbers to an agent that has a limit; each
   assert.deepEqual(rows, [{ details: { add: 5 } }])
 })
 
+test('a top-up that is sent twice with one Idempotency-Key adds its tokens once', async () => {
+  const agent = await org.agent({ token_allocation: 1_000 })
+  const send = () =>
+    org.call(`POST ${org.base}/agents/${agent.id}/budget`, {
+      body: { add: 100 },
+      headers: { 'idempotency-key': 'once' },
+    })
+  assert.deepEqual([(await send()).status, (await send()).status], [200, 200])
+  assert.equal((await org.agentNow(agent.id)).token_allocation, 1_100)
+})
+
 test('an agent without an allocation is never exhausted', async () => {
   const agent = await org.agent({}, { work: { text: 'Done.', ...costs(10_000_000) } })
   for (const title of ['A', 'B']) await org.until((await org.give({ title, assigned_to: agent.id })).id, 'completed')

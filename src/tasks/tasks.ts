@@ -61,15 +61,21 @@ async function whyNot(db: Db, projectId: string, assignedTo: string | null): Pro
   return invalidRequest('parent_task_id names no task of this project.')
 }
 
+/** The word for tasks that are assigned to no agent: people do them. */
+export const NOBODY = 'none'
+
 export interface TaskFilter {
   kind?: Task['kind'] | undefined
   status?: TaskStatus | undefined
+  /** An agent, or `NOBODY`. */
   assigned_to?: string | undefined
   parent_task_id?: string | undefined
 }
 
 export async function listTasks(db: Db, projectId: string, filter: TaskFilter, query: PageQuery): Promise<Page<Task>> {
-  const { kind, status, assigned_to, parent_task_id } = filter
+  const { kind, status, parent_task_id } = filter
+  const isForPeople = filter.assigned_to === NOBODY
+  const assigned_to = isForPeople ? undefined : filter.assigned_to
   const select = `select ${TASK_COLUMNS} from tasks`
   const isFiltered = Object.values(filter).some((value) => value !== undefined)
   return listPage<TaskRow, Task>(db, {
@@ -80,6 +86,7 @@ export async function listTasks(db: Db, projectId: string, filter: TaskFilter, q
           ...(parent_task_id === undefined
             ? { by: { project_id: projectId, assigned_to } }
             : { by: { parent_task_id }, also: { project_id: projectId, assigned_to } }),
+          within: isForPeople ? 'assigned_to is null' : undefined,
           among: {
             kind: kind === undefined ? taskKinds : [kind],
             status: status === undefined ? taskStatuses : [status],

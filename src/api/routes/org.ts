@@ -13,6 +13,7 @@ import { listMessages } from '../../org/messages.ts'
 import { readHealth, readOrg } from '../../org/read-org.ts'
 import type { App } from '../http/app.ts'
 import { actorOf } from '../http/auth.ts'
+import type { Once } from '../http/idempotency.ts'
 import { routesOf } from '../http/routes-of.ts'
 import type { OrgServices } from '../http/run-services.ts'
 import { answers, emptyBody, listQuery, pathId, projectParams, requireId } from '../http/shapes.ts'
@@ -36,7 +37,7 @@ const controls: readonly { control: Control; one: string; all: string }[] = [
 
 export function addOrgRoutes(
   app: App,
-  { pool, journal, log, org }: { pool: Pool; journal: Journal; log: Log; org: OrgServices },
+  { pool, journal, log, org, once }: { pool: Pool; journal: Journal; log: Log; org: OrgServices; once: Once },
 ): void {
   const parts: ControlParts = { pool, journal, log }
   for (const { control, one, all } of controls) {
@@ -90,10 +91,15 @@ export function addOrgRoutes(
       body: budgetInput,
       response: answers(200, agentSchema),
     }),
-    async (request) => {
+    async (request, reply) => {
       const { id: projectId } = request.params
       const agentId = requireId(request.params.agentId, 'agent')
-      await addTokens(pool, log, { projectId, agentId, add: request.body.add, actor: actorOf(request) })
+      // A client repeats a top-up whose answer was lost. The tokens must not be added twice.
+      const { replayed } = await once(request, async (tx) => {
+        await addTokens(tx, log, { projectId, agentId, add: request.body.add, actor: actorOf(request) })
+        return null
+      })
+      if (replayed) reply.header('idempotency-replayed', 'true')
       org.poke(projectId)
       return getAgent(pool, projectId, agentId)
     },

@@ -128,6 +128,9 @@ test('tasks are listed newest first, by kind, status and assignee', async () => 
   assert.deepEqual(await found('kind=escalation'), [])
   assert.deepEqual(await found(`assigned_to=${worker.id}`), [2])
   assert.deepEqual(await found(`assigned_to=${newId()}`), [])
+  assert.deepEqual(await found('assigned_to=none'), [3, 1])
+  assert.deepEqual(await found('assigned_to=none&kind=work&status=pending'), [1])
+  assert.deepEqual(await found('assigned_to=none&status=completed'), [3])
   const page = (await kit.call<List>(`GET ${list}?limit=2`)).body
   assert.deepEqual(await found(`limit=2&cursor=${page.next_cursor}`), [1])
 })

@@ -22,7 +22,7 @@ import { taskChanged } from '../../org/task-changed.ts'
 import { decideOutcome, lockUndecided } from '../../runs/undecided.ts'
 import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
-import { createTask, getTask, listTasks } from '../../tasks/tasks.ts'
+import { createTask, getTask, listTasks, NOBODY } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
 import type { App } from '../http/app.ts'
 import { actorOf } from '../http/auth.ts'
@@ -36,7 +36,10 @@ const taskParams = z.strictObject({ id: pathId, taskId: pathId })
 const taskQuery = listQuery.extend({
   kind: z.enum(taskKinds).optional(),
   status: z.enum(taskStatuses).optional(),
-  assigned_to: idField.optional(),
+  assigned_to: z
+    .union([idField, z.literal(NOBODY)])
+    .optional()
+    .describe('An agent; or `none`, for tasks that are assigned to no agent, which people do.'),
   parent_task_id: idField.optional().describe('The subtasks of this task.'),
 })
 

@@ -37,8 +37,10 @@ const LONGEST_PAUSE_MS = 3_000
 
 export const get = <Answer>(path: string, options?: Omit<CallOptions, 'body'>): Promise<Answer> =>
   call<Answer>('GET', path, options)
-export const post = <Answer>(path: string, body: unknown = {}, options?: CallOptions): Promise<Answer> =>
-  call<Answer>('POST', path, { ...options, body })
+export const post = <Answer>(path: string, body: unknown = {}, options: CallOptions = {}): Promise<Answer> =>
+  onceByKey(`${path} ${JSON.stringify(body)}`, (key) =>
+    call<Answer>('POST', path, { ...options, body, headers: { 'idempotency-key': key, ...options.headers } }),
+  )
 export const patch = <Answer>(path: string, body: unknown): Promise<Answer> => call<Answer>('PATCH', path, { body })
 export const put = <Answer>(path: string, body: unknown): Promise<Answer> => call<Answer>('PUT', path, { body })
 export const remove = (path: string): Promise<null> => call<null>('DELETE', path)
@@ -51,7 +53,33 @@ export const startWork = <Answer>(path: string, body: unknown, key: string): Pro
 export const newKey = (): string =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
+/** Muster keeps keys for a day; a person who asks again after this time wants it done again. */
+const SAME_WISH_MS = 10 * 60_000
+const unanswered = new Map<string, { key: string; at: number }>()
+
+/** If no answer came, the same request again has the same key: Muster may have done it, and does not do it twice. */
+async function onceByKey<Answer>(request: string, send: (key: string) => Promise<Answer>): Promise<Answer> {
+  const before = unanswered.get(request)
+  const isSameWish = before !== undefined && Date.now() - before.at < SAME_WISH_MS
+  const key = isSameWish ? before.key : newKey()
+  try {
+    const answer = await send(key)
+    unanswered.delete(request)
+    return answer
+  } catch (error) {
+    const isUnknown = !(error instanceof ApiError) || error.status === 0 || error.status >= 500
+    if (isUnknown) unanswered.set(request, { key, at: Date.now() })
+    else unanswered.delete(request)
+    throw error
+  }
+}
+
 const listeners = new Set<() => void>()
+
+/** Called when an answer tells that the session has ended. */
+export function tellSignedOut(): void {
+  for (const listener of listeners) listener()
+}
 
 /** Calls the listener when a request tells that the session has ended. */
 export function onSignedOut(listener: () => void): () => void {
@@ -68,17 +96,18 @@ async function call<Answer>(method: string, path: string, options: CallOptions =
   const url = withQuery(path, options.query)
   const answer = method === 'GET' ? await sendPatiently(url, options) : await send(method, url, options)
   if (answer.status === 204) return null as Answer // a call whose route answers 204 has the type null
-  const content: unknown = await answer.json().catch(() => null)
-  if (answer.ok) return content as Answer // the contract of the API, which has the same types
+  const content: unknown = await answer.json().catch(() => undefined)
+  if (answer.ok && content !== undefined) return content as Answer // the contract of the API, which has the same types
+  if (answer.ok) throw new ApiError(answer.status, 'UNKNOWN', 'The answer is not from Muster. Is a proxy in between?')
   // At these two addresses 401 is an answer, not the end of a session.
   const isDoor = path === '/api/me' || path === '/api/auth/sign-in'
-  if (answer.status === 401 && !isDoor) for (const listener of listeners) listener()
+  if (answer.status === 401 && !isDoor) tellSignedOut()
   const { code, message, details } = errorIn(content)
   throw new ApiError(answer.status, code ?? 'UNKNOWN', message ?? `Muster answered ${answer.status}.`, details)
 }
 
 function errorIn(content: unknown): { code?: string; message?: string; details?: unknown } {
-  const given = (content as { error?: unknown } | null)?.error // every error of the API has this shape
+  const given = (content as { error?: unknown } | null | undefined)?.error // every error of the API has this shape
   return typeof given === 'object' && given !== null ? given : {}
 }
 

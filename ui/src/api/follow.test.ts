@@ -39,16 +39,21 @@ test('after a cut connection the stream goes on after the last event, and ends w
   assert.deepEqual(open, [true, false, true])
 })
 
-test('a refusal ends the stream; a busy server does not', async (t) => {
+test('a refusal by Muster ends the stream; a busy server and the answer of a proxy do not', async (t) => {
   let asked = 0
+  const answers = [
+    [503, ''],
+    [404, '<h1>No backend</h1>'],
+    [404, '{"error":{"code":"NOT_FOUND","message":"There is no such run."}}'],
+  ] as const
   const url = await serve(t, (_request, response) => {
-    asked++
-    response.writeHead(asked === 1 ? 503 : 404).end()
+    const [status, body] = answers[asked++] ?? assert.fail('asked once more')
+    response.writeHead(status).end(body)
   })
   const { promise, resolve } = Promise.withResolvers<number>()
   follow(url, { after: null, onEvent: () => assert.fail('no event came'), onEnd: resolve })
   assert.equal(await promise, 404)
-  assert.equal(asked, 2)
+  assert.equal(asked, 3)
 })
 
 test('nothing is asked for after the stream was stopped', async (t) => {

@@ -21,8 +21,8 @@ export interface FollowOptions {
 
 const FIRST_PAUSE_MS = 250
 const LONGEST_PAUSE_MS = 1_500
-/** The server sends a comment every few seconds; a longer silence means a cut connection. */
-const SILENCE_MS = 45_000
+/** The server sends a comment every 15 seconds; a longer silence means a cut connection. */
+const SILENCE_MS = 25_000
 
 /** Returns the function that stops following. */
 export function follow(path: string, options: FollowOptions): () => void {
@@ -77,8 +77,7 @@ async function readOnce(
       cache: 'no-store',
       signal: AbortSignal.any([signal, quiet.signal]),
     })
-    const isFinal = answer.status === 204 || (answer.status >= 400 && answer.status < 500 && answer.status !== 429)
-    if (!answer.ok || !answer.body) return { isOver: isFinal, status: answer.status }
+    if (!answer.ok || !answer.body) return { isOver: await isRefusal(answer), status: answer.status }
     onOpen?.(true)
     for await (const event of parseEvents(answer.body.pipeThrough(new TextDecoderStream()))) {
       clearTimeout(timer)
@@ -91,6 +90,14 @@ async function readOnce(
   } finally {
     clearTimeout(timer)
   }
+}
+
+/** Only a refusal by Muster itself is final: a proxy may answer anything while Muster is away. */
+async function isRefusal(answer: Response): Promise<boolean> {
+  if (answer.status === 204) return true
+  if (answer.status < 400 || answer.status >= 500 || answer.status === 429) return false
+  const content = (await answer.json().catch(() => null)) as { error?: { code?: unknown } } | null // as the API writes it
+  return typeof content?.error?.code === 'string'
 }
 
 /** Yields null for a comment. */

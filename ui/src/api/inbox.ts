@@ -21,12 +21,9 @@ export interface Waiting {
 }
 
 const PAGE = 50
-const WORK_PAGE = 200
-/** Work for people stands among the work of agents, which may fill many pages. */
-const MOST_WORK_PAGES = 5
 const READ_EVERY_MS = 30_000
 
-/** The newest of each kind: `pages` times fifty suggestions and as many escalations. */
+/** The newest of each kind: `pages` times fifty suggestions, and as many escalations and tasks for people. */
 export const waitingQuery = (projectId: string, pages = 1) =>
   queryOptions({
     queryKey: ['task', projectId, 'list', 'waiting', pages],
@@ -53,31 +50,27 @@ export async function readTasksAgain(projectId: string): Promise<void> {
 }
 
 async function readWaiting(projectId: string, pages: number, signal: AbortSignal): Promise<Waiting> {
-  const read = (kind: Task['kind'], most: number, limit: number) =>
-    readPages(projectId, { kind, status: 'pending', limit }, most, signal)
-  const [suggestions, escalations, work] = await Promise.all([
-    read('suggestion', pages, PAGE),
-    read('escalation', pages, PAGE),
-    read('work', Math.min(pages, MOST_WORK_PAGES), WORK_PAGE),
+  const read = (filter: Filter) => readPages(projectId, filter, pages, signal)
+  const parts = await Promise.all([
+    read({ kind: 'suggestion' }),
+    read({ kind: 'escalation' }),
+    // Work that is assigned is an agent's.
+    read({ kind: 'work', assigned_to: 'none' }),
   ])
-  // Work that is assigned is an agent's.
-  const forPeople = work.items.filter(({ assigned_to }) => assigned_to === null)
-  return {
-    items: [...suggestions.items, ...escalations.items, ...forPeople],
-    hasMore: suggestions.hasMore || escalations.hasMore || (forPeople.length > 0 && work.hasMore),
-  }
+  return { items: parts.flatMap(({ items }) => items), hasMore: parts.some(({ hasMore }) => hasMore) }
 }
 
-async function readPages(
-  projectId: string,
-  filter: { kind: Task['kind']; status: string; limit: number },
-  most: number,
-  signal: AbortSignal,
-): Promise<Waiting> {
+interface Filter {
+  kind: Task['kind']
+  assigned_to?: 'none'
+}
+
+async function readPages(projectId: string, filter: Filter, most: number, signal: AbortSignal): Promise<Waiting> {
   const items: Task[] = []
   let cursor: string | null = null
   for (let page = 0; page < most; page++) {
-    const answer: Page<Task> = await get(projectPath(projectId, '/tasks'), { query: { ...filter, cursor }, signal })
+    const query = { ...filter, status: 'pending', limit: PAGE, cursor }
+    const answer: Page<Task> = await get(projectPath(projectId, '/tasks'), { query, signal })
     items.push(...answer.items)
     cursor = answer.next_cursor
     if (cursor === null) break

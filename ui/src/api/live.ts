@@ -1,6 +1,7 @@
 // One stream of changes for all tabs: a browser has six connections per origin. The tab that holds the lock follows the
 // stream and passes its changes on; when that tab closes, the next one takes the lock.
 
+import { tellSignedOut } from './client.ts'
 import { follow } from './follow.ts'
 import { queries } from './queries.ts'
 import { readAgain } from './read-again.ts'
@@ -61,22 +62,43 @@ async function whileLeading(signal: AbortSignal, work: () => () => void): Promis
   await navigator.locks.request(LOCK, { signal }, lead).catch(() => {})
 }
 
+/** After a refusal the stream is asked for again, because nothing else would tell that it may be read again. */
+const AGAIN_AFTER_MS = 5_000
+
 function followStream(tell: (message: Message) => void): () => void {
   let wasOpen = false
-  return follow('/api/events', {
-    after: null,
-    hasEnded: async () => false,
-    onOpen: (isOpen) => {
-      tell({ type: 'open', isOpen })
-      // Nobody knows what happened before the stream was open, so the lists are read once more.
-      if (isOpen && !wasOpen) tell({ type: 'reset' })
-      wasOpen = isOpen
-    },
-    onEvent: ({ event, data }) => {
-      if (event === 'reset') tell({ type: 'reset' })
-      if (event === 'change') tell({ type: 'change', change: JSON.parse(data) as Change }) // as src/api/feed/reader.ts writes it
-    },
-  })
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let stop = (): void => {}
+  const begin = (): void => {
+    stop = followOnce()
+  }
+  const onEnd = (status: number): void => {
+    wasOpen = false
+    tell({ type: 'open', isOpen: false })
+    if (status === 401) tellSignedOut()
+    timer = setTimeout(begin, AGAIN_AFTER_MS)
+  }
+  const followOnce = () =>
+    follow('/api/events', {
+      after: null,
+      hasEnded: async () => false,
+      onOpen: (isOpen) => {
+        tell({ type: 'open', isOpen })
+        // Nobody knows what happened before the stream was open, so the lists are read once more.
+        if (isOpen && !wasOpen) tell({ type: 'reset' })
+        wasOpen = isOpen
+      },
+      onEvent: ({ event, data }) => {
+        if (event === 'reset') tell({ type: 'reset' })
+        if (event === 'change') tell({ type: 'change', change: JSON.parse(data) as Change }) // as src/api/feed/reader.ts writes it
+      },
+      onEnd,
+    })
+  begin()
+  return () => {
+    clearTimeout(timer)
+    stop()
+  }
 }
 
 /** Reads the lists of the kind again, and the thing itself: the keys of queries are [kind, project, 'list' or id]. */

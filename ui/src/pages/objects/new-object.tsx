@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { GraphObject } from '../../../../src/kernel/object.ts'
-import { newKey, post } from '../../api/client.ts'
+import { post } from '../../api/client.ts'
 import { issuesOf } from '../../api/issues.ts'
 import { objectTypesQuery } from '../../api/objects.ts'
 import { projectPath } from '../../api/queries.ts'
@@ -36,9 +36,7 @@ export function NewObject({
     await write(async () => {
       try {
         const body = { type, ...(key === '' ? {} : { key }), properties }
-        // A fresh key each time: a refused body may be sent again, changed.
-        const headers = { 'idempotency-key': newKey() }
-        const { id } = await post<GraphObject>(projectPath(projectId, '/objects'), body, { headers })
+        const { id } = await post<GraphObject>(projectPath(projectId, '/objects'), body)
         await navigate({ to: '/projects/$projectId/objects/$objectId', params: { projectId, objectId: id } })
       } catch (problem) {
         refuseAt(issuesOf(problem))
