@@ -8,15 +8,16 @@
 //                     │                                     │      awaited thing has happened it is ready at once
 //                     └──── orphaned: fence + 1 ────────────┘      the owner is gone; if it died, crashes + 1
 //
-// A row is owned if `owner` is set, ready if `ready_at` is, waiting if neither is (`wake_at` may say until when).
+// A row is owned if `owner` is set, ready if `ready_at` is, waiting if neither is (`wake_at` may say until when). A leaf
+// that was handed out never waits: it is ready until it has an owner or an outcome.
 // The owner writes with its fence; nobody writes with an old one. Progress sets `crashes` back to 0. A row with
 // SUSPECT_AFTER crashes is a suspect: one suspect at a time has its turn in the whole instance, and if its process dies
 // meanwhile, the crash is charged to it alone. A turn ends with the row's progress, its end or its parking, and after
 // SUSPECT_TURN in any case: a suspect that hangs must not keep those of other projects waiting. A row with MOST_CRASHES
 // fails.
 //
-// Claims are fair (`fairPick`): they are dealt round robin over the projects that have ready rows, within a project in
-// the table's own order. The cost of a claim depends on the rows it takes, not on the backlog: projects are found by
+// Claims are fair (`fairPick`): a free slot goes to the project with the fewest rows under way in this process, among
+// equals in turn, and within a project in the table's own order. The cost of a claim depends on the rows it takes, not on the backlog: projects are found by
 // skipping through the index, one probe for each, from the place at which the last claim ended.
 
 import type { Db } from '../db/pool.ts'
@@ -60,7 +61,7 @@ export interface FairAsk {
 export interface Dealt<Claimed> {
   claimed: Claimed[]
   cursor: string
-  /** A project that was not asked may have ready rows, or one that was asked may have more than its part. */
+  /** True if another claim may find rows: some projects were not asked, or a project gave its whole share. */
   mayHaveMore: boolean
   /** The projects of `leftOut` that have ready rows and were passed over, in the order of their turns. */
   passedOver: string[]
@@ -72,6 +73,7 @@ const MOST_PROJECTS = 20
 /** A claim stops asking after this many projects that may take a slot. One is not enough: its rows may be locked. */
 const ENOUGH_PROJECTS = 4
 
+/** The parameters $1 to $7 of `fairPick`. */
 export const fairValues = (ask: FairAsk): unknown[] => [
   ask.owner,
   ask.free,

@@ -22,7 +22,7 @@ export interface ChaosReport {
   server: Muster
   servers: readonly Muster[]
   accepted: readonly string[]
-  /** The number of times each act was done. */
+  /** The number of times each act was begun. A kill of a server that is down does nothing. */
   acts: ReadonlyMap<string, number>
   /** The acts, with their times in seconds. */
   story: readonly string[]
@@ -34,13 +34,13 @@ const env = { MUSTER_LEASE: '2000', MUSTER_DRAIN: '3000', MUSTER_RATE_LIMIT: '0'
 
 interface Place {
   proxy: DatabaseProxy
-  /** Null while the server is stopped or started. */
+  /** Null from the kill until the new server is ready. */
   server: Muster | null
 }
 
 /**
  * The acts go on for `forMs`. If fewer than `fewest` runs were accepted by then, or no run was recovered after a crash,
- * they go on for up to three times as long: on a busy machine half a minute may be too short for either.
+ * they go on for up to three times as long: half a minute may be too short on a busy machine.
  */
 export async function playChaos(
   t: Cleanup,
@@ -70,6 +70,7 @@ export async function playChaos(
   const accepted: string[] = []
   const delays = createDelays(t)
   let isOver = false
+  let hasFailed = false
   let isRestarting = false
 
   const tell = (what: string): void => {
@@ -77,7 +78,7 @@ export async function playChaos(
   }
   const base = `/api/projects/${world.projectId}`
 
-  /** The server may be without its database at this moment, so the request is repeated as a person would do. */
+  /** Null if the request was refused, as by a server that is without its database at this moment. */
   async function ask<Body>(route: string, body?: object): Promise<Body | null> {
     const answer = await server.call<Body>(route, body ? { body } : {}).catch(() => null)
     if (!answer) return null
@@ -85,7 +86,7 @@ export async function playChaos(
     return answer.status < 300 ? answer.body : null
   }
 
-  // Each act has a random source of its own, so that the number of choices of one act does not change another act.
+  // Each act but `answer` has a random source of its own, so that its number of choices does not change another act.
   const doings: Record<string, (random: Random) => Promise<unknown>> = {
     silence: async (random) => random.pick(places).proxy.silence('muster-listener'),
     cut: async (random) => random.pick(places).proxy.cutAll(),
@@ -129,6 +130,7 @@ export async function playChaos(
   /** A start may fall into a restart of the database; its operator starts the server again. */
   async function startAgain({ proxy }: Place): Promise<Muster> {
     for (;;) {
+      if (hasFailed) throw new Error('The test is over: no server is started again.')
       const started = await world.spawn({ databaseUrl: proxy.url, env })
       await until(async () => !started.isRunning() || (await isReady(started)), 'a server is ready', QUIET_WITHIN_MS)
       if (started.isRunning()) return started
@@ -200,6 +202,8 @@ export async function playChaos(
   try {
     return await play()
   } catch (error) {
+    isOver = true
+    hasFailed = true
     const said = places.map(({ server }) => server?.stderr().split('\n').slice(-15).join('\n')).join('\n\n')
     throw new Error(`${error instanceof Error ? error.message : error}\nIt was so:\n${story.join('\n')}\n${said}`, {
       cause: error,
@@ -280,7 +284,7 @@ function createDelays(t: Cleanup): Delays {
   }
 }
 
-/** One to four steps with calls of every kind, some of them slow, questions, and sub-runs that do the same. */
+/** One to three steps with calls of every kind, some of them slow, questions, and sub-runs that do the same. */
 function randomPlan(world: World, random: Random, delays: Delays, depth = 0): Plan {
   const plan = planned()
   const steps = 1 + random.below(3)
