@@ -107,7 +107,7 @@ describe('the tour in a browser', { skip }, () => {
     await walk('Enter', "The queen's plan", at('/flows/'), '[aria-label="Queen\'s plan"]')
     await walk('ArrowRight', 'A loop that was stopped', at('/runs/'), '[data-tour="verdict"]')
     await walk('Enter', 'A budget that runs out', at('/organisation\\?agent='), '[data-tour="budget"]')
-    await card(page).getByText('Bookkeeper has used more than 90 % of its tokens').waitFor()
+    await card(page).getByText('Bookkeeper has used most of its tokens').waitFor()
     await walk('Enter', 'A suggestion to decide', at('/inbox\\?item='), '[id^="item-"][data-current]')
     await page.locator('[data-current]').getByRole('button', { name: 'Approve' }).waitFor()
     await walk('Enter', 'A question to answer', at('/inbox\\?item='), '[id^="item-"][data-current]')

@@ -61,12 +61,22 @@ test('a task that waits for people is under way, and the wait is no work', () =>
     at: new Date(second * 1_000),
   })
   const until = (...events: JournalEvent[]) => tasksOf({ root: f('a'), events, hasEnded: false, patterns })[0]
-  const asked = [say(1, 'task.started'), say(3, 'task.waiting'), say(4, 'task.waiting'), say(6, 'task.continued')]
+  const asked = [
+    say(1, 'task.started'),
+    say(3, 'task.waiting'),
+    say(4, 'task.waiting', { run_id: 's' }),
+    say(6, 'task.continued'),
+  ]
   const open = until(...asked)
   assert.deepEqual([open?.status, open?.waited, open?.waitingSince], ['running', 0, new Date(3_000)])
-  const on = until(...asked, say(10, 'task.continued'))
+  const on = until(...asked, say(10, 'task.continued', { run_id: 's' }))
   assert.deepEqual([on?.status, on?.waited, on?.waitingSince, on?.end_at], ['running', 7_000, null, null])
-  const done = until(...asked, say(10, 'task.continued'), say(11, 'task.completed'), say(12, 'task.continued'))
+  const done = until(
+    ...asked,
+    say(10, 'task.continued', { run_id: 's' }),
+    say(11, 'task.completed'),
+    say(12, 'task.continued'),
+  )
   assert.deepEqual(
     [done?.status, done?.waited, done?.busy, done?.end_at],
     ['completed', 7_000, 3_000, '1970-01-01T00:00:11.000Z'],

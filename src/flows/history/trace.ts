@@ -43,7 +43,14 @@ export type FlowTask = z.infer<typeof flowTaskSchema>
 
 export const traceSchema = z.strictObject({
   tasks: z.array(flowTaskSchema),
-  timeline: z.array(z.strictObject({ at: instantField, event: z.string(), task_id: z.string().nullable() })),
+  timeline: z.array(
+    z.strictObject({
+      at: instantField,
+      event: z.string(),
+      task_id: z.string().nullable(),
+      run_id: idField.optional().describe('Of task.waiting and task.continued: the run that waits, or goes on.'),
+    }),
+  ),
 })
 export type Trace = z.infer<typeof traceSchema>
 
@@ -143,13 +150,13 @@ interface Life {
   begunAt: Date
   waitedBefore: number
   /** Its runs, and the runs below them, that wait for a person. */
-  waiting: number
+  waiting: Set<string>
 }
 
 function tell(task: TaskRecord, kind: string, data: JournalEvent['data'], at: Date, lives: Map<string, Life>): void {
   const life = lives.get(task.id)
   if (kind === 'task.started') {
-    lives.set(task.id, { begunAt: at, waitedBefore: task.waited, waiting: 0 })
+    lives.set(task.id, { begunAt: at, waitedBefore: task.waited, waiting: new Set() })
     task.start_at ??= at.toISOString()
     task.end_at = null
     task.status = 'running'
@@ -157,8 +164,8 @@ function tell(task: TaskRecord, kind: string, data: JournalEvent['data'], at: Da
     return
   }
   if (kind === 'task.slow') return
-  if (kind === 'task.waiting' || kind === 'task.continued') {
-    if (life) tellWait(task, life, kind === 'task.waiting' ? 1 : -1, at)
+  if (isWait(kind)) {
+    if (life) tellWait(task, life, { isWaiting: kind === 'task.waiting', runId: String(data.run_id), at })
     return
   }
   lives.delete(task.id)
@@ -170,9 +177,18 @@ function tell(task: TaskRecord, kind: string, data: JournalEvent['data'], at: Da
   task.error = kind === 'task.failed' ? String(data.error) : null
 }
 
-function tellWait(task: TaskRecord, life: Life, step: 1 | -1, at: Date): void {
-  life.waiting = Math.max(0, life.waiting + step)
-  if (life.waiting === 0) endWait(task, at)
+const isWait = (kind: string): boolean => kind === 'task.waiting' || kind === 'task.continued'
+
+interface Wait {
+  isWaiting: boolean
+  runId: string
+  at: Date
+}
+
+function tellWait(task: TaskRecord, life: Life, { isWaiting, runId, at }: Wait): void {
+  if (isWaiting) life.waiting.add(runId)
+  else life.waiting.delete(runId)
+  if (life.waiting.size === 0) endWait(task, at)
   else task.waitingSince ??= at
 }
 
@@ -188,6 +204,7 @@ export function traceOf(recorded: RecordedRun): Trace {
       at: at.toISOString(),
       event: kind,
       task_id: typeof data.task_id === 'string' ? data.task_id : null,
+      ...(isWait(kind) && typeof data.run_id === 'string' ? { run_id: data.run_id } : {}),
     })),
   }
 }

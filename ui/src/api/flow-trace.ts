@@ -21,5 +21,6 @@ export interface FlowTask {
 
 export interface FlowTrace {
   tasks: FlowTask[]
-  timeline: { at: string; event: string; task_id: string | null }[]
+  /** With task.waiting and task.continued, `run_id` is the run that waits, or goes on. */
+  timeline: { at: string; event: string; task_id: string | null; run_id?: string }[]
 }

@@ -50,7 +50,7 @@ test('the stops lead to the things of the demo', () => {
       '/playground',
     ],
   )
-  assert.match(stops[4]?.text ?? '', /^Bookkeeper has used more than 90 %/)
+  assert.match(stops[4]?.text ?? '', /^Bookkeeper has used most of its tokens/)
   assert.deepEqual(
     stops.at(-1)?.links.map(({ address }) => address),
     ['/projects/p/agents/new', '/projects/p/settings/providers'],

@@ -95,14 +95,14 @@ const PLANS: readonly Plan[] = [
   {
     title: 'A budget that runs out',
     area: {
-      text: 'Here you see which agent works for whom. An agent may have a budget of tokens. Its bar turns amber at 90 %, and an agent without tokens pauses until somebody tops it up.',
+      text: 'Here you see which agent works for whom. An agent may have a budget of tokens. Its bar is amber from 90 % on and red from 95 %, and an agent without tokens pauses until somebody tops it up.',
       place: '/organisation',
       target: LIST,
     },
     demo: ({ saver }) =>
       saver
         ? {
-            text: `${saver.name} has used more than 90 % of its tokens, so its bar is amber. Without tokens it pauses until somebody tops it up.`,
+            text: `${saver.name} has used most of its tokens: its bar is amber from 90 % on, and red from 95 %. Without tokens it pauses until somebody tops it up.`,
             place: `/organisation?agent=${saver.id}`,
             target: '[data-tour="budget"]',
           }
@@ -143,7 +143,7 @@ const PLANS: readonly Plan[] = [
   {
     title: 'Your turn',
     area: {
-      text: 'Chat with your agents here, or make one of your own. No key is needed for that. A key of a provider brings the answers of its models; add one whenever you like.',
+      text: 'Chat with your agents here, or make one of your own. No key is needed for that. With a key of a provider your agents use its models; add one whenever you like.',
       place: '/playground',
       target: LIST,
     },
@@ -189,7 +189,9 @@ export function findThings({ flows, failed, agents, waiting }: Read): Things {
   return {
     flow: led.find(({ status }) => status === 'running') ?? led[0],
     loop: failed.find(({ error_code }) => error_code === 'DOOM_LOOP'),
-    saver: agents.find(({ token_used, token_allocation }) => token_used >= NEARLY_ALL * (token_allocation ?? Infinity)),
+    saver: agents.find(
+      ({ token_used: used, token_allocation: all }) => all !== null && used >= NEARLY_ALL * all && used < all,
+    ),
     suggestion: waiting.find(({ kind }) => kind === 'suggestion'),
     question: waiting.find(({ kind }) => kind === 'question'),
   }

@@ -6,17 +6,19 @@ import type { FlowTask, FlowTrace } from '../../api/flow-trace.ts'
 import type { StreamEvent } from '../../api/follow.ts'
 
 export interface TaskRow extends FlowTask {
-  /** Grows with everything that can happen to a task. */
+  /** Grows when the task begins or ends. */
   stage: number
-  /** A person is to answer before it goes on. */
-  isWaiting: boolean
+  /** The runs of the task, and below it, that wait for a person. */
+  waitingRuns: readonly string[]
+  /** The mark of the store at the last event about a wait. */
+  waitMark: number
 }
 
 export const shownStatuses = ['completed', 'running', 'blocked', 'failed', 'skipped', 'pending'] as const
 export type ShownStatus = (typeof shownStatuses)[number]
 
-export const shownStatus = ({ status, isWaiting }: TaskRow): ShownStatus =>
-  status === 'running' && isWaiting ? 'blocked' : status
+export const shownStatus = ({ status, waitingRuns }: TaskRow): ShownStatus =>
+  status === 'running' && waitingRuns.length > 0 ? 'blocked' : status
 
 export interface Totals {
   counts: Readonly<Record<ShownStatus, number>>
@@ -29,7 +31,10 @@ export interface Totals {
 }
 
 export interface FlowStore {
-  load(trace: FlowTrace): void
+  /** A number that grows with each event about a wait. */
+  mark(): number
+  /** `since` is the mark before the snapshot was asked for: events about waits that came later are kept. */
+  load(trace: FlowTrace, since: number): void
   apply(event: StreamEvent): void
   task(id: string): TaskRow | undefined
   tasks(): Iterable<TaskRow>
@@ -62,6 +67,7 @@ export function createFlowStore({ nextFrame, later }: FlowStoreOptions): FlowSto
   let hasNew = false
   let isFlushing = false
   let isCounting = false
+  let mark = 0
 
   function flush(): void {
     isFlushing = false
@@ -93,13 +99,16 @@ export function createFlowStore({ nextFrame, later }: FlowStoreOptions): FlowSto
   }
 
   return {
-    load: (trace) => {
+    mark: () => mark,
+    load: (trace, since) => {
       const waiting = waitingIn(trace)
-      for (const task of trace.tasks) put(merged(rows.get(task.id), task, waiting.has(task.id)))
+      for (const task of trace.tasks) put(merged(rows.get(task.id), task, waiting.get(task.id) ?? NOBODY, since))
     },
     apply: (event) => {
-      const next = afterEvent((id) => rows.get(id), event)
-      if (next) put(next)
+      const next = afterEvent((id) => rows.get(id), event, mark + 1)
+      if (!next) return
+      mark = Math.max(mark, next.waitMark)
+      put(next)
     },
     task: (id) => rows.get(id),
     tasks: () => rows.values(),
@@ -141,9 +150,13 @@ function countTotals(rows: Iterable<TaskRow>): Totals {
 }
 
 /** A snapshot that is older than the events keeps the state, and gives the facts that no event tells. */
-function merged(known: TaskRow | undefined, task: FlowTask, isWaiting: boolean): TaskRow {
+function merged(known: TaskRow | undefined, task: FlowTask, waiting: readonly string[], since: number): TaskRow {
   const stage = stageOf(task.status, task.attempts)
-  if (!known || known.stage <= stage) return { ...task, stage, isWaiting: isWaiting && task.status === 'running' }
+  if (!known || known.stage <= stage) {
+    const isOlder = known?.stage === stage && known.waitMark > since
+    const waitingRuns = isOlder ? known.waitingRuns : task.status === 'running' ? waiting : NOBODY
+    return { ...task, stage, waitingRuns, waitMark: known?.waitMark ?? 0 }
+  }
   const { kind, parent_id, depends_on, usage, run_id, worker } = task
   return {
     ...known,
@@ -155,6 +168,8 @@ function merged(known: TaskRow | undefined, task: FlowTask, isWaiting: boolean):
     worker: known.worker ?? worker,
   }
 }
+
+const NOBODY: readonly string[] = []
 
 const STATUS_AFTER: Readonly<Record<string, FlowTask['status']>> = {
   'task.started': 'running',
@@ -176,12 +191,18 @@ interface TaskEvent {
 }
 
 /** The row after the event, or null if it tells nothing new. */
-function afterEvent(find: (id: string) => TaskRow | undefined, { event, data }: StreamEvent): TaskRow | null {
+function afterEvent(
+  find: (id: string) => TaskRow | undefined,
+  { event, data }: StreamEvent,
+  waitMark: number,
+): TaskRow | null {
   if (!event.startsWith('task.')) return null
   const told = JSON.parse(data) as TaskEvent // as in kernel/flow-run.ts
   const known = find(told.task_id)
   if (event === 'task.waiting' || event === 'task.continued') {
-    return known?.status === 'running' ? { ...known, isWaiting: event === 'task.waiting' } : null
+    if (known?.status !== 'running') return null
+    const others = known.waitingRuns.filter((id) => id !== told.run_id)
+    return { ...known, waitMark, waitingRuns: event === 'task.waiting' ? [...others, told.run_id ?? ''] : others }
   }
   const status = STATUS_AFTER[event]
   if (status === undefined) return null
@@ -195,7 +216,7 @@ function afterEvent(find: (id: string) => TaskRow | undefined, { event, data }: 
     stage,
     status,
     attempts,
-    isWaiting: false,
+    waitingRuns: NOBODY,
     kind: told.agent === undefined ? row.kind : 'agent',
     worker: told.worker ?? row.worker ?? told.agent ?? null,
     depends_on: told.after ?? row.depends_on,
@@ -220,7 +241,8 @@ const unknownTask = ({ task_id: id, name, agent, after }: TaskEvent): TaskRow =>
   run_id: null,
   error: null,
   stage: -1,
-  isWaiting: false,
+  waitingRuns: NOBODY,
+  waitMark: 0,
 })
 
 /** A skipped task is not tried again. */
@@ -230,20 +252,24 @@ function stageOf(status: FlowTask['status'], attempt: number): number {
   return 2 * Math.max(1, attempt) + (status === 'running' ? 0 : 1)
 }
 
-/** The tasks whose last wait has not ended. */
-function waitingIn({ timeline }: FlowTrace): Set<string> {
-  const waiting = new Set<string>()
-  for (const { event, task_id: id } of timeline) {
+/** The runs that wait, for each task with any. */
+function waitingIn({ timeline }: FlowTrace): Map<string, string[]> {
+  const waiting = new Map<string, string[]>()
+  for (const { event, task_id: id, run_id: runId = '' } of timeline) {
     if (id === null) continue
-    if (event === 'task.waiting') waiting.add(id)
-    else waiting.delete(id)
+    const others = (): string[] => (waiting.get(id) ?? NOBODY).filter((other) => other !== runId)
+    if (event === 'task.waiting') waiting.set(id, [...others(), runId])
+    else if (event === 'task.continued') waiting.set(id, others())
+    else if (STATUS_AFTER[event]) waiting.delete(id)
   }
   return waiting
 }
 
-const COMPARED = ['stage', 'isWaiting', 'start_at', 'end_at', 'run_id', 'parent_id', 'worker', 'kind'] as const
+const COMPARED = ['stage', 'start_at', 'end_at', 'run_id', 'parent_id', 'worker', 'kind'] as const
 
 const isSame = (a: TaskRow, b: TaskRow): boolean =>
   COMPARED.every((field) => a[field] === b[field]) &&
   a.usage?.total_tokens === b.usage?.total_tokens &&
+  a.waitMark === b.waitMark &&
+  a.waitingRuns.join() === b.waitingRuns.join() &&
   a.depends_on.length === b.depends_on.length

@@ -16,7 +16,8 @@ const row = (id: string, depends_on: string[] = []): TaskRow => ({
   run_id: null,
   error: null,
   stage: 0,
-  isWaiting: false,
+  waitingRuns: [],
+  waitMark: 0,
   start_at: null,
   end_at: null,
 })

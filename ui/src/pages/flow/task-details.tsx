@@ -49,7 +49,7 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
       <dl className={classes.facts}>
         <Fact name="Status">
           <Status of={shownStatus(task)} />
-          {task.isWaiting && ' It waits for a person.'}
+          {task.waitingRuns.length > 0 && ' It waits for a person.'}
         </Fact>
         <Fact name={task.kind === 'agent' ? 'Agent' : 'Worker'}>{task.worker ?? '–'}</Fact>
         <Fact name="Attempts">{task.attempts}</Fact>

@@ -16,7 +16,8 @@ const row = (id: string, from: number | null, to: number | null, depends_on: str
   run_id: null,
   error: null,
   stage: 2,
-  isWaiting: false,
+  waitingRuns: [],
+  waitMark: 0,
   start_at: from === null ? null : new Date(from).toISOString(),
   end_at: to === null ? null : new Date(to).toISOString(),
 })

@@ -93,8 +93,9 @@ function followFlow({ projectId, flowRunId, store, tell, onChange }: Followed): 
   const path = flowRunPath(projectId, flowRunId)
 
   const readTasks = async (): Promise<void> => {
+    const since = store.mark()
     const trace = await get<FlowTrace>(`${path}/trace`, { signal })
-    if (!signal.aborted) store.load(trace)
+    if (!signal.aborted) store.load(trace, since)
   }
   /** Many reasons to read within this time cause one read. */
   const readLater = (ms: number): void => {

@@ -15,7 +15,8 @@ export function useInboxKeys(onKey: (key: InboxKey) => void): void {
     const press = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
       if (!KEYS.includes(event.key) || (event.target as Element | null)?.closest?.(TYPING)) return // a key's target is an element
-      if (document.querySelector('[role="dialog"]')) return
+      // The card of the tour is a dialog, too, but it leaves the page in use.
+      if (document.querySelector('[aria-modal="true"]')) return
       event.preventDefault()
       latest.current(event.key as InboxKey) // one of KEYS
     }

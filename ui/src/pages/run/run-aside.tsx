@@ -1,9 +1,10 @@
-// Beside the transcript: figures, limits, the waterfall, and where the run came from.
+// Beside the transcript: figures, limits, the waterfall, the work that the run belongs to, and the runs before it.
 import { Progress, Stack, Text, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
 import type { Step } from '../../api/shapes.ts'
+import { AgentName } from '../../parts/agent-name.tsx'
 import { cost, duration, tokens } from '../../parts/figures.ts'
 import { Elapsed, When } from '../../parts/when.tsx'
 import classes from './run-page.module.css'
@@ -38,6 +39,7 @@ export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
         </Title>
         <Waterfall steps={steps} />
       </section>
+      <Belonging run={run} />
       <Origins run={run} />
     </Stack>
   )
@@ -73,6 +75,51 @@ function Limit(props: { name: string; value: number; of: number; text: (value: n
         size="sm"
       />
     </div>
+  )
+}
+
+/** The agent of the run, and the flow run or the task that it works for. */
+function Belonging({ run }: { run: Run }) {
+  const { project_id: projectId, agent_id: agentId, flow_run_id: startedId, trigger } = run
+  const { flow_run_id: flowRunId, task_id: taskId } = trigger
+  const isOfTask = trigger.type === 'task' && taskId !== undefined
+  if (agentId === null && flowRunId === undefined && startedId === null && !isOfTask) return null
+  return (
+    <section aria-label="Belongs to">
+      <Title order={2} mb="xs">
+        Belongs to
+      </Title>
+      {agentId !== null && (
+        <div>
+          Agent <AgentName projectId={projectId} agentId={agentId} runId={run.id} />
+        </div>
+      )}
+      {flowRunId !== undefined && (
+        <div>
+          <Link
+            to="/projects/$projectId/flows/$flowRunId"
+            params={{ projectId, flowRunId }}
+            search={taskId === undefined ? {} : { task: taskId }}
+          >
+            Part of the flow run {flowRunId.slice(0, 8)}
+          </Link>
+        </div>
+      )}
+      {startedId !== null && (
+        <div>
+          <Link to="/projects/$projectId/flows/$flowRunId" params={{ projectId, flowRunId: startedId }}>
+            Started the flow run {startedId.slice(0, 8)}
+          </Link>
+        </div>
+      )}
+      {isOfTask && (
+        <div>
+          <Link to="/projects/$projectId/organisation" params={{ projectId }} search={{ task: taskId }}>
+            Works on the task {taskId.slice(0, 8)}
+          </Link>
+        </div>
+      )}
+    </section>
   )
 }
 

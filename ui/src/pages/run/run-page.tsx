@@ -1,12 +1,14 @@
 // The page on which people understand a run: why it stands where it does, what it said and did, and what to do now.
 import { Button, Group, Title } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Ban, Play } from 'lucide-react'
 import { useState } from 'react'
+import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { useAgentName } from '../../api/agent-names.ts'
 import { ApiError, post } from '../../api/client.ts'
-import { projectPath } from '../../api/queries.ts'
+import { agentQuery, projectPath } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
 import { Unknown } from '../../app/unknown.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
@@ -26,14 +28,18 @@ const route = getRouteApi('/projects/$projectId/runs/$runId')
 
 export function RunPage() {
   const { projectId, runId } = route.useParams()
-  const { run, steps, live, isOpen } = useLiveRun(projectId, runId)
+  return <RunOf key={runId} projectId={projectId} runId={runId} />
+}
+
+function RunOf({ projectId, runId }: { projectId: string; runId: string }) {
+  const { run, steps, live, isLive } = useLiveRun(projectId, runId)
   if (run.isPending) return <Loading lines={10} />
   if (run.error instanceof ApiError && run.error.status === 404) return <Unknown />
   if (!run.data)
     return <Failure what="The run could not be read." error={run.error} onRetry={() => void run.refetch()} />
   return (
     <>
-      {(run.isError || !isOpen) && <Stale onRetry={() => void run.refetch()} />}
+      {(run.isError || !isLive) && <Stale onRetry={() => void run.refetch()} />}
       <Head run={run.data} />
       <div className={classes.columns}>
         <Body run={run.data} steps={steps.data ?? []} live={live} />
@@ -51,11 +57,17 @@ function useNameOf({ project_id, agent_id }: Run): string {
   return name ?? (name === null ? 'A deleted agent' : 'The agent')
 }
 
+/** The agent of a run that has no tokens; undefined for any other run, and until the agent is read. */
+function useAgentWithoutTokens(run: Run): Agent | undefined {
+  const isShort = run.pause_reason === 'budget' || run.error_code === 'BUDGET_EXHAUSTED'
+  return useQuery({ ...agentQuery(run.project_id, run.agent_id ?? ''), enabled: isShort && run.agent_id !== null }).data
+}
+
 function Head({ run }: { run: Run }) {
   const name = useNameOf(run)
   const mayWrite = useRole(run.project_id) !== 'viewer'
   const [dialog, setDialog] = useState<Dialog | null>(null)
-  const verdict = verdictOf(run, name)
+  const verdict = verdictOf(run, name, useAgentWithoutTokens(run))
   return (
     <>
       <PageHead
@@ -119,11 +131,12 @@ function Cancel({ run }: { run: Run }) {
 }
 
 function Body(props: Omit<Parameters<typeof Transcript>[0], 'onFork'>) {
-  const mayWrite = useRole(props.run.project_id) !== 'viewer'
+  // Runs of a supervisor system have no agent, and cannot be forked.
+  const mayFork = useRole(props.run.project_id) !== 'viewer' && props.run.agent_id !== null
   const [step, setStep] = useState<number | null>(null)
   return (
     <div>
-      <Transcript {...props} onFork={mayWrite ? setStep : null} />
+      <Transcript {...props} onFork={mayFork ? setStep : null} />
       {step !== null && <RunDialog run={props.run} dialog={{ type: 'fork', step }} onClose={() => setStep(null)} />}
     </div>
   )

@@ -1,7 +1,6 @@
 // A run as it is now: the row and its steps from the API, and the text of the step under way from its stream.
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
-import type { Run } from '../../../../src/kernel/run.ts'
 import { follow } from '../../api/follow.ts'
 import { projectPath, runQuery, stepsQuery } from '../../api/queries.ts'
 import { readAgain } from '../../api/read-again.ts'
@@ -18,7 +17,7 @@ export function useLiveRun(projectId: string, runId: string) {
   const steps = useQuery(stepsQuery(projectId, runId))
   const [live, setLive] = useState<LiveStep | null>(null)
   const [isOpen, setIsOpen] = useState(true)
-  const mayChange = run.data !== undefined && !isOver(run.data)
+  const mayChange = run.data?.completed_at === null
   useEffect(() => {
     if (!mayChange) return
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -49,7 +48,6 @@ export function useLiveRun(projectId: string, runId: string) {
       },
       onEvent: (event) => {
         if (event.event === 'token' || event.event === 'step.restarted') show(nextText(pending, event, runId))
-        if (event.event === 'step.completed') show(null)
         if (CHANGES.test(event.event)) readSoon()
       },
       onEnd: readSoon,
@@ -61,8 +59,12 @@ export function useLiveRun(projectId: string, runId: string) {
       setLive(null)
     }
   }, [client, projectId, runId, mayChange])
-  return { run, steps, live, isOpen }
+  return {
+    run,
+    steps,
+    /** The text stays until the stored step takes its place. */
+    live,
+    /** The stream is open, or the run has ended and needs none. */
+    isLive: !mayChange || isOpen,
+  }
 }
-
-const isOver = (run: Run): boolean =>
-  run.completed_at !== null && run.pause_reason !== 'human' && run.pause_reason !== 'halted'

@@ -7,16 +7,37 @@ import { verdictOf } from './verdict.ts'
 const run = (change: Partial<Run>): Run =>
   aRun({ summary: null, duration: 1_600, started_at: null, completed_at: null, ...change })
 
+const SPENT = { token_used: 10, token_allocation: 10 }
+
 test('every status has a sentence', () => {
   for (const status of runStatuses) assert.match(verdictOf(run({ status }), 'Writer').text, /\.$/, status)
 })
 
 test('every pause says why, and all but a stop name the action that resolves it', () => {
   for (const pause_reason of pauseReasons) {
-    const { text, resolution } = verdictOf(run({ status: 'paused', pause_reason }), 'Writer')
-    assert.match(text, /\.$/, pause_reason)
+    const { text, resolution } = verdictOf(run({ status: 'paused', pause_reason }), 'Writer', SPENT)
+    assert.match(text, /[.?]$/, pause_reason)
     assert.equal(resolution === null, pause_reason === 'stopped', pause_reason)
   }
+})
+
+test('only the tokens of the agent itself are topped up', () => {
+  const short = run({ status: 'paused', pause_reason: 'budget' })
+  assert.equal(verdictOf(short, 'Writer', SPENT).resolution, 'top_up')
+  for (const agent of [undefined, { token_used: 5, token_allocation: null }, { token_used: 5, token_allocation: 10 }]) {
+    const { text, resolution } = verdictOf(short, 'Writer', agent)
+    assert.match(text, /of the project's month, or of an agent above Writer/)
+    assert.equal(resolution, null)
+  }
+})
+
+test('an attempt at a task and a run of a supervisor system offer no resume', () => {
+  const limited = { status: 'paused', pause_reason: 'step_limit', completed_at: '2026-01-01T00:00:00.000Z' } as const
+  assert.equal(verdictOf(run(limited), 'Writer').resolution, 'resume')
+  const attempt = verdictOf(run({ ...limited, trigger: { type: 'task', task_id: 't' } }), 'Writer')
+  assert.deepEqual([attempt.resolution, /attempt at a task/.test(attempt.text)], [null, true])
+  const part = verdictOf(run({ ...limited, agent_id: null }), 'The supervisor system')
+  assert.deepEqual([part.resolution, /Resume/.test(part.text)], [null, false])
 })
 
 test('a run that another run continues leads there, and offers no second resume', () => {

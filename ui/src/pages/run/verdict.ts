@@ -1,4 +1,5 @@
 // Says in plain words how a run stands or why it stopped, and names the one action that resolves it.
+import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { duration } from '../../parts/figures.ts'
 
@@ -10,7 +11,8 @@ export interface Verdict {
   resolution: Resolution
 }
 
-export function verdictOf(run: Run, agentName: string): Verdict {
+/** `agent` is needed only for a run that has no tokens. */
+export function verdictOf(run: Run, agentName: string, agent?: TokensOf): Verdict {
   switch (run.status) {
     case 'queued':
       return { text: `${agentName} waits for its turn.`, tone: 'pending', resolution: null }
@@ -25,49 +27,63 @@ export function verdictOf(run: Run, agentName: string): Verdict {
     case 'cancelled':
       return { text: `The run was cancelled after ${steps(run.step_count)}.`, tone: 'pending', resolution: 'retry' }
     case 'failed':
-      return { text: failureOf(run, agentName), tone: 'failed', resolution: failedBy(run) }
+      return { text: failureOf(run, agentName), tone: 'failed', resolution: failedBy(run, agent) }
     case 'paused':
-      return pauseOf(run, agentName)
+      return pauseOf(run, agentName, agent)
   }
 }
 
-function pauseOf(run: Run, agentName: string): Verdict {
+type TokensOf = Pick<Agent, 'token_used' | 'token_allocation'>
+
+const hasNoTokens = ({ token_used: used, token_allocation: all }: TokensOf): boolean => all !== null && used >= all
+
+function pauseOf(run: Run, agentName: string, agent: TokensOf | undefined): Verdict {
   const paused = (text: string, resolution: Resolution): Verdict => ({ text, tone: 'paused', resolution })
+  /** Runs of a supervisor system, and attempts at a task, cannot be resumed. */
+  const resumable = (why: string, how: string): Verdict => {
+    if (run.agent_id === null) return paused(why, null)
+    if (run.trigger.type === 'task') return paused(`${why} It was an attempt at a task, and the task shows what comes next.`, null)
+    return paused(`${why} ${how}`, 'resume')
+  }
   if (run.resumed_as !== null) return paused('It stopped, and another run continues it.', 'resumed')
   switch (run.pause_reason) {
     case 'human':
       return paused(`${agentName} waits for an answer from a person.`, 'answer')
     case 'outcome_unknown':
-      return paused(
-        'Muster was interrupted in the middle of a call with an effect, and nobody knows whether it was done. Say which.',
-        'outcome',
-      )
+      return paused('Muster was interrupted during a call that changes something. Was the call made?', 'outcome')
     case 'step_limit':
-      return paused(
-        `It stopped after ${steps(run.max_steps ?? run.step_count)}, its limit. Resume it with more steps.`,
-        'resume',
+      return resumable(
+        `It stopped after ${steps(run.max_steps ?? run.step_count)}, its limit.`,
+        'Resume it with more steps.',
       )
     case 'timeout':
-      return paused(
-        `It ran out of time after ${duration(run.timeout ?? run.duration)}. Resume it with more time.`,
-        'resume',
+      return resumable(
+        `It ran out of time after ${duration(run.timeout ?? run.duration)}.`,
+        'Resume it with more time.',
       )
     case 'context':
-      return paused('The conversation no longer fits the model. Resume it: it goes on from its summary.', 'resume')
+      return resumable('The conversation no longer fits the model.', 'Resume it: it goes on from its summary.')
     case 'budget':
-      return paused(
-        `${agentName} has used its tokens. Give it more, and ${run.completed_at === null ? 'it goes on' : 'resume the run'}.`,
-        'top_up',
-      )
+      return paused(...shortage(run, agentName, agent))
     case 'halted':
       return paused('The project is halted. The run goes on when the halt is lifted.', 'unhalt')
     case 'stopped':
       return paused(`${agentName} was stopped. The run goes on when the agent is started.`, null)
     case 'unavailable':
-      return paused('The model could not be reached for a long time. Resume it when the model answers again.', 'resume')
+      return resumable('The model could not be reached for a long time.', 'Resume it when the model answers again.')
     case null:
-      return paused('It is paused.', 'resume')
+      return resumable('It is paused.', 'Resume it.')
   }
+}
+
+/** The tokens that are missing may be the agent's, those of an agent above it, or those of the project's month. */
+function shortage(run: Run, agentName: string, agent: TokensOf | undefined): [text: string, resolution: Resolution] {
+  const then = run.completed_at === null ? 'the run goes on' : 'resume the run'
+  if (agent && hasNoTokens(agent)) return [`${agentName} has used its tokens. Give it more, and ${then}.`, 'top_up']
+  return [
+    `The tokens of the project's month, or of an agent above ${agentName}, are used up. When there are tokens again, ${then}.`,
+    run.completed_at === null || run.agent_id === null ? null : 'resume',
+  ]
 }
 
 const FAILURES: Record<string, string> = {
@@ -84,6 +100,7 @@ function failureOf(run: Run, agentName: string): string {
   return [known ?? `${agentName} failed after ${steps(run.step_count)}.`, message].filter(Boolean).join(' ')
 }
 
-const failedBy = (run: Run): Resolution => (run.error_code === 'BUDGET_EXHAUSTED' ? 'top_up' : 'retry')
+const failedBy = (run: Run, agent: TokensOf | undefined): Resolution =>
+  run.error_code === 'BUDGET_EXHAUSTED' && agent && hasNoTokens(agent) ? 'top_up' : 'retry'
 
 const steps = (count: number): string => (count === 1 ? '1 step' : `${count} steps`)
