@@ -20,6 +20,21 @@ export const rankOf = (title: string, text: string): string =>
   `case when ${title} = ${text} then 0 when starts_with(${title}, ${text}) then 1
      when strpos(${title}, ${text}) > 0 then 2 else 3 end`
 
+/** SQL: the rank of a row that has all words, by its title and by all its texts, which are in lower case. */
+export const rankOfTexts = (title: string, texts: string, text: string): string =>
+  `case when ${title} = ${text} then 0 when starts_with(${title}, ${text}) then 1 when strpos(${title}, ${text}) > 0 then 2
+     when strpos(${texts}, ${text}) > 0 then 3 else 4 end`
+
+/**
+ * SQL: the same for a row that has an input and no title. An input that has the text behind its beginning ranks below
+ * the names that have it, because inputs are long and many.
+ */
+export const rankOfInput = (texts: string, text: string): string => {
+  const line = `lower(${smallLine('input')})`
+  return `case when ${line} = ${text} then 0 when starts_with(${line}, ${text}) then 1
+     when strpos(${texts}, ${text}) > 0 then 3 else 4 end`
+}
+
 /** SQL: a JSON value as text in lower case. A value that is large, even compressed, is not read. */
 export const smallText = (column: string): string =>
   `case when pg_column_size(${column}) <= 4000 then lower(${column} #>> '{}') else '' end`
@@ -27,6 +42,50 @@ export const smallText = (column: string): string =>
 /** SQL: the first characters of a text on one line; null for an empty text. */
 export const oneLine = (text: string): string =>
   `nullif(btrim(regexp_replace(left(${text}, 400), '\\s+', ' ', 'g')), '')`
+
+/** SQL: the first characters of a JSON value on one line; null for an empty value and for a large one. */
+export const smallLine = (column: string): string =>
+  oneLine(`case when pg_column_size(${column}) <= 4000 then ${column} #>> '{}' end`)
+
+/** Of the rows that begin with the text so many are ranked. Those that are equal to the text are read first. */
+const MOST_BEGUN = 200
+/** An index keeps the first hundred characters of a text, and spaces in a row are one character of the sought text. */
+const SOUGHT_BEGINNING = 60
+
+interface Begun {
+  table: string
+  /** The text that has an index of migration 0063. */
+  column: string
+  /** The text in one line; null if it is too large to be read again. */
+  line: string
+  where?: string
+  text: string
+  limit: string | number
+}
+
+/** SQL: the ids of the project's rows, however old, that are equal to the text or begin with it, with their rank. */
+export function begunWith({ table, column, line, where = 'true', text, limit }: Begun): string {
+  const beginning = `ltrim(regexp_replace(lower(left(${column}, 100)), '\\s+', ' ', 'g')) collate "C"`
+  const sought = `left(${text}::text, ${SOUGHT_BEGINNING})`
+  // The last character of Unicode is behind every continuation of the text.
+  return `
+  (select id, case when line = ${text} then 0 else 1 end as rank from (
+     select id, created_at, lower(${line}) as line from ${table} where project_id = $1 and ${where}
+       and ${beginning} >= ${sought} and ${beginning} < ${sought} || chr(1114111)
+     order by ${beginning}, created_at desc limit ${MOST_BEGUN}
+   ) begun where line is null or starts_with(line, ${text}) order by rank, created_at desc limit ${limit})`
+}
+
+/** SQL: the same for the inputs of ended runs. Inputs that are no texts are in no index. */
+export const inputsBegunWith = (table: string, text: string, limit: number): string =>
+  begunWith({
+    table,
+    column: `input #>> '{}'`,
+    line: smallLine('input'),
+    where: `completed_at is not null and jsonb_typeof(input) = 'string'`,
+    text,
+    limit,
+  })
 
 /** SQL: the newest rows of all statuses, merged from the index of each status. */
 export function newestOf(statuses: readonly string[], select: string, limit: number): string {

@@ -19,7 +19,9 @@ export type SearchHit = z.infer<typeof searchHitSchema>
 
 export const searchAnswerSchema = z.strictObject({
   q: z.string(),
-  items: z.array(searchHitSchema).describe('Best first: by name, by the beginning of an id, by the text.'),
+  items: z
+    .array(searchHitSchema)
+    .describe('Best first: equal to the text, beginning with it, having it, having its words; of equals the newest.'),
   incomplete: z.array(z.enum(searchKinds)).describe('The kinds for which the time of the search was not enough.'),
 })
 export type SearchAnswer = z.infer<typeof searchAnswerSchema>
@@ -36,7 +38,10 @@ export interface Sought {
 }
 
 export interface RankedHit extends SearchHit {
-  /** 0: the text is the name or the id · 1: the name or the id begins with it · 2: the name has it · 3: another text. */
+  /**
+   * 0: the text is the name, the input or the id · 1: the name, the input or the id begins with it · 2: the name has it ·
+   * 3: another text has it · 4: the texts have its words.
+   */
   rank: number
 }
 

@@ -1,5 +1,5 @@
 import type { Db } from '../db/pool.ts'
-import { idsOf, NEWEST, oneLine, rankOf, type Search, searchRows } from '../db/search-rows.ts'
+import { begunWith, idsOf, NEWEST, oneLine, rankOfTexts, type Search, searchRows } from '../db/search-rows.ts'
 import type { RankedHit } from '../kernel/search.ts'
 import { isResolved, taskKinds, taskStatuses } from '../kernel/task.ts'
 
@@ -7,8 +7,8 @@ import { isResolved, taskKinds, taskStatuses } from '../kernel/task.ts'
 const MOST_OPEN = 200
 
 /**
- * Finds work, suggestions and questions by the beginning of their id, and by their title and description: among the
- * newest ones, and among those that wait for somebody.
+ * Finds work, suggestions and questions by the beginning of their id or title, and by their title and description: among
+ * the newest ones, and among those that wait for somebody.
  */
 export const searchTasks = (db: Db, search: Search): Promise<RankedHit[]> => searchRows(db, 'task', SEARCH, search)
 
@@ -22,14 +22,19 @@ const open = taskKinds.flatMap((kind) =>
     ),
 )
 
+const TITLE = oneLine('title')
+const BOTH = `concat_ws(' ', lower(title), lower(left(description, 4000)))`
+
 const SEARCH = `
   with found as (
     ${idsOf('tasks', { from: '$5', to: '$6', limit: '$4' })}
     union all
+    ${begunWith({ table: 'tasks', column: 'title', line: TITLE, text: '$2', limit: '$4' })}
+    union all
     (select id, rank from (
-      select id, created_at, ${rankOf('lower(title)', '$2')} as rank from (
+      select id, created_at, ${rankOfTexts(`lower(${TITLE})`, BOTH, '$2')} as rank from (
         (${TEXTS} order by created_at desc, id desc limit ${NEWEST}) union all ${open.join(' union all ')}
-      ) texts where concat_ws(' ', lower(title), lower(left(description, 4000))) like all($3::text[])
+      ) texts where ${BOTH} like all($3::text[])
      ) matching order by rank, created_at desc limit 2 * $4)
   )
   select t.id, f.rank, t.title, concat_ws(' · ', t.kind, ${oneLine('t.description')}) as detail, t.status,

@@ -101,6 +101,11 @@ async function measure(
   }
 }
 
+test('of twenty thousand tasks the one with this title comes first', async () => {
+  const [first] = (await searches.tasks?.(busy, soughtOf('a common task 17'))) ?? []
+  assert.deepEqual([first?.title, first?.rank], ['A common task 17', 0])
+})
+
 const ids: Record<string, string> = {
   agents: agent,
   runs: run,
@@ -119,7 +124,7 @@ for (const [kind, search] of Object.entries(searches)) {
     assert.ok(most < 400, `${most} blocks\n${plans}`)
   })
 
-  for (const q of ['common', 'nothing has this', '0190aaaa', '0190cccc-0000', newId()]) {
+  for (const q of ['common', 'hello', 'a common task 17', 'nothing has this', '0190aaaa', '0190cccc-0000', newId()]) {
     test(`${kind} of a large project: "${q.slice(0, 16)}" reads a bounded number of rows`, async () => {
       const { most, plans } = await measure(() => search(busy, soughtOf(q)))
       assert.ok(most < MOST_BLOCKS, `${most} blocks\n${plans}`)

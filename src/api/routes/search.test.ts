@@ -94,6 +94,60 @@ test('the name comes first, then names that begin so, then names that have it, t
   )
 })
 
+test('of thousands, what is equal to the text comes first, however old; then what begins with it', async () => {
+  const { id } = await kit.createProject('Many')
+  const agent = await kit.createAgent(id, { name: 'Worker' })
+  // The higher the number, the newer the row.
+  await kit.pool.query(
+    `insert into tasks (id, project_id, kind, title, status, completed_at, created_by, created_at)
+     select gen_random_uuid(), $1, 'work', 'Person task ' || n, 'completed', now(), '{}', now() - (5000 - n) * interval '1 min'
+     from generate_series(1, 5000) n`,
+    [id],
+  )
+  await kit.pool.query(
+    `insert into agent_runs (id, project_id, agent_id, trigger, input, status, created_at, completed_at)
+     select gen_random_uuid(), $1, $2, '{"type":"manual"}', to_jsonb(case
+       when n = 9 then E'Read  the delivery\nnote, and then check the invoice.'
+       when n = 10 then 'Read the letter. ' || (select string_agg(md5(i::text), ' ') from generate_series(1, 500) i)
+       when n > 4900 then 'Check the invoice, then read the delivery note ' || n
+       else 'Run number ' || n end), 'completed', now() - (5000 - n) * interval '1 min', now()
+     from generate_series(1, 5000) n`,
+    [id, agent.id],
+  )
+  await kit.pool.query(
+    `insert into flow_runs (id, project_id, root, input, progress, timeout, status, created_at, completed_at)
+     select gen_random_uuid(), $1, '{"type":"task"}', to_jsonb('Topic ' || n), '{}', 1, 'completed',
+       now() - (3000 - n) * interval '1 min', now()
+     from generate_series(1, 3000) n`,
+    [id],
+  )
+  const first = async (q: string, kind: 'task' | 'run' | 'flow_run', limit = '3'): Promise<(string | null)[]> => {
+    const { items } = (
+      await kit.call<SearchAnswer>(`GET /api/projects/${id}/search?${new URLSearchParams({ q, kind, limit })}`)
+    ).body
+    return items.map((hit) => (kind === 'task' ? hit.title : hit.detail))
+  }
+  assert.deepEqual(await first('person TASK 17', 'task'), ['Person task 17', 'Person task 1799', 'Person task 1798'])
+  assert.deepEqual(await first('task 499', 'task', '2'), ['Person task 4999', 'Person task 4998'])
+  assert.deepEqual(await first('run number 17', 'run'), ['Run number 17', 'Run number 1799', 'Run number 1798'])
+  assert.deepEqual(await first('Topic 17', 'flow_run'), ['Topic 17', 'Topic 1799', 'Topic 1798'])
+  assert.deepEqual(await first('Read the delivery note', 'run', '2'), [
+    'Read the delivery note, and then check the invoice.',
+    'Check the invoice, then read the delivery note 5000',
+  ])
+  assert.equal((await first('read the letter', 'run')).length, 1, 'a long input is found by its beginning')
+  assert.deepEqual(await first('Run number 17 of nobody', 'run'), [])
+})
+
+test('a text that has the words side by side comes before one that has them apart', async () => {
+  const near = await make('/tasks', { title: 'One', description: 'Paint the green door.' })
+  const apart = await make('/tasks', { title: 'Two', description: 'The door is green.' })
+  assert.deepEqual(
+    (await find('green door')).map(({ id }) => id),
+    [near.id, apart.id],
+  )
+})
+
 test('things of every kind are found by their words, whatever the case', async () => {
   assert.deepEqual(await found('letters'), [
     'flow Nightly letters',

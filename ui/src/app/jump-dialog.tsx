@@ -1,6 +1,6 @@
 // The search itself, loaded at its first use.
 import '@mantine/spotlight/styles.css'
-import { useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
+import { Group, Text, useComputedColorScheme, useMantineColorScheme } from '@mantine/core'
 import { useDebouncedValue } from '@mantine/hooks'
 import { createSpotlight, Spotlight } from '@mantine/spotlight'
 import { useQueries, useQuery } from '@tanstack/react-query'
@@ -22,8 +22,9 @@ import { useEffect, useState } from 'react'
 import { projectsQuery } from '../api/queries.ts'
 import { type Found, searchQuery } from '../api/search.ts'
 import { Status } from '../parts/status.tsx'
+import { When } from '../parts/when.tsx'
 import { useMe } from './gate.tsx'
-import { addressOf, matches } from './jump-match.ts'
+import { addressOf, cutAtWord, matches } from './jump-match.ts'
 import { PLACES, SECTIONS, SETTINGS } from './places.ts'
 import { useRole } from './role.ts'
 
@@ -33,6 +34,7 @@ const [store, { open }] = createSpotlight()
 const MOST_PROJECTS = 6
 const MOST_LISTED = 8
 const PAUSE_MS = 200
+const LONGEST_DETAIL = 120
 
 const ICONS: Record<Found['kind'], LucideIcon> = {
   agent: Bot,
@@ -120,10 +122,17 @@ function FoundAction({ hit, project, onGo }: { hit: Found; project: string | und
   const details = [hit.kind.replace('_', ' '), project, hit.detail].filter((part) => part)
   return (
     <Spotlight.Action
-      label={hit.title}
-      description={details.join(' · ').slice(0, 120)}
+      label={cutAtWord(hit.title, LONGEST_DETAIL)}
+      description={cutAtWord(details.join(' · '), LONGEST_DETAIL)}
       leftSection={<Icon size={15} aria-hidden />}
-      rightSection={hit.status ? <Status of={hit.status} /> : null}
+      rightSection={
+        <Group gap="xs" wrap="nowrap">
+          {hit.status && <Status of={hit.status} />}
+          <Text component="span" size="xs" c="dimmed">
+            <When at={hit.at} />
+          </Text>
+        </Group>
+      }
       dimmedSections={false}
       onClick={onGo}
     />

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { addressOf, matches } from './jump-match.ts'
+import { addressOf, cutAtWord, matches } from './jump-match.ts'
 
 test('every word of the text begins a word of the entry', () => {
   assert.ok(matches('', 'Runs page'))
@@ -18,4 +18,11 @@ test('every kind of thing has its page', () => {
       (rest) => `/projects/p/${rest}`,
     ),
   )
+})
+
+test('a long text is cut behind a word, with a mark', () => {
+  assert.equal(cutAtWord('Read the note', 13), 'Read the note')
+  assert.equal(cutAtWord('Read the delivery note', 20), 'Read the delivery …')
+  assert.equal(cutAtWord('task · Person, and more', 16), 'task · Person …')
+  assert.equal(cutAtWord('x'.repeat(30), 10), `${'x'.repeat(9)}…`)
 })

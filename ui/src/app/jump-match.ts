@@ -1,3 +1,4 @@
+import { cutText } from '../../../src/kernel/cut-text.ts'
 import type { Found } from '../api/search.ts'
 
 /** Every word of the text begins a word of the entry. */
@@ -26,4 +27,11 @@ export function addressOf({ kind, id, projectId }: Pick<Found, 'kind' | 'id' | '
     case 'task':
       return `${below}/inbox?item=${id}`
   }
+}
+
+/** Cuts a text behind a word, if there is one in its second half, and marks the cut. */
+export function cutAtWord(text: string, most: number): string {
+  if (text.length <= most) return text
+  const space = text.slice(0, most).lastIndexOf(' ')
+  return space > most / 2 ? `${text.slice(0, space).replace(/[\s·,;:]+$/, '')} …` : cutText(text, most, '…')
 }
