@@ -94,6 +94,34 @@ describe('the pages of flows in a browser', { skip }, () => {
     assert.deepEqual([...list.troubles, ...troubles], [])
   })
 
+  inSystem('a flow run of a halted project claims no work under way until the halt is lifted', async (t) => {
+    const gates = ['halt 0', 'halt 1']
+    hold(t, ...gates)
+    const run = await startRun({ root: inTurn(gates) })
+    const { page, troubles } = await kit.open(t, `/flows/${run.id}`)
+    await page.getByText('Live', { exact: true }).waitFor()
+    await page.locator('[data-task="task_0"][data-status="running"]').waitFor()
+    await kit.api(`POST ${kit.path}/halt`, {})
+    await page.reload()
+    const banner = page.getByRole('status', { name: 'Halt' })
+    await banner.getByText('This project is halted: nothing in it goes on.').waitFor()
+    await page.getByText('The flow run is halted.').waitFor()
+    assert.equal(await page.getByText('Live', { exact: true }).count(), 0)
+    assert.equal(await page.getByText(/workers busy|not known yet|any moment/).count(), 0)
+    await kit.goTo(page, '/agents')
+    await banner.waitFor()
+    const other = await kit.open(t, '/runs', await kit.invite('member'))
+    await other.page.getByRole('status', { name: 'Halt' }).waitFor()
+    assert.equal(await other.page.getByRole('button', { name: 'Unhalt project' }).count(), 0)
+    await kit.goTo(page, `/flows/${run.id}`)
+    await banner.getByRole('button', { name: 'Unhalt project' }).click()
+    await page.getByText('The flow run is running.').waitFor()
+    await banner.waitFor({ state: 'detached' })
+    for (const gate of gates) kit.model.release(gate)
+    await page.getByText('The flow run is completed.').waitFor()
+    assert.deepEqual([...troubles, ...other.troubles], [])
+  })
+
   inSystem('the list is filtered in the address, and templates start with their example', async (t) => {
     const flow = await storeFlow('Raking', { type: 'sequential', steps: [echo('only')] })
     await ended((await startRun({ flow_id: flow.id })).id)
@@ -173,6 +201,13 @@ describe('the pages of flows in a browser', { skip }, () => {
     await aside.getByText('Waited for (1)').waitFor()
     await aside.getByRole('link', { name: 'Open its run' }).click()
     await page.getByRole('heading', { name: 'Gardener', level: 1 }).waitFor()
+    const belonging = page.getByRole('region', { name: 'Belongs to' })
+    const agentPlace = await belonging.getByRole('link', { name: 'Gardener' }).getAttribute('href')
+    assert.ok(agentPlace?.endsWith(`/agents/${kit.agent.id}`), `the agent leads to ${agentPlace}`)
+    await belonging.getByRole('link', { name: `Part of the flow run ${run.id.slice(0, 8)}` }).click()
+    await aside.getByText('Waited for (1)').waitFor()
+    assert.equal(new URL(page.url()).searchParams.get('task'), 'north')
+    await page.goBack()
     await page.goBack()
     await page
       .locator('[data-task="north"]')
@@ -334,6 +369,30 @@ describe('the pages of flows in a browser', { skip }, () => {
     await page.getByRole('list', { name: "Queen's plan" }).getByRole('listitem').first().waitFor()
     await page.getByRole('list', { name: "Queen's plan" }).getByRole('button').first().click()
     await page.getByRole('complementary', { name: 'Details' }).getByText('Attempts').waitFor()
+    assert.deepEqual(troubles, [])
+  })
+
+  inSystem('tasks that a flow run expects and that are not listed yet are pending in its bar', async (t) => {
+    hold(t, 'expected')
+    const map = {
+      type: 'task',
+      agent: 'Gardener',
+      input: { tag: 'map', steps: [{ say: 'Done it.', gate: 'expected' }] },
+    }
+    const root = { type: 'map_reduce', items: [1, 2], workers: 2, map, reduce: 'muster.identity' }
+    const run = await startRun({ root, workers: 1 })
+    const { page, troubles } = await kit.open(t, `/flows/${run.id}`)
+    await page.locator('[data-task][data-status="running"]').waitFor()
+    const { progress } = await readRun(run.id)
+    const { tasks } = await kit.api<{ tasks: unknown[] }>(`GET ${kit.path}/flow-runs/${run.id}/trace`)
+    assert.ok(tasks.length < progress.total, 'every task is listed')
+    const pending = page.locator('[data-count="pending"]')
+    await pending.getByText(String(progress.pending), { exact: true }).waitFor()
+    await pending.click()
+    await page.getByText(/pending tasks? (is|are) not in the list yet/).waitFor()
+    kit.model.release('expected')
+    await page.getByText('The flow run is completed.').waitFor()
+    await pending.getByText('0', { exact: true }).waitFor()
     assert.deepEqual(troubles, [])
   })
 

@@ -19,6 +19,10 @@ before(async () => {
   if (!skip) kit = await startConsole({ after: atEnd })
 })
 
+/** More failed runs than Home reads of one project. */
+const MANY_FAILURES = 24
+/** Home reads so many projects before it is asked for more. */
+const READ_AT_FIRST = 24
 const PHONE = { width: 390, height: 800 }
 
 /** Goes to another page of the console as a link does. */
@@ -76,7 +80,7 @@ describe('the home page and the frame in a browser', { skip }, () => {
     await running.getByRole('link', { name: /Gardener running/ }).waitFor()
     await running.getByRole('link', { name: /Spring running.*1 of 2 done/ }).waitFor()
     assert.equal(await running.getByRole('progressbar').getAttribute('aria-valuenow'), '50')
-    const failed = page.getByRole('region', { name: 'Failed since you were last here' })
+    const failed = page.getByRole('region', { name: 'Failed in the last day' })
     await failed.getByRole('link', { name: /Gardener failed/ }).waitFor()
     await page.getByText('Tokens today').waitFor()
     await page
@@ -269,4 +273,40 @@ describe('the home page and the frame in a browser', { skip }, () => {
     await page.getByRole('heading', { name: 'Home', level: 1 }).waitFor()
     assert.deepEqual(troubles, [])
   })
+
+  inSystem(
+    'Home says of which projects its figures are, reads the others when asked, and marks counts that are cut',
+    async (t) => {
+      for (let made = 0; made < MANY_FAILURES; made++) await kit.trigger({ tag: `fails ${made}`, steps: [] })
+      const failed = async (): Promise<number> =>
+        (await kit.api<{ items: unknown[] }>(`GET ${kit.path}/runs?status=failed&limit=200`)).items.length
+      await until(async () => (await failed()) >= MANY_FAILURES, 'the runs fail')
+      for (let made = 0; made < READ_AT_FIRST; made++) await kit.api('POST /api/projects', { name: `Field ${made}` })
+      const { items } = await kit.api<{ items: Project[] }>('GET /api/projects?limit=200')
+      const { page, troubles } = await kit.open(t, '/runs')
+      await goHome(page)
+      await page.getByText(`Of the newest ${READ_AT_FIRST} of your ${items.length} projects.`).waitFor()
+      // The project with the failures is older than the fields.
+      await page.getByText('Nothing failed in these projects in the last day.').waitFor()
+      await page.getByText('Nothing waits for you in these projects.').waitFor()
+      await page.getByRole('button', { name: `Read all ${items.length}` }).click()
+      const figures = page.getByRole('region', { name: 'Figures of your projects' })
+      await figures.getByText(/^2\d\+$/).waitFor()
+      await page.getByText(`Of the newest ${READ_AT_FIRST}`).waitFor({ state: 'detached' })
+      const rows = page.getByRole('region', { name: 'Projects' })
+      await rows.getByRole('button', { name: /^\d+ more$/ }).click()
+      await rows
+        .getByRole('listitem')
+        .filter({ hasText: 'Garden' })
+        .getByText(/2\d\+ failed/)
+        .waitFor()
+      await kit.checkLooks(page, '/runs', async () => {
+        await goHome(page)
+        await page.getByRole('button', { name: `Read all ${items.length}` }).waitFor()
+        await page.getByText('Nothing waits for you in these projects.').waitFor()
+        assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - window.innerWidth')) <= 0)
+      })
+      assert.deepEqual(troubles, [])
+    },
+  )
 })

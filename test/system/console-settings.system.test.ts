@@ -164,7 +164,8 @@ describe('the settings in a browser', { skip }, () => {
     await save.click()
     const isHalted = async (): Promise<boolean> => (await kit.api<Project>(`GET ${kit.path}`)).halted_at !== null
     for (const verb of ['Halt', 'Unhalt']) {
-      await page.getByRole('button', { name: `${verb} project` }).click()
+      const section = page.getByRole('region', { name: 'Off switch' })
+      await section.getByRole('button', { name: `${verb} project` }).click()
       const question = page.getByRole('dialog', { name: `${verb} Garden?` })
       await question.getByRole('button', { name: `${verb} project` }).click()
       await page.getByText(verb === 'Halt' ? 'The project is halted.' : 'The project goes on.').waitFor()

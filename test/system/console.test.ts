@@ -177,8 +177,12 @@ describe('the console in a browser', { skip }, () => {
     await kit.api(`POST ${kit.path}/halt`, {})
     const { id } = await kit.trigger({ tag: 'halted', steps: [{ say: 'Off we go.' }] })
     const { page, troubles } = await kit.open(t, `/runs/${id}`)
-    await page.getByRole('button', { name: 'Unhalt project' }).click()
+    const banner = page.getByRole('status', { name: 'Halt' })
+    await banner.waitFor()
+    // The verdict and the banner both offer it.
+    await page.getByRole('button', { name: 'Unhalt project' }).last().click()
     await page.getByText(/^Gardener finished in/).waitFor()
+    await banner.waitFor({ state: 'detached' })
     assert.deepEqual(troubles, [])
   })
 

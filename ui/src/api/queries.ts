@@ -25,10 +25,26 @@ export const projectPath = (projectId: string, rest = ''): string => `/api/proje
 
 export const meQuery = queryOptions({ queryKey: ['me'], queryFn: () => get<Me>('/api/me'), staleTime: 60_000 })
 
+/** All projects that the person can see, newest first. */
 export const projectsQuery = queryOptions({
   queryKey: ['projects'],
-  queryFn: () => get<Page<Project>>('/api/projects', { query: { limit: 200 } }),
+  queryFn: readProjects,
 })
+
+const MOST_PROJECT_PAGES = 25
+
+/** The projects of all pages as one page. Its cursor is null unless there are more projects than that. */
+async function readProjects(): Promise<Page<Project>> {
+  const items: Project[] = []
+  let cursor: string | null = null
+  for (let pages = 0; pages < MOST_PROJECT_PAGES; pages++) {
+    const page: Page<Project> = await get('/api/projects', { query: { limit: LONGEST_PAGE, cursor } })
+    items.push(...page.items)
+    cursor = page.next_cursor
+    if (cursor === null) break
+  }
+  return { items, next_cursor: cursor }
+}
 
 /** The newest agents: all of them in most projects. `useAgentNames` knows the names of the others too. */
 export const newestAgentsQuery = (projectId: string) =>

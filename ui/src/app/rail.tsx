@@ -132,6 +132,9 @@ function InboxCount({ projectId }: { projectId: string }) {
   return count === null ? null : <span className={classes.count}>{count}</span>
 }
 
+/** A list of thousands would be slow to open. The search is over all projects. */
+const MOST_OPTIONS = 500
+
 function ProjectSwitch({ projectId }: { projectId: string | undefined }) {
   const navigate = useNavigate()
   const { pathname } = useLocation()
@@ -142,6 +145,8 @@ function ProjectSwitch({ projectId }: { projectId: string | undefined }) {
       placeholder="Choose a project"
       size="xs"
       searchable={(data?.items.length ?? 0) > 8}
+      limit={MOST_OPTIONS}
+      nothingFoundMessage="No project has this name."
       allowDeselect={false}
       data={(data?.items ?? []).map(({ id, name }) => ({ value: id, label: name }))}
       value={projectId ?? null}

@@ -5,6 +5,7 @@ import { followChanges } from '../api/live.ts'
 import { Panel } from '../parts/panel.tsx'
 import { Connection } from './connection.tsx'
 import { Gate } from './gate.tsx'
+import { Halt } from './halt.tsx'
 import { Jump } from './jump.tsx'
 import { Rail } from './rail.tsx'
 import classes from './shell.module.css'
@@ -23,6 +24,7 @@ export function Shell() {
         <Rail />
         <main id="main" tabIndex={-1} className={classes.main}>
           <Connection />
+          <Halt />
           <Panel name="This page">
             <Outlet />
           </Panel>

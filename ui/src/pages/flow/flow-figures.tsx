@@ -9,17 +9,24 @@ import { Status } from '../../parts/status.tsx'
 import { Elapsed, useNow } from '../../parts/when.tsx'
 import classes from './flow-page.module.css'
 import { type ShownStatus, shownStatuses } from './flow-store.ts'
+import { shownCounts } from './shown-counts.ts'
 import { useTotals } from './use-flow-store.ts'
 
-export function FlowFigures({ run }: { run: FlowRun }) {
+interface FiguresProps {
+  run: FlowRun
+  /** The project is halted, so the flow run does not go on. */
+  isHalted: boolean
+}
+
+export function FlowFigures({ run, isHalted }: FiguresProps) {
   const { usage } = run
   return (
     <dl className={classes.figures} data-tour="figures">
       <Figure name="Elapsed" detail={`timeout ${duration(run.timeout)}`}>
         <Elapsed from={run.started_at} ms={run.duration} />
       </Figure>
-      <Eta run={run} />
-      <Parallelism run={run} />
+      <Eta run={run} isHalted={isHalted} />
+      <Parallelism run={run} isHalted={isHalted} />
       <Figure name="Tokens" detail={`${tokens(usage.input_tokens)} in, ${tokens(usage.output_tokens)} out`}>
         {usage.estimated && '≈ '}
         {tokens(usage.total_tokens)}
@@ -42,17 +49,17 @@ function Figure({ name, detail, children }: { name: string; detail: string; chil
   )
 }
 
-function Eta({ run }: { run: FlowRun }) {
+function Eta({ run, isHalted }: FiguresProps) {
   const now = useNow()
   useTotals()
   return (
     <Figure name="ETA" detail={`${percentDone(run)}% done`}>
-      {isChangeable(run) ? etaText(run.eta, now) : '–'}
+      {isChangeable(run) && !isHalted ? etaText(run.eta, now) : '–'}
     </Figure>
   )
 }
 
-function Parallelism({ run }: { run: FlowRun }) {
+function Parallelism({ run, isHalted }: FiguresProps) {
   const now = useNow()
   const { workedMs, startSum, underWay, counts } = useTotals()
   const begin = Date.parse(run.started_at ?? run.created_at)
@@ -60,10 +67,11 @@ function Parallelism({ run }: { run: FlowRun }) {
   const elapsed = Math.max(1, until - begin)
   const worked = workedMs + Math.max(0, underWay * until - startSum)
   const busy = counts.running + counts.blocked
+  const isAtWork = run.completed_at === null && !isHalted
   return (
     <Figure
       name="Parallelism"
-      detail={run.completed_at === null ? `${busy} of ${run.workers} workers busy` : `at most ${run.workers} workers`}
+      detail={isAtWork ? `${busy} of ${run.workers} workers busy` : `at most ${run.workers} workers`}
     >
       {run.started_at === null ? '–' : `${(worked / elapsed).toFixed(1)}×`}
     </Figure>
@@ -71,18 +79,19 @@ function Parallelism({ run }: { run: FlowRun }) {
 }
 
 interface BarProps {
+  run: FlowRun
   status: string | undefined
   onFilter: (status: ShownStatus | undefined) => void
 }
 
-export function StatusBar({ status, onFilter }: BarProps) {
-  const { counts, all } = useTotals()
+export function StatusBar({ run, status, onFilter }: BarProps) {
+  const { counts, unlisted } = shownCounts(run, useTotals())
   const shown = shownStatuses.filter((each) => counts[each] > 0 || !['blocked', 'skipped'].includes(each))
   return (
     <div className={classes.bar}>
       <div className={classes.segments} aria-hidden>
         {shown.map((each) => (
-          <span key={each} data-status={each} style={{ flexGrow: all === 0 ? 0 : counts[each] }} />
+          <span key={each} data-status={each} style={{ flexGrow: counts[each] }} />
         ))}
       </div>
       <fieldset className={classes.counts} aria-label="Tasks by status">
@@ -98,6 +107,12 @@ export function StatusBar({ status, onFilter }: BarProps) {
           </UnstyledButton>
         ))}
       </fieldset>
+      {status === 'pending' && unlisted > 0 && (
+        <div className="dim">
+          {unlisted === 1 ? '1 pending task is' : `${unlisted} pending tasks are`} not in the list yet: a task of a plan
+          is listed when it begins.
+        </div>
+      )}
     </div>
   )
 }

@@ -3,7 +3,7 @@ import { Badge, Button, Group, Menu, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { Ban, Clock, Download, Play, Plus, Shuffle } from 'lucide-react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
-import { flowRunPath, isChangeable, patternName, statusOfFlow } from '../../api/flows.ts'
+import { flowRunPath, isChangeable, patternName } from '../../api/flows.ts'
 import { useRole } from '../../app/role.ts'
 import { PageHead } from '../../parts/page-head.tsx'
 import { Status } from '../../parts/status.tsx'
@@ -16,12 +16,15 @@ interface Props {
   projectId: string
   run: FlowRun
   name: string
+  /** The status as people are told it: halted while the project is. */
+  status: string
+  isHalted: boolean
   isLive: boolean
   isAdaptive: boolean
   onDialog: (type: FlowDialogType) => void
 }
 
-export function FlowHead({ projectId, run, name, isLive, isAdaptive, onDialog }: Props) {
+export function FlowHead({ projectId, run, name, status, isHalted, isLive, isAdaptive, onDialog }: Props) {
   const mayWrite = useRole(projectId) !== 'viewer'
   const mayChange = mayWrite && isChangeable(run)
   const isUnderWay = run.completed_at === null
@@ -38,8 +41,8 @@ export function FlowHead({ projectId, run, name, isLive, isAdaptive, onDialog }:
             <Badge variant="default" tt="none" fw={500} title="Pattern">
               {patternName(run.pattern)}
             </Badge>
-            <Status of={statusOfFlow(run)} />
-            {isUnderWay && (
+            <Status of={status} />
+            {isUnderWay && !isHalted && (
               <span className={classes.live} data-live={isLive}>
                 {isLive ? 'Live' : 'Reconnecting'}
               </span>

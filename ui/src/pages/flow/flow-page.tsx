@@ -10,10 +10,12 @@ import {
   flowAlertsQuery,
   flowMetricsQuery,
   flowTopologyQuery,
+  isChangeable,
   patternName,
   statusOfFlow,
   storedFlowsQuery,
 } from '../../api/flows.ts'
+import { useIsHalted } from '../../app/halt.tsx'
 import { Unknown } from '../../app/unknown.tsx'
 import { lazily } from '../../parts/lazily.tsx'
 import { Panel } from '../../parts/panel.tsx'
@@ -43,6 +45,10 @@ const VIEWS = [
 
 export function FlowPage() {
   const { projectId, flowRunId } = route.useParams()
+  return <FlowOf key={flowRunId} projectId={projectId} flowRunId={flowRunId} />
+}
+
+function FlowOf({ projectId, flowRunId }: { projectId: string; flowRunId: string }) {
   const live = useLiveFlow(projectId, flowRunId)
   const { run } = live
   if (run.isPending) return <Loading lines={10} />
@@ -53,7 +59,7 @@ export function FlowPage() {
   return (
     <StoreContext value={live.store}>
       {(run.isError || !live.isLive) && <Stale onRetry={live.readAgain} />}
-      <Content key={flowRunId} projectId={projectId} run={run.data} live={live} />
+      <Content projectId={projectId} run={run.data} live={live} />
     </StoreContext>
   )
 }
@@ -61,6 +67,8 @@ export function FlowPage() {
 function Content({ projectId, run, live }: { projectId: string; run: FlowRun; live: LiveFlow }) {
   const [dialog, setDialog] = useState<FlowDialogType | null>(null)
   const isActive = run.completed_at === null
+  const isHalted = useIsHalted(projectId) && isActive
+  const status = isHalted && isChangeable(run) ? 'halted' : statusOfFlow(run)
   const topology = useQuery(flowTopologyQuery(projectId, run.id, isActive))
   const metrics = useQuery(flowMetricsQuery(projectId, run.id, isActive))
   const alerts = useQuery(flowAlertsQuery(projectId, run.id, isActive))
@@ -74,12 +82,14 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
         projectId={projectId}
         run={run}
         name={name}
+        status={status}
+        isHalted={isHalted}
         isLive={live.isLive}
         isAdaptive={topology.data ? topology.data.current !== null : run.pattern === 'adaptive'}
         onDialog={setDialog}
       />
       <div className="visually-hidden" role="status">
-        The flow run is {statusOfFlow(run).replaceAll('_', ' ')}.
+        The flow run is {status.replaceAll('_', ' ')}.
       </div>
       <FlowReason {...parts} />
       <FlowAlerts
@@ -88,7 +98,7 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
         bottleneck={metrics.data?.bottlenecks[0]?.task_id}
         onDialog={setDialog}
       />
-      <FlowFigures run={run} />
+      <FlowFigures run={run} isHalted={isHalted} />
       <Tabs
         value={VIEWS.some(({ value }) => value === search.view) ? (search.view ?? null) : 'timeline'}
         onChange={(view) => change({ view: view ?? undefined })}
@@ -96,7 +106,7 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
         variant="pills"
       >
         <div className={classes.under}>
-          <StatusBar status={search.status} onFilter={(status) => change({ status })} />
+          <StatusBar run={run} status={search.status} onFilter={(wanted) => change({ status: wanted })} />
           <Tabs.List aria-label="View">
             {VIEWS.map(({ value, name: word, icon: Icon }) => (
               <Tabs.Tab key={value} value={value} py={5} px={9} leftSection={<Icon size={14} aria-hidden />}>

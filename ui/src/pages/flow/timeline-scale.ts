@@ -73,7 +73,7 @@ export function criticalPath(tasks: Iterable<TaskRow>): Set<string> {
   return path
 }
 
-/** The number of tasks that cannot begin before this one has ended. */
+/** The tasks that depend on this one directly. */
 export function waitingFor(tasks: Iterable<TaskRow>, taskId: string): TaskRow[] {
   return [...tasks].filter(({ depends_on }) => depends_on.includes(taskId))
 }

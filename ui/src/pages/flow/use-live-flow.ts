@@ -1,6 +1,6 @@
 // A flow run as it is now: the row from the API, and its tasks from a snapshot and then from the stream of its journal.
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useCallback, useEffect, useMemo, useState } from 'react'
+import { useCallback, useEffect, useState } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { get } from '../../api/client.ts'
 import type { FlowTrace } from '../../api/flow-trace.ts'
@@ -33,10 +33,10 @@ export interface LiveFlow {
   readAgain: () => void
 }
 
+/** One flow run; a component that shows another one is made anew. */
 export function useLiveFlow(projectId: string, flowRunId: string): LiveFlow {
   const client = useQueryClient()
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another flow run has another store
-  const store = useMemo(() => createFlowStore(browserPace), [flowRunId])
+  const [store] = useState(() => createFlowStore(browserPace))
   const run = useQuery(flowRunQuery(projectId, flowRunId))
   const isVisible = useVisible()
   const [state, setState] = useState(FRESH)

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isOnTop, percentOf, stoppedSince, sumDays, usedShare, withoutShownByFlows } from './gather.ts'
+import {
+  counted,
+  goesOn,
+  goesOnSince,
+  isOnTop,
+  percentOf,
+  stoppedSince,
+  sumDays,
+  usedShare,
+  withoutShownByFlows,
+} from './gather.ts'
 
 const at = (text: string): number => Date.parse(text)
 const ended = { pause_reason: null, created_at: '2026-01-01T00:00:00Z', completed_at: '2026-01-02T00:00:00Z' }
@@ -44,4 +54,22 @@ test('the share of used tokens is rounded down, and 0 for an agent without a lim
 test('the run of an agent that is a flow is shown by its flow run', () => {
   const flows = [{ parent_run_id: 'a' }, { parent_run_id: null }]
   assert.deepEqual(withoutShownByFlows([{ id: 'a' }, { id: 'b' }], flows), [{ id: 'b' }])
+})
+
+test('a list goes on if its page has a next one, and no page that is not read yet does', () => {
+  assert.ok(!goesOn(undefined, { next_cursor: null }))
+  assert.ok(goesOn({ next_cursor: null }, { next_cursor: 'x' }))
+  assert.deepEqual([counted(20, true), counted(7, false)], ['20+', '7'])
+})
+
+test('a list of failures goes on if the failures after its page may be new as well', () => {
+  const page = (next_cursor: string | null, ...days: string[]) => ({
+    items: days.map((day) => ({ created_at: `2026-01-${day}T00:00:00Z` })),
+    next_cursor,
+  })
+  const since = at('2026-01-05T00:00:00Z')
+  assert.ok(goesOnSince(since, page('x', '08', '06')))
+  assert.ok(!goesOnSince(since, page('x', '08', '04')))
+  assert.ok(!goesOnSince(since, page(null, '08', '06'), page('x'), undefined))
+  assert.ok(goesOnSince(since, undefined, page('x', '05')))
 })

@@ -2,6 +2,7 @@
 import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
+import type { Page } from '../../api/client.ts'
 import type { Spent, TwoDays } from '../../api/home.ts'
 
 /** A run that somebody started: no sub-run, no leaf of a flow. Those are shown by the work above them. */
@@ -30,6 +31,21 @@ export const stoppedSince = (
 
 export const endedSince = ({ completed_at }: Pick<FlowRun, 'completed_at'>, since: number): boolean =>
   completed_at !== null && Date.parse(completed_at) >= since
+
+type AnyPage = Pick<Page<unknown>, 'next_cursor'> | undefined
+
+/** True: one of the lists goes on after the page that was read. */
+export const goesOn = (...pages: AnyPage[]): boolean => pages.some((page) => typeof page?.next_cursor === 'string')
+
+/**
+ * True: one of the lists goes on with items that began after the instant. Every old project has more failures than a
+ * page, so a list that goes on with older items only is complete here.
+ */
+export const goesOnSince = (since: number, ...pages: (Page<Pick<Run, 'created_at'>> | undefined)[]): boolean =>
+  pages.some((page) => goesOn(page) && Date.parse(page?.items.at(-1)?.created_at ?? '') >= since)
+
+/** "7", or "20+" if there may be more than were read. */
+export const counted = (amount: number, hasMore: boolean): string => `${amount}${hasMore ? '+' : ''}`
 
 /** How much of its tokens an agent has used, in percent. */
 export const usedShare = ({ token_used: used, token_allocation: all }: TokensOf): number =>

@@ -13,11 +13,18 @@ import { duration, inputLine, oneLine } from '../../parts/figures.ts'
 import { Loading } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
 import { Elapsed, useNow, When } from '../../parts/when.tsx'
-import { percentOf, usedShare } from './gather.ts'
+import { counted, percentOf, usedShare } from './gather.ts'
 import classes from './home-page.module.css'
+import type { Visits } from './last-here.ts'
 import type { ProjectNews } from './use-home.ts'
 
 const SHOWN_AT_FIRST = 6
+
+interface ListsProps {
+  news: ProjectNews[]
+  /** True: there are projects that are not read. */
+  isPart: boolean
+}
 
 interface Item {
   id: string
@@ -25,7 +32,7 @@ interface Item {
   row: ReactNode
 }
 
-export function WaitingList({ news }: { news: ProjectNews[] }) {
+export function WaitingList({ news, isPart }: ListsProps) {
   const items = news.flatMap((each) => [
     ...each.waiting.map<Item>((task) => ({
       id: task.id,
@@ -43,10 +50,11 @@ export function WaitingList({ news }: { news: ProjectNews[] }) {
       row: <ShortRow agent={agent} news={each} isAlone={news.length === 1} />,
     })),
   ])
-  return <List name="Waits for you" items={items} news={news} none="Nothing waits for you." />
+  const none = `Nothing waits for you${where(isPart)}.`
+  return <List name="Waits for you" of="waits" items={items} news={news} none={none} />
 }
 
-export function RunningList({ news }: { news: ProjectNews[] }) {
+export function RunningList({ news, isPart }: ListsProps) {
   const isAlone = news.length === 1
   const items = news.flatMap((each) => [
     ...each.flows.map<Item>((run) => ({
@@ -60,10 +68,11 @@ export function RunningList({ news }: { news: ProjectNews[] }) {
       row: <RunRow run={run} news={each} isAlone={isAlone} />,
     })),
   ])
-  return <List name="Runs now" items={items} news={news} none="Nothing runs at the moment." />
+  const none = `Nothing runs${where(isPart)} at the moment.`
+  return <List name="Runs now" of="runs" items={items} news={news} none={none} />
 }
 
-export function FailedList({ news, since }: { news: ProjectNews[]; since: number }) {
+export function FailedList({ news, isPart, visit }: ListsProps & { visit: Visits }) {
   const isAlone = news.length === 1
   const items = news.flatMap((each) => [
     ...each.failedFlows.map<Item>((run) => ({
@@ -79,34 +88,47 @@ export function FailedList({ news, since }: { news: ProjectNews[]; since: number
   ])
   return (
     <List
-      name="Failed since you were last here"
+      name={visit.isFirst ? 'Failed in the last day' : 'Failed since you were last here'}
+      of="fails"
       items={items}
       news={news}
       none={
-        <>
-          Nothing failed since <When at={new Date(since).toISOString()} />.
-        </>
+        visit.isFirst ? (
+          `Nothing failed${where(isPart)} in the last day.`
+        ) : (
+          <>
+            Nothing failed{where(isPart)} since your visit <When at={new Date(visit.since).toISOString()} />.
+          </>
+        )
       }
     />
   )
 }
 
+const where = (isPart: boolean): string => (isPart ? ' in these projects' : '')
+
 interface ListProps {
   name: string
+  of: keyof ProjectNews['hasMore']
   items: Item[]
   news: ProjectNews[]
   none: ReactNode
 }
 
-function List({ name, items, news, none }: ListProps) {
+function List({ name, of, items, news, none }: ListProps) {
   const [isWhole, setIsWhole] = useState(false)
   const sorted = items.toSorted((a, b) => b.at.localeCompare(a.at))
   const shown = isWhole ? sorted : sorted.slice(0, SHOWN_AT_FIRST)
+  const hasMore = news.some((each) => each.hasMore[of])
+  const isPending = news.some((each) => each.isPending)
   return (
     <section aria-label={name}>
       <Title order={2}>{name}</Title>
-      {items.length === 0 &&
-        (news.some(({ isPending }) => isPending) ? <Loading lines={2} /> : <p className={classes.none}>{none}</p>)}
+      {items.length === 0 && isPending && <Loading lines={2} />}
+      {items.length === 0 && !isPending && (
+        // The newest ones may all be parts of flows or of other runs, which are not listed.
+        <p className={classes.none}>{hasMore ? 'Nothing among the newest ones, and older ones are not read.' : none}</p>
+      )}
       {items.length > 0 && (
         <ul className={classes.list}>
           {shown.map(({ id, row }) => (
@@ -116,8 +138,11 @@ function List({ name, items, news, none }: ListProps) {
       )}
       {sorted.length > shown.length && (
         <Button size="compact-sm" variant="subtle" mt={4} onClick={() => setIsWhole(true)}>
-          {sorted.length - shown.length} more
+          {counted(sorted.length - shown.length, hasMore)} more
         </Button>
+      )}
+      {hasMore && items.length > 0 && sorted.length === shown.length && (
+        <p className={classes.part}>Only the newest of each project are listed.</p>
       )}
     </section>
   )

@@ -3,7 +3,7 @@ import { Button, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useState } from 'react'
+import { useMemo, useState } from 'react'
 import type { Project } from '../../../../src/kernel/project.ts'
 import { projectsQuery } from '../../api/queries.ts'
 import { useMe } from '../../app/gate.tsx'
@@ -12,6 +12,7 @@ import { lazily } from '../../parts/lazily.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
 import { Panel } from '../../parts/panel.tsx'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
+import { type Coverage, isPart, READ_AT_FIRST } from './coverage.ts'
 import { HomeFigures } from './home-figures.tsx'
 import { FailedList, RunningList, WaitingList } from './home-lists.tsx'
 import classes from './home-page.module.css'
@@ -21,7 +22,6 @@ import { useLastHere } from './use-last-here.ts'
 
 const NewProjectDialog = lazily(() => import('./new-project-dialog.tsx').then((module) => module.NewProjectDialog))
 const route = getRouteApi('/')
-const SHOWN_AT_FIRST = 8
 
 export function HomePage() {
   const me = useMe()
@@ -57,7 +57,9 @@ export function HomePage() {
             : 'You are in no project yet. Ask an admin to invite you.'}
         </Empty>
       )}
-      {projects.data && projects.data.items.length > 0 && <Overview projects={projects.data.items} />}
+      {projects.data && projects.data.items.length > 0 && (
+        <Overview projects={projects.data.items} hasMore={projects.data.next_cursor !== null} />
+      )}
       {isMaking && (
         <Panel name="The form for a new project">
           <NewProjectDialog onClose={() => setIsMaking(false)} />
@@ -67,23 +69,28 @@ export function HomePage() {
   )
 }
 
-function Overview({ projects }: { projects: Project[] }) {
+/** `hasMore`: there are more projects than these. */
+function Overview({ projects, hasMore }: { projects: Project[]; hasMore: boolean }) {
   const me = useMe()
-  const since = useLastHere(me.id)
-  const [most, setMost] = useState(SHOWN_AT_FIRST)
-  const news = useHome(projects.slice(0, most), since)
+  const visit = useLastHere(me.id)
+  const [most, setMost] = useState(READ_AT_FIRST)
+  const wanted = useMemo(() => projects.slice(0, most), [projects, most])
+  const news = useHome(wanted, visit.since)
+  const read = news.filter(({ isPending }) => !isPending).length
+  const coverage: Coverage = { read, wanted: wanted.length, all: projects.length, hasMore }
+  const lists = { news, isPart: isPart(coverage) }
   const failing = news.filter(({ error }) => error !== null)
   return (
     <Stack gap="lg" className={classes.body ?? ''}>
       {failing.length > 0 && <Stale onRetry={() => failing.forEach(({ retry }) => void retry())} />}
       <TourOffer projects={projects} />
-      <HomeFigures news={news} since={since} />
+      <HomeFigures news={news} visit={visit} coverage={coverage} onRead={setMost} />
       <div className={classes.columns}>
-        <WaitingList news={news} />
-        <RunningList news={news} />
-        <FailedList news={news} since={since} />
+        <WaitingList {...lists} />
+        <RunningList {...lists} />
+        <FailedList {...lists} visit={visit} />
       </div>
-      <ProjectRows news={news} hidden={projects.length - news.length} onMore={() => setMost(most + SHOWN_AT_FIRST)} />
+      <ProjectRows projects={projects} news={news} />
     </Stack>
   )
 }

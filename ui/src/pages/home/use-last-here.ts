@@ -4,15 +4,15 @@ import { noteVisit, readVisits, type Visits } from './last-here.ts'
 
 const EVERY_MS = 60_000
 
-/** The end of the visit before this one. It does not move while the page is open. */
-export function useLastHere(personId: string | null): number {
+/** The visit that this page belongs to. Its `since` does not move while the page is open. */
+export function useLastHere(personId: string | null): Visits {
   const key = `muster-here-${personId ?? 'admin'}`
-  const [{ since }] = useState<Visits>(() => touch(key))
+  const [visit] = useState<Visits>(() => touch(key))
   useEffect(() => {
     const timer = setInterval(() => document.visibilityState === 'visible' && touch(key), EVERY_MS)
     return () => clearInterval(timer)
   }, [key])
-  return since
+  return visit
 }
 
 /** Storage may be full or forbidden; then every visit is the first. */

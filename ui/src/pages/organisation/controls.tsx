@@ -39,7 +39,7 @@ export function AgentControls({ projectId, agent }: { projectId: string; agent: 
             variant="default"
             loading={isBusy}
             leftSection={<Square size={13} aria-hidden />}
-            onClick={() => send('stop', `${name} is stopped. Its task is handed back.`)}
+            onClick={() => send('stop', `${name} is stopped.`)}
           >
             Stop
           </Button>

@@ -42,7 +42,8 @@ function pauseOf(run: Run, agentName: string, agent: TokensOf | undefined): Verd
   /** Runs of a supervisor system, and attempts at a task, cannot be resumed. */
   const resumable = (why: string, how: string): Verdict => {
     if (run.agent_id === null) return paused(why, null)
-    if (run.trigger.type === 'task') return paused(`${why} It was an attempt at a task, and the task shows what comes next.`, null)
+    if (run.trigger.type === 'task')
+      return paused(`${why} It was an attempt at a task, and the task shows what comes next.`, null)
     return paused(`${why} ${how}`, 'resume')
   }
   if (run.resumed_as !== null) return paused('It stopped, and another run continues it.', 'resumed')
