@@ -108,7 +108,10 @@ test('the agents whose tokens run short, or are used up, are listed by themselve
   const project = await insertProject(pool, 'tokens')
   const spend = async (name: string, mark: number) => {
     const { id } = await create({ name, token_allocation: 100 }, project)
-    await pool.query('insert into agent_tokens (agent_id, used, mark) values ($1, $2::bigint, $2::smallint)', [id, mark])
+    await pool.query('insert into agent_tokens (agent_id, used, mark) values ($1, $2::bigint, $2::smallint)', [
+      id,
+      mark,
+    ])
   }
   for (const mark of [90, 95, 100, 0]) await spend(`at ${mark}`, mark)
   await create({ name: 'never at work' }, project)
