@@ -119,7 +119,7 @@ describe('the console in a browser', { skip }, () => {
     assert.equal((await kit.readRun(resumed)).resumed_from, limited.id)
     await page.getByText('None of its own: it goes on with the run before it.').waitFor()
     // The steps of the run before it do not count.
-    await page.getByText('Steps: 1 of 5').waitFor()
+    await page.getByText('Steps of this run alone: 1 of 5').waitFor()
     assert.deepEqual(troubles, [])
   })
 

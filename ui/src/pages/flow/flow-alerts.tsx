@@ -68,7 +68,7 @@ function AlertNote(props: Omit<AlertProps, 'alerts'> & { alert: FlowAlert }) {
     <section className={classes.note} data-tone="blocked" data-alert={alert.id} aria-label="Alert">
       <TriangleAlert size={15} aria-hidden />
       <p>
-        <strong>{alert.kind === 'slow' ? 'Slower than expected.' : `${alert.kind}.`}</strong> {alert.suspected_cause}{' '}
+        <strong>{headOf(alert, run)}</strong> {alert.suspected_cause}{' '}
         <span className="dim">
           <When at={alert.created_at} />
         </span>
@@ -105,6 +105,12 @@ function AlertNote(props: Omit<AlertProps, 'alerts'> & { alert: FlowAlert }) {
       </Group>
     </section>
   )
+}
+
+/** An alert keeps the words of its moment; after the end of the flow run they are about the past. */
+function headOf({ kind }: FlowAlert, run: FlowRun): string {
+  const word = kind === 'slow' ? 'Slower than expected' : kind
+  return run.completed_at === null ? `${word}.` : `${word}, before it ended:`
 }
 
 /** Other words than those of the buttons on top, which do the same. */

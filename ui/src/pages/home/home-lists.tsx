@@ -179,6 +179,7 @@ function TaskRow({ task, news, isAlone }: RowProps & { task: Task }) {
 }
 
 function AlertRow({ alert, news }: { alert: OpenAlert; news: ProjectNews }) {
+  const run = news.flows.find(({ id }) => id === alert.flow_run_id)
   return (
     <Link
       to="/projects/$projectId/flows/$flowRunId"
@@ -187,7 +188,7 @@ function AlertRow({ alert, news }: { alert: OpenAlert; news: ProjectNews }) {
     >
       <span className={classes.line}>
         <TriangleAlert size={14} color="var(--blocked)" aria-hidden style={{ flexShrink: 0 }} />
-        <span className={`${classes.name} cut`}>A flow is slower than expected</span>
+        <span className={`${classes.name} cut`}>{run ? news.flowName(run) : 'A flow'} is slower than expected</span>
       </span>
       <Under of={[oneLine(alert.suspected_cause, 90), <When key="at" at={alert.created_at} />]} />
     </Link>

@@ -29,7 +29,7 @@ export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
           <When at={run.started_at} />
         </Figure>
       </dl>
-      {run.max_steps !== null && <Limit name="Steps" value={ownSteps(run, steps)} of={run.max_steps} text={String} />}
+      {run.max_steps !== null && <StepLimit run={run} used={ownSteps(run, steps)} of={run.max_steps} />}
       {run.timeout !== null && run.duration !== null && (
         <Limit name="Time" value={run.duration} of={run.timeout} text={duration} />
       )}
@@ -45,9 +45,19 @@ export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
   )
 }
 
+/** A run that reaches its limit has one more step, which sums up. */
+function StepLimit({ run, used, of }: { run: Run; used: number; of: number }) {
+  const name = isContinuation(run) ? 'Steps of this run alone' : 'Steps'
+  return (
+    <Limit name={name} value={Math.min(used, of)} of={of} text={String} more={used > of ? ', and a summary' : ''} />
+  )
+}
+
+const isContinuation = (run: Run): boolean => run.resumed_from !== null || run.forked_from !== null
+
 /** A continued run also has the steps of the run before it, which its limit does not count. */
 function ownSteps(run: Run, steps: readonly Step[]): number {
-  if (run.resumed_from === null && run.forked_from === null) return run.step_count
+  if (!isContinuation(run)) return run.step_count
   return steps.filter(({ kind, started_at }) => kind === 'model' && started_at >= run.created_at).length
 }
 
@@ -60,13 +70,22 @@ function Figure({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
-function Limit(props: { name: string; value: number; of: number; text: (value: number) => string }) {
-  const { name, value, of, text } = props
+interface LimitProps {
+  name: string
+  value: number
+  of: number
+  text: (value: number) => string
+  /** Words after the figures. */
+  more?: string
+}
+
+function Limit({ name, value, of, text, more = '' }: LimitProps) {
   const share = Math.min(100, (100 * value) / of)
   return (
     <div>
       <Text size="sm" className="number">
         {name}: {text(value)} of {text(of)}
+        {more}
       </Text>
       <Progress
         value={share}
