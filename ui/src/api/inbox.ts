@@ -1,7 +1,8 @@
 // Everything that waits for a person: suggestions, questions, undecided outcomes, used-up budgets, work for people.
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { Task } from '../../../src/kernel/task.ts'
-import { get, type Page } from './client.ts'
+import { get } from './client.ts'
+import { readUpTo } from './pages.ts'
 import { projectPath, queries } from './queries.ts'
 
 export const inboxKinds = ['suggestion', 'question', 'outcome', 'budget', 'escalation', 'work'] as const
@@ -50,30 +51,16 @@ export async function readTasksAgain(projectId: string): Promise<void> {
 }
 
 async function readWaiting(projectId: string, pages: number, signal: AbortSignal): Promise<Waiting> {
-  const read = (filter: Filter) => readPages(projectId, filter, pages, signal)
+  const read = (filter: { kind: Task['kind']; assigned_to?: 'none' }) =>
+    readUpTo<Task>(projectPath(projectId, '/tasks'), { ...filter, status: 'pending', limit: PAGE }, pages, signal)
   const parts = await Promise.all([
     read({ kind: 'suggestion' }),
     read({ kind: 'escalation' }),
     // Work that is assigned is an agent's.
     read({ kind: 'work', assigned_to: 'none' }),
   ])
-  return { items: parts.flatMap(({ items }) => items), hasMore: parts.some(({ hasMore }) => hasMore) }
-}
-
-interface Filter {
-  kind: Task['kind']
-  assigned_to?: 'none'
-}
-
-async function readPages(projectId: string, filter: Filter, most: number, signal: AbortSignal): Promise<Waiting> {
-  const items: Task[] = []
-  let cursor: string | null = null
-  for (let page = 0; page < most; page++) {
-    const query = { ...filter, status: 'pending', limit: PAGE, cursor }
-    const answer: Page<Task> = await get(projectPath(projectId, '/tasks'), { query, signal })
-    items.push(...answer.items)
-    cursor = answer.next_cursor
-    if (cursor === null) break
+  return {
+    items: parts.flatMap(({ items }) => items),
+    hasMore: parts.some(({ next_cursor }) => next_cursor !== null),
   }
-  return { items, hasMore: cursor !== null }
 }

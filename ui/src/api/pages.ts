@@ -19,26 +19,44 @@ export const pagedQuery = <Item>(queryKey: readonly unknown[], path: string, que
   })
 
 /** The items of a list in one go. */
-export async function readAll<Item>(path: string, query: Query = {}, mostPages = MOST_PAGES): Promise<Item[]> {
+export const readAll = async <Item>(path: string, query: Query = {}, mostPages = MOST_PAGES): Promise<Item[]> =>
+  (await readUpTo<Item>(path, query, mostPages)).items
+
+/** The first pages of a list as one page. Its cursor is null unless the list goes on. */
+export async function readUpTo<Item>(
+  path: string,
+  query: Query,
+  mostPages: number,
+  signal?: AbortSignal,
+): Promise<Page<Item>> {
   const items: Item[] = []
-  for await (const page of pagesOf<Item>(path, query, mostPages)) items.push(...page)
-  return items
+  let next: string | null = null
+  for await (const page of pagesOf<Item>(path, query, mostPages, signal)) {
+    items.push(...page.items)
+    next = page.next_cursor
+  }
+  return { items, next_cursor: next }
 }
 
 /** The first item of a list that fits, or null. */
 export async function findIn<Item>(path: string, query: Query, fits: (item: Item) => boolean): Promise<Item | null> {
   for await (const page of pagesOf<Item>(path, query, MOST_PAGES)) {
-    const found = page.find(fits)
+    const found = page.items.find(fits)
     if (found !== undefined) return found
   }
   return null
 }
 
-async function* pagesOf<Item>(path: string, query: Query, mostPages: number): AsyncGenerator<Item[]> {
+async function* pagesOf<Item>(
+  path: string,
+  query: Query,
+  mostPages: number,
+  signal?: AbortSignal,
+): AsyncGenerator<Page<Item>> {
   let cursor: string | null = null
   for (let read = 0; read < mostPages; read++) {
-    const page: Page<Item> = await get(path, { query: { ...query, cursor } })
-    yield page.items
+    const page: Page<Item> = await get(path, { query: { ...query, cursor }, signal })
+    yield page
     cursor = page.next_cursor
     if (cursor === null) return
   }

@@ -4,7 +4,7 @@ import type { Agent } from '../../../src/kernel/agent.ts'
 import type { Project } from '../../../src/kernel/project.ts'
 import type { Run } from '../../../src/kernel/run.ts'
 import { ApiError, get, type Page } from './client.ts'
-import { ALL, LONGEST_PAGE, pagedQuery, readAll } from './pages.ts'
+import { ALL, LONGEST_PAGE, pagedQuery, readAll, readUpTo } from './pages.ts'
 import type { Me, Step } from './shapes.ts'
 
 const MOST_TRIES = 2
@@ -25,26 +25,13 @@ export const projectPath = (projectId: string, rest = ''): string => `/api/proje
 
 export const meQuery = queryOptions({ queryKey: ['me'], queryFn: () => get<Me>('/api/me'), staleTime: 60_000 })
 
-/** All projects that the person can see, newest first. */
-export const projectsQuery = queryOptions({
-  queryKey: ['projects'],
-  queryFn: readProjects,
-})
-
 const MOST_PROJECT_PAGES = 25
 
-/** The projects of all pages as one page. Its cursor is null unless there are more projects than that. */
-async function readProjects(): Promise<Page<Project>> {
-  const items: Project[] = []
-  let cursor: string | null = null
-  for (let pages = 0; pages < MOST_PROJECT_PAGES; pages++) {
-    const page: Page<Project> = await get('/api/projects', { query: { limit: LONGEST_PAGE, cursor } })
-    items.push(...page.items)
-    cursor = page.next_cursor
-    if (cursor === null) break
-  }
-  return { items, next_cursor: cursor }
-}
+/** All projects that the person can see, newest first. The cursor is null unless there are more than that many pages. */
+export const projectsQuery = queryOptions({
+  queryKey: ['projects'],
+  queryFn: () => readUpTo<Project>('/api/projects', { limit: LONGEST_PAGE }, MOST_PROJECT_PAGES),
+})
 
 /** The newest agents: all of them in most projects. `useAgentNames` knows the names of the others too. */
 export const newestAgentsQuery = (projectId: string) =>
