@@ -4,7 +4,7 @@ import type { Member } from '../../../src/kernel/access.ts'
 import type { GraphObject, ObjectVersion, Relationship } from '../../../src/kernel/object.ts'
 import type { Task } from '../../../src/kernel/task.ts'
 import { get, type Page } from './client.ts'
-import { LONGEST_PAGE, pagedQuery, readAll } from './pages.ts'
+import { LONGEST_PAGE, pagedQuery, readAll, readUpTo } from './pages.ts'
 import { projectPath } from './queries.ts'
 
 export interface ObjectFilter {
@@ -44,18 +44,12 @@ export const objectTypesQuery = (projectId: string) =>
   })
 
 async function countTypes(projectId: string): Promise<TypeCounts> {
+  const path = projectPath(projectId, '/objects')
+  const { items, next_cursor } = await readUpTo<GraphObject>(path, { limit: COUNTED_PER_PAGE }, COUNTED_PAGES)
   const counts = new Map<string, number>()
-  let cursor: string | null = null
-  for (let pages = 0; pages < COUNTED_PAGES; pages++) {
-    const page: Page<GraphObject> = await get(projectPath(projectId, '/objects'), {
-      query: { limit: COUNTED_PER_PAGE, cursor },
-    })
-    for (const { type } of page.items) counts.set(type, (counts.get(type) ?? 0) + 1)
-    cursor = page.next_cursor
-    if (cursor === null) break
-  }
+  for (const { type } of items) counts.set(type, (counts.get(type) ?? 0) + 1)
   const types = [...counts].map(([type, count]) => ({ type, count })).toSorted((a, b) => (a.type < b.type ? -1 : 1))
-  return { types, isWhole: cursor === null }
+  return { types, isWhole: next_cursor === null }
 }
 
 export const objectPath = (projectId: string, objectId: string, rest = ''): string =>
