@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { isAbsolute } from 'node:path'
 import { test } from 'node:test'
 import { ConfigError, readConfig, readServerConfig, settings } from './config.ts'
+import { refusedPorts } from './config-values.ts'
 
 test('an empty environment gives the defaults of the contract', () => {
   const config = readConfig({})
@@ -75,6 +76,20 @@ for (const [variable, value] of wrong) {
     )
   })
 }
+
+test('a port to which fetch does not connect is refused, for it could never be opened in a browser', async () => {
+  assert.ok(refusedPorts.has(6000) && !refusedPorts.has(8080))
+  for (const port of refusedPorts) {
+    await assert.rejects(
+      fetch(`http://127.0.0.1:${port}`),
+      ({ cause }: Error) => cause instanceof Error && cause.message === 'bad port',
+    )
+    assert.throws(() => readConfig({ PORT: String(port) }), {
+      constructor: ConfigError,
+      message: /^PORT must be another port: browsers refuse to open this one/,
+    })
+  }
+})
 
 test('the variant and the prompt library are unset unless they are named, and empty is unset', () => {
   const empty = { SYSTEM_VARIANT: '', MUSTER_PROMPTS_URL: '', MUSTER_PROMPTS_KEY: '' }

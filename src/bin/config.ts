@@ -13,6 +13,7 @@ import {
   list,
   onOff,
   plainUrl,
+  portField,
   wholeNumberField,
 } from './config-values.ts'
 
@@ -262,7 +263,7 @@ function isOwnAddress({ hostname, port, protocol }: URL, { HOST, PORT }: { HOST:
 }
 
 const variables = z.object({
-  PORT: wholeNumberField(1, 65_535).default(8080),
+  PORT: portField.default(8080),
   HOST: z
     .string()
     .regex(/^[\w.:-]+$/, 'must be an address or a host name')

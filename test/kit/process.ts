@@ -9,6 +9,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { refusedPorts } from '../../src/bin/config-values.ts'
 import { beginningOf, isEndless } from './endless.ts'
 import { processesIn, processesOfGroup, serversUnder } from './processes-left.ts'
 import { until } from './until.ts'
@@ -172,6 +173,7 @@ export async function endServersUnder(folder: string): Promise<void> {
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(10_000, 15_400)
+    if (refusedPorts.has(port)) continue
     const isFree = await new Promise<boolean>((resolve) => {
       const server = createServer()
       server.once('error', () => resolve(false))
