@@ -1,6 +1,6 @@
 // The nouns of the API by the names under which the OpenAPI document, and so every generated client, knows them. A body
 // or an answer that is an object must be here; http/openapi.system.test.ts names missing ones.
-import { alertSchema } from '../flows/alerts/alerts.ts'
+
 import { flowInput, flowPatch, flowRoot, flowSchema } from '../flows/definition/flows.ts'
 import { flowMetricsSchema } from '../flows/history/metrics.ts'
 import { flowTopologySchema } from '../flows/history/topology.ts'
@@ -9,6 +9,7 @@ import type { Patterns } from '../flows/machine/pattern.ts'
 import * as access from '../kernel/access.ts'
 import * as agent from '../kernel/agent.ts'
 import { agentMessageSchema } from '../kernel/agent-message.ts'
+import { alertSchema } from '../kernel/alert.ts'
 import { chatRequest } from '../kernel/chat.ts'
 import * as evals from '../kernel/eval.ts'
 import { agentLeaf, functionLeaf, innerField } from '../kernel/flow.ts'

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
-import { ackAlert, alertSchema, listAlerts } from '../../flows/alerts/alerts.ts'
+import { ackAlert, listAlerts } from '../../flows/alerts/alerts.ts'
+import { alertSchema } from '../../kernel/alert.ts'
 import { idField, pageOf } from '../../kernel/fields.ts'
 import type { App } from '../http/app.ts'
 import { actorOf } from '../http/auth.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { searchAgents } from '../../agents/search-agents.ts'
-import { pgFailure } from '../../db/failures.ts'
-import type { Client, Db, Pool } from '../../db/pool.ts'
+import { inTime } from '../../db/in-time.ts'
+import type { Db, Pool } from '../../db/pool.ts'
 import type { Search } from '../../db/search-rows.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { searchFlows } from '../../flows/definition/search-flows.ts'
@@ -80,19 +80,6 @@ async function searchAll(pool: Pool, search: Search, kinds: readonly SearchKind[
     }
     return found
   })
-}
-
-/** Null if the time is up. The transaction goes on. */
-async function inTime<Result>(tx: Client, leftMs: number, work: () => Promise<Result>): Promise<Result | null> {
-  if (leftMs < 1) return null
-  await tx.query(`savepoint kind; set local statement_timeout = ${Math.ceil(leftMs)}`)
-  try {
-    return await work()
-  } catch (error) {
-    if (pgFailure(error)?.code !== '57014') throw error
-    await tx.query('rollback to savepoint kind')
-    return null
-  }
 }
 
 /** The best names are enough to find their runs by. */

@@ -1,33 +1,12 @@
-import { z } from 'zod'
 import { changeAudited } from '../../audit/record.ts'
 import { MARK_CHANGED } from '../../db/changed-in.ts'
 import { type RowOf, tellInstants } from '../../db/instants.ts'
 import { listPage, type PageQuery } from '../../db/list-page.ts'
 import type { Db } from '../../db/pool.ts'
+import type { Alert } from '../../kernel/alert.ts'
 import { notFound } from '../../kernel/errors.ts'
-import { durationField, idField, instantField, type Page } from '../../kernel/fields.ts'
-import { progressSchema } from '../../kernel/flow-run.ts'
+import type { Page } from '../../kernel/fields.ts'
 import type { Actor } from '../../kernel/principal.ts'
-
-const alertKinds = ['slow'] as const
-const alertActions = ['cancel', 'add_workers', 'switch_topology', 'adjust'] as const
-export type AlertAction = (typeof alertActions)[number]
-
-export const alertSchema = z.strictObject({
-  id: idField,
-  flow_run_id: idField,
-  kind: z.enum(alertKinds).describe('slow: the flow run takes longer than alert_factor times the expected duration.'),
-  progress: progressSchema.describe('The progress of the flow run when the alert was made.'),
-  suspected_cause: z.string(),
-  actions: z.array(z.enum(alertActions)).describe('The actions that people may take.'),
-  adjust: z
-    .strictObject({ timeout: durationField.optional(), workers: z.int().optional() })
-    .nullable()
-    .describe('The change for the action adjust, as PATCH of the flow run takes it; null if none would help.'),
-  created_at: instantField,
-  acked_at: instantField.nullable(),
-})
-export type Alert = z.infer<typeof alertSchema>
 
 type AlertRow = RowOf<Alert>
 

@@ -1,6 +1,7 @@
 // Makes alerts about flow runs that take much longer than expected: one alert, even if many processes check.
 import type { Db, Pool, PreparedSql } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import type { AlertAction } from '../../kernel/alert.ts'
 import type { FlowEvent } from '../../kernel/flow-run.ts'
 import { newId } from '../../kernel/id.ts'
 import { defaultSettings } from '../../kernel/project.ts'
@@ -10,7 +11,6 @@ import { type FlowRecord, readRecord } from '../history/record.ts'
 import { tasksOf } from '../history/trace.ts'
 import type { Patterns } from '../machine/pattern.ts'
 import { topologiesIn } from '../machine/topologies.ts'
-import type { AlertAction } from './alerts.ts'
 import { helpfulAdjustment } from './helpful-adjustment.ts'
 import { describeCause, slowestStage, stagesOf, suspectOf } from './suspected-cause.ts'
 
