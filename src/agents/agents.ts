@@ -69,7 +69,7 @@ export async function createAgent(
 }
 
 /** The marks (percent of the allocation) that the agents of such a list have crossed. */
-const MARKS_OF = { short: [90, 95], used_up: [100] } as const
+export const MARKS_OF = { short: [90, 95], used_up: [100] } as const
 
 export interface AgentsQuery extends PageQuery {
   /** Only agents whose tokens run short, or are used up. */

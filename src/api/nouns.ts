@@ -15,6 +15,7 @@ import * as evals from '../kernel/eval.ts'
 import { agentLeaf, functionLeaf, innerField } from '../kernel/flow.ts'
 import { flowRunSchema, progressSchema } from '../kernel/flow-run.ts'
 import { componentSchema, layoutRequest, layoutSchema } from '../kernel/genui.ts'
+import { homeProjectSchema, homeSchema } from '../kernel/home.ts'
 import { deliveredSchema, hookInput, hookSchema, newHookSchema } from '../kernel/hook.ts'
 import { listedTool } from '../kernel/listed-tool.ts'
 import { mcpApproval, mcpServerInput, mcpServerSchema, mcpToolEntry } from '../kernel/mcp-server.ts'
@@ -124,6 +125,9 @@ const named = {
   Rejection: task.rejectInput,
   TaskIds: task.taskIds,
   ApprovalResults: task.approvalResultSchema,
+
+  Home: homeSchema,
+  HomeProject: homeProjectSchema,
 
   SearchAnswer: searchAnswerSchema,
   SearchHit: searchHitSchema,

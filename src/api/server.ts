@@ -39,6 +39,7 @@ import { addFlowTopologyRoutes } from './routes/flow-topology.ts'
 import { addFlowTraceRoutes } from './routes/flow-traces.ts'
 import { addFlowRoutes } from './routes/flows.ts'
 import { addGenuiRoutes } from './routes/genui.ts'
+import { addHomeRoutes } from './routes/home.ts'
 import { addHookDeliveryRoutes } from './routes/hook-deliveries.ts'
 import { addHookRoutes } from './routes/hooks.ts'
 import { addInvitationRoutes } from './routes/invitations.ts'
@@ -142,6 +143,7 @@ export async function createServer(options: ServerOptions): Promise<App> {
   addAuditRoutes(app, { pool })
   addSearchRoutes(app, { pool })
   addUsageRoutes(app, { pool })
+  addHomeRoutes(app, { pool, places })
   const shared = { ...idempotency, pool, cipher, log, keys, cookie, limits, places, track, services }
   const parts = { ...shared, streams: createOpenStreams(options.streamsPerKey), publicUrl: options.publicUrl }
   const streaming = { ...parts, stillAdmitted: createStillAdmitted({ ...parts, db: pool }) }

@@ -17,7 +17,7 @@ export const pauseReasons = [
 ] as const
 export type PauseReason = (typeof pauseReasons)[number]
 
-const triggerTypes = [
+export const triggerTypes = [
   'manual',
   'schedule',
   'webhook',

@@ -7,6 +7,8 @@ export const readRoles: readonly Row[] = [
     path: project('/schedule/preview?cron_schedule=0+9+*+*+1-5'),
     expect: readable,
   },
+  // The answer holds the projects of the caller, which may be none.
+  { route: 'GET /api/home', expect: [401, 200, 200, 200, 200, 200, 200] },
   { route: 'GET /api/projects/:id/search', path: project('/search?q=a'), expect: readable },
   {
     route: 'POST /api/providers/:name/test',

@@ -1,0 +1,55 @@
+// Runs over many projects: those under way, and those that failed or stopped. Sub-runs and runs of leaves of flows are
+// left out, because the work above them is shown; the run of an agent that is a flow is shown by its flow run.
+import { type RowOf, tellInstants } from '../../db/instants.ts'
+import { byId, findNewest, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'
+import type { Db } from '../../db/pool.ts'
+import { oneLine, smallLine } from '../../db/search-rows.ts'
+import { type RunOfHome, stopReasons } from '../../kernel/home.ts'
+import { continuationOf } from '../../runs/run-row.ts'
+
+const ON_TOP = 'parent_run_id is null and flow_run_id is null'
+
+/** The flow run that the run has started is not in the list. */
+const notShownBy = (condition: string): string =>
+  `(started_flow_run_id is null or not exists (
+     select from flow_runs f where f.id = agent_runs.started_flow_run_id and ${condition}))`
+
+/** A project has few running runs, so they need no index without the sub-runs and leaves. */
+const RUNNING = inEachProject(
+  `select id, created_at as at from agent_runs
+   where project_id = p.id and status = 'running' and ${ON_TOP} and ${notShownBy(`f.status = 'running'`)}`,
+)
+
+/** The index agent_runs_stopped has this condition and this time. A run that waits for tokens has no end. */
+const STOPPED_AT = 'coalesce(completed_at, created_at)'
+const HAS_STOPPED = `${ON_TOP} and (status = 'failed'
+  or (status = 'paused' and pause_reason in (${stopReasons.map((reason) => `'${reason}'`).join(', ')})))`
+
+const STOPPED = inEachProject(
+  `select id, ${STOPPED_AT} as at from agent_runs
+   where project_id = p.id and ${HAS_STOPPED} and ${STOPPED_AT} >= $3
+     and (status = 'failed' or not exists (${continuationOf('agent_runs.id')}))
+     and ${notShownBy(`f.status in ('failed', 'timed_out') and f.completed_at >= $3`)}`,
+)
+
+export const findRunningRuns = (db: Db, projects: readonly string[], limit: number): Promise<NewestOfEach> =>
+  findNewest(db, RUNNING, { projects, limit })
+
+export const findStoppedRuns = (
+  db: Db,
+  projects: readonly string[],
+  limit: number,
+  since: Date,
+): Promise<NewestOfEach> => findNewest(db, STOPPED, { projects, limit, more: [since] })
+
+export async function readRunsOfHome(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, RunOfHome>> {
+  const { rows } = await db.query<RowOf<RunOfHome>>(
+    `select r.id, r.agent_id, a.name as agent_name, r.status, r.trigger->>'type' as trigger_type,
+       ${smallLine('r.input')} as input_line, r.pause_reason, ${oneLine('r.error_message')} as error_message,
+       r.created_at, r.started_at, r.completed_at
+     from agent_runs r left join agents a on a.id = r.agent_id and a.deleted_at is null
+     where r.id = any($1::uuid[])`,
+    [ids],
+  )
+  return byId(rows.map((row) => tellInstants(row)))
+}
