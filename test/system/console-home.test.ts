@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { before, describe } from 'node:test'
 import type { Page } from 'playwright-core'
 import type { Agent } from '../../src/kernel/agent.ts'
+import type { Home } from '../../src/kernel/home.ts'
 import type { Project } from '../../src/kernel/project.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
@@ -19,10 +20,10 @@ before(async () => {
   if (!skip) kit = await startConsole({ after: atEnd })
 })
 
-/** More failed runs than Home reads of one project. */
 const MANY_FAILURES = 24
-/** Home reads so many projects before it is asked for more. */
-const READ_AT_FIRST = 24
+const MANY_PROJECTS = 60
+/** The identity, the projects and Home, each once more when the stream of changes is open, and the rail of a page. */
+const MOST_REQUESTS = 10
 const PHONE = { width: 390, height: 800 }
 
 /** Goes to another page of the console as a link does. */
@@ -274,39 +275,96 @@ describe('the home page and the frame in a browser', { skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  inSystem(
-    'Home says of which projects its figures are, reads the others when asked, and marks counts that are cut',
-    async (t) => {
-      for (let made = 0; made < MANY_FAILURES; made++) await kit.trigger({ tag: `fails ${made}`, steps: [] })
-      const failed = async (): Promise<number> =>
-        (await kit.api<{ items: unknown[] }>(`GET ${kit.path}/runs?status=failed&limit=200`)).items.length
-      await until(async () => (await failed()) >= MANY_FAILURES, 'the runs fail')
-      for (let made = 0; made < READ_AT_FIRST; made++) await kit.api('POST /api/projects', { name: `Field ${made}` })
-      const { items } = await kit.api<{ items: Project[] }>('GET /api/projects?limit=200')
-      const { page, troubles } = await kit.open(t, '/runs')
+  inSystem('Home has the figures of sixty projects, and makes few requests for them', async (t) => {
+    for (let made = 0; made < MANY_FAILURES; made++) await kit.trigger({ tag: `fails ${made}`, steps: [] })
+    const failed = async (): Promise<number> =>
+      (await kit.api<{ items: unknown[] }>(`GET ${kit.path}/runs?status=failed&limit=200`)).items.length
+    await until(async () => (await failed()) >= MANY_FAILURES, 'the runs fail')
+    const fields: Project[] = []
+    for (let made = 0; made < MANY_PROJECTS; made++) {
+      const field = await kit.api<Project>('POST /api/projects', { name: `Field ${made}` })
+      fields.push(field)
+      await kit.api(`POST /api/projects/${field.id}/tasks`, { title: `Plough field ${made}` })
+    }
+    const { page, context, troubles } = await openPage(kit.browser, { origin: kit.muster.url, cookie: kit.cookie })
+    t.after(() => context.close())
+    const requests: string[] = []
+    page.on('request', (request) => {
+      const { pathname } = new URL(request.url())
+      if (pathname.startsWith('/api/')) requests.push(pathname)
+    })
+    await page.goto(`${kit.muster.url}/`)
+    const figures = page.getByRole('region', { name: 'Figures of your projects' })
+    const figure = (name: string) => figures.getByRole('definition').and(page.locator(`dt:text-is("${name}") + dd`))
+    const { waits, fails } = await kit.api<Home>('GET /api/home')
+    assert.ok(waits.count >= MANY_PROJECTS && fails.count >= MANY_FAILURES)
+    await figure('Failed').getByText(String(fails.count), { exact: true }).waitFor()
+    await figure('Waits for you').getByText(String(waits.count), { exact: true }).waitFor()
+    await page.waitForTimeout(2_000)
+    assert.ok(requests.length < MOST_REQUESTS, requests.join('\n'))
+
+    const waiting = page.getByRole('region', { name: 'Waits for you' })
+    await waiting.getByRole('link', { name: /^Plough field 59.*Field 59/ }).waitFor()
+    await waiting.getByRole('button', { name: '44 more' }).click()
+    await waiting.getByText('Only the newest 50 are listed.').waitFor()
+    const rows = page.getByRole('region', { name: 'Projects' })
+    await rows.getByRole('button', { name: /^50 of \d+ more$/ }).click()
+    await rows.getByRole('button', { name: /^\d+ more$/ }).click()
+    const garden = rows.getByRole('listitem').filter({ hasText: 'Garden' })
+    await garden.getByText(`${fails.count} failed`).waitFor()
+    await rows.getByRole('listitem').filter({ hasText: 'Field 0' }).getByText('Nothing here yet.').waitFor()
+
+    const before = requests.length
+    await kit.api(`POST /api/projects/${fields[0]?.id}/tasks`, { title: 'Harvest it' })
+    await waiting.getByRole('link', { name: /^Harvest it.*Field 0/ }).waitFor()
+    assert.ok(
+      requests.slice(before).every((path) => path === '/api/home'),
+      requests.slice(before).join('\n'),
+    )
+    await kit.checkLooks(page, '/runs', async () => {
       await goHome(page)
-      await page.getByText(`Of the newest ${READ_AT_FIRST} of your ${items.length} projects.`).waitFor()
-      // The project with the failures is older than the fields.
-      await page.getByText('Nothing failed in these projects in the last day.').waitFor()
-      await page.getByText('Nothing waits for you in these projects.').waitFor()
-      await page.getByRole('button', { name: `Read all ${items.length}` }).click()
-      const figures = page.getByRole('region', { name: 'Figures of your projects' })
-      await figures.getByText(/^2\d\+$/).waitFor()
-      await page.getByText(`Of the newest ${READ_AT_FIRST}`).waitFor({ state: 'detached' })
-      const rows = page.getByRole('region', { name: 'Projects' })
-      await rows.getByRole('button', { name: /^\d+ more$/ }).click()
-      await rows
-        .getByRole('listitem')
-        .filter({ hasText: 'Garden' })
-        .getByText(/2\d\+ failed/)
-        .waitFor()
-      await kit.checkLooks(page, '/runs', async () => {
-        await goHome(page)
-        await page.getByRole('button', { name: `Read all ${items.length}` }).waitFor()
-        await page.getByText('Nothing waits for you in these projects.').waitFor()
-        assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - window.innerWidth')) <= 0)
-      })
-      assert.deepEqual(troubles, [])
-    },
-  )
+      await page.getByText('Harvest it').waitFor()
+      assert.ok(Number(await page.evaluate('document.documentElement.scrollWidth - window.innerWidth')) <= 0)
+    })
+    assert.deepEqual(troubles, [])
+  })
+
+  inSystem('a flow of a halted project is halted on Home, without an ETA', async (t) => {
+    kit.model.hold('halt')
+    t.after(async () => kit.model.release('halt'))
+    const leaf = (tag: string, gate?: string) => ({
+      type: 'task',
+      agent: 'Gardener',
+      input: { tag, steps: [{ say: 'Leaf.', ...(gate && { gate }) }] },
+    })
+    const flow = await kit.api<{ id: string }>(`POST ${kit.path}/flows`, {
+      name: 'Autumn',
+      root: { type: 'sequential', steps: [leaf('autumn one'), leaf('autumn two', 'halt')] },
+    })
+    await kit.api(`POST ${kit.path}/flow-runs`, { flow_id: flow.id })
+    const { page, troubles } = await kit.open(t, '/runs')
+    await goHome(page)
+    const running = page.getByRole('region', { name: 'Runs now' })
+    await running.getByRole('link', { name: /^Autumn running.*1 of 2 done.*ETA/ }).waitFor()
+    await kit.api(`POST ${kit.path}/halt`)
+    t.after(() => kit.api(`POST ${kit.path}/unhalt`))
+    await running.getByRole('link', { name: /^Autumn halted(?!.*ETA)/ }).waitFor()
+    assert.deepEqual(troubles, [])
+  })
+
+  inSystem('Home stays, marked as out of date, while it cannot be read, and is read again', async (t) => {
+    const { page } = await kit.open(t, '/runs')
+    await goHome(page)
+    const rows = page.getByRole('region', { name: 'Projects' })
+    await rows.getByRole('listitem').first().waitFor()
+    await page.getByText('Tokens today').waitFor()
+    await page.route(/\/api\/home/, (route) => route.abort())
+    await kit.api(`POST ${kit.path}/tasks`, { title: 'Prune the roses' })
+    await page.getByText('This may be out of date').waitFor()
+    await page.getByText('Tokens today').waitFor()
+    await page.unroute(/\/api\/home/)
+    await page.getByRole('button', { name: 'Retry' }).click()
+    await page.getByRole('link', { name: /^Prune the roses/ }).waitFor()
+    await page.getByText('This may be out of date').waitFor({ state: 'detached' })
+  })
 })

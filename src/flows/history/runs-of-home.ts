@@ -9,10 +9,12 @@ import { continuationOf } from '../../runs/run-row.ts'
 
 const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 
-/** The flow run that the run has started is not in the list. */
+/**
+ * The flow run that the run has started is not in the list. A subquery for a value is executed for each row; `not exists`
+ * may be planned as a read of all flow runs.
+ */
 const notShownBy = (condition: string): string =>
-  `(started_flow_run_id is null or not exists (
-     select from flow_runs f where f.id = agent_runs.started_flow_run_id and ${condition}))`
+  `(select ${condition} from flow_runs f where f.id = agent_runs.started_flow_run_id) is not true`
 
 /** A project has few running runs, so they need no index without the sub-runs and leaves. */
 const RUNNING = inEachProject(
@@ -28,7 +30,7 @@ const HAS_STOPPED = `${ON_TOP} and (status = 'failed'
 const STOPPED = inEachProject(
   `select id, ${STOPPED_AT} as at from agent_runs
    where project_id = p.id and ${HAS_STOPPED} and ${STOPPED_AT} >= $3
-     and (status = 'failed' or not exists (${continuationOf('agent_runs.id')}))
+     and (status = 'failed' or (${continuationOf('agent_runs.id')}) is null)
      and ${notShownBy(`f.status in ('failed', 'timed_out') and f.completed_at >= $3`)}`,
 )
 

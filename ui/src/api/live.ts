@@ -3,8 +3,10 @@
 
 import { tellSignedOut } from './client.ts'
 import { follow } from './follow.ts'
+import { HOME_KEY } from './home.ts'
 import { queries } from './queries.ts'
 import { readAgain } from './read-again.ts'
+import { createSpacedReads } from './spaced-reads.ts'
 
 export interface Change {
   kind: 'run' | 'flow_run' | 'task' | 'agent' | 'object' | 'alert' | 'message'
@@ -19,6 +21,10 @@ type Message = { type: 'change'; change: Change } | { type: 'reset' } | { type: 
 const LOCK = 'muster-changes'
 /** Many changes within this time cause one read of each list. */
 const READ_EVERY_MS = 500
+/** Home is one read of all projects, each of which may change at any time. */
+const HOME_EVERY_MS = 1_000
+/** Home shows nothing of other changes. */
+const HOME_KINDS: ReadonlySet<Change['kind']> = new Set(['run', 'flow_run', 'task', 'agent', 'alert'])
 
 const listeners = new Set<(isOpen: boolean) => void>()
 
@@ -104,6 +110,10 @@ function followStream(tell: (message: Message) => void): () => void {
 /** Reads the lists of the kind again, and the thing itself: the keys of queries are [kind, project, 'list' or id]. */
 function createReads() {
   const changed = new Map<string, string[]>()
+  const home = createSpacedReads(() => readAgain(queries, HOME_KEY), {
+    afterMs: READ_EVERY_MS,
+    everyMs: HOME_EVERY_MS,
+  })
   let timer: ReturnType<typeof setTimeout> | undefined
   const flush = (): void => {
     timer = undefined
@@ -114,8 +124,12 @@ function createReads() {
     note: ({ kind, project_id, id }: Change): void => {
       for (const part of ['list', id]) changed.set(`${kind} ${project_id} ${part}`, [kind, project_id, part])
       timer ??= setTimeout(flush, READ_EVERY_MS)
+      if (HOME_KINDS.has(kind)) home.note()
     },
     all: (): void => readAgain(queries),
-    stop: (): void => clearTimeout(timer),
+    stop: (): void => {
+      clearTimeout(timer)
+      home.stop()
+    },
   }
 }

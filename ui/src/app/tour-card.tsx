@@ -4,9 +4,8 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useLocation, useParams, useRouter } from '@tanstack/react-router'
 import { ArrowLeft, ArrowRight, X } from 'lucide-react'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { homeRunsQuery } from '../api/home.ts'
 import { inboxKindOf, waitingQuery } from '../api/inbox.ts'
-import { newestAgentsQuery, projectsQuery } from '../api/queries.ts'
+import { newestAgentsQuery, newestRunsQuery, projectsQuery } from '../api/queries.ts'
 import { isDemo, newestFlowsQuery } from '../api/tour.ts'
 import { useMe } from './gate.tsx'
 import { useRole } from './role.ts'
@@ -119,7 +118,7 @@ function useStops(): { projectId: string | null; stops: Stop[]; isRead: boolean 
   const projectId = chosen?.id ?? null
   const enabled = chosen !== undefined && isDemo(chosen)
   const flows = useQuery({ ...newestFlowsQuery(projectId ?? ''), enabled })
-  const failed = useQuery({ ...homeRunsQuery(projectId ?? '', 'failed'), enabled })
+  const failed = useQuery({ ...newestRunsQuery(projectId ?? '', { status: 'failed' }), enabled })
   const agents = useQuery({ ...newestAgentsQuery(projectId ?? ''), enabled })
   const waiting = useQuery({ ...waitingQuery(projectId ?? ''), enabled })
   const things = findThings({

@@ -1,34 +1,26 @@
-import { Button } from '@mantine/core'
 import type { ReactNode } from 'react'
+import type { Home, HomeCount } from '../../../../src/kernel/home.ts'
 import { cost, tokens } from '../../parts/figures.ts'
 import { When } from '../../parts/when.tsx'
-import { type Coverage, coverageLine, nextReads } from './coverage.ts'
 import { counted, sumDays } from './gather.ts'
 import classes from './home-page.module.css'
 import type { Visits } from './last-here.ts'
-import type { ProjectNews } from './use-home.ts'
 
-interface Props {
-  news: ProjectNews[]
-  visit: Visits
-  coverage: Coverage
-  /** Has the newest projects read, so many of them. */
-  onRead: (most: number) => void
-}
+type Counted = 'waits' | 'runs' | 'fails'
 
-/** The five figures of the page, over all projects that are read. */
-export function HomeFigures({ news, visit, coverage, onRead }: Props) {
-  const isPending = news.some((each) => each.isPending)
-  const days = sumDays(news.map(({ usage }) => usage))
+/** The five figures of the page, over all projects. */
+export function HomeFigures({ home, visit }: { home: Home | undefined; visit: Visits }) {
+  const days = sumDays(home?.projects.items.map(({ usage }) => usage) ?? [])
   const figure = (of: Counted) => {
-    const amount = news.reduce((total, each) => total + COUNTS[of](each), 0)
-    const hasMore = news.some((each) => each.hasMore[of])
-    const isQuiet = amount === 0 && !hasMore
-    return { amount: isPending && amount === 0 ? '…' : counted(amount, hasMore), isQuiet }
+    if (!home) return { amount: '…', isQuiet: true }
+    if (home.incomplete.includes(of)) return { amount: '–', isQuiet: true }
+    return { amount: counted(home[of]), isQuiet: home[of].count === 0 }
   }
   return (
     <section aria-label="Figures of your projects">
-      <Part coverage={coverage} onRead={onRead} />
+      {home?.projects.has_more && (
+        <p className={classes.part}>Of the newest {home.projects.items.length} of your projects.</p>
+      )}
       <dl className={classes.figures} aria-label="Figures">
         <Figure name="Waits for you" tone="blocked" {...figure('waits')} />
         <Figure name="Runs now" tone="running" {...figure('runs')} />
@@ -56,36 +48,9 @@ export function HomeFigures({ news, visit, coverage, onRead }: Props) {
   )
 }
 
-/** Says which projects the figures and the lists are of, if these are not all. */
-function Part({ coverage, onRead }: Pick<Props, 'coverage' | 'onRead'>) {
-  const line = coverageLine(coverage)
-  const next = nextReads(coverage)
-  if (line === null) return null
-  return (
-    <p className={classes.part}>
-      <span>{line}</span>
-      {next && (
-        <Button size="compact-sm" variant="subtle" onClick={() => onRead(next.most)}>
-          {next.label}
-        </Button>
-      )}
-    </p>
-  )
-}
-
-type Counted = keyof ProjectNews['hasMore']
-
-const COUNTS: Record<Counted, (news: ProjectNews) => number> = {
-  waits: ({ waiting, alerts, shortAgents }) => waiting.length + alerts.length + shortAgents.length,
-  runs: ({ runs, flows }) => runs.length + flows.length,
-  fails: ({ failedRuns, failedFlows }) => failedRuns.length + failedFlows.length,
-}
-
-/** The project's own figure: "7", "20+", or null if there is nothing to count. */
-export function countOf(news: ProjectNews, of: Counted): string | null {
-  const amount = COUNTS[of](news)
-  return amount === 0 && !news.hasMore[of] ? null : counted(amount, news.hasMore[of])
-}
+/** A project's own figure: "7 failed", "100+ failed", or nothing if there is nothing to tell. */
+export const worded = (count: HomeCount | null, word: string): string =>
+  count === null || count.count === 0 ? '' : `${counted(count)} ${word}`
 
 interface FigureProps {
   name: string

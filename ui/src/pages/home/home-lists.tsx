@@ -3,101 +3,93 @@ import { Button, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { CircleHelp, Coins, FilePen, type LucideIcon, SquareCheck, TriangleAlert } from 'lucide-react'
 import { Fragment, type ReactNode, useState } from 'react'
-import type { Agent } from '../../../../src/kernel/agent.ts'
-import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
-import type { Run } from '../../../../src/kernel/run.ts'
-import type { Task } from '../../../../src/kernel/task.ts'
-import { useNamesOfRuns } from '../../api/agent-names.ts'
-import type { OpenAlert } from '../../api/home.ts'
-import { duration, inputLine, oneLine } from '../../parts/figures.ts'
+import type {
+  AgentOfHome,
+  AlertOfHome,
+  FlowRunOfHome,
+  Home,
+  RunItem,
+  RunOfHome,
+  TaskOfHome,
+  WaitItem,
+} from '../../../../src/kernel/home.ts'
+import type { Project } from '../../../../src/kernel/project.ts'
+import { duration, oneLine } from '../../parts/figures.ts'
 import { Loading } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
 import { Elapsed, useNow, When } from '../../parts/when.tsx'
-import { counted, percentOf, usedShare } from './gather.ts'
+import { percentOf, usedShare } from './gather.ts'
 import classes from './home-page.module.css'
 import type { Visits } from './last-here.ts'
-import type { ProjectNews } from './use-home.ts'
 
 const SHOWN_AT_FIRST = 6
 
 interface ListsProps {
-  news: ProjectNews[]
-  /** True: there are projects that are not read. */
-  isPart: boolean
+  /** Undefined until it is read. */
+  home: Home | undefined
+  projects: readonly Project[]
 }
 
-interface Item {
+/** The project of a row. */
+interface Place {
+  projectId: string
+  /** Null if there is one project, whose name says nothing, and while the name is not known. */
+  projectName: string | null
+  isHalted: boolean
+}
+
+interface Row {
   id: string
-  at: string
-  row: ReactNode
+  content: ReactNode
 }
 
-export function WaitingList({ news, isPart }: ListsProps) {
-  const items = news.flatMap((each) => [
-    ...each.waiting.map<Item>((task) => ({
-      id: task.id,
-      at: task.created_at,
-      row: <TaskRow task={task} news={each} isAlone={news.length === 1} />,
-    })),
-    ...each.alerts.map<Item>((alert) => ({
-      id: alert.id,
-      at: alert.created_at,
-      row: <AlertRow alert={alert} news={each} />,
-    })),
-    ...each.shortAgents.map<Item>((agent) => ({
-      id: agent.id,
-      at: agent.last_worked_at ?? agent.created_at,
-      row: <ShortRow agent={agent} news={each} isAlone={news.length === 1} />,
-    })),
-  ])
-  const none = `Nothing waits for you${where(isPart)}.`
-  return <List name="Waits for you" of="waits" items={items} news={news} none={none} />
+export function WaitingList({ home, projects }: ListsProps) {
+  const toRow = (item: WaitItem): Row => {
+    const place = placeOf(item, projects, home)
+    switch (item.kind) {
+      case 'task':
+        return { id: item.task.id, content: <TaskRow task={item.task} place={place} /> }
+      case 'alert':
+        return { id: item.alert.id, content: <AlertRow alert={item.alert} place={place} /> }
+      case 'agent':
+        return { id: item.agent.id, content: <ShortRow agent={item.agent} place={place} /> }
+    }
+  }
+  const rows = home?.waits.items.map(toRow)
+  return <List name="Waits for you" of="waits" home={home} rows={rows} none={`Nothing waits for you${where(home)}.`} />
 }
 
-export function RunningList({ news, isPart }: ListsProps) {
-  const isAlone = news.length === 1
-  const items = news.flatMap((each) => [
-    ...each.flows.map<Item>((run) => ({
-      id: run.id,
-      at: run.created_at,
-      row: <RunningFlowRow run={run} news={each} isAlone={isAlone} />,
-    })),
-    ...each.runs.map<Item>((run) => ({
-      id: run.id,
-      at: run.created_at,
-      row: <RunRow run={run} news={each} isAlone={isAlone} />,
-    })),
-  ])
-  const none = `Nothing runs${where(isPart)} at the moment.`
-  return <List name="Runs now" of="runs" items={items} news={news} none={none} />
+export function RunningList({ home, projects }: ListsProps) {
+  const toRow = (item: RunItem): Row => {
+    const place = placeOf(item, projects, home)
+    return item.kind === 'run'
+      ? { id: item.run.id, content: <RunRow run={item.run} place={place} /> }
+      : { id: item.flow_run.id, content: <RunningFlowRow run={item.flow_run} place={place} /> }
+  }
+  const rows = home?.runs.items.map(toRow)
+  const none = `Nothing runs${where(home)} at the moment.`
+  return <List name="Runs now" of="runs" home={home} rows={rows} none={none} />
 }
 
-export function FailedList({ news, isPart, visit }: ListsProps & { visit: Visits }) {
-  const isAlone = news.length === 1
-  const items = news.flatMap((each) => [
-    ...each.failedFlows.map<Item>((run) => ({
-      id: run.id,
-      at: run.completed_at ?? run.created_at,
-      row: <FailedFlowRow run={run} news={each} isAlone={isAlone} />,
-    })),
-    ...each.failedRuns.map<Item>((run) => ({
-      id: run.id,
-      at: run.completed_at ?? run.created_at,
-      row: <RunRow run={run} news={each} isAlone={isAlone} />,
-    })),
-  ])
+export function FailedList({ home, projects, visit }: ListsProps & { visit: Visits }) {
+  const toRow = (item: RunItem): Row => {
+    const place = placeOf(item, projects, home)
+    return item.kind === 'run'
+      ? { id: item.run.id, content: <RunRow run={item.run} place={place} /> }
+      : { id: item.flow_run.id, content: <FailedFlowRow run={item.flow_run} place={place} /> }
+  }
   return (
     <List
       name={visit.isFirst ? 'Failed in the last day' : 'Failed since you were last here'}
       of="fails"
-      items={items}
-      news={news}
+      home={home}
+      rows={home?.fails.items.map(toRow)}
       none={
         visit.isFirst ? (
-          `Nothing failed${where(isPart)} in the last day.`
+          `Nothing failed${where(home)} in the last day.`
         ) : (
           <>
-            Nothing failed{where(isPart)} since your visit <When at={new Date(visit.since).toISOString()} />.
+            Nothing failed{where(home)} since your visit <When at={new Date(visit.since).toISOString()} />.
           </>
         )
       }
@@ -105,67 +97,71 @@ export function FailedList({ news, isPart, visit }: ListsProps & { visit: Visits
   )
 }
 
-const where = (isPart: boolean): string => (isPart ? ' in these projects' : '')
+const where = (home: Home | undefined): string => (home?.projects.has_more ? ' in these projects' : '')
+
+function placeOf(
+  { project_id: projectId }: { project_id: string },
+  projects: readonly Project[],
+  home: Home | undefined,
+): Place {
+  const project = projects.find(({ id }) => id === projectId)
+  const figures = home?.projects.items.find((each) => each.project_id === projectId)
+  return {
+    projectId,
+    projectName: projects.length === 1 ? null : (project?.name ?? null),
+    isHalted: typeof figures?.halted_at === 'string',
+  }
+}
 
 interface ListProps {
   name: string
-  of: keyof ProjectNews['hasMore']
-  items: Item[]
-  news: ProjectNews[]
+  of: 'waits' | 'runs' | 'fails'
+  home: Home | undefined
+  rows: Row[] | undefined
   none: ReactNode
 }
 
-function List({ name, of, items, news, none }: ListProps) {
+function List({ name, of, home, rows = [], none }: ListProps) {
   const [isWhole, setIsWhole] = useState(false)
-  const sorted = items.toSorted((a, b) => b.at.localeCompare(a.at))
-  const shown = isWhole ? sorted : sorted.slice(0, SHOWN_AT_FIRST)
-  const hasMore = news.some((each) => each.hasMore[of])
-  const isPending = news.some((each) => each.isPending)
+  const shown = isWhole ? rows : rows.slice(0, SHOWN_AT_FIRST)
+  const hidden = rows.length - shown.length
+  const isLeftOut = home?.incomplete.includes(of) === true
+  const isCut = home !== undefined && home[of].count > rows.length
   return (
     <section aria-label={name}>
       <Title order={2}>{name}</Title>
-      {items.length === 0 && isPending && <Loading lines={2} />}
-      {items.length === 0 && !isPending && (
-        // The newest ones may all be parts of flows or of other runs, which are not listed.
-        <p className={classes.none}>{hasMore ? 'Nothing among the newest ones, and older ones are not read.' : none}</p>
-      )}
-      {items.length > 0 && (
+      {!home && <Loading lines={2} />}
+      {isLeftOut && <p className={classes.none}>This took too long to read. It is read again in a moment.</p>}
+      {home && !isLeftOut && rows.length === 0 && <p className={classes.none}>{none}</p>}
+      {rows.length > 0 && (
         <ul className={classes.list}>
-          {shown.map(({ id, row }) => (
-            <li key={id}>{row}</li>
+          {shown.map(({ id, content }) => (
+            <li key={id}>{content}</li>
           ))}
         </ul>
       )}
-      {sorted.length > shown.length && (
+      {hidden > 0 && (
         <Button size="compact-sm" variant="subtle" mt={4} onClick={() => setIsWhole(true)}>
-          {counted(sorted.length - shown.length, hasMore)} more
+          {hidden} more
         </Button>
       )}
-      {hasMore && items.length > 0 && sorted.length === shown.length && (
-        <p className={classes.part}>Only the newest of each project are listed.</p>
-      )}
+      {isCut && hidden === 0 && <p className={classes.part}>Only the newest {rows.length} are listed.</p>}
     </section>
   )
 }
 
-const KINDS: Record<Task['kind'], { icon: LucideIcon; word: string }> = {
+const KINDS: Record<TaskOfHome['kind'], { icon: LucideIcon; word: string }> = {
   escalation: { icon: CircleHelp, word: 'question' },
   suggestion: { icon: FilePen, word: 'suggestion' },
   work: { icon: SquareCheck, word: 'task' },
 }
 
-interface RowProps {
-  news: ProjectNews
-  /** True: there is one project, so its name says nothing. */
-  isAlone: boolean
-}
-
-function TaskRow({ task, news, isAlone }: RowProps & { task: Task }) {
+function TaskRow({ task, place }: { task: TaskOfHome; place: Place }) {
   const { icon: Icon, word } = KINDS[task.kind]
   return (
     <Link
       to="/projects/$projectId/inbox"
-      params={{ projectId: news.project.id }}
+      params={{ projectId: place.projectId }}
       search={{ item: task.id }}
       className={classes.item ?? ''}
     >
@@ -173,34 +169,33 @@ function TaskRow({ task, news, isAlone }: RowProps & { task: Task }) {
         <Icon size={14} color="var(--blocked)" aria-hidden style={{ flexShrink: 0 }} />
         <span className={`${classes.name} cut`}>{task.title}</span>
       </span>
-      <Under of={[word, isAlone ? null : news.project.name, <When key="at" at={task.created_at} />]} />
+      <Under of={[word, place.projectName, <When key="at" at={task.created_at} />]} />
     </Link>
   )
 }
 
-function AlertRow({ alert, news }: { alert: OpenAlert; news: ProjectNews }) {
-  const run = news.flows.find(({ id }) => id === alert.flow_run_id)
+function AlertRow({ alert, place }: { alert: AlertOfHome; place: Place }) {
   return (
     <Link
       to="/projects/$projectId/flows/$flowRunId"
-      params={{ projectId: news.project.id, flowRunId: alert.flow_run_id }}
+      params={{ projectId: place.projectId, flowRunId: alert.flow_run_id }}
       className={classes.item ?? ''}
     >
       <span className={classes.line}>
         <TriangleAlert size={14} color="var(--blocked)" aria-hidden style={{ flexShrink: 0 }} />
-        <span className={`${classes.name} cut`}>{run ? news.flowName(run) : 'A flow'} is slower than expected</span>
+        <span className={`${classes.name} cut`}>{flowName(alert)} is slower than expected</span>
       </span>
-      <Under of={[oneLine(alert.suspected_cause, 90), <When key="at" at={alert.created_at} />]} />
+      <Under of={[oneLine(alert.suspected_cause, 90), place.projectName, <When key="at" at={alert.created_at} />]} />
     </Link>
   )
 }
 
 /** A warning: the agent still works, and stops when its tokens are used up. */
-function ShortRow({ agent, news, isAlone }: RowProps & { agent: Agent }) {
+function ShortRow({ agent, place }: { agent: AgentOfHome; place: Place }) {
   return (
     <Link
       to="/projects/$projectId/agents/$agentId"
-      params={{ projectId: news.project.id, agentId: agent.id }}
+      params={{ projectId: place.projectId, agentId: agent.id }}
       search={{ tab: 'budget' }}
       className={classes.item ?? ''}
     >
@@ -210,29 +205,29 @@ function ShortRow({ agent, news, isAlone }: RowProps & { agent: Agent }) {
           {agent.name} has used {usedShare(agent)} % of its tokens
         </span>
       </span>
-      <Under of={['budget', isAlone ? null : news.project.name, <When key="at" at={agent.last_worked_at} />]} />
+      <Under of={['budget', place.projectName, <When key="at" at={agent.last_worked_at} />]} />
     </Link>
   )
 }
 
-function RunRow({ run, news, isAlone }: RowProps & { run: Run }) {
-  const name = useNamesOfRuns([run])(run)
+function RunRow({ run, place }: { run: RunOfHome; place: Place }) {
   const isRunning = run.status === 'running'
-  const why = run.error_message ?? run.pause_reason?.replaceAll('_', ' ') ?? inputLine(run, 90)
+  const input = run.trigger_type === 'schedule' ? 'by its schedule' : (run.input_line ?? '')
+  const why = run.error_message ?? run.pause_reason?.replaceAll('_', ' ') ?? input
   return (
     <Link
       to="/projects/$projectId/runs/$runId"
-      params={{ projectId: news.project.id, runId: run.id }}
+      params={{ projectId: place.projectId, runId: run.id }}
       className={classes.item ?? ''}
     >
       <span className={classes.line}>
-        <span className={`${classes.name} cut`}>{name}</span>
+        <span className={`${classes.name} cut`}>{runName(run)}</span>
         <Status of={run.status} />
       </span>
       <Under
         of={[
-          isRunning ? inputLine(run, 90) : oneLine(why, 90),
-          isAlone ? null : news.project.name,
+          oneLine(isRunning ? input : why, 90),
+          place.projectName,
           isRunning ? <Elapsed key="at" from={run.started_at} ms={null} /> : <When key="at" at={run.completed_at} />,
         ]}
       />
@@ -240,13 +235,19 @@ function RunRow({ run, news, isAlone }: RowProps & { run: Run }) {
   )
 }
 
-function FailedFlowRow({ run, news, isAlone }: RowProps & { run: FlowRun }) {
+const runName = ({ agent_id, agent_name }: RunOfHome): string =>
+  agent_id === null ? 'Supervisor' : (agent_name ?? 'Deleted agent')
+
+const flowName = ({ flow_name, pattern }: Pick<FlowRunOfHome, 'flow_name' | 'pattern'>): string =>
+  flow_name ?? pattern.replaceAll('_', ' ')
+
+function FailedFlowRow({ run, place }: { run: FlowRunOfHome; place: Place }) {
   return (
-    <FlowLink run={run} news={news}>
+    <FlowLink run={run} place={place}>
       <Under
         of={[
           run.error === null ? null : oneLine(run.error, 90),
-          isAlone ? null : news.project.name,
+          place.projectName,
           <When key="at" at={run.completed_at} />,
         ]}
       />
@@ -254,25 +255,26 @@ function FailedFlowRow({ run, news, isAlone }: RowProps & { run: FlowRun }) {
   )
 }
 
-function RunningFlowRow({ run, news, isAlone }: RowProps & { run: FlowRun }) {
+function RunningFlowRow({ run, place }: { run: FlowRunOfHome; place: Place }) {
   const now = useNow()
   const percent = percentOf(run.progress)
-  const left = run.eta === null ? null : Math.max(0, Date.parse(run.eta) - now)
+  // Nothing goes on in a halted project, so nobody knows the end.
+  const left = run.eta === null || place.isHalted ? null : Math.max(0, Date.parse(run.eta) - now)
   const { completed, total } = run.progress
   return (
-    <FlowLink run={run} news={news}>
+    <FlowLink run={run} place={place}>
       <Under
         of={[
           `${completed} of ${total} done`,
           left === null ? null : `ETA ${duration(left)}`,
-          isAlone ? null : news.project.name,
+          place.projectName,
           <Elapsed key="at" from={run.started_at} ms={null} />,
         ]}
       />
       <div
         className={classes.bar}
         role="progressbar"
-        aria-label={`Progress of ${news.flowName(run)}`}
+        aria-label={`Progress of ${flowName(run)}`}
         aria-valuenow={percent}
         aria-valuemin={0}
         aria-valuemax={100}
@@ -283,16 +285,16 @@ function RunningFlowRow({ run, news, isAlone }: RowProps & { run: FlowRun }) {
   )
 }
 
-function FlowLink({ run, news, children }: { run: FlowRun; news: ProjectNews; children: ReactNode }) {
+function FlowLink({ run, place, children }: { run: FlowRunOfHome; place: Place; children: ReactNode }) {
   return (
     <Link
       to="/projects/$projectId/flows/$flowRunId"
-      params={{ projectId: news.project.id, flowRunId: run.id }}
+      params={{ projectId: place.projectId, flowRunId: run.id }}
       className={classes.item ?? ''}
     >
       <span className={classes.line}>
-        <span className={`${classes.name} cut`}>{news.flowName(run)}</span>
-        <Status of={run.status} />
+        <span className={`${classes.name} cut`}>{flowName(run)}</span>
+        <Status of={place.isHalted && run.status === 'running' ? 'halted' : run.status} />
       </span>
       {children}
     </Link>

@@ -3,8 +3,9 @@ import { Button, Stack, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
-import { useMemo, useState } from 'react'
+import type { Home } from '../../../../src/kernel/home.ts'
 import type { Project } from '../../../../src/kernel/project.ts'
+import { homeQuery } from '../../api/home.ts'
 import { projectsQuery } from '../../api/queries.ts'
 import { useMe } from '../../app/gate.tsx'
 import { TourOffer } from '../../app/tour-offer.tsx'
@@ -12,12 +13,11 @@ import { lazily } from '../../parts/lazily.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
 import { Panel } from '../../parts/panel.tsx'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
-import { type Coverage, isPart, READ_AT_FIRST } from './coverage.ts'
 import { HomeFigures } from './home-figures.tsx'
 import { FailedList, RunningList, WaitingList } from './home-lists.tsx'
 import classes from './home-page.module.css'
+import type { Visits } from './last-here.ts'
 import { ProjectRows } from './project-rows.tsx'
-import { useHome } from './use-home.ts'
 import { useLastHere } from './use-last-here.ts'
 
 const NewProjectDialog = lazily(() => import('./new-project-dialog.tsx').then((module) => module.NewProjectDialog))
@@ -27,10 +27,16 @@ export function HomePage() {
   const me = useMe()
   const navigate = useNavigate()
   const isMaking = route.useSearch().new === 'project' && me.instance_admin
+  const visit = useLastHere(me.id)
   const projects = useQuery(projectsQuery)
+  const home = useQuery(homeQuery(visit.since))
+  const isStale = (projects.isError && projects.data !== undefined) || (home.isError && home.data !== undefined)
   const setIsMaking = (isOpen: boolean): void =>
     void navigate({ to: '/', search: isOpen ? { new: 'project' } : {}, replace: true })
-  const again = (): void => void projects.refetch()
+  const again = (): void => {
+    void projects.refetch()
+    void home.refetch()
+  }
   return (
     <>
       <PageHead name="Home" title={<Title order={1}>Home</Title>}>
@@ -49,7 +55,7 @@ export function HomePage() {
       {projects.isError && !projects.data && (
         <Failure what="Your projects could not be read." error={projects.error} onRetry={again} />
       )}
-      {projects.isError && projects.data && <Stale onRetry={again} />}
+      {isStale && <Stale onRetry={again} />}
       {projects.data?.items.length === 0 && (
         <Empty>
           {me.instance_admin
@@ -58,7 +64,12 @@ export function HomePage() {
         </Empty>
       )}
       {projects.data && projects.data.items.length > 0 && (
-        <Overview projects={projects.data.items} hasMore={projects.data.next_cursor !== null} />
+        <Stack gap="lg" className={classes.body ?? ''}>
+          {home.isError && !home.data && (
+            <Failure what="The state of your projects could not be read." error={home.error} onRetry={again} />
+          )}
+          <Overview projects={projects.data.items} home={home.data} visit={visit} />
+        </Stack>
       )}
       {isMaking && (
         <Panel name="The form for a new project">
@@ -69,28 +80,24 @@ export function HomePage() {
   )
 }
 
-/** `hasMore`: there are more projects than these. */
-function Overview({ projects, hasMore }: { projects: Project[]; hasMore: boolean }) {
-  const me = useMe()
-  const visit = useLastHere(me.id)
-  const [most, setMost] = useState(READ_AT_FIRST)
-  const wanted = useMemo(() => projects.slice(0, most), [projects, most])
-  const news = useHome(wanted, visit.since)
-  const read = news.filter(({ isPending }) => !isPending).length
-  const coverage: Coverage = { read, wanted: wanted.length, all: projects.length, hasMore }
-  const lists = { news, isPart: isPart(coverage) }
-  const failing = news.filter(({ error }) => error !== null)
+interface OverviewProps {
+  projects: Project[]
+  /** Undefined until it is read. */
+  home: Home | undefined
+  visit: Visits
+}
+
+function Overview({ projects, home, visit }: OverviewProps) {
   return (
-    <Stack gap="lg" className={classes.body ?? ''}>
-      {failing.length > 0 && <Stale onRetry={() => failing.forEach(({ retry }) => void retry())} />}
+    <>
       <TourOffer projects={projects} />
-      <HomeFigures news={news} visit={visit} coverage={coverage} onRead={setMost} />
+      <HomeFigures home={home} visit={visit} />
       <div className={classes.columns}>
-        <WaitingList {...lists} />
-        <RunningList {...lists} />
-        <FailedList {...lists} visit={visit} />
+        <WaitingList home={home} projects={projects} />
+        <RunningList home={home} projects={projects} />
+        <FailedList home={home} projects={projects} visit={visit} />
       </div>
-      <ProjectRows projects={projects} news={news} />
-    </Stack>
+      <ProjectRows projects={projects} home={home} />
+    </>
   )
 }

@@ -2,34 +2,33 @@ import { Button, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { OctagonX } from 'lucide-react'
 import { useState } from 'react'
+import type { Home, HomeProject } from '../../../../src/kernel/home.ts'
 import type { Project } from '../../../../src/kernel/project.ts'
 import { useRole } from '../../app/role.ts'
 import { cost, tokens } from '../../parts/figures.ts'
-import { counted } from './gather.ts'
-import { countOf } from './home-figures.tsx'
+import { worded } from './home-figures.tsx'
 import classes from './home-page.module.css'
-import type { ProjectNews } from './use-home.ts'
 
 interface Props {
   projects: readonly Project[]
-  /** The news of the first projects, in the same order. The others are not read. */
-  news: readonly ProjectNews[]
+  home: Home | undefined
 }
 
 const SHOWN_AT_FIRST = 8
 const SHOWN_MORE = 50
 
 /** Each project with its figures. One without agents offers the first action. */
-export function ProjectRows({ projects, news }: Props) {
+export function ProjectRows({ projects, home }: Props) {
   const [most, setMost] = useState(SHOWN_AT_FIRST)
   const hidden = projects.length - most
+  const figuresOf = new Map(home?.projects.items.map((each) => [each.project_id, each]))
   return (
     <section aria-label="Projects">
       <Title order={2}>Projects</Title>
       <ul className={classes.list}>
-        {projects.slice(0, most).map((project, at) => (
+        {projects.slice(0, most).map((project) => (
           <li key={project.id} className={classes.project}>
-            <Row project={project} news={news[at]} />
+            <Row project={project} figures={figuresOf.get(project.id)} isPart={home?.projects.has_more === true} />
           </li>
         ))}
       </ul>
@@ -42,40 +41,55 @@ export function ProjectRows({ projects, news }: Props) {
   )
 }
 
-function Row({ project, news }: { project: Project; news: ProjectNews | undefined }) {
+interface RowProps {
+  project: Project
+  figures: HomeProject | undefined
+  /** True: there are projects without figures. */
+  isPart: boolean
+}
+
+function Row({ project, figures, isPart }: RowProps) {
+  const { halted_at: haltedAt } = figures ?? project
   return (
     <>
       <span className={classes.name}>
         <Link to="/projects/$projectId/runs" params={{ projectId: project.id }}>
           {project.name}
         </Link>{' '}
-        {project.halted_at !== null && (
+        {haltedAt !== null && (
           <span className={classes.halted}>
             <OctagonX size={12} aria-hidden /> halted
           </span>
         )}
       </span>
-      {news ? <Figures news={news} /> : <span className="dim">Its figures are not read.</span>}
+      {figures && <Figures figures={figures} />}
+      {!figures && isPart && <span className="dim">Its figures are not read.</span>}
     </>
   )
 }
 
-function Figures({ news }: { news: ProjectNews }) {
-  const { project, usage, agentCount } = news
-  const isAdmin = useRole(project.id) === 'admin'
+function Figures({ figures }: { figures: HomeProject }) {
+  const { project_id: projectId, agents, waits, runs, fails, usage } = figures
+  const isAdmin = useRole(projectId) === 'admin'
+  const texts = [
+    worded(agents, agents?.count === 1 ? 'agent' : 'agents'),
+    worded(waits, 'waiting'),
+    worded(runs, 'running'),
+    worded(fails, 'failed'),
+  ]
   return (
     <>
-      {agentCount === 0 ? (
+      {agents?.count === 0 ? (
         <>
           <span className="dim">Nothing here yet.</span>
           {isAdmin && (
-            <Link to="/projects/$projectId/agents/new" params={{ projectId: project.id }}>
+            <Link to="/projects/$projectId/agents/new" params={{ projectId }}>
               New agent
             </Link>
           )}
         </>
       ) : (
-        <span className="dim number">{figuresOf(news).join(' · ')}</span>
+        <span className="dim number">{texts.filter((text) => text !== '').join(' · ')}</span>
       )}
       {usage && usage.today.total_tokens + usage.yesterday.total_tokens > 0 && (
         <span className="dim number">
@@ -86,15 +100,3 @@ function Figures({ news }: { news: ProjectNews }) {
     </>
   )
 }
-
-function figuresOf(news: ProjectNews): string[] {
-  const { agentCount, hasMoreAgents } = news
-  return [
-    agentCount === null ? '' : `${counted(agentCount, hasMoreAgents)} ${agentCount === 1 ? 'agent' : 'agents'}`,
-    worded(countOf(news, 'waits'), 'waiting'),
-    worded(countOf(news, 'runs'), 'running'),
-    worded(countOf(news, 'fails'), 'failed'),
-  ].filter((text) => text !== '')
-}
-
-const worded = (count: string | null, word: string): string => (count === null ? '' : `${count} ${word}`)
