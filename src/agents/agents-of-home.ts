@@ -1,6 +1,6 @@
 // Agents over many projects: those whose tokens run short, and the number in each project.
 import { type RowOf, tellInstants } from '../db/instants.ts'
-import { byId, findNewest, type NewestOfEach } from '../db/newest-of-each.ts'
+import { byId, findNewestOfEach, type NewestOfEach } from '../db/newest-of-each.ts'
 import type { Db } from '../db/pool.ts'
 import type { AgentOfHome, HomeCount } from '../kernel/home.ts'
 import { MARKS_OF } from './agents.ts'
@@ -11,7 +11,7 @@ const SHORT = `select a.project_id, a.id, coalesce(t.last_worked_at, a.created_a
   where t.mark > 0 and t.mark = any($3) and a.project_id = any($1::uuid[]) and a.deleted_at is null`
 
 export const findShortAgents = (db: Db, projects: readonly string[], limit: number): Promise<NewestOfEach> =>
-  findNewest(db, SHORT, { projects, limit, more: [MARKS_OF.short] })
+  findNewestOfEach(db, SHORT, { projects, limit, more: [MARKS_OF.short] })
 
 export async function readShortAgents(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, AgentOfHome>> {
   const { rows } = await db.query<RowOf<AgentOfHome>>(
@@ -24,7 +24,7 @@ export async function readShortAgents(db: Db, ids: readonly string[]): Promise<R
 
 const MOST_AGENTS = 200
 
-export async function countAgents(db: Db, projects: readonly string[]): Promise<ReadonlyMap<string, HomeCount>> {
+export async function countAgentsOfEach(db: Db, projects: readonly string[]): Promise<ReadonlyMap<string, HomeCount>> {
   const { rows } = await db.query<{ project_id: string; count: number }>(
     `select p.id as project_id, c.count from unnest($1::uuid[]) as p (id) cross join lateral (
        select count(*)::int as count from (

@@ -2,7 +2,7 @@
 import type { Db } from './pool.ts'
 
 /** So many rows of each project are counted for one list. */
-export const MOST_COUNTED = 100
+export const MOST_OF_EACH = 100
 
 export interface Placed {
   project_id: string
@@ -13,21 +13,21 @@ export interface Placed {
 export interface NewestOfEach {
   /** The newest first. */
   newest: Placed[]
-  /** The rows of each project that has some; more than MOST_COUNTED stands for any number. */
+  /** The rows of each project that has some; more than MOST_OF_EACH stands for any number. */
   counts: ReadonlyMap<string, number>
 }
 
 /**
- * SQL for `findNewest`: the rows of the projects $1. Each part selects `id` and `at` of the rows of the project `p.id`
+ * SQL for `findNewestOfEach`: the rows of the projects $1. Each part selects `id` and `at` of the rows of the project `p.id`
  * and is read by an index in the order of `at`, no further than the rows that are counted.
  */
 export const inEachProject = (...parts: readonly string[]): string =>
   `select p.id as project_id, r.id, r.at from unnest($1::uuid[]) as p (id) cross join lateral (
-     ${parts.map((part) => `(${part} order by at desc, id desc limit ${MOST_COUNTED + 1})`).join('\n     union all ')}
+     ${parts.map((part) => `(${part} order by at desc, id desc limit ${MOST_OF_EACH + 1})`).join('\n     union all ')}
    ) r`
 
 /** `found` selects project_id, id and at, with the projects as $1, the limit as $2, and then the values of `more`. */
-export async function findNewest(
+export async function findNewestOfEach(
   db: Db,
   found: string,
   { projects, limit, more = [] }: { projects: readonly string[]; limit: number; more?: readonly unknown[] },

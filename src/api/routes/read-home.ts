@@ -1,8 +1,8 @@
 // Gathers the parts of Home. Each part has a time of its own: one that takes longer is left out, and the answer says so.
-import { countAgents, findShortAgents, readShortAgents } from '../../agents/agents-of-home.ts'
+import { countAgentsOfEach, findShortAgents, readShortAgents } from '../../agents/agents-of-home.ts'
 import { readTwoDays } from '../../agents/usage-of-home.ts'
 import { inTime } from '../../db/in-time.ts'
-import { MOST_COUNTED, type NewestOfEach, type Placed } from '../../db/newest-of-each.ts'
+import { MOST_OF_EACH, type NewestOfEach, type Placed } from '../../db/newest-of-each.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { findOpenAlerts, readOpenAlerts } from '../../flows/alerts/open-alerts.ts'
@@ -38,7 +38,7 @@ export async function readHome(pool: Pool, { projects, hasMore, since, now, time
     const waits = await read('waits', () => readWaits(tx, ids))
     const runs = await read('runs', () => readRuns(tx, ids))
     const fails = await read('fails', () => readFails(tx, ids, since))
-    const agents = await read('agents', () => countAgents(tx, ids))
+    const agents = await read('agents', () => countAgentsOfEach(tx, ids))
     const usageOf = await read('usage', () => readTwoDays(tx, ids, days))
     const toProject = ({ id, halted_at }: Project): HomeProject => ({
       project_id: id,
@@ -124,8 +124,8 @@ function countEach(found: readonly NewestOfEach[]): Map<string, HomeCount> {
   for (const [projectId, amount] of found.flatMap((each) => [...each.counts])) {
     const before = counts.get(projectId) ?? NONE
     counts.set(projectId, {
-      count: before.count + Math.min(amount, MOST_COUNTED),
-      has_more: before.has_more || amount > MOST_COUNTED,
+      count: before.count + Math.min(amount, MOST_OF_EACH),
+      has_more: before.has_more || amount > MOST_OF_EACH,
     })
   }
   return counts

@@ -1,5 +1,5 @@
 import { type RowOf, tellInstants } from '../../db/instants.ts'
-import { byId, findNewest, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'
+import { byId, findNewestOfEach, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'
 import type { Db } from '../../db/pool.ts'
 import { oneLine } from '../../db/search-rows.ts'
 import type { AlertOfHome } from '../../kernel/home.ts'
@@ -8,7 +8,7 @@ const OPEN = inEachProject('select id, created_at as at from flow_alerts where p
 
 /** The alerts of many projects that nobody has seen. */
 export const findOpenAlerts = (db: Db, projects: readonly string[], limit: number): Promise<NewestOfEach> =>
-  findNewest(db, OPEN, { projects, limit })
+  findNewestOfEach(db, OPEN, { projects, limit })
 
 export async function readOpenAlerts(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, AlertOfHome>> {
   const { rows } = await db.query<RowOf<AlertOfHome>>(

@@ -1,5 +1,5 @@
 // Flow runs over many projects: those under way, and those that failed or took too long.
-import { byId, findNewest, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'
+import { byId, findNewestOfEach, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'
 import type { Db } from '../../db/pool.ts'
 import { oneLine } from '../../db/search-rows.ts'
 import type { FlowProgress } from '../../kernel/flow-run.ts'
@@ -18,14 +18,14 @@ const FAILED = inEachProject(
 )
 
 export const findRunningFlowRuns = (db: Db, projects: readonly string[], limit: number): Promise<NewestOfEach> =>
-  findNewest(db, RUNNING, { projects, limit })
+  findNewestOfEach(db, RUNNING, { projects, limit })
 
 export const findFailedFlowRuns = (
   db: Db,
   projects: readonly string[],
   limit: number,
   since: Date,
-): Promise<NewestOfEach> => findNewest(db, FAILED, { projects, limit, more: [since] })
+): Promise<NewestOfEach> => findNewestOfEach(db, FAILED, { projects, limit, more: [since] })
 
 interface Row {
   id: string

@@ -1,7 +1,7 @@
 // Runs over many projects: those under way, and those that failed or stopped. Sub-runs and runs of leaves of flows are
 // left out, because the work above them is shown; the run of an agent that is a flow is shown by its flow run.
 import { type RowOf, tellInstants } from '../../db/instants.ts'
-import { byId, findNewest, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'
+import { byId, findNewestOfEach, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'
 import type { Db } from '../../db/pool.ts'
 import { oneLine, smallLine } from '../../db/search-rows.ts'
 import { type RunOfHome, stopReasons } from '../../kernel/home.ts'
@@ -35,14 +35,14 @@ const STOPPED = inEachProject(
 )
 
 export const findRunningRuns = (db: Db, projects: readonly string[], limit: number): Promise<NewestOfEach> =>
-  findNewest(db, RUNNING, { projects, limit })
+  findNewestOfEach(db, RUNNING, { projects, limit })
 
 export const findStoppedRuns = (
   db: Db,
   projects: readonly string[],
   limit: number,
   since: Date,
-): Promise<NewestOfEach> => findNewest(db, STOPPED, { projects, limit, more: [since] })
+): Promise<NewestOfEach> => findNewestOfEach(db, STOPPED, { projects, limit, more: [since] })
 
 export async function readRunsOfHome(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, RunOfHome>> {
   const { rows } = await db.query<RowOf<RunOfHome>>(
