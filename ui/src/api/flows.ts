@@ -68,9 +68,12 @@ export const isUnderWay = ({ status }: Pick<FlowRun, 'status'>): boolean => stat
 export const isChangeable = (run: Pick<FlowRun, 'status' | 'cancel_requested_at'>): boolean =>
   isUnderWay(run) && run.cancel_requested_at === null
 
-/** The status as people are told it. */
-export const statusOfFlow = (run: Pick<FlowRun, 'status' | 'cancel_requested_at'>): string =>
-  isUnderWay(run) && !isChangeable(run) ? 'cancelling' : run.status
+/** The status as people are told it. A flow run of a halted project does not go on, and so it has no ETA either. */
+export function statusOfFlow(run: Pick<FlowRun, 'status' | 'cancel_requested_at'>, isHalted: boolean): string {
+  if (!isUnderWay(run)) return run.status
+  if (!isChangeable(run)) return 'cancelling'
+  return isHalted ? 'halted' : run.status
+}
 
 /** "map-reduce": the type of the root as people write it. */
 export const patternName = (pattern: string): string => pattern.replaceAll('_', '-')

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { etaText, percentDone } from './flow-progress.ts'
+import { statusOfFlow } from '../api/flows.ts'
+import { etaOf, percentDone } from './flow-progress.ts'
 
 test('an ETA is a rough time, in words where it is not known or over', () => {
-  const inMs = (ms: number): string => etaText(new Date(1_000_000 + ms).toISOString(), 1_000_000)
-  assert.equal(etaText(null, 0), 'not known yet')
+  const inMs = (ms: number): string | null => etaOf('running', new Date(1_000_000 + ms).toISOString(), 1_000_000)
+  assert.equal(etaOf('queued', null, 0), 'not known yet')
   assert.deepEqual([-5_000, 1_000, 4_400, 33_000, 115_000].map(inMs), [
     'any moment',
     'any moment',
@@ -12,6 +13,17 @@ test('an ETA is a rough time, in words where it is not known or over', () => {
     '35s',
     '1m 55s',
   ])
+})
+
+test('a flow run that does not go on has no ETA, whatever it was told before', () => {
+  const run = { status: 'running', cancel_requested_at: null } as const
+  const eta = new Date(60_000).toISOString()
+  assert.equal(etaOf(statusOfFlow(run, false), eta, 0), '1m 0s')
+  assert.equal(statusOfFlow(run, true), 'halted')
+  assert.equal(etaOf(statusOfFlow(run, true), eta, 0), null)
+  assert.equal(etaOf(statusOfFlow({ ...run, cancel_requested_at: eta }, false), eta, 0), null)
+  assert.equal(statusOfFlow({ ...run, cancel_requested_at: eta }, true), 'cancelling')
+  assert.equal(statusOfFlow({ ...run, status: 'completed' }, true), 'completed')
 })
 
 test('tasks that were left out count as done only where nothing went wrong', () => {

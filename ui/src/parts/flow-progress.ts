@@ -2,8 +2,12 @@
 import type { FlowProgress } from '../../../src/kernel/flow-run.ts'
 import { duration } from './figures.ts'
 
+/** `status` is the status as people are told it. Only a flow run that goes on has an ETA. */
+export const etaOf = (status: string, eta: string | null, now: number): string | null =>
+  status === 'queued' || status === 'running' ? etaText(eta, now) : null
+
 /** A guess is not told to the second. */
-export function etaText(eta: string | null, now: number): string {
+function etaText(eta: string | null, now: number): string {
   if (eta === null) return 'not known yet'
   const left = Date.parse(eta) - now
   if (left < 2_000) return 'any moment'

@@ -2,9 +2,8 @@
 import { UnstyledButton } from '@mantine/core'
 import type { ReactNode } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
-import { isChangeable } from '../../api/flows.ts'
 import { cost, duration, tokens } from '../../parts/figures.ts'
-import { etaText, percentDone } from '../../parts/flow-progress.ts'
+import { etaOf, percentDone } from '../../parts/flow-progress.ts'
 import { Status } from '../../parts/status.tsx'
 import { Elapsed, useNow } from '../../parts/when.tsx'
 import classes from './flow-page.module.css'
@@ -14,18 +13,20 @@ import { useTotals } from './use-flow-store.ts'
 
 interface FiguresProps {
   run: FlowRun
+  /** The status as people are told it. */
+  status: string
   /** The project is halted, so the flow run does not go on. */
   isHalted: boolean
 }
 
-export function FlowFigures({ run, isHalted }: FiguresProps) {
+export function FlowFigures({ run, status, isHalted }: FiguresProps) {
   const { usage } = run
   return (
     <dl className={classes.figures} data-tour="figures">
       <Figure name="Elapsed" detail={`timeout ${duration(run.timeout)}`}>
         <Elapsed from={run.started_at} ms={run.duration} />
       </Figure>
-      <Eta run={run} isHalted={isHalted} />
+      <Eta run={run} status={status} />
       <Parallelism run={run} isHalted={isHalted} />
       <Figure name="Tokens" detail={`${tokens(usage.input_tokens)} in, ${tokens(usage.output_tokens)} out`}>
         {usage.estimated && '≈ '}
@@ -49,17 +50,17 @@ function Figure({ name, detail, children }: { name: string; detail: string; chil
   )
 }
 
-function Eta({ run, isHalted }: FiguresProps) {
+function Eta({ run, status }: Omit<FiguresProps, 'isHalted'>) {
   const now = useNow()
   useTotals()
   return (
     <Figure name="ETA" detail={`${percentDone(run)}% done`}>
-      {isChangeable(run) && !isHalted ? etaText(run.eta, now) : '–'}
+      {etaOf(status, run.eta, now) ?? '–'}
     </Figure>
   )
 }
 
-function Parallelism({ run, isHalted }: FiguresProps) {
+function Parallelism({ run, isHalted }: Omit<FiguresProps, 'status'>) {
   const now = useNow()
   const { workedMs, startSum, underWay, counts } = useTotals()
   const begin = Date.parse(run.started_at ?? run.created_at)

@@ -10,7 +10,6 @@ import {
   flowAlertsQuery,
   flowMetricsQuery,
   flowTopologyQuery,
-  isChangeable,
   patternName,
   statusOfFlow,
   storedFlowsQuery,
@@ -68,7 +67,7 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
   const [dialog, setDialog] = useState<FlowDialogType | null>(null)
   const isActive = run.completed_at === null
   const isHalted = useIsHalted(projectId) && isActive
-  const status = isHalted && isChangeable(run) ? 'halted' : statusOfFlow(run)
+  const status = statusOfFlow(run, isHalted)
   const topology = useQuery(flowTopologyQuery(projectId, run.id, isActive))
   const metrics = useQuery(flowMetricsQuery(projectId, run.id, isActive))
   const alerts = useQuery(flowAlertsQuery(projectId, run.id, isActive))
@@ -98,7 +97,7 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
         bottleneck={metrics.data?.bottlenecks[0]?.task_id}
         onDialog={setDialog}
       />
-      <FlowFigures run={run} isHalted={isHalted} />
+      <FlowFigures run={run} status={status} isHalted={isHalted} />
       <Tabs
         value={VIEWS.some(({ value }) => value === search.view) ? (search.view ?? null) : 'timeline'}
         onChange={(view) => change({ view: view ?? undefined })}

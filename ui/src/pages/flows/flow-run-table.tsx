@@ -2,9 +2,10 @@ import { Progress, Table } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { memo } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
-import { isChangeable, patternName, statusOfFlow } from '../../api/flows.ts'
+import { patternName, statusOfFlow } from '../../api/flows.ts'
+import { useIsHalted } from '../../app/halt.tsx'
 import { cost, oneLine } from '../../parts/figures.ts'
-import { etaText, percentDone } from '../../parts/flow-progress.ts'
+import { etaOf, percentDone } from '../../parts/flow-progress.ts'
 import { OpenRow } from '../../parts/open-row.tsx'
 import { Status } from '../../parts/status.tsx'
 import { useSteadyOrder } from '../../parts/steady-order.ts'
@@ -13,15 +14,16 @@ import classes from './flows-page.module.css'
 
 /** Widths are fixed: words that change in one row would otherwise move all of them. The flow has the rest. */
 const COLUMNS = [
-  ['Status', 100],
+  ['Status', 98],
   ['Flow', undefined],
-  ['Pattern', 94],
-  ['Progress', 160],
-  ['ETA', 88],
-  ['Took', 66],
-  ['Started', 82],
-  ['Cost', 60],
+  ['Progress', 128],
+  ['ETA', 104],
+  ['Took', 76],
+  ['Started', 90],
+  ['Cost', 80],
 ] as const
+/** The flow has 150 pixels of it at least. */
+const NARROWEST = 726
 
 interface Props {
   projectId: string
@@ -30,11 +32,26 @@ interface Props {
 }
 
 export function FlowRunTable({ projectId, runs, names }: Props) {
+  const isHalted = useIsHalted(projectId)
   const byId = new Map(runs.map((run) => [run.id, run]))
   const { order, hold } = useSteadyOrder(runs.map(({ id }) => id))
   return (
-    <Table.ScrollContainer minWidth={800}>
-      <Table layout="fixed" className={classes.runs ?? ''} verticalSpacing={5} highlightOnHover aria-label="Flow runs">
+    <Table.ScrollContainer
+      type="native"
+      minWidth={NARROWEST}
+      pos="relative"
+      tabIndex={0}
+      role="group"
+      aria-label="Flow runs, wide"
+    >
+      <Table
+        layout="fixed"
+        className={classes.runs ?? ''}
+        verticalSpacing={5}
+        horizontalSpacing={8}
+        highlightOnHover
+        aria-label="Flow runs"
+      >
         <Table.Thead>
           <Table.Tr>
             {COLUMNS.map(([name, width]) => (
@@ -47,7 +64,7 @@ export function FlowRunTable({ projectId, runs, names }: Props) {
         <Table.Tbody {...hold}>
           {order.map((id) => {
             const run = byId.get(id)
-            return run && <Row key={id} projectId={projectId} run={run} name={nameOf(run, names)} />
+            return run && <Row key={id} projectId={projectId} run={run} name={nameOf(run, names)} isHalted={isHalted} />
           })}
         </Table.Tbody>
       </Table>
@@ -61,13 +78,21 @@ const nameOf = ({ flow_id, pattern }: FlowRun, names: ReadonlyMap<string, string
   return (flow_id !== null && names.get(flow_id)) || `${first.toUpperCase()}${rest.join('')} flow`
 }
 
-const Row = memo(function Row({ projectId, run, name }: { projectId: string; run: FlowRun; name: string }) {
+interface RowProps {
+  projectId: string
+  run: FlowRun
+  name: string
+  isHalted: boolean
+}
+
+const Row = memo(function Row({ projectId, run, name, isHalted }: RowProps) {
   const { progress } = run
+  const status = statusOfFlow(run, isHalted)
   const percent = percentDone(run)
   return (
     <OpenRow data-run={run.id} data-status={run.status}>
       <Table.Td>
-        <Status of={statusOfFlow(run)} {...(run.error !== null && { title: run.error })} />
+        <Status of={status} {...(run.error !== null && { title: run.error })} />
       </Table.Td>
       <Table.Td>
         <div className="cut">
@@ -75,9 +100,11 @@ const Row = memo(function Row({ projectId, run, name }: { projectId: string; run
             {name}
           </Link>
         </div>
-        {run.input !== null && <div className={`cut dim ${classes.about}`}>{oneLine(run.input, 90)}</div>}
+        <div className={`cut dim ${classes.about}`}>
+          {patternName(run.pattern)}
+          {run.input !== null && ` · ${oneLine(run.input, 90)}`}
+        </div>
       </Table.Td>
-      <Table.Td className="dim">{patternName(run.pattern)}</Table.Td>
       <Table.Td>
         <Progress.Root size="sm">
           <Progress.Section
@@ -86,14 +113,14 @@ const Row = memo(function Row({ projectId, run, name }: { projectId: string; run
             aria-label={`Progress of ${name}`}
           />
         </Progress.Root>
-        <div className="cut dim number">
+        <div className={`dim number ${classes.counts}`}>
           {progress.completed} of {progress.total}
           {progress.running > 0 && `, ${progress.running} running`}
           {progress.failed > 0 && `, ${progress.failed} failed`}
         </div>
       </Table.Td>
       <Table.Td className="number">
-        <Eta run={run} />
+        <Eta status={status} eta={run.eta} />
       </Table.Td>
       <Table.Td>
         <Elapsed from={run.started_at} ms={run.duration} />
@@ -106,7 +133,7 @@ const Row = memo(function Row({ projectId, run, name }: { projectId: string; run
   )
 })
 
-function Eta({ run }: { run: FlowRun }) {
+function Eta({ status, eta }: { status: string; eta: string | null }) {
   const now = useNow()
-  return isChangeable(run) ? etaText(run.eta, now) : <span className="dim">–</span>
+  return etaOf(status, eta, now) ?? <span className="dim">–</span>
 }
