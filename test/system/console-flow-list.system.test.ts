@@ -73,7 +73,7 @@ const startHeld = (gate: string): Promise<FlowRun> => {
 }
 
 /** Lets the page read other flow runs than the server has. */
-const rewrite = (page: Page, change: (run: FlowRun) => FlowRun): Promise<void> =>
+const rewrite = (page: Page, change: (run: FlowRun) => FlowRun): Promise<unknown> =>
   page.route(/\/flow-runs\?/, async (route) => {
     const response = await route.fetch()
     const list = (await response.json()) as { items: FlowRun[] } // as the API says

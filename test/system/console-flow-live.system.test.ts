@@ -8,6 +8,7 @@ import type { FlowTask } from '../../src/flows/history/trace.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, openPage, startBrowser } from '../kit/browser.ts'
+import { busyWhile } from '../kit/busy-while.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { createUnusedDatabase } from '../kit/database.ts'
 import { startFakeModel } from '../kit/fake-model.ts'
@@ -166,21 +167,6 @@ async function delaysOf(page: Page, id: string): Promise<number[]> {
   return Object.entries(shown)
     .flatMap(([task, at]) => (ends.has(task) ? [at - (ends.get(task) ?? 0)] : []))
     .toSorted((a, b) => a - b)
-}
-
-/** The share of the time in which the main thread works, by its own clock: other processes do not count. */
-async function busyWhile(page: Page, work: () => Promise<void>): Promise<number> {
-  const session = await page.context().newCDPSession(page)
-  await session.send('Performance.enable', { timeDomain: 'threadTicks' })
-  const worked = async (): Promise<number> => {
-    const { metrics } = await session.send('Performance.getMetrics')
-    return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? assert.fail('no metric')
-  }
-  const [before, from] = [await worked(), performance.now()]
-  await work()
-  const share = (1_000 * ((await worked()) - before)) / (performance.now() - from)
-  await session.detach()
-  return share
 }
 
 const look = (page: Page, state: 'hidden' | 'visible'): Promise<unknown> =>

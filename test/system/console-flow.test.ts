@@ -330,7 +330,7 @@ describe('the pages of flows in a browser', { skip }, () => {
     await untilCount(page.locator('[data-task]'), 1)
     assert.equal(new URL(page.url()).searchParams.get('status'), 'failed')
     await page.getByRole('tab', { name: 'Graph' }).click()
-    await page.getByRole('button', { name: /^5000 × / }).waitFor()
+    await page.getByRole('button', { name: /^Open 5000 tasks .*1 failed, 4999 completed/ }).waitFor()
     await page.getByRole('tab', { name: 'Timeline' }).click()
     await page.locator('[data-task="t_4700"]').waitFor()
     await page.getByRole('button', { name: /failed 1/ }).click()
