@@ -52,6 +52,25 @@ const play = async (root: object, more: object = {}): Promise<FlowRun> => ended(
 const tasksOf = async (id: string): Promise<FlowTask[]> =>
   (await kit.call<{ items: FlowTask[] }>(`GET ${runs}/${id}/tasks`)).body.items
 
+test('a flow run is started once more by its id: its tree, or its stored flow as it is now', async () => {
+  const first = await play(sequence(f('add', { id: 'a' })), { input: 1 })
+  const again = async (rerun_of: string, more: object = {}) =>
+    kit.call<FlowRun & ErrorAnswer>(`POST ${runs}`, { body: { rerun_of, ...more } })
+  const second = await ended((await again(first.id, { input: 5, workers: 2 })).body.id)
+  assert.deepEqual([second.status, second.output, second.workers, second.flow_id], ['completed', 6, 2, null])
+  const flow = await kit.call<{ id: string }>(`POST ${base}/flows`, {
+    body: { name: 'again', root: sequence(f('add')) },
+  })
+  const stored = await kit.call<FlowRun>(`POST ${runs}`, { body: { flow_id: flow.body.id, input: 1 } })
+  await kit.call(`PATCH ${base}/flows/${flow.body.id}`, { body: { root: sequence(f('add'), f('add')) } })
+  const third = await ended((await again(stored.body.id, { input: 1 })).body.id)
+  assert.deepEqual([third.flow_id, third.output], [flow.body.id, 3])
+  assert.equal((await again(first.id, { root: sequence(f('add')) })).status, 400)
+  const other = await kit.createProject()
+  const elsewhere = await kit.call(`POST /api/projects/${other.id}/flow-runs`, { body: { rerun_of: first.id } })
+  assert.equal(elsewhere.status, 404)
+})
+
 test('a flow is accepted at once and read until it has ended', async () => {
   const begun = await start(sequence(f('add', { id: 'a' }), f('add')), { input: 1, workers: 3 })
   // A worker may be at work on the run before the answer is read.

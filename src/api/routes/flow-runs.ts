@@ -8,7 +8,7 @@ import { getEnabledFlow, requireFlow } from '../../flows/definition/flows.ts'
 import { type Adjustment, adjustFlow } from '../../flows/execution/adjust.ts'
 import { cancelFlow } from '../../flows/execution/cancel.ts'
 import { type NewFlowRun, prepareFlow, startFlow } from '../../flows/execution/start.ts'
-import { flowHasEnded, getFlowRun, listFlowRuns, readFlowRow } from '../../flows/history/flow-runs.ts'
+import { flowHasEnded, getFlowRun, listFlowRuns, readFlowRow, readStarted } from '../../flows/history/flow-runs.ts'
 import { writeOutput, writeResults } from '../../flows/history/whole-output.ts'
 import { findFlowTemplate, flowTemplates } from '../../flows/templates/templates.ts'
 import { getSettings } from '../../identity/settings.ts'
@@ -39,6 +39,9 @@ export const startInput = z.strictObject({
   flow_id: idField.optional().describe('The id of a stored flow; root gives a tree instead.'),
   root: innerField.optional(),
   template: z.string().max(100).optional().describe('The name of a flow template.'),
+  rerun_of: idField
+    .optional()
+    .describe('The id of a flow run: its stored flow is started once more, or its tree if it had no stored flow.'),
   input: z.unknown().optional(),
   timeout: durationField.min(1).optional().describe('The timeout of this run, instead of the setting flow_timeout.'),
   workers: count.optional().describe('The most leaves under way at once.'),
@@ -218,20 +221,21 @@ async function toStart(
   tx: Db,
   { projectId, input, flows }: { projectId: string; input: StartInput; flows: FlowServices },
 ): Promise<NewFlowRun> {
-  const { flow_id: flowId } = input
-  const ways = [flowId, input.root, input.template].filter((way) => way !== undefined)
+  const ways = [input.flow_id, input.root, input.template, input.rerun_of].filter((way) => way !== undefined)
   if (ways.length !== 1) {
     throw invalidRequest(
-      'Give exactly one of flow_id (a stored flow), root (a tree) and template (the name of a template).',
+      'Give exactly one of flow_id (a stored flow), root (a tree), template (the name of a template) and rerun_of (a flow run).',
     )
   }
+  const earlier = input.rerun_of === undefined ? null : await readStarted(tx, projectId, input.rerun_of)
+  const flowId = input.flow_id ?? earlier?.flowId ?? undefined
   const flow = flowId === undefined ? null : await getEnabledFlow(tx, projectId, flowId)
   const template = input.template === undefined ? null : findFlowTemplate(input.template)
   if (input.template !== undefined && !template) {
     const names = flowTemplates.map(({ name }) => name)
     throw invalidRequest(`There is no template called ${input.template}.${didYouMean(input.template, names)}`)
   }
-  const root = await requireFlow(tx, projectId, flow?.root ?? template?.root ?? input.root, flows)
+  const root = await requireFlow(tx, projectId, flow?.root ?? template?.root ?? earlier?.root ?? input.root, flows)
   const timeoutMs = input.timeout ?? (await getSettings(tx, projectId)).flow_timeout
   const run = { projectId, flowId: flow?.id ?? null, root, input: input.input ?? null, timeoutMs }
   return { ...run, workers: input.workers ?? null }

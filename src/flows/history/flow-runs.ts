@@ -96,6 +96,21 @@ export async function readFlowRow(db: Db, projectId: string, runId: string): Pro
   return row
 }
 
+/** The flow that a flow run was started from, and its tree as it was then. */
+export async function readStarted(
+  db: Db,
+  projectId: string,
+  runId: string,
+): Promise<{ flowId: string | null; root: unknown }> {
+  const { rows } = await db.query<{ flowId: string | null; root: unknown }>(
+    'select flow_id as "flowId", root from flow_runs where id = $1 and project_id = $2',
+    [runId, projectId],
+  )
+  const started = rows[0]
+  if (!started) throw runNotFound()
+  return started
+}
+
 export async function listFlowRuns(
   db: Db,
   projectId: string,

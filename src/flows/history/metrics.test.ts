@@ -58,6 +58,19 @@ test('a task under way counts with the time it has taken so far', () => {
   assert.deepEqual(measure([running], 100).bottlenecks, [{ task_id: 'a', duration: 80, share: 0.8, blocks: [] }])
 })
 
+test('advice calls tasks by their names, and adds the id where several have one name', () => {
+  const named = [
+    task('root/plan 1', 0, 20, { name: 'Plan' }),
+    task('root/0', 20, 80, { name: 'Writer', depends_on: ['root/plan 1'] }),
+    task('root/1', 20, 30, { name: 'Writer', depends_on: ['root/plan 1'] }),
+    task('root/end', 80, 100, { name: 'Report', depends_on: ['root/0', 'root/1'], attempts: 2 }),
+  ]
+  assert.deepEqual(measure(named, 100).recommendations, [
+    'Writer (root/0) takes 60 % of the time and holds up 1 other: split it, or make it faster. The critical path is Plan → Writer (root/0) → Report.',
+    'Report took 2 attempts: see why it fails before it is tried again.',
+  ])
+})
+
 test('advice names the critical path', () => {
   const tasks = [
     task('a', 0, 10),

@@ -44,7 +44,10 @@ export function metricsOf({ tasks, startedAt, until, duration, workers }: Measur
     bottlenecks: bottlenecksOf(tasks, durations, total),
   }
   const path = criticalPath(tasks, until)
-  return { ...facts, recommendations: recommend(facts, { tasks, durations, path, until, peak, workers }) }
+  return {
+    ...facts,
+    recommendations: recommend(facts, { tasks, durations, path, until, peak, workers, nameOf: namesOf(tasks) }),
+  }
 }
 
 /** A task that is under way counts with its time so far; the time in which it waits for a person does not count. */
@@ -132,10 +135,20 @@ function criticalPath(tasks: readonly TaskRecord[], until: Date): TaskRecord[] {
 /** A longer path is named by its first and its last tasks. */
 const MOST_NAMED = 10
 
-function nameOf(path: readonly TaskRecord[]): string {
-  const ids = path.map(({ id }) => id)
-  if (ids.length <= MOST_NAMED) return ids.join(' → ')
-  return [...ids.slice(0, MOST_NAMED / 2), `${ids.length - MOST_NAMED} more`, ...ids.slice(-MOST_NAMED / 2)].join(' → ')
+function pathText(path: readonly TaskRecord[], nameOf: NameOf): string {
+  const names = path.map(nameOf)
+  const { length } = names
+  if (length <= MOST_NAMED) return names.join(' → ')
+  return [...names.slice(0, MOST_NAMED / 2), `${length - MOST_NAMED} more`, ...names.slice(-MOST_NAMED / 2)].join(' → ')
+}
+
+type NameOf = (task: Pick<TaskRecord, 'id' | 'name'>) => string
+
+/** The name of a task as the console shows it. A name that several tasks have is followed by the id. */
+function namesOf(tasks: readonly TaskRecord[]): NameOf {
+  const counts = new Map<string, number>()
+  for (const { name } of tasks) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return ({ id, name }) => (name === id || counts.get(name) === 1 ? name : `${name} (${id})`)
 }
 
 interface Advised {
@@ -145,10 +158,11 @@ interface Advised {
   until: Date
   peak: number
   workers: number | null
+  nameOf: NameOf
 }
 
 function recommend(facts: Omit<FlowMetrics, 'recommendations'>, advised: Advised): string[] {
-  const { tasks, peak, workers } = advised
+  const { tasks, peak, workers, nameOf } = advised
   const said = advicePath(facts, advised)
   if (workers !== null && peak >= workers && tasks.length > workers && facts.worker_utilization >= 0.8) {
     said.push(`All ${workers} workers were busy while tasks waited: give the flow more workers.`)
@@ -161,29 +175,31 @@ function recommend(facts: Omit<FlowMetrics, 'recommendations'>, advised: Advised
     said.push('Everything is done one after the other: put steps that do not need each other into a parallel node.')
   }
   const retried = tasks.filter((task) => task.attempts > 1).toSorted((a, b) => b.attempts - a.attempts)[0]
-  if (retried) said.push(`${retried.id} took ${retried.attempts} attempts: see why it fails before it is tried again.`)
+  if (retried)
+    said.push(`${nameOf(retried)} took ${retried.attempts} attempts: see why it fails before it is tried again.`)
   return said
 }
 
 /** Only a task of the critical path is worth splitting, and a wait for a person cannot be split. */
 function advicePath(
   { bottlenecks, total_duration: total }: Omit<FlowMetrics, 'recommendations'>,
-  { tasks, durations, path, until }: Advised,
+  { tasks, durations, path, until, nameOf }: Advised,
 ): string[] {
   const said: string[] = []
-  const onPath = new Set(path.map(({ id }) => id))
+  const onPath = new Map(path.map((task) => [task.id, task]))
   const slowest = bottlenecks.find(({ task_id }) => onPath.has(task_id))
-  if (slowest && tasks.length > 1 && slowest.share >= 0.5) {
+  const slowestTask = slowest && onPath.get(slowest.task_id)
+  if (slowestTask && tasks.length > 1 && slowest.share >= 0.5) {
     const { length } = slowest.blocks
     const held = length === 0 ? '' : ` and holds up ${length} ${length === 1 ? 'other' : 'others'}`
     said.push(
-      `${slowest.task_id} takes ${percent(slowest.share)} of the time${held}: split it, or make it faster.${pathAround(path)}`,
+      `${nameOf(slowestTask)} takes ${percent(slowest.share)} of the time${held}: split it, or make it faster.${pathAround(path, nameOf)}`,
     )
   } else if (path.length > 1 && tasks.length > path.length) {
     const share = path.reduce((all, { id }) => all + (durations.get(id) ?? 0), 0) / Math.max(1, total)
     if (share >= 0.5) {
       said.push(
-        `The critical path ${nameOf(path)} takes ${percent(Math.min(1, share))} of the time: only a faster task of it makes the flow faster.`,
+        `The critical path ${pathText(path, nameOf)} takes ${percent(Math.min(1, share))} of the time: only a faster task of it makes the flow faster.`,
       )
     }
   }
@@ -191,13 +207,13 @@ function advicePath(
   const [longest] = waits
   if (longest && longest.ms >= total / 2 && longest.ms > 0) {
     said.push(
-      `${longest.task.id} waited for a person for ${percent(Math.min(1, longest.ms / Math.max(1, total)))} of the time: an earlier answer makes the flow faster.${pathAround(path)}`,
+      `${nameOf(longest.task)} waited for a person for ${percent(Math.min(1, longest.ms / Math.max(1, total)))} of the time: an earlier answer makes the flow faster.${pathAround(path, nameOf)}`,
     )
   }
   return said
 }
 
-const pathAround = (path: readonly TaskRecord[]): string =>
-  path.length > 1 ? ` The critical path is ${nameOf(path)}.` : ''
+const pathAround = (path: readonly TaskRecord[], nameOf: NameOf): string =>
+  path.length > 1 ? ` The critical path is ${pathText(path, nameOf)}.` : ''
 
 const percent = (share: number): string => `${Math.round(share * 100)} %`
