@@ -54,6 +54,29 @@ describe('the organisation in a browser', { skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
+  test('the result of a task is read as text and as names with values, and its JSON is one click away', async (t) => {
+    const { id } = await kit.api<Task>(`POST ${kit.path}/tasks`, { title: 'Report on the beds', assigned_to: scout.id })
+    await until(async () => (await readTask(id)).status === 'completed', 'the task is done')
+    const { page, troubles } = await kit.open(t, '/organisation')
+    const result = { summary: 'There are **twelve** beds.', by_colour: { red: 7, white: 5 }, notes: ['Dry.', 'Sunny.'] }
+    await page.route(`**/tasks/${id}`, async (route) => {
+      const response = await route.fetch()
+      await route.fulfill({ response, json: { ...(await response.json()), result } })
+    })
+    await kit.goTo(page, `/organisation?task=${id}`)
+    const section = page.getByRole('dialog').getByRole('region', { name: 'Result' })
+    await section.locator('strong', { hasText: 'twelve' }).waitFor()
+    await section.getByText('by colour').waitFor()
+    await section.getByRole('definition').getByText('7', { exact: true }).waitFor()
+    await section.getByRole('listitem').getByText('Sunny.').waitFor()
+    assert.equal(await section.getByText(/[{"]/).count(), 0)
+    await section.getByRole('button', { name: 'Show the JSON' }).click()
+    await section.getByText('"by_colour": {').waitFor()
+    await section.getByRole('button', { name: 'Show as text' }).click()
+    await section.locator('strong', { hasText: 'twelve' }).waitFor()
+    assert.deepEqual(troubles, [])
+  })
+
   test('Stop, Start and Restart of one agent, and of all', async (t) => {
     const { page, troubles } = await kit.open(t, `/organisation?agent=${scout.id}`)
     const panel = page.getByRole('region', { name: 'Scout', exact: true })

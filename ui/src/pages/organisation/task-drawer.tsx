@@ -13,9 +13,9 @@ import { AgentName } from '../../parts/agent-name.tsx'
 import { tokens } from '../../parts/figures.ts'
 import { showMarks } from '../../parts/property-diff.ts'
 import { Prose } from '../../parts/prose.tsx'
+import { Readable } from '../../parts/readable.tsx'
 import { Failure, Loading, Stale } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
-import { Value } from '../../parts/value.tsx'
 import { Elapsed, When } from '../../parts/when.tsx'
 import classes from './organisation.module.css'
 import { TaskActions } from './task-actions.tsx'
@@ -55,7 +55,7 @@ export function TaskDrawer({ projectId, taskId, agents, onTask, onClose }: Props
           {task.data.error_message !== null && <p className={classes.problem}>{showMarks(task.data.error_message)}</p>}
           {task.data.result !== null && (
             <Section name="Result">
-              <Value of={task.data.result} />
+              <Readable of={task.data.result} />
             </Section>
           )}
           <Attempts projectId={projectId} taskId={taskId} />
