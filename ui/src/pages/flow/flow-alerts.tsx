@@ -1,4 +1,4 @@
-// Why a flow run failed, and what people were told about it and have not seen yet, with the ways to act.
+// What people were told about a flow run and have not seen yet, with the ways to act.
 import { Button, Group } from '@mantine/core'
 import { TriangleAlert } from 'lucide-react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
@@ -11,42 +11,11 @@ import { useWrite } from '../../parts/use-write.ts'
 import { When } from '../../parts/when.tsx'
 import { type FlowDialogType, readsOf } from './flow-dialogs.tsx'
 import classes from './flow-page.module.css'
-import { useFlowStore, useTotals } from './use-flow-store.ts'
 
 interface Props {
   projectId: string
   run: FlowRun
   onChoose: (taskId: string) => void
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  failed: 'It failed.',
-  timed_out: 'It took longer than its timeout.',
-  partial: 'It ended, but not everything worked.',
-  cancelled: 'It was cancelled.',
-}
-
-/** The reason of an end that is not a success, with the first task that failed. */
-export function FlowReason({ run, onChoose }: Props) {
-  const store = useFlowStore()
-  useTotals()
-  const reason = REASONS[run.status]
-  if (reason === undefined) return null
-  const failed = [...store.tasks()].find(({ status }) => status === 'failed')
-  const isBad = run.status === 'failed' || run.status === 'timed_out'
-  return (
-    <section className={classes.note} data-tone={isBad ? 'failed' : 'blocked'} aria-label="Reason">
-      <TriangleAlert size={15} aria-hidden />
-      <p>
-        <strong>{reason}</strong> {run.error}
-      </p>
-      {failed && (
-        <Button size="compact-sm" variant="default" onClick={() => onChoose(failed.id)}>
-          Show {failed.name}
-        </Button>
-      )}
-    </section>
-  )
 }
 
 interface AlertProps extends Props {

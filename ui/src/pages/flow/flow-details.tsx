@@ -4,7 +4,7 @@ import { Link } from '@tanstack/react-router'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { type FlowMetrics, type FlowTopology, flowRunPath } from '../../api/flows.ts'
 import { duration } from '../../parts/figures.ts'
-import { Value } from '../../parts/value.tsx'
+import { Readable } from '../../parts/readable.tsx'
 import { When } from '../../parts/when.tsx'
 import classes from './flow-page.module.css'
 import { QueenPlan } from './queen-plan.tsx'
@@ -32,8 +32,16 @@ export function FlowDetails({ projectId, run, topology, metrics, onChoose }: Pro
             <When at={run.completed_at} />
           </Fact>
         )}
-        <Fact name="Workers">{run.workers}</Fact>
-        {metrics && <Fact name="Workers used">{`${Math.round(100 * metrics.worker_utilization)}%`}</Fact>}
+        <Fact name="Workers">
+          at most {run.workers} {run.workers === 1 ? 'task' : 'tasks'} at once
+        </Fact>
+        {metrics && (
+          <Fact name="Worker time">
+            <span title="The time of all tasks together, as a share of the time that the workers had from start to end.">
+              {Math.round(100 * metrics.worker_utilization)}% spent on tasks, the rest idle
+            </span>
+          </Fact>
+        )}
         <Fact name="Id">
           <span className="mono">{run.id}</span>
         </Fact>
@@ -53,14 +61,14 @@ export function FlowDetails({ projectId, run, topology, metrics, onChoose }: Pro
       {topology?.current && <TopologyFacts topology={topology} />}
       {run.output !== null && run.output !== undefined && (
         <Part name="Output">
-          <Value of={run.output} />
+          <Readable of={run.output} />
           {isCut(run.output) && <a href={flowRunPath(projectId, run.id, '/output')}>The whole output</a>}
         </Part>
       )}
       {run.completed_at !== null && <Results projectId={projectId} run={run} />}
       {run.input !== null && run.input !== undefined && (
         <Part name="Input">
-          <Value of={run.input} />
+          <Readable of={run.input} />
         </Part>
       )}
     </Stack>
@@ -82,7 +90,7 @@ function Results({ projectId, run }: { projectId: string; run: FlowRun }) {
       {entries.slice(0, MOST_RESULTS).map(([id, value]) => (
         <details key={id}>
           <summary>{id}</summary>
-          <Value of={value} />
+          <Readable of={value} />
         </details>
       ))}
       {(isLarge || entries.length > MOST_RESULTS) && <a href={url}>All results</a>}

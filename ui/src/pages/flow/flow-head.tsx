@@ -1,7 +1,7 @@
 // The name of a flow run, how it stands, and what can be done with it.
 import { Badge, Button, Group, Menu, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import { Ban, Clock, Download, Play, Plus, Shuffle } from 'lucide-react'
+import { Ban, Clock, Download, Plus, Shuffle } from 'lucide-react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { flowRunPath, isChangeable, patternName } from '../../api/flows.ts'
 import { useRole } from '../../app/role.ts'
@@ -9,6 +9,7 @@ import { PageHead } from '../../parts/page-head.tsx'
 import { Status } from '../../parts/status.tsx'
 import type { FlowDialogType } from './flow-dialogs.tsx'
 import classes from './flow-page.module.css'
+import { RunAgain } from './run-again.tsx'
 
 const FORMATS = { json: 'JSON', chrome: 'Chrome trace', otlp: 'OTLP', csv: 'CSV' } as const
 
@@ -71,18 +72,7 @@ export function FlowHead({ projectId, run, name, status, isHalted, isLive, isAda
             ))}
           </Menu.Dropdown>
         </Menu>
-        {mayWrite && !isUnderWay && run.flow_id !== null && (
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<Play size={13} aria-hidden />}
-            renderRoot={(props) => (
-              <Link to="/projects/$projectId/flows" params={{ projectId }} search={{ again: run.id }} {...props} />
-            )}
-          >
-            Start again
-          </Button>
-        )}
+        {mayWrite && !isUnderWay && <RunAgain projectId={projectId} runId={run.id} />}
         {mayChange && (
           <>
             <Act name="Add workers" icon={<Plus size={13} aria-hidden />} onClick={() => onDialog('workers')} />

@@ -11,10 +11,13 @@ import { flowRunPath } from '../../api/flows.ts'
 import { findIn, LONGEST_PAGE } from '../../api/pages.ts'
 import { projectPath, runQuery } from '../../api/queries.ts'
 import { cost, tokens } from '../../parts/figures.ts'
+import { showMarks } from '../../parts/property-diff.ts'
+import { Readable } from '../../parts/readable.tsx'
 import { Status } from '../../parts/status.tsx'
 import { Value } from '../../parts/value.tsx'
 import { Elapsed, When } from '../../parts/when.tsx'
 import classes from './flow-page.module.css'
+import { useLeafFailure } from './flow-reason.tsx'
 import { shownStatus, type TaskRow } from './flow-store.ts'
 import { waitingFor } from './timeline-scale.ts'
 import { useFlowStore, useTask } from './use-flow-store.ts'
@@ -70,7 +73,7 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
       </dl>
       {task.error !== null && (
         <Part name="Error">
-          <Value of={task.error} />
+          <Failure projectId={projectId} task={task} error={task.error} />
         </Part>
       )}
       {task.kind === 'agent' ? (
@@ -82,6 +85,12 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
       <Waits task={task} onChoose={onChoose} />
     </Stack>
   )
+}
+
+/** The reason in plain words; the error itself where the run of the task does not tell it. */
+function Failure({ projectId, task, error }: { projectId: string; task: TaskRow; error: string }) {
+  const leaf = useLeafFailure(projectId, task)
+  return leaf ? <p>{showMarks(leaf.failure.text)}</p> : <Value of={error} />
 }
 
 export function Part({ name, children }: { name: string; children: ReactNode }) {
@@ -122,11 +131,11 @@ function OfRun({ projectId, flowRunId, task }: { projectId: string; flowRunId: s
       {run.data && (
         <>
           <Part name="Input">
-            <Value of={run.data.input} />
+            <Readable of={run.data.input} />
           </Part>
           {run.data.summary !== null && (
             <Part name="Output">
-              <Value of={run.data.summary} />
+              <Readable of={run.data.summary} />
             </Part>
           )}
         </>
@@ -146,7 +155,7 @@ function Output({ run, taskId }: { run: FlowRun; taskId: string }) {
   if (!Object.hasOwn(run.results, taskId)) return null
   return (
     <Part name="Output">
-      <Value of={run.results[taskId]} />
+      <Readable of={run.results[taskId]} />
     </Part>
   )
 }

@@ -5,7 +5,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { newKey, startWork } from '../../api/client.ts'
-import { type FlowTemplate, flowRunQuery, type StoredFlow } from '../../api/flows.ts'
+import { type FlowTemplate, flowRunQuery, patternName, type StoredFlow } from '../../api/flows.ts'
 import { projectPath } from '../../api/queries.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { useWrite } from '../../parts/use-write.ts'
@@ -15,20 +15,24 @@ interface Props {
   projectId: string
   flows: readonly StoredFlow[]
   templates: readonly FlowTemplate[]
-  /** "flow ID" or "template NAME"; empty if nothing is chosen yet. */
+  /** "flow ID", "template NAME" or "run ID"; empty if nothing is chosen yet. */
   chosen: string
-  /** The input to begin with; without one it is the example of a template. */
-  given?: unknown
+  /** A flow run whose input and limits are given again; without one the input is the example of a template. */
+  again?: FlowRun
   onClose: () => void
 }
 
-/** Starts the flow of a run once more; its input can be changed. */
-export function StartAgainDialog({ runId, ...props }: Omit<Props, 'chosen' | 'given'> & { runId: string }) {
+/** Starts the flow of a run once more; its input and its limits can be changed. */
+export function StartAgainDialog({ runId, ...props }: Omit<Props, 'chosen' | 'again'> & { runId: string }) {
   const { data: run } = useQuery(flowRunQuery(props.projectId, runId))
-  return run && <StartFlowDialog {...props} chosen={`flow ${run.flow_id}`} given={run.input} />
+  if (!run) return null
+  const isStored = props.flows.some(({ id, enabled }) => id === run.flow_id && enabled)
+  return <StartFlowDialog {...props} chosen={isStored ? `flow ${run.flow_id}` : `run ${run.id}`} again={run} />
 }
 
-export function StartFlowDialog({ projectId, flows, templates, chosen, given, onClose }: Props) {
+const WAYS: Readonly<Record<string, string>> = { flow: 'flow_id', template: 'template', run: 'rerun_of' }
+
+export function StartFlowDialog({ projectId, flows, templates, chosen, again, onClose }: Props) {
   const navigate = useNavigate()
   const [key, setKey] = useState(newKey)
   const startable = flows.filter(({ enabled }) => enabled)
@@ -39,15 +43,15 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, given, on
     const template = templates.find(({ name }) => wanted === `template ${name}`)
     return template ? JSON.stringify(template.example.input, null, 2) : ''
   }
-  const [input, setInput] = useState(() => textOf(given) || exampleOf(choice))
-  const [workers, setWorkers] = useState<number | string>('')
-  const [seconds, setSeconds] = useState<number | string>('')
+  const [input, setInput] = useState(() => textOf(again?.input) || exampleOf(choice))
+  const [workers, setWorkers] = useState<number | string>(again?.workers ?? '')
+  const [seconds, setSeconds] = useState<number | string>(again ? Math.ceil(again.timeout / 1_000) : '')
   const template = templates.find(({ name }) => choice === `template ${name}`)
   const { write, ...state } = useWrite()
   const start = async (): Promise<void> => {
-    const [, kind, name] = /^(\w+) (.*)$/.exec(choice) ?? []
+    const [, kind = '', name] = /^(\w+) (.*)$/.exec(choice) ?? []
     const body = {
-      ...(kind === 'flow' ? { flow_id: name } : { template: name }),
+      [WAYS[kind] ?? 'template']: name,
       ...inputOf(input),
       ...(workers === '' ? {} : { workers: Number(workers) }),
       ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
@@ -63,7 +67,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, given, on
   }
   return (
     <FormDialog
-      title="Start a flow"
+      title={again ? 'Run again' : 'Start a flow'}
       action="Start flow"
       isDisabled={choice === ''}
       write={state}
@@ -75,6 +79,9 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, given, on
         searchable
         allowDeselect={false}
         data={[
+          ...(chosen.startsWith('run ')
+            ? [{ group: 'As before', items: [{ value: chosen, label: `The same ${nameOf(again)} as before` }] }]
+            : []),
           {
             group: 'Flows of this project',
             items: startable.map(({ id, name }) => ({ value: `flow ${id}`, label: name })),
@@ -128,3 +135,6 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, given, on
     </FormDialog>
   )
 }
+
+/** A flow run without a stored flow is known by its pattern. */
+const nameOf = (run: FlowRun | undefined): string => `${patternName(run?.pattern ?? '')} flow`
