@@ -199,7 +199,10 @@ describe('the pages of flows in a browser', { skip }, () => {
     await page.getByText('1 found').waitFor()
     await table.locator('[data-task="north"]').getByRole('button').click()
     await aside.getByText('Waited for (1)').waitFor()
-    await aside.getByText('Done it.', { exact: true }).waitFor()
+    await aside
+      .locator('section', { hasText: /^Output/ })
+      .getByText('Done it.', { exact: true })
+      .waitFor()
     await page.reload()
     await aside.getByText('Waited for (1)').waitFor()
     await aside.getByRole('link', { name: 'Open its run' }).click()

@@ -78,19 +78,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
         label="Flow"
         searchable
         allowDeselect={false}
-        data={[
-          ...(chosen.startsWith('run ')
-            ? [{ group: 'As before', items: [{ value: chosen, label: `The same ${nameOf(again)} as before` }] }]
-            : []),
-          {
-            group: 'Flows of this project',
-            items: startable.map(({ id, name }) => ({ value: `flow ${id}`, label: name })),
-          },
-          {
-            group: 'Templates',
-            items: templates.map(({ name, title }) => ({ value: `template ${name}`, label: title })),
-          },
-        ]}
+        data={choicesOf({ flows: startable, templates, chosen, again })}
         value={choice}
         onChange={(value) => {
           if (value === null) return
@@ -137,4 +125,15 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
 }
 
 /** A flow run without a stored flow is known by its pattern. */
-const nameOf = (run: FlowRun | undefined): string => `${patternName(run?.pattern ?? '')} flow`
+function choicesOf(given: Pick<Props, 'flows' | 'templates' | 'chosen'> & { again: FlowRun | undefined }) {
+  const { flows, templates, chosen, again } = given
+  const asBefore = { value: chosen, label: `The same ${patternName(again?.pattern ?? '')} flow as before` }
+  return [
+    ...(chosen.startsWith('run ') ? [{ group: 'As before', items: [asBefore] }] : []),
+    { group: 'Flows of this project', items: flows.map(({ id, name }) => ({ value: `flow ${id}`, label: name })) },
+    {
+      group: 'Templates',
+      items: templates.map(({ name, title }) => ({ value: `template ${name}`, label: title })),
+    },
+  ]
+}
