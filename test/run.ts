@@ -98,7 +98,7 @@ async function runTests(globs: readonly string[], given: Record<string, string> 
       NODE_COMPILE_CACHE: compiled,
     }
     const limits = mode === 'long' ? [] : [`--test-timeout=${HANGS_AFTER_MS}`, '--import=./test/kit/file-limit.ts']
-    const flags = ['--test', `--test-concurrency=${FILES_AT_ONCE}`, ...limits]
+    const flags = ['--test', `--test-concurrency=${FILES_AT_ONCE}`, '--import=./src/bin/own-imports.ts', ...limits]
     return await run(process.execPath, [...flags, ...files.sort()], environment)
   } finally {
     await server?.stop()

@@ -4,6 +4,7 @@
 import { existsSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
+import './own-imports.ts'
 
 const [, , command, ...args] = process.argv
 
