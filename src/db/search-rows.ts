@@ -88,10 +88,16 @@ export const inputsBegunWith = (table: string, text: string, limit: number): str
   })
 
 /** SQL: the newest rows of all statuses, merged from the index of each status. */
-export function newestOf(statuses: readonly string[], select: string, limit: number): string {
+export const newestOf = (statuses: readonly string[], select: string, limit: number): string =>
+  newestAmong(
+    statuses.map((status) => `${select} and status = '${status}'`),
+    limit,
+  )
+
+/** SQL: the newest rows of several statements, each of which is read by its own index. */
+export function newestAmong(parts: readonly string[], limit: number): string {
   const order = `order by created_at desc, id desc limit ${limit}`
-  const parts = statuses.map((status) => `(${select} and status = '${status}' ${order})`)
-  return `select * from (${parts.join(' union all ')}) merged ${order}`
+  return `select * from (${parts.map((part) => `(${part} ${order})`).join(' union all ')}) merged ${order}`
 }
 
 /** The primary keys are those of all projects, and ids begin with their time: so many of one moment are read. */

@@ -1,4 +1,5 @@
 // Rows by the first letters of their id, as people type them.
+import { createdWithin, type Period } from './select-by-status.ts'
 
 type Ids = Readonly<Record<string, string | undefined>>
 
@@ -13,21 +14,24 @@ interface Selected {
   /** The project and further ids that the rows must have. */
   among: Ids
   status?: string | undefined
+  /** A condition without values. */
+  within?: string | undefined
+  period?: Period
 }
 
 /**
  * SQL for `listPage`. The range of ids is read from the primary key and nothing else: `is not distinct from` uses no
  * index, so the planner cannot read the rows of the project by age in the hope to meet these ids soon.
  */
-export function selectByBeginning({ columns, table, beginning, among, status }: Selected): {
-  sql: string
-  values: string[]
-} {
-  const values = [uuidOf(beginning, '0'), uuidOf(beginning, 'f')]
+export function selectByBeginning(selected: Selected): { sql: string; values: unknown[] } {
+  const { columns, table, beginning, among, status, within, period = {} } = selected
+  const values: unknown[] = [uuidOf(beginning, '0'), uuidOf(beginning, 'f')]
   const conditions = Object.entries(among).flatMap(([column, id]) =>
     id === undefined ? [] : [`${column} is not distinct from $${values.push(id)}::uuid`],
   )
   if (status !== undefined) conditions.push(`status is not distinct from $${values.push(status)}`)
+  if (within !== undefined) conditions.push(within)
+  conditions.push(...createdWithin(period, (ms) => `$${values.push(ms)}`))
   const found = [`id >= $1::uuid and id <= $2::uuid`, ...conditions].join(' and ')
   return {
     sql: `select ${columns} from ${table}

@@ -30,6 +30,12 @@ export const idBeginningField = z
 
 export const instantField = z.iso.datetime()
 
+/** An instant by which a list is narrowed. */
+export const instantFilter = z.iso.datetime({
+  offset: true,
+  error: unlessMissing('must be an instant, such as 2026-01-31T09:30:00Z'),
+})
+
 /** Any JSON object. Its owner decides on its contents; NUL, depth and size were checked on arrival. */
 export const jsonObject = z.record(z.string(), z.unknown())
 

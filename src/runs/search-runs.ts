@@ -35,7 +35,8 @@ export async function searchRuns(
   return toHits('run', rows, limit)
 }
 
-const TEXTS = `concat_ws(' ', ${smallText('input')}, lower(left(summary, 4000)), lower(left(error_message, 1000)))`
+/** SQL: the texts of a run that are searched, in lower case. */
+export const TEXTS = `concat_ws(' ', ${smallText('input')}, lower(left(summary, 4000)), lower(left(error_message, 1000)))`
 
 const searchSql = (limit: number): string => `
   with found as (

@@ -21,7 +21,7 @@ import { taskKinds, taskStatuses } from '../../kernel/task.ts'
 import { findByKey, listObjects } from '../../objects/objects.ts'
 import { listPrompts, listVersions } from '../../prompts/prompts.ts'
 import { loadShippedPrompts } from '../../prompts/shipped-prompts.ts'
-import { listRuns } from '../../runs/read-runs.ts'
+import { listRuns } from '../../runs/list-runs.ts'
 import { chooseSystem } from '../../supervisor/systems.ts'
 import { listTasks } from '../../tasks/tasks.ts'
 import { listEntries } from '../../triggers/processing-log.ts'
@@ -91,6 +91,47 @@ test('runs are listed by index with every filter', async () => {
       ...each(runStatuses, (status) => listRuns(pool, project, { ...filter, status }, page)),
     })
   }
+})
+
+test('runs are listed by index within a period, and behind any number of leaves and sub-runs', async () => {
+  // The newest runs of the project are leaves and sub-runs, and so are all that failed.
+  const flooded = `select gen_random_uuid(), $1::uuid, $2::uuid, '{"type":"flow"}'::jsonb, '"leaf"'::jsonb, status,
+      muster.now() + n * interval '1 ms'`
+  for (const [column, value] of [
+    ['flow_run_id', flowRun],
+    ['parent_run_id', parent],
+  ]) {
+    await pool.query(
+      `insert into agent_runs (id, project_id, agent_id, trigger, input, status, created_at, ${column})
+       ${flooded}, $3::uuid from generate_series(1, 30000) n, unnest('{completed,failed}'::text[]) status`,
+      [large.projects[2], large.agents[2], value],
+    )
+  }
+  await pool.query('analyze agent_runs')
+  const days = (count: number): string => new Date(Date.now() - count * 86_400_000).toISOString()
+  const flooding = large.projects[2] ?? ''
+  for (const filter of [
+    { parent_run_id: 'none' },
+    { parent_run_id: 'none', created_after: days(58) },
+    { parent_run_id: 'none', created_before: days(58) },
+    { parent_run_id: 'none', created_after: days(1) },
+    { created_after: days(1) },
+    { created_before: days(59) },
+    { created_before: days(400) },
+    { created_after: days(59), created_before: days(58) },
+    { agent_id: large.agents[2], created_before: days(59) },
+    { id: '01234567', parent_run_id: 'none', created_before: days(59) },
+  ]) {
+    await requireCheap({
+      [`runs ${JSON.stringify(filter)}`]: () => listRuns(pool, flooding, filter, page),
+      ...each(runStatuses, (status) => listRuns(pool, flooding, { ...filter, status }, page)),
+    })
+  }
+  const top = await listRuns(pool, flooding, { parent_run_id: 'none' }, page)
+  assert.equal(top.items.length, LIMIT)
+  assert.ok(top.items.every((run) => run.parent_run_id === null && run.input === 'hello'))
+  const next = { limit: LIMIT, cursor: top.next_cursor ?? '' }
+  await requireCheap({ next: () => listRuns(pool, flooding, { parent_run_id: 'none' }, next) })
 })
 
 test('runs and flow runs are found by the first letters of their ids, by index', async () => {

@@ -4,7 +4,7 @@ import { recordAudit } from '../../audit/record.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import { fault } from '../../kernel/fault.ts'
-import { idBeginningField, idField, pageOf } from '../../kernel/fields.ts'
+import { filledText, idBeginningField, idField, instantFilter, pageOf } from '../../kernel/fields.ts'
 import {
   forkInput,
   hasEnded,
@@ -17,7 +17,8 @@ import {
 } from '../../kernel/run.ts'
 import { cancelRun } from '../../runs/cancel.ts'
 import { forkRun } from '../../runs/fork.ts'
-import { getRun, listRuns } from '../../runs/read-runs.ts'
+import { listRuns, NO_PARENT, type RunFilter } from '../../runs/list-runs.ts'
+import { getRun } from '../../runs/read-runs.ts'
 import { resumeRun } from '../../runs/resume.ts'
 import { type StartOptions, startRun } from '../../runs/start.ts'
 import { listSteps } from '../../runs/steps.ts'
@@ -36,13 +37,25 @@ import { isSettled, waitForRun } from '../http/wait-for-run.ts'
 const openTo = routesOf('Runs')
 const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 const runParams = z.strictObject({ id: pathId, runId: pathId })
+const NOT_A_PARENT = 'must be the id of a run, or none'
 const runQuery = listQuery.extend({
   id: idBeginningField.optional().describe('The first letters of an id, 8 or more.'),
+  q: filledText(200)
+    .optional()
+    .describe(
+      'A name of an agent, some words, or the beginning of an id: as in the search. Texts are looked for in the newest ' +
+        'thousand runs that the other filters leave.',
+    ),
   agent_id: idField.optional(),
   status: z.enum(runStatuses).optional(),
-  parent_run_id: idField.optional(),
+  parent_run_id: z
+    .union([z.literal(NO_PARENT), z.uuid({ error: NOT_A_PARENT }).toLowerCase()])
+    .optional()
+    .describe('Sub-runs of this run; `none`: runs that neither another run nor a flow run has started.'),
   flow_run_id: idField.optional().describe('Runs of the leaves of this flow run.'),
   task_id: idField.optional().describe('Runs that are attempts at this task.'),
+  created_after: instantFilter.optional().describe('Runs that were created at this instant or later.'),
+  created_before: instantFilter.optional().describe('Runs that were created before this instant.'),
 })
 /** 200: the run has ended or is paused; 202: the run goes on, and the answer is its present state. */
 const startAnswers = { 200: runSchema, 202: runSchema, default: errorSchema }
@@ -98,6 +111,7 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     }),
     (request) => {
       const { limit, cursor, ...filter } = request.query
+      requireServed(filter)
       return listRuns(pool, request.params.id, filter, { limit, cursor })
     },
   )
@@ -179,6 +193,15 @@ function addRunActions(app: App, options: RunRouteOptions): void {
         return forkRun(tx, source.project_id, source.id, request.body)
       }),
   )
+}
+
+/** Refuses filters that contradict each other, or that no index serves together. */
+function requireServed({ id, q, parent_run_id: parent, ...filter }: RunFilter): void {
+  if (id !== undefined && q !== undefined) throw invalidRequest('Give id or q, not both: q finds ids, too.')
+  if (parent !== NO_PARENT) return
+  for (const name of ['agent_id', 'flow_run_id'] as const) {
+    if (filter[name] !== undefined) throw invalidRequest(`parent_run_id=none cannot be asked for with ${name}.`)
+  }
 }
 
 /** A committed run is accepted: it goes on even if the client leaves or the server closes. */

@@ -10,12 +10,15 @@ import { searchFlowRuns } from '../../flows/history/search-flow-runs.ts'
 import { newId } from '../../kernel/id.ts'
 import { type RankedHit, readSought, type Sought } from '../../kernel/search.ts'
 import { searchObjects } from '../../objects/search-objects.ts'
+import { listRuns } from '../../runs/list-runs.ts'
 import { searchRuns } from '../../runs/search-runs.ts'
 import { searchTasks } from '../../tasks/search-tasks.ts'
 
 const LIMIT = 5
 /** The texts of a thousand rows are read, of tasks also those of each open status; each row may be a block of its own. */
 const MOST_BLOCKS = 4_000
+/** Of a list also the rows of a thousand runs of each agent with the name, of each status, and all that is found. */
+const MOST_LISTED = 2 * MOST_BLOCKS
 
 const { pool, large } = await createLargeDatabase()
 const [busy = '', otherBusy = ''] = large.projects
@@ -86,9 +89,7 @@ const soughtOf = (q: string): Sought => {
   return sought
 }
 
-async function measure(
-  search: () => Promise<RankedHit[]>,
-): Promise<{ hits: RankedHit[]; most: number; plans: string }> {
+async function measure<Found>(search: () => Promise<Found>): Promise<{ hits: Found; most: number; plans: string }> {
   const recording = recordStatements(pool)
   const hits = await search()
   recording.stop()
@@ -131,3 +132,16 @@ for (const [kind, search] of Object.entries(searches)) {
     })
   }
 }
+
+test('the list of runs reads a bounded number of rows for each text', async () => {
+  for (const projectId of [busy, otherBusy]) {
+    for (const filter of [{}, { parent_run_id: 'none' }, { agent_id: busyAgent }, { status: 'failed' as const }]) {
+      for (const q of ['common', 'hello', 'large agent', 'nothing has this', '0190aaaa', newId()]) {
+        const { most, plans } = await measure(() => listRuns(pool, projectId, { ...filter, q }, { limit: LIMIT }))
+        assert.ok(most < MOST_LISTED, `${JSON.stringify({ ...filter, q })}: ${most} blocks\n${plans}`)
+      }
+    }
+  }
+  const { items } = await listRuns(pool, otherBusy, { q: 'large agent', status: 'failed' }, { limit: LIMIT })
+  assert.equal(items.length, LIMIT)
+})
