@@ -74,7 +74,7 @@ const operate = [
   createRoute({
     getParentRoute: ofProject,
     path: '/runs',
-    validateSearch: keep('status', 'agent'),
+    validateSearch: keep('q', 'period', 'status', 'agent', 'subruns'),
     component: lazyPage(() => import('./pages/runs/runs-page.tsx'), 'RunsPage'),
   }),
   createRoute({

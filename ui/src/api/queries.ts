@@ -47,8 +47,11 @@ export const agentQuery = (projectId: string, agentId: string) =>
   })
 
 export interface RunFilter {
+  q?: string | undefined
   status?: string | undefined
   agent_id?: string | undefined
+  parent_run_id?: string | undefined
+  created_after?: string | undefined
 }
 
 /** The newest runs, as many as a list to choose from has room for. */

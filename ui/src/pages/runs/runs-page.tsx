@@ -1,64 +1,45 @@
-import { Group, Select, Table, Title } from '@mantine/core'
-import { useInfiniteQuery, useQuery } from '@tanstack/react-query'
+import { Table, Title } from '@mantine/core'
+import { useInfiniteQuery } from '@tanstack/react-query'
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
+import { useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { useNamesOfRuns } from '../../api/agent-names.ts'
-import { everyAgent, orgQuery } from '../../api/organisation.ts'
+import { serverNow } from '../../api/client.ts'
 import { runPagesQuery } from '../../api/queries.ts'
 import { OpenRow } from '../../parts/open-row.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
 import { PagedList } from '../../parts/paged-list.tsx'
 import { RunCells } from '../../parts/run-cells.tsx'
 import { Status } from '../../parts/status.tsx'
+import { RunFilters } from './run-filters.tsx'
+import { filterOf, placeOf, type RunSearch } from './run-search.ts'
 
 const ROUTE = '/projects/$projectId/runs'
 const runsRoute = getRouteApi(ROUTE)
 
-const MOST_SHOWN = 50
-const STATUSES = ['queued', 'running', 'paused', 'completed', 'failed', 'cancelled']
-
 export function RunsPage() {
   const { projectId } = runsRoute.useParams()
-  const { status, agent } = runsRoute.useSearch()
+  const search = runsRoute.useSearch()
   const navigate = useNavigate()
-  const tree = useQuery({ ...orgQuery(projectId), refetchInterval: false })
-  const agents = everyAgent(tree.data ?? [])
-  const list = useInfiniteQuery(runPagesQuery(projectId, { status, agent_id: agent }))
-  const nothing = status || agent ? 'No run matches.' : 'No agent has run here yet. Trigger one, and its run appears.'
-  const filter = (change: { status?: string | undefined; agent?: string | undefined }): void => {
-    const wanted = Object.entries({ status, agent, ...change }).filter(([, value]) => value)
-    void navigate({ to: ROUTE, params: { projectId }, search: Object.fromEntries(wanted), replace: true })
+  // A period is counted from its choice. If it moved on with the time, the list would be read anew all the time.
+  const [chosenAt, setChosenAt] = useState(serverNow)
+  const list = useInfiniteQuery(runPagesQuery(projectId, filterOf(search, chosenAt)))
+  const isNarrowed = Object.keys(placeOf(search)).length > 0
+  const change = (by: RunSearch): void => {
+    if (by.period) setChosenAt(serverNow())
+    const wanted = placeOf({ ...search, ...by })
+    void navigate({ to: ROUTE, params: { projectId }, search: wanted, replace: true })
   }
   return (
     <>
       <PageHead name="Runs" title={<Title order={1}>Runs</Title>}>
-        <Group gap="xs">
-          <Select
-            aria-label="Status"
-            placeholder="Any status"
-            size="xs"
-            w={130}
-            clearable
-            data={STATUSES}
-            value={status ?? null}
-            onChange={(value) => filter({ status: value ?? undefined })}
-          />
-          <Select
-            aria-label="Agent"
-            placeholder="Any agent"
-            size="xs"
-            w={180}
-            clearable
-            searchable
-            limit={MOST_SHOWN}
-            nothingFoundMessage="No agent has this name."
-            data={agents.map(({ id, name }) => ({ value: id, label: name }))}
-            value={agent ?? null}
-            onChange={(value) => filter({ agent: value ?? undefined })}
-          />
-        </Group>
+        <RunFilters key={projectId} projectId={projectId} search={search} onChange={change} />
       </PageHead>
-      <PagedList of={list} what="runs" empty={nothing}>
+      <PagedList
+        of={list}
+        what="runs"
+        empty={isNarrowed ? 'No run matches.' : 'No agent has run here yet. Trigger one, and its run appears.'}
+      >
         {(runs) => <RunTable runs={runs} projectId={projectId} />}
       </PagedList>
     </>
