@@ -78,6 +78,7 @@ const setAll = (isShared: boolean): string => `
         error_code = case when e.change ? 'error_code' then e.change->>'error_code' else r.error_code end,
         error_message = case when e.change ? 'error_message' then e.change->>'error_message' else r.error_message end,
         usage_estimated = r.usage_estimated or coalesce(e.change ? 'usage_estimated', false),
+        model = coalesce(e.change->'model', r.model),
         waits_for = case when e.change ? 'ended' then null when e.change ? 'waits_for' then e.change->>'waits_for' else r.waits_for end,
         owner = case when e.change ?| '{release,ended}' then null else r.owner end,
         ready_at = case

@@ -13,6 +13,7 @@ export interface RunChange {
     error_code?: string | null
     error_message?: string | null
     usage_estimated?: true
+    model?: { provider: string; name: string }
     /** The reason why the run has no slot. The run is woken when the reason is gone. */
     waits_for?: 'children' | 'human' | 'budget' | 'allocation' | 'month' | 'backoff' | 'halted' | null
     /**

@@ -90,6 +90,12 @@ export const runSchema = z.strictObject({
   created_at: instantField,
   started_at: instantField.nullable(),
   completed_at: instantField.nullable(),
+  model: z
+    .strictObject({ provider: z.string(), name: z.string() })
+    .nullable()
+    .describe(
+      'The model of its last call. Null before the first call has ended, and for a run that calls no model itself.',
+    ),
   usage: usageSchema,
   trace_url: z.string().nullable(),
 })

@@ -226,17 +226,34 @@ export function remainingMs(owned: OwnedRun, graceMs = 0): number | null {
   return timeout === null ? null : timeout + graceMs - elapsedMs(owned)
 }
 
-/** The change of the row after a model call: tokens are added, a reservation is given back. */
+/** The model that the calls of a run are made to. */
+export const modelChoice = ({ agent, settings }: Definition): ModelChoice =>
+  agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
+
+/** The change of the row after a model call: tokens are added, a reservation is given back, a new model is noted. */
 export function spend(owned: OwnedRun, usage: StepUsage): RunChange {
   const settled = owned.reserved
   owned.reserved = 0
+  const model = newModel(owned)
   return defined({
     inputTokens: usage.input_tokens,
     outputTokens: usage.output_tokens,
     costUsd: usage.cost_usd ?? undefined,
     settled: settled > 0 ? settled : undefined,
-    set: usage.estimated ? ({ usage_estimated: true } as const) : undefined,
+    set:
+      usage.estimated || model
+        ? defined({ usage_estimated: usage.estimated ? (true as const) : undefined, model })
+        : undefined,
   })
+}
+
+/** The model of the call, unless the row has it: most steps then need the cheaper statement that only counts. */
+function newModel(owned: OwnedRun): NonNullable<ClaimedRun['model']> | undefined {
+  const { provider, name } = modelChoice(owned)
+  const { run } = owned
+  if (run.model?.provider === provider && run.model.name === name) return undefined
+  run.model = { provider, name }
+  return run.model
 }
 
 export const withChange = (change: RunChange, set: RunChange['set']): RunChange => ({

@@ -9,7 +9,7 @@ export const continuationOf = (id: string): string => `select r.id from agent_ru
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,
   case when status = 'paused' then (${continuationOf('agent_runs.id')}) end as resumed_as,
-  started_flow_run_id as flow_run_id, input_tokens, output_tokens,
+  started_flow_run_id as flow_run_id, input_tokens, output_tokens, model,
   usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
 
 interface UsageRow {

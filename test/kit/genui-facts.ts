@@ -60,6 +60,7 @@ export function aRun(fields: Partial<Run> = {}): Run {
     created_at: AT,
     started_at: AT,
     completed_at: AT,
+    model: { provider: 'offline', name: 'offline' },
     usage: { input_tokens: 1_000, output_tokens: 234, total_tokens: 1_234, estimated: false, cost_usd: 0.0123 },
     trace_url: null,
     ...fields,
