@@ -106,6 +106,7 @@ const named = {
   ResumeInput: run.resumeInput,
   ForkInput: run.forkInput,
   Step: run.stepSchema,
+  RunWait: run.runWaitSchema,
   StepUsage: run.stepUsage,
 
   Object: object.objectSchema,

@@ -193,3 +193,12 @@ export const stepSchema = z.discriminatedUnion('kind', [
   }),
 ])
 export type Step = z.infer<typeof stepSchema>
+
+/** A time in which a run waited for somebody or something outside, and held no slot. */
+export const runWaitSchema = z.strictObject({
+  seq: z.int(),
+  reason: z.enum(pauseReasons),
+  started_at: instantField,
+  duration: z.int().nullable().describe('Null while the run waits.'),
+})
+export type RunWait = z.infer<typeof runWaitSchema>

@@ -126,6 +126,8 @@ const rows: BadRequest[] = [
   { name: 'an unknown run', request: `GET ${base}/runs/${newId()}`, ...missingRun },
   { name: 'a malformed run', request: `GET ${base}/runs/x`, ...missingRun },
   { name: 'steps of an unknown run', request: `GET ${base}/runs/${newId()}/steps`, ...missingRun },
+  { name: 'waits of an unknown run', request: `GET ${base}/runs/${newId()}/waits`, ...missingRun },
+  { name: 'a made-up cursor of waits', request: `GET ${base}/runs/${completed}/waits?cursor=-1`, ...invalid },
   { name: 'a made-up cursor of steps', request: `GET ${base}/runs/${completed}/steps?cursor=-1`, ...invalid },
   { name: 'a status that runs do not have', request: `GET ${base}/runs?status=done`, ...invalid },
   { name: 'runs of a malformed agent', request: `GET ${base}/runs?agent_id=x`, ...invalid },

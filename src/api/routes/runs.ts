@@ -12,6 +12,7 @@ import {
   resumeInput,
   runSchema,
   runStatuses,
+  runWaitSchema,
   stepSchema,
   triggerInput,
 } from '../../kernel/run.ts'
@@ -22,6 +23,7 @@ import { getRun } from '../../runs/read-runs.ts'
 import { resumeRun } from '../../runs/resume.ts'
 import { type StartOptions, startRun } from '../../runs/start.ts'
 import { listSteps } from '../../runs/steps.ts'
+import { listWaits } from '../../runs/waits.ts'
 import type { App } from '../http/app.ts'
 import { actorOf } from '../http/auth.ts'
 import { errorSchema } from '../http/errors.ts'
@@ -133,6 +135,19 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     async (request) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
       return listSteps(pool, run.id, request.query)
+    },
+  )
+
+  app.get(
+    '/api/projects/:id/runs/:runId/waits',
+    openTo('viewer', 'List the times in which a run waited for people, tokens or the off switch, oldest first', {
+      params: runParams,
+      querystring: listQuery,
+      response: answers(200, pageOf(runWaitSchema)),
+    }),
+    async (request) => {
+      const run = await getRun(pool, request.params.id, request.params.runId)
+      return listWaits(pool, run, request.query)
     },
   )
 
