@@ -2,7 +2,7 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query'
 import type { Agent } from '../../../src/kernel/agent.ts'
 import type { Project } from '../../../src/kernel/project.ts'
-import type { Run } from '../../../src/kernel/run.ts'
+import type { Run, RunWait } from '../../../src/kernel/run.ts'
 import { ApiError, get, type Page } from './client.ts'
 import { ALL, LONGEST_PAGE, pagedQuery, readAll, readUpTo } from './pages.ts'
 import type { Me, Step } from './shapes.ts'
@@ -77,4 +77,11 @@ export const stepsQuery = (projectId: string, runId: string) =>
   queryOptions({
     queryKey: ['run', projectId, runId, 'steps'],
     queryFn: () => readAll<Step>(projectPath(projectId, `/runs/${runId}/steps`), { limit: LONGEST_PAGE }, ALL),
+  })
+
+/** The times in which the run waited, oldest first. */
+export const waitsQuery = (projectId: string, runId: string) =>
+  queryOptions({
+    queryKey: ['run', projectId, runId, 'waits'],
+    queryFn: () => readAll<RunWait>(projectPath(projectId, `/runs/${runId}/waits`), { limit: LONGEST_PAGE }, ALL),
   })

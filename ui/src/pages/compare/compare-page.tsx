@@ -10,6 +10,7 @@ import { ApiError } from '../../api/client.ts'
 import { runQuery, stepsQuery } from '../../api/queries.ts'
 import type { Step } from '../../api/shapes.ts'
 import { Unknown } from '../../app/unknown.tsx'
+import { Cost } from '../../parts/cost.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
@@ -144,14 +145,19 @@ function FigureRow({ figure, left, right }: { figure: Figure; left: Run; right: 
         {name}
       </Table.Th>
       <Table.Td className="number">
-        {name === 'Status' ? <Status of={left.status} title={figure.left} /> : figure.left}
+        <FigureOf name={name} run={left} text={figure.left} />
       </Table.Td>
       <Table.Td className="number">
-        {name === 'Status' ? <Status of={right.status} title={figure.right} /> : figure.right}
+        <FigureOf name={name} run={right} text={figure.right} />
       </Table.Td>
       <Table.Td className="number dim">{difference ?? 'the same'}</Table.Td>
     </Table.Tr>
   )
+}
+
+function FigureOf({ name, run, text }: { name: string; run: Run; text: string }) {
+  if (name === 'Status') return <Status of={run.status} title={text} />
+  return name === 'Cost' ? <Cost run={run} isLink /> : text
 }
 
 /** So many rows are drawn at first; More draws as many again. */

@@ -76,3 +76,13 @@ test('the figures of two runs name what differs', () => {
     ],
   )
 })
+
+test('the models of two runs are told if they differ', () => {
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, estimated: false, cost_usd: null }
+  const of = (model: Run['model']): Run => ({ status: 'completed', pause_reason: null, usage, model }) as unknown as Run
+  const owl = { provider: 'local', name: 'owl' }
+  const models = (left: Run['model'], right: Run['model']): string[][] =>
+    figuresOf(of(left), of(right)).flatMap((each) => (each.name === 'Model' ? [[each.left, each.right]] : []))
+  assert.deepEqual(models(owl, { ...owl }), [])
+  assert.deepEqual(models(owl, null), [['owl of local', '–']])
+})

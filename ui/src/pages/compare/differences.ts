@@ -35,9 +35,12 @@ export function figuresOf(left: Run, right: Run): Figure[] {
     number('Tokens', ({ usage }) => usage.total_tokens, tokens),
     number('Cost', ({ usage }) => usage.cost_usd, cost),
     number('Took', (run) => run.duration, duration),
+    ...(isSame(left.model, right.model) ? [] : [text('Model', modelOf)]),
     text('Answer', ({ summary, error_message: problem }) => summary ?? problem),
   ]
 }
+
+const modelOf = ({ model }: Run): string => (model === null ? '–' : `${model.name} of ${model.provider}`)
 
 const written = (value: number | null, write: (value: number) => string): string =>
   value === null ? '–' : write(value)

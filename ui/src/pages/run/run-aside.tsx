@@ -2,15 +2,22 @@
 import { Progress, Stack, Text, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import type { Run } from '../../../../src/kernel/run.ts'
+import type { Run, RunWait } from '../../../../src/kernel/run.ts'
 import type { Step } from '../../api/shapes.ts'
 import { AgentName } from '../../parts/agent-name.tsx'
-import { cost, duration, tokens } from '../../parts/figures.ts'
+import { Cost } from '../../parts/cost.tsx'
+import { duration, tokens } from '../../parts/figures.ts'
 import { Elapsed, When } from '../../parts/when.tsx'
 import classes from './run-page.module.css'
 import { Waterfall } from './waterfall.tsx'
 
-export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
+interface Props {
+  run: Run
+  steps: readonly Step[]
+  waits: readonly RunWait[]
+}
+
+export function RunAside({ run, steps, waits }: Props) {
   const { usage } = run
   return (
     <Stack gap="lg">
@@ -24,7 +31,16 @@ export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
             {tokens(usage.total_tokens)}
           </span>
         </Figure>
-        <Figure name="Cost">{cost(usage.cost_usd)}</Figure>
+        <Figure name="Cost">
+          <Cost run={run} isLink />
+        </Figure>
+        {run.model && (
+          <Figure name="Model">
+            <span className={classes.model} title={`${run.model.name} of ${run.model.provider}`}>
+              {run.model.name} <span className="dim">{run.model.provider}</span>
+            </span>
+          </Figure>
+        )}
         <Figure name="Started">
           <When at={run.started_at} />
         </Figure>
@@ -37,7 +53,7 @@ export function RunAside({ run, steps }: { run: Run; steps: readonly Step[] }) {
         <Title order={2} mb="xs">
           Time
         </Title>
-        <Waterfall steps={steps} />
+        <Waterfall steps={steps} waits={waits} />
       </section>
       <Belonging run={run} />
       <Origins run={run} />

@@ -32,7 +32,7 @@ export function RunPage() {
 }
 
 function RunOf({ projectId, runId }: { projectId: string; runId: string }) {
-  const { run, steps, live, isLive } = useLiveRun(projectId, runId)
+  const { run, steps, waits, live, isLive } = useLiveRun(projectId, runId)
   if (run.isPending) return <Loading lines={10} />
   if (run.error instanceof ApiError && run.error.status === 404) return <Unknown />
   if (!run.data)
@@ -44,7 +44,7 @@ function RunOf({ projectId, runId }: { projectId: string; runId: string }) {
       <div className={classes.columns}>
         <Body run={run.data} steps={steps.data ?? []} live={live} />
         <aside className={classes.aside} aria-label="Figures">
-          <RunAside run={run.data} steps={steps.data ?? []} />
+          <RunAside run={run.data} steps={steps.data ?? []} waits={waits.data ?? []} />
         </aside>
       </div>
     </>

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { follow } from '../../api/follow.ts'
-import { projectPath, runQuery, stepsQuery } from '../../api/queries.ts'
+import { projectPath, runQuery, stepsQuery, waitsQuery } from '../../api/queries.ts'
 import { readAgain } from '../../api/read-again.ts'
 import { type LiveStep, nextText } from './live-text.ts'
 
@@ -15,6 +15,7 @@ export function useLiveRun(projectId: string, runId: string) {
   const client = useQueryClient()
   const run = useQuery(runQuery(projectId, runId))
   const steps = useQuery(stepsQuery(projectId, runId))
+  const waits = useQuery(waitsQuery(projectId, runId))
   const [live, setLive] = useState<LiveStep | null>(null)
   const [isOpen, setIsOpen] = useState(true)
   const mayChange = run.data?.completed_at === null
@@ -62,6 +63,7 @@ export function useLiveRun(projectId: string, runId: string) {
   return {
     run,
     steps,
+    waits,
     /** The text stays until the stored step takes its place. */
     live,
     /** The stream is open, or the run has ended and needs none. */
