@@ -13,7 +13,7 @@ import { heedSwitches } from './heed-switches.ts'
 import { loadState } from './load-state.ts'
 import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
-import { append, type Definition, modelChoice, type OwnedRun, type RunDeps, RunLost } from './owned-run.ts'
+import { append, chosenModel, type Definition, type OwnedRun, type RunDeps, RunLost } from './owned-run.ts'
 import { park } from './park.ts'
 import { readPrompt, roleText } from './read-prompt.ts'
 import type { RunControl } from './run-control.ts'
@@ -166,7 +166,7 @@ async function openRun(
   const rights = rightsWithin(run.rights, agent)
   const opened = { run, agent, settings, rights, state, control, deps, claimedAtMs, reserved: run.reserved }
   if (isFlow({ agent, run, state })) return { ...opened, ...noModel }
-  const choice = modelChoice(definition)
+  const choice = chosenModel(definition)
   const [model, stage] = await Promise.all([
     deps.resolveModel(choice),
     run.answer

@@ -227,7 +227,7 @@ export function remainingMs(owned: OwnedRun, graceMs = 0): number | null {
 }
 
 /** The model that the calls of a run are made to. */
-export const modelChoice = ({ agent, settings }: Definition): ModelChoice =>
+export const chosenModel = ({ agent, settings }: Definition): ModelChoice =>
   agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
 
 /** The change of the row after a model call: tokens are added, a reservation is given back, a new model is noted. */
@@ -249,7 +249,7 @@ export function spend(owned: OwnedRun, usage: StepUsage): RunChange {
 
 /** The model of the call, unless the row has it: most steps then need the cheaper statement that only counts. */
 function newModel(owned: OwnedRun): NonNullable<ClaimedRun['model']> | undefined {
-  const { provider, name } = modelChoice(owned)
+  const { provider, name } = chosenModel(owned)
   const { run } = owned
   if (run.model?.provider === provider && run.model.name === name) return undefined
   run.model = { provider, name }
