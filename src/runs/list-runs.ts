@@ -8,7 +8,7 @@ import { type Period, selectByStatus } from '../db/select-by-status.ts'
 import type { Page } from '../kernel/fields.ts'
 import { type Run, type RunStatus, runStatuses } from '../kernel/run.ts'
 import { readSought, type Sought } from '../kernel/search.ts'
-import { RUN_COLUMNS, type RunRow, toRun } from './run-row.ts'
+import { ON_TOP, RUN_COLUMNS, type RunRow, toRun } from './run-row.ts'
 import { TEXTS } from './search-runs.ts'
 
 export interface RunFilter {
@@ -27,8 +27,6 @@ export interface RunFilter {
 }
 
 export const NO_PARENT = 'none'
-/** The condition of the index agent_runs_on_top. */
-const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 
 interface Ids {
   parent_run_id: string | undefined

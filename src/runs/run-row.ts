@@ -6,6 +6,9 @@ import type { Run } from '../kernel/run.ts'
 export const continuationOf = (id: string): string => `select r.id from agent_runs r
   where r.base_run_id = ${id} and r.resumed_from = ${id} and r.status not in ('failed', 'cancelled') limit 1`
 
+/** SQL: the run is neither a sub-run nor the run of a leaf. The indexes agent_runs_on_top and agent_runs_stopped say the same. */
+export const ON_TOP = 'parent_run_id is null and flow_run_id is null'
+
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,
   case when status = 'paused' then (${continuationOf('agent_runs.id')}) end as resumed_as,

@@ -5,9 +5,7 @@ import { byId, findNewestOfEach, inEachProject, type NewestOfEach } from '../../
 import type { Db } from '../../db/pool.ts'
 import { oneLine, smallLine } from '../../db/search-rows.ts'
 import { type RunOfHome, stopReasons } from '../../kernel/home.ts'
-import { continuationOf } from '../../runs/run-row.ts'
-
-const ON_TOP = 'parent_run_id is null and flow_run_id is null'
+import { continuationOf, ON_TOP } from '../../runs/run-row.ts'
 
 /**
  * The flow run that the run has started is not in the list. A subquery for a value is executed for each row; `not exists`
@@ -16,7 +14,7 @@ const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 const notShownBy = (condition: string): string =>
   `(select ${condition} from flow_runs f where f.id = agent_runs.started_flow_run_id) is not true`
 
-/** A project has few running runs, so they need no index without the sub-runs and leaves. */
+/** The index agent_runs_on_top has these in the order of their creation. */
 const RUNNING = inEachProject(
   `select id, created_at as at from agent_runs
    where project_id = p.id and status = 'running' and ${ON_TOP} and ${notShownBy(`f.status = 'running'`)}`,
