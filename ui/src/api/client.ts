@@ -39,15 +39,15 @@ export const get = <Answer>(path: string, options?: Omit<CallOptions, 'body'>): 
   call<Answer>('GET', path, options)
 export const post = <Answer>(path: string, body: unknown = {}, options: CallOptions = {}): Promise<Answer> =>
   onceByKey(`${path} ${JSON.stringify(body)}`, (key) =>
-    call<Answer>('POST', path, { ...options, body, headers: { 'idempotency-key': key, ...options.headers } }),
+    call<Answer>('POST', path, { ...options, body, headers: { ...options.headers, 'idempotency-key': key } }),
   )
 export const patch = <Answer>(path: string, body: unknown): Promise<Answer> => call<Answer>('PATCH', path, { body })
 export const put = <Answer>(path: string, body: unknown): Promise<Answer> => call<Answer>('PUT', path, { body })
 export const remove = (path: string): Promise<null> => call<null>('DELETE', path)
 
-/** Starts work without waiting for its end. The key makes a repeated click one start. */
-export const startWork = <Answer>(path: string, body: unknown, key: string): Promise<Answer> =>
-  post<Answer>(path, body, { headers: { prefer: 'respond-async', 'idempotency-key': key } })
+/** Starts work without waiting for its end. */
+export const startWork = <Answer>(path: string, body: unknown): Promise<Answer> =>
+  post<Answer>(path, body, { headers: { prefer: 'respond-async' } })
 
 /** A key that no other request has. `crypto.randomUUID` exists only on secure origins. */
 export const newKey = (): string =>
@@ -57,19 +57,27 @@ export const newKey = (): string =>
 const SAME_WISH_MS = 10 * 60_000
 const unanswered = new Map<string, { key: string; at: number }>()
 
-/** If no answer came, the same request again has the same key: Muster may have done it, and does not do it twice. */
+/**
+ * Until an answer came, the same request again has the same key: Muster may have done it, and does not do it twice. That
+ * holds for a second click, for a click after a lost answer, and over a dialog that was closed meanwhile. A changed body
+ * is another request.
+ */
 async function onceByKey<Answer>(request: string, send: (key: string) => Promise<Answer>): Promise<Answer> {
   const before = unanswered.get(request)
   const isSameWish = before !== undefined && Date.now() - before.at < SAME_WISH_MS
   const key = isSameWish ? before.key : newKey()
+  unanswered.set(request, { key, at: Date.now() })
+  const forget = (): void => {
+    if (unanswered.get(request)?.key === key) unanswered.delete(request)
+  }
   try {
     const answer = await send(key)
-    unanswered.delete(request)
+    forget()
     return answer
   } catch (error) {
-    const isUnknown = !(error instanceof ApiError) || error.status === 0 || error.status >= 500
-    if (isUnknown) unanswered.set(request, { key, at: Date.now() })
-    else unanswered.delete(request)
+    // An answer that was cut off within its body has status 200, too.
+    const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500
+    if (isRefused) forget()
     throw error
   }
 }

@@ -44,8 +44,8 @@ export const recordedRunsQuery = (projectId: string) =>
 const isRecorded = ({ agent_id, parent_run_id, completed_at, trigger }: Run): boolean =>
   agent_id === null && parent_run_id === null && completed_at !== null && !('eval_id' in trigger)
 
-export const createEval = (projectId: string, input: EvalInput, key: string): Promise<ListedEval> =>
-  startWork(projectPath(projectId, '/evals'), input, key)
+export const createEval = (projectId: string, input: EvalInput): Promise<ListedEval> =>
+  startWork(projectPath(projectId, '/evals'), input)
 
 export const cancelEval = (projectId: string, evalId: string): Promise<ListedEval> =>
   post(projectPath(projectId, `/evals/${evalId}/cancel`))

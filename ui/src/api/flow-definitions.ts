@@ -92,5 +92,5 @@ export interface FlowStart {
   timeout?: number
 }
 
-export const startDefinition = (projectId: string, start: FlowStart, key: string): Promise<{ id: string }> =>
-  startWork<{ id: string }>(projectPath(projectId, '/flow-runs'), start, key)
+export const startDefinition = (projectId: string, start: FlowStart): Promise<{ id: string }> =>
+  startWork<{ id: string }>(projectPath(projectId, '/flow-runs'), start)

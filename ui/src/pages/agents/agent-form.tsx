@@ -18,7 +18,7 @@ import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
 import type { Agent, AgentDefinition } from '../../../../src/kernel/agent.ts'
 import { agentPath } from '../../api/agents.ts'
-import { newKey, patch, post } from '../../api/client.ts'
+import { patch, post } from '../../api/client.ts'
 import { projectPath } from '../../api/queries.ts'
 import { type AgentDraft, changesIn, definitionFrom, definitionOf, draftOf, parseDefinition } from './agent-draft.ts'
 import { problemsIn } from './agent-problems.ts'
@@ -191,13 +191,12 @@ function isShown({ isFromLibrary, flow_type, trigger_type, capabilities, steps }
 function useSave({ projectId, agent, form }: { projectId: string; agent: Agent | null; form: Form }) {
   const client = useQueryClient()
   const navigate = useNavigate()
-  const [key] = useState(newKey)
   const [isBusy, setIsBusy] = useState(false)
   const [problems, setProblems] = useState<string[]>([])
 
   const send = (definition: AgentDefinition): Promise<Agent> =>
     agent === null
-      ? post<Agent>(projectPath(projectId, '/agents'), definition, { headers: { 'idempotency-key': key } })
+      ? post<Agent>(projectPath(projectId, '/agents'), definition)
       : patch<Agent>(agentPath(projectId, agent.id), changesIn(definition, definitionOf(agent)))
 
   const save = async (definition: AgentDefinition, { isForm }: { isForm: boolean }): Promise<void> => {

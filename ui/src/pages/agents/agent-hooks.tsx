@@ -5,7 +5,7 @@ import { type FormEvent, useState } from 'react'
 import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Hook, NewHook } from '../../../../src/kernel/hook.ts'
 import { agentPath, hookPagesQuery } from '../../api/agents.ts'
-import { newKey, post, remove } from '../../api/client.ts'
+import { post, remove } from '../../api/client.ts'
 import { useRole } from '../../app/role.ts'
 import { Confirm } from '../../parts/confirm.tsx'
 import { More } from '../../parts/more.tsx'
@@ -51,15 +51,12 @@ export function AgentHooks({ agent }: { agent: Agent }) {
 
 function NewHookForm({ agent, onMade }: { agent: Agent; onMade: (hook: NewHook) => void }) {
   const [name, setName] = useState('')
-  const [key, setKey] = useState(newKey)
   const { write, isBusy, problem } = useWrite({ reads: [['agent', agent.project_id]] })
   const create = (event: FormEvent): void => {
     event.preventDefault()
     void write(async () => {
-      const headers = { 'idempotency-key': key }
-      onMade(await post<NewHook>(agentPath(agent.project_id, agent.id, '/hooks'), { name: name.trim() }, { headers }))
+      onMade(await post<NewHook>(agentPath(agent.project_id, agent.id, '/hooks'), { name: name.trim() }))
       setName('')
-      setKey(newKey())
     })
   }
   return (
@@ -130,7 +127,6 @@ function HookDialog(props: { agent: Agent; asked: Asked; onClose: () => void; on
   const { agent, onClose, onMade } = props
   const { hook, about } = props.asked
   const client = useQueryClient()
-  const [key] = useState(newKey)
   const path = agentPath(agent.project_id, agent.id, `/hooks/${hook.id}`)
   const readAgain = (): Promise<void> => client.invalidateQueries({ queryKey: ['agent', agent.project_id] })
   const question =
@@ -142,7 +138,7 @@ function HookDialog(props: { agent: Agent; asked: Asked; onClose: () => void; on
           refusal: 'Cancel',
           isHarmless: true,
           onYes: async () => {
-            onMade(await post<NewHook>(`${path}/rotate`, {}, { headers: { 'idempotency-key': key } }))
+            onMade(await post<NewHook>(`${path}/rotate`))
             await readAgain()
           },
         }

@@ -5,7 +5,7 @@ import { useState } from 'react'
 import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { agentPath } from '../../api/agents.ts'
-import { ApiError, newKey, startWork } from '../../api/client.ts'
+import { startWork } from '../../api/client.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { useWrite } from '../../parts/use-write.ts'
 import { readInput } from './read-input.ts'
@@ -82,20 +82,12 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
   )
 }
 
-/** Starts one run, however often the button is pressed for the same input. */
 function useTrigger({ project_id: projectId, id }: Agent) {
   const navigate = useNavigate()
-  const [key, setKey] = useState(newKey)
   const { write, isBusy, problem } = useWrite()
   const go = async (body: object): Promise<void> => {
-    try {
-      const run = await startWork<Run>(agentPath(projectId, id, '/trigger'), body, key)
-      await navigate({ to: '/projects/$projectId/runs/$runId', params: { projectId, runId: run.id } })
-    } catch (error) {
-      // A refused request started nothing, so that a changed one may be sent. Without an answer nobody knows.
-      if (error instanceof ApiError && error.status !== 0) setKey(newKey())
-      throw error
-    }
+    const run = await startWork<Run>(agentPath(projectId, id, '/trigger'), body)
+    await navigate({ to: '/projects/$projectId/runs/$runId', params: { projectId, runId: run.id } })
   }
   return { start: (body: object) => void write(() => go(body)), isBusy, problem }
 }

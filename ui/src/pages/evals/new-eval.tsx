@@ -4,7 +4,6 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { type KeyboardEvent, useState } from 'react'
-import { newKey } from '../../api/client.ts'
 import { createEval, recordedRunsQuery } from '../../api/evals.ts'
 import { systemsQuery } from '../../api/prompts.ts'
 import { oneLine } from '../../parts/figures.ts'
@@ -18,20 +17,12 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
   const navigate = useNavigate()
   const action = useWrite({ reads: [['eval', projectId, 'list']] })
   const systems = useQuery(systemsQuery(projectId))
-  const [key, setKey] = useState(newKey)
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState<string[] | null>(null)
   const [text, setText] = useState('')
   const known = systems.data?.items.map(({ variant }) => variant) ?? []
   const variants = chosen ?? known.slice(0, 2)
   const { cases, problem } = readCases(text)
-  // A changed request is another one, so its key differs.
-  const changed = <Value,>(set: (value: Value) => void) => {
-    return (value: Value): void => {
-      set(value)
-      setKey(newKey())
-    }
-  }
   const isReady = cases !== null && variants.length > 0 && name.trim() !== ''
   return (
     <FormDialog
@@ -45,7 +36,7 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
       onSubmit={() =>
         cases &&
         void action.write(async () => {
-          const { id } = await createEval(projectId, { name: name.trim(), variants, cases }, key)
+          const { id } = await createEval(projectId, { name: name.trim(), variants, cases })
           await navigate({ to: '/projects/$projectId/evals/$evalId', params: { projectId, evalId: id } })
         })
       }
@@ -55,7 +46,7 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
         required
         data-autofocus
         value={name}
-        onChange={(event) => changed(setName)(event.currentTarget.value)}
+        onChange={(event) => setName(event.currentTarget.value)}
       />
       <MultiSelect
         label="Variants"
@@ -63,7 +54,7 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
         required
         data={known}
         value={variants}
-        onChange={changed(setChosen)}
+        onChange={setChosen}
         error={systems.isError ? systems.error.message : undefined}
       />
       <Textarea
@@ -77,16 +68,16 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
         classNames={{ input: 'mono' }}
         value={text}
         error={text === '' ? null : problem}
-        onChange={(event) => changed(setText)(event.currentTarget.value)}
+        onChange={(event) => setText(event.currentTarget.value)}
       />
       {text === '' && (
         <Group>
-          <Button size="compact-sm" variant="default" onClick={() => changed(setText)(EXAMPLE)}>
+          <Button size="compact-sm" variant="default" onClick={() => setText(EXAMPLE)}>
             Use the example
           </Button>
         </Group>
       )}
-      <AddCase projectId={projectId} text={text} onChange={changed(setText)} />
+      <AddCase projectId={projectId} text={text} onChange={setText} />
       {cases !== null && variants.length > 0 && (
         <Text size="xs" className="dim number" role="status">
           {cases.length * variants.length} runs: {cases.length} {cases.length === 1 ? 'case' : 'cases'} on{' '}

@@ -1,7 +1,6 @@
 import { Group, NumberInput, Text, Textarea } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { newKey } from '../../api/client.ts'
 import { type FlowStart, startDefinition } from '../../api/flow-definitions.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { useWrite } from '../../parts/use-write.ts'
@@ -20,7 +19,6 @@ const EMPTY = /^\s*$/
 
 export function StartDialog({ projectId, what, sketch, onClose }: Props) {
   const navigate = useNavigate()
-  const [key, setKey] = useState(newKey)
   const [input, setInput] = useState(sketch === null || sketch === undefined ? '' : JSON.stringify(sketch, null, 2))
   const [workers, setWorkers] = useState<number | string>('')
   const [seconds, setSeconds] = useState<number | string>('')
@@ -28,27 +26,18 @@ export function StartDialog({ projectId, what, sketch, onClose }: Props) {
   const parsed = EMPTY.test(input) ? null : parseJson(input)
   const wrong = parsed && 'problem' in parsed ? parsed.problem : null
   const start = async (): Promise<void> => {
-    try {
-      const { id: flowRunId } = await startDefinition(
-        projectId,
-        {
-          ...what,
-          ...(parsed && 'value' in parsed ? { input: parsed.value } : {}),
-          ...(workers === '' ? {} : { workers: Number(workers) }),
-          ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
-        },
-        key,
-      )
-      // Changes that are not saved are kept as a draft, so nothing is lost here.
-      await navigate({
-        to: '/projects/$projectId/flows/$flowRunId',
-        params: { projectId, flowRunId },
-        ignoreBlocker: true,
-      })
-    } catch (error) {
-      setKey(newKey())
-      throw error
-    }
+    const { id: flowRunId } = await startDefinition(projectId, {
+      ...what,
+      ...(parsed && 'value' in parsed ? { input: parsed.value } : {}),
+      ...(workers === '' ? {} : { workers: Number(workers) }),
+      ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
+    })
+    // Changes that are not saved are kept as a draft, so nothing is lost here.
+    await navigate({
+      to: '/projects/$projectId/flows/$flowRunId',
+      params: { projectId, flowRunId },
+      ignoreBlocker: true,
+    })
   }
   return (
     <FormDialog

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
-import { newKey, startWork } from '../../api/client.ts'
+import { startWork } from '../../api/client.ts'
 import { type FlowTemplate, flowRunQuery, patternName, type StoredFlow } from '../../api/flows.ts'
 import { projectPath } from '../../api/queries.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
@@ -34,7 +34,6 @@ const WAYS: Readonly<Record<string, string>> = { flow: 'flow_id', template: 'tem
 
 export function StartFlowDialog({ projectId, flows, templates, chosen, again, onClose }: Props) {
   const navigate = useNavigate()
-  const [key, setKey] = useState(newKey)
   const startable = flows.filter(({ enabled }) => enabled)
   const [choice, setChoice] = useState(
     chosen || (startable[0] ? `flow ${startable[0].id}` : `template ${templates[0]?.name ?? ''}`),
@@ -56,14 +55,8 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
       ...(workers === '' ? {} : { workers: Number(workers) }),
       ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
     }
-    // Another body needs another key; the same one pressed twice is one start.
-    try {
-      const { id } = await startWork<FlowRun>(projectPath(projectId, '/flow-runs'), body, key)
-      await navigate({ to: '/projects/$projectId/flows/$flowRunId', params: { projectId, flowRunId: id } })
-    } catch (error) {
-      setKey(newKey())
-      throw error
-    }
+    const { id } = await startWork<FlowRun>(projectPath(projectId, '/flow-runs'), body)
+    await navigate({ to: '/projects/$projectId/flows/$flowRunId', params: { projectId, flowRunId: id } })
   }
   return (
     <FormDialog

@@ -1,9 +1,9 @@
 // Gives work: to an agent, to the one who is competent and has the least to do, or to people.
 import { Select } from '@mantine/core'
-import { useRef, useState } from 'react'
+import { useState } from 'react'
 import type { OrgAgent } from '../../../../src/kernel/org.ts'
 import type { Task, TaskInput } from '../../../../src/kernel/task.ts'
-import { newKey, post } from '../../api/client.ts'
+import { post } from '../../api/client.ts'
 import { projectPath } from '../../api/queries.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
@@ -22,7 +22,6 @@ interface Props {
 }
 
 export function NewTaskDialog({ projectId, agents, initialAgent, onClose, onMade }: Props) {
-  const sent = useRef({ text: '', key: '' })
   const [draft, setDraft] = useState<TaskDraft>({
     title: '',
     description: '',
@@ -40,14 +39,7 @@ export function NewTaskDialog({ projectId, agents, initialAgent, onClose, onMade
       assigned_to: assignee,
       ...(competency === null ? {} : { metadata: { competencies: [competency] } }),
     }
-    // The key makes a repeated click one task, also if the first answer was lost. Other words are another task.
-    const text = JSON.stringify(body)
-    if (sent.current.text !== text) sent.current = { text, key: newKey() }
-    const headers = { 'idempotency-key': sent.current.key }
-    void act(
-      async () => onMade(await post<Task>(projectPath(projectId, '/tasks'), body, { headers })),
-      'The task is given.',
-    )
+    void act(async () => onMade(await post<Task>(projectPath(projectId, '/tasks'), body)), 'The task is given.')
   }
   return (
     <FormDialog

@@ -3,7 +3,7 @@ import { NumberInput, Textarea } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
-import { newKey, startWork } from '../../api/client.ts'
+import { startWork } from '../../api/client.ts'
 import { projectPath } from '../../api/queries.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { useWrite } from '../../parts/use-write.ts'
@@ -133,14 +133,13 @@ function asGiven(text: string): unknown {
   }
 }
 
-/** Starts the new run once, however often the button is pressed, and leads to its page. */
+/** Starts the new run, and leads to its page. */
 function useStart(run: Run) {
   const navigate = useNavigate()
-  const [key] = useState(newKey)
   const { write, isBusy, problem } = useWrite()
   const go = (path: string, body: object): void =>
     void write(async () => {
-      const { id } = await startWork<Run>(projectPath(run.project_id, path), body, key)
+      const { id } = await startWork<Run>(projectPath(run.project_id, path), body)
       await navigate({ to: '/projects/$projectId/runs/$runId', params: { projectId: run.project_id, runId: id } })
     })
   return { go, isBusy, problem }
