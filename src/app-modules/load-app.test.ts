@@ -135,12 +135,12 @@ const tool = (fields: string): string =>
 const wrong: [string, RegExp][] = [
   ['', /has no default export/],
   ['export default { tools: { a: { input: {}, execute() {} } } }', /tool "a": description is missing\./],
-  ['export default 7', /mjs: the default export: expected object/],
+  ['export default 7', /mjs: the default export must be an object/],
   ['export default { tool: {} }', /the default export has no field "tool"\. Did you mean "tools"\?$/],
   ['export default { functions: { f: 1 } }', /function "f" must be a function\./],
   ['export default { tools: [] }', /mjs: tools must be an object of entries by name\.$/],
-  ['export default null', /mjs: the default export: expected object, received null\.$/],
-  ['export default []', /mjs: the default export: expected object, received array\.$/],
+  ['export default null', /mjs: the default export must be an object, not null\.$/],
+  ['export default []', /mjs: the default export must be an object, not a list\.$/],
   [
     'export default (async () => { throw new Error("no") })()',
     /mjs: the default export is a promise\. Write "export default await …"\.$/,
@@ -177,7 +177,7 @@ const wrong: [string, RegExp][] = [
     'export default { tools: { ["__proto__"]: { description: "A.", input: {}, execute() {} } } }',
     /mjs: tool "__proto__" must have another name\.$/,
   ],
-  ['export default { agents: { constructor: 5 } }', /mjs: agent "constructor": expected object, received number\.$/],
+  ['export default { agents: { constructor: 5 } }', /mjs: agent "constructor" must be an object\.$/],
   ['export default { functions: { toString: 5 } }', /mjs: function "toString" must be a function\.$/],
   ['export default { constructor: 5 }', /mjs: the default export has no field "constructor"\./],
   [tool('execute: 1'), /tool "a": execute must be a function/],
@@ -190,13 +190,13 @@ const wrong: [string, RegExp][] = [
   [tool('input: { _def: {}, parse() {} }'), /tool "a": input: This schema is of an older zod/],
   [tool('timeout: 0.5'), /tool "a": timeout: /],
   [`export default { tools: { 'a b': { description: 'A.', input: {}, execute() {} } } }`, /tool "a b" must be letters/],
-  ['export default { agents: { a: { max_steps: "many" } } }', /agent "a": max_steps: expected number/],
+  ['export default { agents: { a: { max_steps: "many" } } }', /agent "a": max_steps must be a number/],
   ['export default { agents: [{ role: "x" }] }', /agents\[0\]: name is missing\./],
   [
     'export default { agents: [{ name: "clerk" }, { name: "clerk" }] }',
     /: agent "clerk": the module has two of this name\./,
   ],
-  ['export default { agents: [{ name: "clerk", max_steps: "many" }] }', /: agent "clerk": max_steps: expected number/],
+  ['export default { agents: [{ name: "clerk", max_steps: "many" }] }', /: agent "clerk": max_steps must be a number/],
   [
     'export default { agents: { Librarian: { promt: "You sort." } } }',
     /mjs: agent "Librarian" has no field "promt"\. Did you mean "prompt"\?$/,
@@ -207,18 +207,18 @@ const wrong: [string, RegExp][] = [
   ],
   [
     'export default { agents: { "A. Clerk": { trigger_type: "shedule", tools: 5 } } }',
-    /agent "A\. Clerk": tools: expected array, received number\.\n {2}agent "A\. Clerk": trigger_type must be one of .* Did you mean "schedule"\?$/,
+    /agent "A\. Clerk": tools must be a list\.\n {2}agent "A\. Clerk": trigger_type must be one of .* Did you mean "schedule"\?$/,
   ],
   [
     'export default { flows: { a: { root: { type: "task" }, enable: true } } }',
     /mjs: flow "a" has no field "enable"\. Did you mean "enabled"\?$/,
   ],
-  ['export default { flows: { a: { root: 5 } } }', /mjs: flow "a": root: expected record, received number\.$/],
+  ['export default { flows: { a: { root: 5 } } }', /mjs: flow "a": root must be an object\.$/],
   ['export default { functions: { "muster.x"() {} } }', /mjs: function "muster\.x" must not begin with "muster\."\.$/],
-  ['export default { project: 5 }', /\.mjs: project: expected string/],
-  ['export default { flows: { a: [] } }', /flow "a": expected record/],
+  ['export default { project: 5 }', /\.mjs: project must be a text/],
+  ['export default { flows: { a: [] } }', /flow "a" must be an object/],
   ['export default { flows: [{ root: {} }] }', /flows\[0\]: name is missing\./],
-  ['export default { middleware: {} }', /middleware: expected array/],
+  ['export default { middleware: {} }', /middleware must be a list/],
   ['export default { middleware: [null] }', /middleware\[0\] must be an object of hooks/],
   [
     'export default { middleware: [{}] }',
@@ -277,7 +277,7 @@ test('B8 all mistakes of a module are named at one start, twenty at most', async
     '  function "f" must be a function.',
     '  tool "t": input must be a zod or a JSON schema.',
     '  agent "A" has no field "promt". Did you mean "prompt"?',
-    '  agent "B": max_steps: expected number, received string.',
+    '  agent "B": max_steps must be a number, not a text.',
   ])
   const many = Array.from({ length: 25 }, (_, index) => `a${index}: 1`).join()
   await assert.rejects(load(`export default { functions: { ${many} } }`), (error: Error) => {

@@ -23,7 +23,15 @@ export function explainIssue(issue: z.core.$ZodRawIssue): string | undefined {
     case 'invalid_value':
       return input === undefined ? MISSING : notAmong(input, issue.values)
     case 'invalid_type':
-      return input === undefined ? MISSING : undefined
+      return input === undefined ? MISSING : otherType(issue.expected, input)
+    case 'too_small':
+      return sized(issue.origin, issue.minimum, issue.exact ? 'exactly' : issue.inclusive ? 'at least' : 'more than')
+    case 'too_big':
+      return sized(issue.origin, issue.maximum, issue.exact ? 'exactly' : issue.inclusive ? 'at most' : 'less than')
+    case 'not_multiple_of':
+      return `must be a multiple of ${issue.divisor}`
+    case 'invalid_format':
+      return FORMATS[issue.format]
     case 'invalid_union': {
       if (input === undefined) return MISSING
       const { discriminator, options } = { options: undefined, ...issue }
@@ -49,7 +57,7 @@ export const problemsOf = (issues: readonly z.core.$ZodIssue[]): Problem[] =>
 /** The same with the paths as lists, for values whose keys are names that people choose. */
 export const placedProblems = (issues: readonly z.core.$ZodIssue[]): PlacedProblem[] => issues.flatMap(problemsIn)
 
-/** `body.input is missing.`, `body.name: expected string, received number.` */
+/** `body.input is missing.`, `body.tools: There is no tool called "x".` */
 export function sentenceAt(where: string, message: string): string {
   const said = /^(is|has|must) /.test(message) ? `${where} ${message}` : `${where}: ${message}`
   return /[.?]$/.test(said) ? said : `${said}.`
@@ -91,6 +99,38 @@ const isOtherKind = (issues: readonly z.core.$ZodIssue[]): boolean =>
     if (issue.code === 'invalid_type') return issue.path.length === 0
     return issue.code === 'invalid_value' && issue.path.length === 1 && issue.path[0] === 'type'
   })
+
+/** "must be a number, not a text" */
+function otherType(expected: string, input: unknown): string | undefined {
+  const wanted = ARTICLES[expected]
+  if (wanted === undefined) return undefined
+  const kind = input === null ? 'null' : Array.isArray(input) ? 'array' : typeof input
+  const given = kind === 'number' ? undefined : ARTICLES[kind === 'boolean' ? '' : kind]
+  return given === undefined || given === wanted ? `must be ${wanted}` : `must be ${wanted}, not ${given}`
+}
+
+/** "must be at least 1", "must have at most 200 characters" */
+function sized(origin: string, bound: number | bigint, how: string): string | undefined {
+  if (['number', 'int', 'bigint'].includes(origin)) return `must be ${how} ${bound}`
+  const unit = UNITS[origin]
+  if (unit === undefined) return undefined
+  if (how === 'at least' && Number(bound) === 1) return 'must not be empty'
+  return `must have ${how} ${bound} ${Number(bound) === 1 ? unit.one : unit.many}`
+}
+
+const UNITS: Readonly<Record<string, { one: string; many: string } | undefined>> = {
+  string: { one: 'character', many: 'characters' },
+  array: { one: 'item', many: 'items' },
+  set: { one: 'item', many: 'items' },
+  map: { one: 'entry', many: 'entries' },
+}
+
+const FORMATS: Readonly<Record<string, string | undefined>> = {
+  email: 'must be an email address',
+  url: 'must be a URL, such as https://example.com',
+  datetime: 'must be a date and time, such as 2026-11-16T09:30:00Z',
+  date: 'must be a day, such as 2026-11-16',
+}
 
 const ARTICLES: Readonly<Record<string, string | undefined>> = {
   string: 'a text',

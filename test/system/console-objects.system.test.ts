@@ -119,7 +119,7 @@ describe('the objects in a browser', { skip }, () => {
     await dialog.getByText(/This is no JSON/).waitFor()
     await dialog.getByLabel('Properties').fill('{"a": 1}')
     await dialog.getByRole('button', { name: 'Create' }).click()
-    await dialog.getByText('must not be "*", which means all types', { exact: true }).waitFor()
+    await dialog.getByText('Must not be "*", which means all types.', { exact: true }).waitFor()
     assert.equal(await dialog.getByLabel('Properties').inputValue(), '{"a": 1}')
     assert.deepEqual(troubles, [])
   })

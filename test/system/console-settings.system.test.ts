@@ -1,6 +1,7 @@
 // The settings of a project in a real browser, against a real server.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
 import type { AuditEntry, Key, Member } from '../../src/kernel/access.ts'
 import type { McpServer } from '../../src/kernel/mcp-server.ts'
 import type { Project, Settings } from '../../src/kernel/project.ts'
@@ -9,6 +10,7 @@ import { atEnd } from '../kit/at-end.ts'
 import { noBrowser, untilCount } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { startMcpHttp } from '../kit/mcp-http.ts'
+import { until } from '../kit/until.ts'
 
 const skip = noBrowser
 let kit: ConsoleKit
@@ -33,10 +35,8 @@ describe('the settings in a browser', { skip }, () => {
     await dialog.getByLabel('Base URL').fill(kit.model.url)
     await dialog.getByLabel('API key').fill('a-secret-of-a-key')
     await dialog.getByRole('button', { name: 'Save' }).click()
-    await dialog
-      .getByRole('alert')
-      .getByText(/lower-case letters/)
-      .waitFor()
+    await dialog.getByText(/^Must be lower-case letters/).waitFor()
+    assert.match(await problemOf(page, 'Name'), /^Must be lower-case letters/)
     assert.equal(await dialog.getByLabel('API key').inputValue(), 'a-secret-of-a-key', 'the typed values stay')
     await dialog.getByLabel('Name').fill('local')
     await dialog.getByLabel('Prices').fill('any 1 2.5')
@@ -114,6 +114,10 @@ describe('the settings in a browser', { skip }, () => {
     const { page, troubles } = await kit.open(t, '/settings/members')
     await page.getByRole('button', { name: 'Invite' }).click()
     const dialog = page.getByRole('dialog', { name: 'Invite' })
+    await dialog.getByLabel('Email').fill('new@example')
+    await dialog.getByRole('button', { name: 'Invite' }).click()
+    await dialog.getByText('Must be an email address.').waitFor()
+    assert.equal(await problemOf(page, 'Email'), 'Must be an email address.')
     await dialog.getByLabel('Email').fill('new@example.com')
     await dialog.getByLabel('Role').click()
     await page.getByRole('option', { name: /^viewer/ }).click()
@@ -156,9 +160,21 @@ describe('the settings in a browser', { skip }, () => {
     const settings = await kit.api<Settings>(`GET ${kit.path}/settings`)
     assert.deepEqual([settings.monthly_token_limit, settings.tool_timeout], [5_000_000, 90_000])
     await page.getByLabel('Between two looks for tasks').fill('0.05')
+    await page.getByLabel('Slow from so many times the expected').fill('0.5')
+    await page.getByLabel('Identical calls: stopped at').fill('2.5')
     await save.click()
-    await page.getByText(/poll_interval/).waitFor()
+    const said = (label: string): Promise<string> => problemOf(page, label)
+    await page.getByText('Must be at least 0.1 s.').waitFor()
+    assert.equal(await said('Between two looks for tasks'), 'Must be at least 0.1 s.')
+    assert.equal(await said('Slow from so many times the expected'), 'Must be at least 1.')
+    assert.equal(await said('Identical calls: stopped at'), 'Must be a whole number.')
+    assert.equal(await page.getByRole('main').getByRole('alert').count(), 0, 'all is said at the fields')
     assert.equal(await page.getByLabel('Between two looks for tasks').inputValue(), '0.05 s')
+    await until(async () => (await focusedLabel(page)) === 'Identical calls: stopped at', 'the first one has the focus')
+    await page.getByRole('button', { name: 'Undo' }).click()
+    await page.getByLabel('Identical calls: stopped at').fill('2')
+    await save.click()
+    await page.getByText('Must not be below “Identical calls: refused from”.').waitFor()
     await page.getByRole('button', { name: 'Undo' }).click()
     await page.getByLabel('Tokens per month').fill('')
     await save.click()
@@ -267,10 +283,7 @@ describe('the settings in a browser', { skip }, () => {
     await page.getByRole('textbox', { name: 'Current password' }).fill('wrong password')
     await page.getByRole('textbox', { name: 'New password' }).fill('even longer')
     await page.getByRole('button', { name: 'Set password' }).click()
-    await page
-      .getByRole('alert')
-      .getByText(/not the password/)
-      .waitFor()
+    await page.getByText(/^Is not the password/).waitFor()
     await page.getByRole('textbox', { name: 'Current password' }).fill('long enough')
     await page.getByRole('button', { name: 'Set password' }).click()
     await page.getByText('The password is set.').waitFor()
@@ -334,3 +347,13 @@ describe('the settings in a browser', { skip }, () => {
     }
   })
 })
+
+/** The problem that stands at a field, as a screen reader finds it. */
+async function problemOf(page: Page, label: string): Promise<string> {
+  const described = (await page.getByLabel(label).first().getAttribute('aria-describedby')) ?? ''
+  const id = described.split(' ').find((each) => each.endsWith('-error'))
+  return (id === undefined ? null : await page.locator(`[id="${id}"]`).textContent()) ?? ''
+}
+
+const focusedLabel = (page: Page): Promise<string> =>
+  page.evaluate<string>('document.activeElement?.labels?.[0]?.textContent ?? ""')

@@ -136,9 +136,9 @@ const refused: [name: string, input: unknown, said: string][] = [
   ['muster.ask', { input: 1 }, 'prompt is missing.'],
   ['muster.is_larger', { than: 1 }, 'of is missing.'],
   ['muster.is_larger', { of: 5, than: 1 }, 'of must be a text or a list.'],
-  ['muster.chunk', { of: 'x', size: 0 }, 'size: Too small: expected number to be >=1.'],
+  ['muster.chunk', { of: 'x', size: 0 }, 'size must be at least 1.'],
   ['muster.ask_each', { prompts: 'x', items: [] }, 'its argument has no field "prompts". Did you mean "prompt"?'],
-  ['muster.ask', 'x', 'its argument: expected object, received string.'],
+  ['muster.ask', 'x', 'its argument must be an object, not a text.'],
 ]
 for (const [name, input, said] of refused) {
   test(`a refusal of ${name} says: ${said}`, async () => {

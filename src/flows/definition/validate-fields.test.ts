@@ -49,7 +49,7 @@ for (const [what, root, expected] of [
   [
     'a worker without a name',
     { type: 'adaptive', workers: ['a', 7], tasks: [{ type: 'task', function: 'f' }] },
-    ['root.workers[1]', 'expected string, received number'],
+    ['root.workers[1]', 'must be a text'],
   ],
   [
     'work with a field too many',
@@ -63,7 +63,7 @@ for (const [what, root, expected] of [
   [
     'a stage with a wrong retry',
     { type: 'pipeline', source: [], stages: [{ type: 'task', agent: 'a', retry: 3 }] },
-    ['root.stages[0].retry', 'expected object, received number'],
+    ['root.stages[0].retry', 'must be an object'],
   ],
   [
     'a wrong timeout of a leaf whose result is used',
@@ -74,7 +74,7 @@ for (const [what, root, expected] of [
         { type: 'task', function: 'f', args: '{{results.dry}}' },
       ],
     },
-    ['root.steps[0].timeout', 'expected number, received string'],
+    ['root.steps[0].timeout', 'must be a number, not a text'],
   ],
   [
     'a wrong pattern around a leaf whose result is used',

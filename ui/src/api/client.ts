@@ -1,4 +1,5 @@
 // The one file that talks to the API. A call gives the body, or throws an ApiError whose message is meant for people.
+import { plainMessage } from './issues.ts'
 
 export class ApiError extends Error {
   /** 0: no answer came. */
@@ -111,7 +112,8 @@ async function call<Answer>(method: string, path: string, options: CallOptions =
   const isDoor = path === '/api/me' || path === '/api/auth/sign-in'
   if (answer.status === 401 && !isDoor) tellSignedOut()
   const { code, message, details } = errorIn(content)
-  throw new ApiError(answer.status, code ?? 'UNKNOWN', message ?? `Muster answered ${answer.status}.`, details)
+  const told = message === undefined ? `Muster answered ${answer.status}.` : plainMessage(message, details)
+  throw new ApiError(answer.status, code ?? 'UNKNOWN', told, details)
 }
 
 function errorIn(content: unknown): { code?: string; message?: string; details?: unknown } {

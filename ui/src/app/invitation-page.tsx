@@ -65,7 +65,7 @@ function Accept({ token, invitation, myEmail }: AcceptProps) {
   const isMe = myEmail?.toLowerCase() === email.toLowerCase()
   const navigate = useNavigate()
   const client = useQueryClient()
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: ['name', 'password'] })
   const form = useForm({ initialValues: { name: '', password: '' } })
   const accept = form.onSubmit(({ name, password }) =>
     write(async () => {
@@ -99,6 +99,7 @@ function Accept({ token, invitation, myEmail }: AcceptProps) {
                 autoComplete="name"
                 maxLength={200}
                 {...form.getInputProps('name')}
+                error={refused.name}
               />
               <PasswordInput
                 label="Password"
@@ -108,6 +109,7 @@ function Accept({ token, invitation, myEmail }: AcceptProps) {
                 minLength={8}
                 maxLength={200}
                 {...form.getInputProps('password')}
+                error={refused.password}
               />
             </>
           )}

@@ -47,7 +47,7 @@ export function ResetPage() {
 function Choose({ token, reset: { email, expires_at } }: { token: string; reset: Reset }) {
   const navigate = useNavigate()
   const client = useQueryClient()
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: ['password'] })
   const [password, setPassword] = useState('')
   const choose = (): void =>
     void write(async () => {
@@ -79,6 +79,7 @@ function Choose({ token, reset: { email, expires_at } }: { token: string; reset:
             minLength={8}
             maxLength={200}
             value={password}
+            error={refused.password}
             onChange={(event) => setPassword(event.currentTarget.value)}
           />
           <Button type="submit" loading={isBusy}>

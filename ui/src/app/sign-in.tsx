@@ -18,7 +18,7 @@ export type Reason = keyof typeof REASONS
 
 export function SignIn({ reason }: { reason: Reason | null }) {
   const client = useQueryClient()
-  const { problem, write } = useWrite()
+  const { problem, refused, write } = useWrite({ fields: ['email', 'password'] })
   const form = useForm({ initialValues: { email: '', password: '' } })
   useEffect(() => {
     document.title = 'Sign in · Muster'
@@ -35,12 +35,20 @@ export function SignIn({ reason }: { reason: Reason | null }) {
             <Text className="dim">Runs teams of AI agents that people can trust with real work.</Text>
             {reason && <Alert color="yellow">{REASONS[reason]}</Alert>}
             <Problem text={problem} />
-            <TextInput label="Email" type="email" autoComplete="username" required {...form.getInputProps('email')} />
+            <TextInput
+              label="Email"
+              type="email"
+              autoComplete="username"
+              required
+              {...form.getInputProps('email')}
+              error={refused.email}
+            />
             <PasswordInput
               label="Password"
               autoComplete="current-password"
               required
               {...form.getInputProps('password')}
+              error={refused.password}
             />
             <Button type="submit" loading={form.submitting}>
               Sign in

@@ -53,7 +53,7 @@ export function AgentBudget({ agent }: { agent: Agent }) {
 function TopUpForm({ agent }: { agent: Agent }) {
   const { project_id: projectId, id, name } = agent
   const [add, setAdd] = useState<number | string>(MORE_TOKENS)
-  const { write, isBusy, problem } = useWrite({ reads: [['agent', projectId]] })
+  const { write, isBusy, problem, refused } = useWrite({ reads: [['agent', projectId]], fields: ['add'] })
   const topUp = (event: FormEvent): void => {
     event.preventDefault()
     void write(
@@ -65,7 +65,7 @@ function TopUpForm({ agent }: { agent: Agent }) {
     <form onSubmit={topUp}>
       <Problem text={problem} />
       <Group align="flex-end" gap="xs">
-        <Tokens label="Tokens" value={add} onChange={setAdd} />
+        <Tokens label="Tokens" value={add} error={refused.add} onChange={setAdd} />
         <Button size="xs" type="submit" loading={isBusy} disabled={add === '' || Number(add) < 1}>
           Top up
         </Button>
@@ -77,7 +77,7 @@ function TopUpForm({ agent }: { agent: Agent }) {
 function SetLimit({ agent }: { agent: Agent }) {
   const { project_id: projectId, id, name } = agent
   const [most, setMost] = useState<number | string>('')
-  const { write, isBusy, problem } = useWrite({ reads: [['agent', projectId]] })
+  const { write, isBusy, problem, refused } = useWrite({ reads: [['agent', projectId]], fields: ['token_allocation'] })
   const set = (event: FormEvent): void => {
     event.preventDefault()
     void write(
@@ -89,7 +89,7 @@ function SetLimit({ agent }: { agent: Agent }) {
     <form onSubmit={set}>
       <Problem text={problem} />
       <Group align="flex-end" gap="xs">
-        <Tokens label="Tokens in all" value={most} onChange={setMost} />
+        <Tokens label="Tokens in all" value={most} error={refused.token_allocation} onChange={setMost} />
         <Button size="xs" variant="default" type="submit" loading={isBusy} disabled={most === ''}>
           Set a limit
         </Button>
@@ -98,7 +98,14 @@ function SetLimit({ agent }: { agent: Agent }) {
   )
 }
 
-function Tokens(props: { label: string; value: number | string; onChange: (value: number | string) => void }) {
+interface TokensProps {
+  label: string
+  value: number | string
+  error: string | undefined
+  onChange: (value: number | string) => void
+}
+
+function Tokens(props: TokensProps) {
   return (
     <NumberInput
       {...props}

@@ -51,7 +51,7 @@ export function AgentHooks({ agent }: { agent: Agent }) {
 
 function NewHookForm({ agent, onMade }: { agent: Agent; onMade: (hook: NewHook) => void }) {
   const [name, setName] = useState('')
-  const { write, isBusy, problem } = useWrite({ reads: [['agent', agent.project_id]] })
+  const { write, isBusy, problem, refused } = useWrite({ reads: [['agent', agent.project_id]], fields: ['name'] })
   const create = (event: FormEvent): void => {
     event.preventDefault()
     void write(async () => {
@@ -70,6 +70,7 @@ function NewHookForm({ agent, onMade }: { agent: Agent; onMade: (hook: NewHook) 
           maxLength={200}
           autoComplete="off"
           value={name}
+          error={refused.name}
           onChange={(event) => setName(event.currentTarget.value)}
         />
         <Button size="xs" type="submit" loading={isBusy} disabled={name.trim() === ''}>

@@ -1,5 +1,7 @@
 // Puts the problems that the server names beside the fields that they are about.
 import { errorText } from '../../../../src/kernel/error-text.ts'
+import { asSentence, type Issue, inSeconds, issuesIn, sentenceOf } from '../../api/issues.ts'
+
 export interface Problems {
   /** By the path of the field, as in the definition: `model.provider`, `steps.0.prompt`. */
   fields: Record<string, string>
@@ -19,17 +21,13 @@ const WHOLE: Readonly<Record<string, string>> = {
 /** `isShown` says whether the form shows the field of this path now. */
 export function problemsIn(error: unknown, isShown: (path: string) => boolean): Problems {
   const problems: Problems = { fields: {}, others: [] }
-  for (const { path, message } of issuesIn(error)) {
+  for (const { path, message } of toldBy(error)) {
     const field = fieldAt(path)
-    if (field !== '' && isShown(field)) problems.fields[field] ??= asSentence(message)
-    else problems.others.push(path === '' ? asSentence(message) : `${path}: ${message}`)
+    const said = path === 'default_timeout' ? inSeconds(message) : message
+    if (field !== '' && isShown(field)) problems.fields[field] ??= asSentence(said)
+    else problems.others.push(path === '' ? asSentence(said) : sentenceOf({ path, message: said }))
   }
   return problems
-}
-
-interface Issue {
-  path: string
-  message: string
 }
 
 /** The shape of an ApiError. */
@@ -40,11 +38,11 @@ interface Refusal extends Error {
 const isRefusal = (error: unknown): error is Refusal =>
   error instanceof Error && 'status' in error && 'details' in error
 
-function issuesIn(error: unknown): Issue[] {
+function toldBy(error: unknown): Issue[] {
   if (!isRefusal(error)) return [{ path: '', message: errorText(error) }]
   const { details, message } = error
-  const issues = (details as { issues?: Issue[] } | null)?.issues // the shape of every refused body
-  if (Array.isArray(issues) && issues.length > 0) return issues
+  const issues = issuesIn(details)
+  if (issues.length > 0) return issues
   if (/^There is an agent called/.test(message)) return [{ path: 'name', message }]
   return [placed(message)]
 }
@@ -68,19 +66,4 @@ function fieldAt(path: string): string {
   const ofStep = /^(steps\.\d+)(?:\.tools.*)$/.exec(path)
   if (ofStep) return `${ofStep[1]}.tools`
   return Object.hasOwn(WHOLE, path) ? (WHOLE[path] ?? path) : path
-}
-
-/** Zod's own words, in words for people. */
-const PLAIN: readonly [RegExp, string][] = [
-  [/^Too small: expected string.*/, 'is missing'],
-  [/^Too small: expected array.*/, 'name at least one'],
-  [/^Too small: expected \w+ to be >=?(\S+)$/, 'must be $1 or more'],
-  [/^Too big: expected \w+ to be <=?(\S+)$/, 'must be $1 or less'],
-  [/^Too big: expected \w+ to have <=(\d+) (\w+)$/, 'must have $1 $2 at most'],
-]
-
-function asSentence(given: string): string {
-  const message = PLAIN.reduce((text, [pattern, plain]) => text.replace(pattern, plain), given)
-  const text = message.charAt(0).toUpperCase() + message.slice(1)
-  return /[.?!]$/.test(text) ? text : `${text}.`
 }

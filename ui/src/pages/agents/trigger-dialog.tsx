@@ -6,6 +6,7 @@ import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { agentPath } from '../../api/agents.ts'
 import { startWork } from '../../api/client.ts'
+import { inSeconds } from '../../api/issues.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { useWrite } from '../../parts/use-write.ts'
 import { readInput } from './read-input.ts'
@@ -16,7 +17,7 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
   const [steps, setSteps] = useState<number | string>('')
   const [seconds, setSeconds] = useState<number | string>('')
   const [unread, setUnread] = useState<string | null>(null)
-  const { start, ...state } = useTrigger(agent)
+  const { start, refused, ...state } = useTrigger(agent)
   const submit = (): void => {
     const read = readInput(text, format)
     setUnread('problem' in read ? read.problem : null)
@@ -55,7 +56,7 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
         minRows={4}
         maxRows={18}
         value={text}
-        error={unread}
+        error={unread ?? refused.input}
         onChange={(event) => setText(event.currentTarget.value)}
         data-autofocus
       />
@@ -66,6 +67,7 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
           min={1}
           allowDecimal={false}
           value={steps}
+          error={refused.max_steps}
           onChange={setSteps}
         />
         <NumberInput
@@ -75,6 +77,7 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
           min={0.001}
           decimalScale={3}
           value={seconds}
+          error={refused.timeout && inSeconds(refused.timeout)}
           onChange={setSeconds}
         />
       </SimpleGrid>
@@ -84,10 +87,10 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
 
 function useTrigger({ project_id: projectId, id }: Agent) {
   const navigate = useNavigate()
-  const { write, isBusy, problem } = useWrite()
+  const { write, isBusy, problem, refused } = useWrite({ fields: ['input', 'max_steps', 'timeout'] })
   const go = async (body: object): Promise<void> => {
     const run = await startWork<Run>(agentPath(projectId, id, '/trigger'), body)
     await navigate({ to: '/projects/$projectId/runs/$runId', params: { projectId, runId: run.id } })
   }
-  return { start: (body: object) => void write(() => go(body)), isBusy, problem }
+  return { start: (body: object) => void write(() => go(body)), isBusy, problem, refused }
 }

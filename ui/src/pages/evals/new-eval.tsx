@@ -15,7 +15,7 @@ const BLANK: Draft = { task: '', status: null, contains: '', route: '' }
 
 export function NewEval({ projectId, onClose }: { projectId: string; onClose: () => void }) {
   const navigate = useNavigate()
-  const action = useWrite({ reads: [['eval', projectId, 'list']] })
+  const action = useWrite({ reads: [['eval', projectId, 'list']], fields: ['name', 'variants', 'cases'] })
   const systems = useQuery(systemsQuery(projectId))
   const [name, setName] = useState('')
   const [chosen, setChosen] = useState<string[] | null>(null)
@@ -46,6 +46,7 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
         required
         data-autofocus
         value={name}
+        error={action.refused.name}
         onChange={(event) => setName(event.currentTarget.value)}
       />
       <MultiSelect
@@ -55,7 +56,7 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
         data={known}
         value={variants}
         onChange={setChosen}
-        error={systems.isError ? systems.error.message : undefined}
+        error={systems.isError ? systems.error.message : action.refused.variants}
       />
       <Textarea
         label="Cases"
@@ -67,7 +68,7 @@ export function NewEval({ projectId, onClose }: { projectId: string; onClose: ()
         required
         classNames={{ input: 'mono' }}
         value={text}
-        error={text === '' ? null : problem}
+        error={text === '' ? null : (problem ?? action.refused.cases)}
         onChange={(event) => setText(event.currentTarget.value)}
       />
       {text === '' && (

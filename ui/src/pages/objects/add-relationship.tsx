@@ -4,7 +4,6 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { GraphObject } from '../../../../src/kernel/object.ts'
 import { post } from '../../api/client.ts'
-import { issuesOf } from '../../api/issues.ts'
 import { foundObjectsQuery } from '../../api/objects.ts'
 import { projectPath } from '../../api/queries.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
@@ -16,8 +15,10 @@ export function AddRelationship(props: { projectId: string; object: GraphObject;
   const [type, setType] = useState('')
   const [direction, setDirection] = useState('from')
   const [other, setOther] = useState<string | null>(null)
-  const { write, ...state } = useWrite({ reads: [['object', projectId]] })
-  const issues = issuesOf(state.error)
+  const { write, refused, ...state } = useWrite({
+    reads: [['object', projectId]],
+    fields: ['type', 'from_id', 'to_id'],
+  })
   const add = async (): Promise<void> => {
     const [from_id, to_id] = direction === 'from' ? [object.id, other] : [other, object.id]
     const body = { type, from_id, to_id }
@@ -39,7 +40,7 @@ export function AddRelationship(props: { projectId: string; object: GraphObject;
         required
         maxLength={200}
         value={type}
-        error={issues.get('type')}
+        error={refused.type}
         onChange={(event) => setType(event.currentTarget.value)}
         data-autofocus
       />
@@ -57,7 +58,7 @@ export function AddRelationship(props: { projectId: string; object: GraphObject;
         projectId={projectId}
         not={object.id}
         value={other}
-        problem={issues.get('from_id') ?? issues.get('to_id')}
+        problem={refused.from_id ?? refused.to_id}
         onChange={setOther}
       />
     </FormDialog>

@@ -28,8 +28,10 @@ export function NewObject({
   const [type, setType] = useState(given)
   const [key, setKey] = useState('')
   const { read, refuseAt, editor } = useDraft(NONE)
-  const { write, ...state } = useWrite({ reads: [['object', projectId, 'list']] })
-  const issues = issuesOf(state.error)
+  const { write, refused, ...state } = useWrite({
+    reads: [['object', projectId, 'list']],
+    fields: ['type', 'key', 'properties'],
+  })
   const create = async (): Promise<void> => {
     const properties = read()
     if (properties === null) return
@@ -53,7 +55,7 @@ export function NewObject({
         maxLength={200}
         data={types.data?.types.map((each) => each.type) ?? []}
         value={type}
-        error={issues.get('type')}
+        error={refused.type}
         onChange={setType}
         data-autofocus
       />
@@ -62,7 +64,7 @@ export function NewObject({
         description="May be left out. It is unique within its type."
         maxLength={500}
         value={key}
-        error={issues.get('key')}
+        error={refused.key}
         onChange={(event) => setKey(event.currentTarget.value)}
       />
       <PropertiesEditor {...editor} />

@@ -71,7 +71,7 @@ function Edited({ projectId, object, onClose }: { projectId: string; object: Gra
   const [first] = useState(object)
   const [version, setVersion] = useState(object.version)
   const { read, refuse, refuseAt, editor } = useDraft(first.properties)
-  const { write, isBusy, problem, error } = useWrite({ reads: [['object', projectId]] })
+  const { write, isBusy, problem, error } = useWrite({ reads: [['object', projectId]], fields: ['properties'] })
   const isMoved = error instanceof ApiError && error.code === 'CONFLICT'
   const save = async (): Promise<void> => {
     const properties = read()

@@ -38,7 +38,6 @@ const TITLES = { version: 'Edit', 'new variant': 'New variant', 'new prompt': 'N
 
 export function PromptEditor({ of, onClose, onSaved }: Props) {
   const projectId = of.type === 'new prompt' ? of.projectId : of.key.projectId
-  const { problem, error, isBusy, write } = useWrite({ reads: [['prompt', projectId]] })
   const before = of.type === 'new prompt' ? BLANK : of.prompt.messages
   const [name, setName] = useState(of.type === 'new prompt' ? '' : of.key.promptId)
   const [variant, setVariant] = useState(
@@ -46,6 +45,10 @@ export function PromptEditor({ of, onClose, onSaved }: Props) {
   )
   const [drafts, setDrafts] = useState(() => withIds(before))
   const messages = drafts.map(({ role, content }) => ({ role, content }))
+  const { problem, refused, error, isBusy, write } = useWrite({
+    reads: [['prompt', projectId]],
+    fields: ['prompt_id', 'variant_id', ...drafts.map((_, place) => textPath(place))],
+  })
   const newer = newerVersion(error instanceof ApiError ? error.details : null)
   const isTaken = of.type !== 'version' && newer !== null
   const save = async (expected: number): Promise<void> => {
@@ -86,6 +89,7 @@ export function PromptEditor({ of, onClose, onSaved }: Props) {
             required
             disabled={of.type === 'new variant'}
             value={name}
+            error={refused.prompt_id}
             onChange={(event) => setName(event.currentTarget.value)}
             {...(of.type === 'new prompt' && { 'data-autofocus': true })}
           />
@@ -94,12 +98,13 @@ export function PromptEditor({ of, onClose, onSaved }: Props) {
             description="A system reads its prompts in the variant of its own name"
             required
             value={variant}
+            error={refused.variant_id}
             onChange={(event) => setVariant(event.currentTarget.value)}
             {...(of.type === 'new variant' && { 'data-autofocus': true })}
           />
         </Group>
       )}
-      <Messages drafts={drafts} onChange={setDrafts} />
+      <Messages drafts={drafts} refused={refused} onChange={setDrafts} />
       <Hints messages={messages} />
       {of.type !== 'new prompt' && <Preview before={textOf(before)} after={textOf(messages)} />}
     </FormDialog>
@@ -112,7 +117,15 @@ function newerVersion(details: unknown): number | null {
   return typeof details.version === 'number' ? details.version : null
 }
 
-function Messages({ drafts, onChange }: { drafts: readonly Draft[]; onChange: (drafts: Draft[]) => void }) {
+const textPath = (place: number): string => `messages.${place}.content`
+
+interface MessagesProps {
+  drafts: readonly Draft[]
+  refused: Readonly<Record<string, string>>
+  onChange: (drafts: Draft[]) => void
+}
+
+function Messages({ drafts, refused, onChange }: MessagesProps) {
   const set = (id: number, change: Partial<PromptMessage>): void =>
     onChange(drafts.map((draft) => (draft.id === id ? { ...draft, ...change } : draft)))
   return (
@@ -148,6 +161,7 @@ function Messages({ drafts, onChange }: { drafts: readonly Draft[]; onChange: (d
             required
             classNames={{ input: 'mono' }}
             value={content}
+            error={refused[textPath(place)]}
             onChange={(event) => set(id, { content: event.currentTarget.value })}
           />
         </div>

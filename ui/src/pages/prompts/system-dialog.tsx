@@ -19,11 +19,12 @@ interface Props {
 }
 
 export function SystemDialog({ projectId, system, prompts, isCopy, onClose }: Props) {
-  const { write, ...state } = useWrite({
+  const { write, refused, ...state } = useWrite({
     reads: [
       ['system', projectId],
       ['prompt', projectId],
     ],
+    fields: ['variant', 'traffic'],
   })
   const [name, setName] = useState(isCopy ? '' : system.variant)
   const [traffic, setTraffic] = useState<number | string>(isCopy ? 0 : system.traffic)
@@ -57,6 +58,7 @@ export function SystemDialog({ projectId, system, prompts, isCopy, onClose }: Pr
           required
           data-autofocus
           value={name}
+          error={refused.variant}
           onChange={(event) => setName(event.currentTarget.value)}
         />
       )}
@@ -66,6 +68,7 @@ export function SystemDialog({ projectId, system, prompts, isCopy, onClose }: Pr
         min={0}
         allowDecimal={false}
         value={traffic}
+        error={refused.traffic}
         onChange={setTraffic}
       />
       <Textarea

@@ -29,7 +29,7 @@ export function AccountPanel() {
 function Password() {
   const me = useMe()
   const client = useQueryClient()
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: ['current_password', 'new_password'] })
   const form = useForm({ initialValues: { current: '', next: '' } })
   const submit = form.onSubmit(({ current, next }) =>
     write(async () => {
@@ -61,6 +61,7 @@ function Password() {
               autoComplete="current-password"
               required
               {...form.getInputProps('current')}
+              error={refused.current_password}
             />
           )}
           <PasswordInput
@@ -72,6 +73,7 @@ function Password() {
             minLength={8}
             maxLength={200}
             {...form.getInputProps('next')}
+            error={refused.new_password}
           />
           <Group>
             <Button size="xs" type="submit" loading={isBusy}>

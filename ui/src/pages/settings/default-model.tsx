@@ -12,6 +12,8 @@ import { Failure, Loading } from '../../parts/states.tsx'
 import { tell, useWrite } from '../../parts/use-write.ts'
 import { Section } from './section.tsx'
 
+const MODEL_FIELDS = ['default_model.provider', 'default_model.name']
+
 export function DefaultModel({ projectId }: { projectId: string }) {
   const settings = useQuery(settingsQuery(projectId))
   const isAdmin = useRole(projectId) === 'admin'
@@ -41,7 +43,7 @@ function ModelForm({ projectId, model }: { projectId: string; model: Settings['d
   const me = useMe()
   const client = useQueryClient()
   const providers = useQuery({ ...providersQuery, enabled: me.instance_admin })
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: MODEL_FIELDS })
   const [chosen, setChosen] = useState(model)
   const isSame = chosen.provider === model.provider && chosen.name === model.name
   const prices = providers.data?.items.find(({ name }) => name === chosen.provider)?.prices ?? {}
@@ -67,6 +69,7 @@ function ModelForm({ projectId, model }: { projectId: string; model: Settings['d
             allowDeselect={false}
             data={providers.data?.items.map(({ name }) => name) ?? [model.provider]}
             value={chosen.provider}
+            error={refused['default_model.provider']}
             onChange={(provider) => provider && setChosen({ ...chosen, provider })}
           />
         ) : (
@@ -75,6 +78,7 @@ function ModelForm({ projectId, model }: { projectId: string; model: Settings['d
             size="xs"
             required
             value={chosen.provider}
+            error={refused['default_model.provider']}
             onChange={(event) => setChosen({ ...chosen, provider: event.currentTarget.value })}
           />
         )}
@@ -85,6 +89,7 @@ function ModelForm({ projectId, model }: { projectId: string; model: Settings['d
           w={240}
           data={Object.keys(prices)}
           value={chosen.name}
+          error={refused['default_model.name']}
           onChange={(name) => setChosen({ ...chosen, name })}
         />
         <Button size="xs" type="submit" disabled={isSame} loading={isBusy}>

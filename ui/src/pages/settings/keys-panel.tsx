@@ -127,7 +127,7 @@ const ENDS = [
 ]
 
 function CreateDialog(props: { projectId: string; onCreated: (key: NewKey) => void; onClose: () => void }) {
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: ['name', 'role', 'expires_at'] })
   const form = useForm({ initialValues: { name: '', role: 'member', days: '' } })
   const submit = form.onSubmit(({ name, role, days }) =>
     write(async () => {
@@ -150,9 +150,16 @@ function CreateDialog(props: { projectId: string; onCreated: (key: NewKey) => vo
         maxLength={200}
         data-autofocus
         {...form.getInputProps('name')}
+        error={refused.name}
       />
-      <RoleSelect {...form.getInputProps('role')} />
-      <Select label="Ends" data={ENDS} allowDeselect={false} {...form.getInputProps('days')} />
+      <RoleSelect {...form.getInputProps('role')} error={refused.role} />
+      <Select
+        label="Ends"
+        data={ENDS}
+        allowDeselect={false}
+        {...form.getInputProps('days')}
+        error={refused.expires_at}
+      />
     </FormDialog>
   )
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defaultSettings } from '../../../../src/kernel/project.ts'
-import { aboutLimit, changesIn, LIMIT_GROUPS, limitNamedIn, typedFrom } from './limit-fields.ts'
+import { aboutLimit, changesIn, LIMIT_GROUPS, limitProblem, typedFrom } from './limit-fields.ts'
 
 test('every setting has a field and a sentence about it', () => {
   const shown = LIMIT_GROUPS.flatMap(({ fields }) => fields.map(({ name }) => name))
@@ -36,8 +36,12 @@ test('only changes are sent: seconds as milliseconds, an emptied limit as null',
   )
 })
 
-test('a refusal names its field', () => {
-  assert.equal(limitNamedIn('body.poll_interval: Too small'), 'poll_interval')
-  assert.equal(limitNamedIn('doom_loop_stop must not be below doom_loop_warn.'), 'doom_loop_warn')
-  assert.equal(limitNamedIn('No.'), null)
+test('a problem has the unit of its field, and names other fields by their labels', () => {
+  assert.equal(limitProblem('poll_interval', 'Must be at least 100.'), 'Must be at least 0.1 s.')
+  assert.equal(limitProblem('alert_factor', 'Must be at least 1.'), 'Must be at least 1.')
+  assert.equal(
+    limitProblem('doom_loop_stop', 'Must not be below doom_loop_warn.'),
+    'Must not be below “Identical calls: refused from”.',
+  )
+  assert.equal(limitProblem('alert_factor', undefined), null)
 })

@@ -1,5 +1,6 @@
 // The limits as people see them: grouped, named, in units that people use.
 import { type Settings, settingsSchema } from '../../../../src/kernel/project.ts'
+import { inSeconds } from '../../api/issues.ts'
 
 export type LimitName = Exclude<keyof Settings, 'default_model' | 'idempotent_hosts'>
 
@@ -94,8 +95,13 @@ export function changesIn(typed: Typed, settings: Settings): Partial<Settings> {
   }
 }
 
-/** The setting that a refusal of the API names, or null. */
-export function limitNamedIn(message: string): string | null {
-  const names = [...FIELDS.map(({ name }) => name), 'idempotent_hosts']
-  return names.find((name) => new RegExp(`\\b${name}\\b`).test(message)) ?? null
+/** The fields that show their own problems. */
+export const LIMIT_NAMES: readonly string[] = [...FIELDS.map(({ name }) => name), 'idempotent_hosts']
+
+/** A problem of a field in the field's own unit, with other fields named as people see them. */
+export function limitProblem(name: LimitName, problem: string | undefined): string | null {
+  if (problem === undefined) return null
+  const { unit } = FIELDS.find((field) => field.name === name) ?? {}
+  const said = unit === 'seconds' ? inSeconds(problem) : problem
+  return FIELDS.reduce((text, other) => text.replace(new RegExp(`\\b${other.name}\\b`), `“${other.label}”`), said)
 }

@@ -7,7 +7,15 @@ import { projectPath } from '../../api/queries.ts'
 import { settingsQuery } from '../../api/settings.ts'
 import { Problem } from '../../parts/problem.tsx'
 import { tell, useWrite } from '../../parts/use-write.ts'
-import { aboutLimit, changesIn, LIMIT_GROUPS, limitNamedIn, type Typed, typedFrom } from './limit-fields.ts'
+import {
+  aboutLimit,
+  changesIn,
+  LIMIT_GROUPS,
+  LIMIT_NAMES,
+  limitProblem,
+  type Typed,
+  typedFrom,
+} from './limit-fields.ts'
 import { Section } from './section.tsx'
 import classes from './settings.module.css'
 
@@ -22,13 +30,12 @@ interface Props {
 
 export function LimitsForm({ projectId, settings, isAdmin }: Props) {
   const client = useQueryClient()
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: LIMIT_NAMES })
   // Only the fields that were typed in are kept here; the others follow the server.
   const [edits, setEdits] = useState<Partial<Typed>>({})
   const typed: Typed = { ...typedFrom(settings), ...edits }
   const changes = changesIn(typed, settings)
   const count = Object.keys(changes).length
-  const refused = problem === null ? null : limitNamedIn(problem)
   const save = (): void =>
     void write(async () => {
       const saved = await patch<Settings>(projectPath(projectId, '/settings'), changes)
@@ -64,7 +71,7 @@ export function LimitsForm({ projectId, settings, isAdmin }: Props) {
                   withAsterisk={false}
                   readOnly={!isAdmin}
                   value={typed[name]}
-                  error={refused === name ? problem : null}
+                  error={limitProblem(name, refused[name])}
                   onChange={(value) => setEdits({ ...edits, [name]: value === '' ? '' : Number(value) })}
                 />
               ))}
@@ -79,14 +86,14 @@ export function LimitsForm({ projectId, settings, isAdmin }: Props) {
                   minRows={1}
                   readOnly={!isAdmin}
                   value={typed.idempotent_hosts}
-                  error={refused === 'idempotent_hosts' ? problem : null}
+                  error={refused.idempotent_hosts}
                   onChange={(event) => setEdits({ ...edits, idempotent_hosts: event.currentTarget.value })}
                 />
               )}
             </div>
           </Section>
         ))}
-        <Problem text={refused === null ? problem : null} />
+        <Problem text={problem} />
         {isAdmin && (
           <Group>
             <Button size="xs" type="submit" loading={isBusy} disabled={count === 0}>

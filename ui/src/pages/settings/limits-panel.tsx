@@ -93,7 +93,7 @@ function OffSwitch({ project, isAdmin }: { project: Project; isAdmin: boolean })
 function ItsName({ project }: { project: Project }) {
   const reread = useReread()
   const navigate = useNavigate()
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: ['name'] })
   const [name, setName] = useState(project.name)
   const [question, setQuestion] = useState<Question | null>(null)
   const save = (): void =>
@@ -123,7 +123,7 @@ function ItsName({ project }: { project: Project }) {
           save()
         }}
       >
-        <Group align="flex-end">
+        <Group align={refused.name === undefined ? 'flex-end' : 'center'}>
           <TextInput
             label="Name"
             size="xs"
@@ -131,6 +131,7 @@ function ItsName({ project }: { project: Project }) {
             required
             maxLength={200}
             value={name}
+            error={refused.name}
             onChange={(event) => setName(event.currentTarget.value)}
           />
           <Button size="xs" variant="default" type="submit" loading={isBusy} disabled={name === project.name}>

@@ -19,7 +19,7 @@ interface Props {
 
 export function McpDialog({ projectId, onAdded, onClose }: Props) {
   const me = useMe()
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: ['name', 'url', 'headers', 'command', 'args', 'env'] })
   const form = useForm({
     initialValues: { name: '', how: 'url', url: '', headers: '', command: '', args: '', env: '' },
     validate: {
@@ -43,7 +43,14 @@ export function McpDialog({ projectId, onAdded, onClose }: Props) {
       onSubmit={() => submit()}
       onClose={onClose}
     >
-      <TextInput label="Name" required maxLength={63} data-autofocus {...form.getInputProps('name')} />
+      <TextInput
+        label="Name"
+        required
+        maxLength={63}
+        data-autofocus
+        {...form.getInputProps('name')}
+        error={refused.name}
+      />
       {me.instance_admin && (
         <SegmentedControl
           aria-label="How it is reached"
@@ -62,6 +69,7 @@ export function McpDialog({ projectId, onAdded, onClose }: Props) {
             description="A server that speaks streamable HTTP."
             required
             {...form.getInputProps('url')}
+            error={refused.url}
           />
           <Textarea
             label="Headers"
@@ -69,6 +77,7 @@ export function McpDialog({ projectId, onAdded, onClose }: Props) {
             autosize
             minRows={1}
             {...form.getInputProps('headers')}
+            error={form.errors.headers ?? refused.headers}
           />
         </>
       ) : (
@@ -78,6 +87,7 @@ export function McpDialog({ projectId, onAdded, onClose }: Props) {
             description="A program on the server's machine. No shell reads it."
             required
             {...form.getInputProps('command')}
+            error={refused.command}
           />
           <Textarea
             label="Arguments"
@@ -85,6 +95,7 @@ export function McpDialog({ projectId, onAdded, onClose }: Props) {
             autosize
             minRows={1}
             {...form.getInputProps('args')}
+            error={refused.args}
           />
           <Textarea
             label="Variables"
@@ -92,6 +103,7 @@ export function McpDialog({ projectId, onAdded, onClose }: Props) {
             autosize
             minRows={1}
             {...form.getInputProps('env')}
+            error={form.errors.env ?? refused.env}
           />
         </>
       )}

@@ -172,7 +172,7 @@ function RoleOf({ member: { id, project_id, email, role } }: { member: Member })
 
 function InviteDialog(props: { projectId: string; onInvited: (link: FreshLink) => void; onClose: () => void }) {
   const client = useQueryClient()
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({ fields: ['email', 'role'] })
   const form = useForm({ initialValues: { email: '', role: 'member' } })
   const submit = form.onSubmit((values) =>
     write(async () => {
@@ -194,8 +194,16 @@ function InviteDialog(props: { projectId: string; onInvited: (link: FreshLink) =
       onSubmit={() => submit()}
       onClose={props.onClose}
     >
-      <TextInput label="Email" type="email" required maxLength={254} data-autofocus {...form.getInputProps('email')} />
-      <RoleSelect {...form.getInputProps('role')} />
+      <TextInput
+        label="Email"
+        type="email"
+        required
+        maxLength={254}
+        data-autofocus
+        {...form.getInputProps('email')}
+        error={refused.email}
+      />
+      <RoleSelect {...form.getInputProps('role')} error={refused.role} />
     </FormDialog>
   )
 }

@@ -23,7 +23,9 @@ interface Props {
 }
 
 export function ProviderDialog({ provider, onSaved, onClose }: Props) {
-  const { isBusy, problem, write } = useWrite()
+  const { isBusy, problem, refused, write } = useWrite({
+    fields: ['name', 'kind', 'base_url', 'api_key', 'prices', 'options'],
+  })
   const form = useForm({
     initialValues: {
       name: provider?.name ?? 'openai',
@@ -73,6 +75,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
             allowDeselect={false}
             value={form.values.kind}
             onChange={chooseKind}
+            error={refused.kind}
             data-autofocus
           />
           <TextInput
@@ -80,6 +83,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
             description="Agents name the provider by it: lower-case letters, digits, dots and dashes."
             required
             {...form.getInputProps('name')}
+            error={refused.name}
           />
         </>
       )}
@@ -92,6 +96,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
         }
         required={form.values.kind === 'openai-compatible'}
         {...form.getInputProps('base_url')}
+        error={refused.base_url}
       />
       {form.values.kind !== 'offline' && (
         <PasswordInput
@@ -99,6 +104,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
           description={provider?.has_api_key ? 'A key is stored. Leave this empty to keep it.' : undefined}
           autoComplete="off"
           {...form.getInputProps('api_key')}
+          error={refused.api_key}
         />
       )}
       <Textarea
@@ -109,6 +115,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
         minRows={1}
         maxRows={8}
         {...form.getInputProps('prices')}
+        error={form.errors.prices ?? refused.prices}
       />
       <JsonInput
         label="Options"
@@ -117,6 +124,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
         minRows={1}
         maxRows={10}
         {...form.getInputProps('options')}
+        error={form.errors.options ?? refused.options}
       />
     </FormDialog>
   )

@@ -6,6 +6,6 @@ const ROLES = [
   { value: 'admin', label: 'admin: everything' },
 ]
 
-export function RoleSelect(props: Pick<SelectProps, 'value' | 'onChange'>) {
+export function RoleSelect(props: Pick<SelectProps, 'value' | 'onChange' | 'error'>) {
   return <Select label="Role" data={ROLES} allowDeselect={false} {...props} />
 }
