@@ -18,8 +18,8 @@ interface AuditRow {
   at: Date
 }
 
-/** An entry without the name of its actor, which is known above. */
-type StoredEntry = Omit<AuditEntry, 'actor_name'>
+/** An entry without the names of its actor and its target, which are known above. */
+type StoredEntry = Omit<AuditEntry, 'actor_name' | 'target_name' | 'target_exists'>
 
 export interface AuditQuery {
   /** Null lists the whole instance. */

@@ -100,6 +100,16 @@ export const auditEntrySchema = z.strictObject({
   }),
   actor_name: z.string().nullable().describe('The e-mail address of a person, or the name of a key or an agent.'),
   target: z.strictObject({ type: z.string().nullable(), id: z.string().nullable() }),
+  target_name: z
+    .string()
+    .nullable()
+    .describe(
+      'The name or title of the target as it is now; of a deleted one as the entry noted it. Of a run its agent.',
+    ),
+  target_exists: z
+    .boolean()
+    .nullable()
+    .describe('False: the target was deleted or revoked. Null: it is not looked up.'),
   details: jsonObject,
   request_id: z.string().nullable(),
   address: z.string().nullable(),

@@ -121,6 +121,51 @@ test('an entry says the name of its actor', async () => {
   )
 })
 
+test('an entry says the name of its target as it is now, or as it was noted', async () => {
+  const path = `/api/projects/${mine.id}`
+  const renamed = await kit.createAgent(mine.id, { name: 'Before' })
+  const deleted = await kit.createAgent(mine.id, { name: 'Gone' })
+  const foreign = await kit.createAgent(theirs.id, { name: 'Secret' })
+  await kit.call(`POST ${path}/agents/${renamed.id}/stop`)
+  await kit.call(`POST ${path}/agents/${deleted.id}/stop`)
+  await kit.call(`PATCH ${path}/agents/${renamed.id}`, { body: { name: 'After' } })
+  await kit.call(`DELETE ${path}/agents/${deleted.id}`)
+  const note = { action: 'named.thing', actor: actors.admin, projectId: mine.id, targetType: 'agent' }
+  await recordAudits(kit.pool, [
+    { ...note, targetId: foreign.id },
+    { ...note, targetType: 'prompt', targetId: 'poem/blue' },
+    { ...note, targetType: 'task', targetId: newId(), details: { title: 'Once' } },
+    { ...note, targetType: 'object', targetId: 'made up' },
+    { ...note, targetId: null },
+  ])
+  const listed = async (action: string, place = path) => {
+    const { body } = await kit.call<Page<AuditEntry>>(`GET ${place}/audit?action=${action}`)
+    return body.items.map(({ target_name, target_exists }) => [target_name, target_exists])
+  }
+  const stopped = [
+    ['Gone', false],
+    ['After', true],
+  ]
+  assert.deepEqual(await listed('agent.stop'), stopped)
+  assert.deepEqual(await listed('agent.stop', '/api'), stopped)
+  assert.deepEqual(await listed('agent.delete'), [['Gone', false]])
+  assert.deepEqual(await listed('named'), [
+    [null, null],
+    [null, false],
+    ['Once', false],
+    ['poem/blue', null],
+    [null, false],
+  ])
+  assert.deepEqual((await listed('key.create')).toSorted(), [
+    ['CI key', true],
+    ['Old key', false],
+  ])
+  assert.deepEqual((await listed('project.create', '/api')).toSorted(), [
+    ['Mine', true],
+    ['Theirs', true],
+  ])
+})
+
 for (const query of [
   'action=',
   'actor=',

@@ -8,6 +8,7 @@ import { type Page, pageOf } from '../../kernel/fields.ts'
 import type { App } from '../http/app.ts'
 import { routesOf } from '../http/routes-of.ts'
 import { answers, listQuery, projectParams } from '../http/shapes.ts'
+import { nameTargets } from './audit-targets.ts'
 
 const openTo = routesOf('Audit')
 const auditQuery = listQuery.extend({
@@ -55,5 +56,5 @@ async function listNamed(
 ): Promise<Page<AuditEntry>> {
   const actors = actor === undefined ? undefined : await findActors(pool, query.projectId, actor)
   const { items, next_cursor } = await listAudit(pool, { ...query, actors })
-  return { items: await nameActors(pool, items), next_cursor }
+  return { items: await nameTargets(pool, await nameActors(pool, items)), next_cursor }
 }

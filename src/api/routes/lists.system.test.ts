@@ -25,6 +25,7 @@ import { listRuns } from '../../runs/list-runs.ts'
 import { chooseSystem } from '../../supervisor/systems.ts'
 import { listTasks } from '../../tasks/tasks.ts'
 import { listEntries } from '../../triggers/processing-log.ts'
+import { nameTargets } from './audit-targets.ts'
 
 const { pool, large } = await createLargeDatabase()
 const [project = '', otherProject = ''] = large.projects
@@ -217,6 +218,15 @@ test('flow runs, alerts, the processing log and the audit are listed by index', 
     ofInstance: () => listAudit(pool, { projectId: null, limit: LIMIT }),
     ofNobody: () => listAudit(pool, { projectId: newId(), limit: LIMIT }),
   })
+})
+
+test('the targets of a page of the audit are named by index', async () => {
+  const ids = [project, agent, parent, flowRun, newId()]
+  const types = 'agent run flow flow_run object relationship task eval hook key member user project'.split(' ')
+  const { items } = await listAudit(pool, { projectId: project, limit: 1 })
+  const entry = { ...(items[0] ?? assert.fail()), actor_name: null }
+  const entries = types.flatMap((type) => ids.map((id) => ({ ...entry, target: { type, id } })))
+  await requireCheap({ targets: () => nameTargets(pool, entries) })
 })
 
 test('the audit is filtered by index, whether many entries fit, one, or none', async () => {

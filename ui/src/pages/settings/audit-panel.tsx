@@ -88,7 +88,7 @@ function Filters({ projectId }: { projectId: string }) {
 
 function Entry({ of: entry, projectId }: { of: AuditEntry; projectId: string }) {
   const me = useMe()
-  const { actor, actor_name, target, details, address } = entry
+  const { actor, actor_name, details, address } = entry
   const hasDetails = Object.keys(details).length > 0
   const who = actor.type === 'user' && actor.id === me.id ? 'you' : (actor_name ?? actor.type.replace('_', ' '))
   return (
@@ -96,7 +96,7 @@ function Entry({ of: entry, projectId }: { of: AuditEntry; projectId: string }) 
       <div className={classes.facts}>
         <Group gap="xs">
           <Text fw={500}>{entry.action}</Text>
-          <TargetLink projectId={projectId} target={target} />
+          <TargetLink projectId={projectId} of={entry} />
         </Group>
         <Text size="sm" className="dim">
           by <span title={actor.id ?? ''}>{who}</span>

@@ -26,20 +26,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
   const { isBusy, problem, refused, write } = useWrite({
     fields: ['name', 'kind', 'base_url', 'api_key', 'prices', 'options'],
   })
-  const form = useForm({
-    initialValues: {
-      name: provider?.name ?? 'openai',
-      kind: provider?.kind ?? 'openai',
-      base_url: provider?.base_url ?? '',
-      api_key: '',
-      prices: pricesText(provider?.prices ?? {}),
-      options: Object.keys(provider?.options ?? {}).length > 0 ? JSON.stringify(provider?.options, null, 2) : '',
-    },
-    validate: {
-      prices: (text) => pricesFrom(text).problem,
-      options: (text) => (isObjectText(text) ? null : 'This must be a JSON object.'),
-    },
-  })
+  const form = useProviderForm(provider)
   const submit = form.onSubmit(({ name, kind, base_url, api_key, prices, options }) =>
     write(async () => {
       const given = {
@@ -128,6 +115,23 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
       />
     </FormDialog>
   )
+}
+
+function useProviderForm(provider: Provider | null) {
+  return useForm({
+    initialValues: {
+      name: provider?.name ?? 'openai',
+      kind: provider?.kind ?? 'openai',
+      base_url: provider?.base_url ?? '',
+      api_key: '',
+      prices: pricesText(provider?.prices ?? {}),
+      options: Object.keys(provider?.options ?? {}).length > 0 ? JSON.stringify(provider?.options, null, 2) : '',
+    },
+    validate: {
+      prices: (text) => pricesFrom(text).problem,
+      options: (text) => (isObjectText(text) ? null : 'This must be a JSON object.'),
+    },
+  })
 }
 
 function isObjectText(text: string): boolean {
