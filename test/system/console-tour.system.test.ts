@@ -50,6 +50,15 @@ async function isAt(page: Page, title: string, address: RegExp, place: string): 
   assert.equal(await card(page).getByRole('link', { name: 'Show it' }).count(), 0, title)
 }
 
+/** How many pixels in height the card and the place share, where they share columns. */
+async function overlap(page: Page, place: string): Promise<number> {
+  const one = (await card(page).boundingBox()) ?? assert.fail('the card is not shown')
+  const other = (await page.locator(place).boundingBox()) ?? assert.fail(`${place} is not shown`)
+  const share = (from: number, size: number, start: number, length: number): number =>
+    Math.max(0, Math.min(from + size, start + length) - Math.max(from, start))
+  return share(one.x, one.width, other.x, other.width) > 0 ? share(one.y, one.height, other.y, other.height) : 0
+}
+
 /** The id of the demo project, once all that the tour shows is there. */
 async function demoAtWork(): Promise<string> {
   const { items } = await kit.api<{ items: { id: string; name: string }[] }>('GET /api/projects')
@@ -115,7 +124,16 @@ describe('the tour in a browser', { skip }, () => {
     await page.keyboard.press('ArrowLeft')
     await isAt(page, 'A suggestion to decide', at('/inbox\\?item='), '[id^="item-"][data-current]')
     await page.keyboard.press('Enter')
-    await walk('Enter', 'Your turn', at('/playground'), 'main h1')
+    await walk('Enter', 'Your turn', at('/playground'), '[data-tour="message"]')
+    await card(page).getByText('Give the supervisor a task here').waitFor()
+    for (const width of [390, 768, 1_280]) {
+      await page.setViewportSize({ width, height: 800 })
+      await page.getByRole('textbox', { name: 'Message' }).fill(`Typed at ${width}`)
+      assert.equal(await overlap(page, '[data-tour="message"]'), 0, `the card covers the message box at ${width}`)
+      for (const name of ['New chat', 'Send']) {
+        await page.getByRole('button', { name, exact: true }).click({ trial: true })
+      }
+    }
     await card(page).getByRole('link', { name: 'Add a key' }).click()
     await page.waitForURL(at('/settings/providers'))
     await card(page).getByRole('link', { name: 'Show it' }).click()

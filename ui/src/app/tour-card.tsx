@@ -56,7 +56,13 @@ function OpenCard({ onClose }: { onClose: () => void }) {
   }
   if (!stop) return null
   return (
-    <div role="dialog" aria-label="Tour" className={classes.card} onKeyDown={byArrows}>
+    <div
+      role="dialog"
+      aria-label="Tour"
+      className={classes.card}
+      data-at={stop.isLow ? 'top' : 'bottom'}
+      onKeyDown={byArrows}
+    >
       <div className={classes.top}>
         <span className="dim number">
           {at + 1} of {stops.length}

@@ -19,6 +19,8 @@ export interface Stop {
   address: string
   /** A selector of the place that is outlined, if it is on the page. */
   target: string
+  /** True: the place is at the bottom of the window, so the card stands at the top. */
+  isLow?: boolean
   /** Choices that lead elsewhere. */
   links: readonly { label: string; address: string; isForAdmins: boolean }[]
 }
@@ -29,6 +31,7 @@ interface Plan {
   area: { text: string; place: string; target: string }
   /** Explains the thing of the demo. Null if the thing is not there. */
   demo?: (things: Things) => { text: string; place: string; target: string } | null
+  isLow?: boolean
   links?: readonly { label: string; place: string; isForAdmins: boolean }[]
 }
 
@@ -143,10 +146,11 @@ const PLANS: readonly Plan[] = [
   {
     title: 'Your turn',
     area: {
-      text: 'Chat with your agents here, or make one of your own. No key is needed for that. With a key of a provider your agents use its models; add one whenever you like.',
+      text: 'Give the supervisor a task here: it plans the work, and its specialists do it. Or make an agent of your own. No key is needed for that. With a key of a provider your agents use its models; add one whenever you like.',
       place: '/playground',
-      target: LIST,
+      target: '[data-tour="message"]',
     },
+    isLow: true,
     links: [
       { label: 'New agent', place: '/agents/new', isForAdmins: true },
       { label: 'Add a key', place: '/settings/providers', isForAdmins: true },
@@ -161,12 +165,13 @@ export function stopsOf(projectId: string | null, things: Things | null): Stop[]
   const below = `/projects/${projectId}`
   return [
     home,
-    ...PLANS.map(({ title, area, demo, links = [] }) => {
+    ...PLANS.map(({ title, area, demo, isLow = false, links = [] }) => {
       const { text, place, target } = (things && demo?.(things)) ?? area
       return {
         title,
         text,
         target,
+        isLow,
         address: below + place,
         links: links.map((link) => ({ ...link, address: below + link.place })),
       }

@@ -22,6 +22,7 @@ export function Composer({ isBusy, asks, onSend, onStop }: Props) {
   return (
     <form
       className={classes.composer}
+      data-tour="message"
       onSubmit={(event) => {
         event.preventDefault()
         send()
