@@ -7,7 +7,7 @@ export function PageHead({ title, name, children }: { title: ReactNode; name?: s
     if (name !== undefined) document.title = `${name} · Muster`
   }, [name])
   return (
-    <Group justify="space-between" px="lg" py="md" gap="md">
+    <Group justify="space-between" px="lg" py="md" gap="md" style={{ overflowWrap: 'anywhere' }}>
       {title}
       {children}
     </Group>
