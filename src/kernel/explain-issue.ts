@@ -57,12 +57,6 @@ export const problemsOf = (issues: readonly z.core.$ZodIssue[]): Problem[] =>
 /** The same with the paths as lists, for values whose keys are names that people choose. */
 export const placedProblems = (issues: readonly z.core.$ZodIssue[]): PlacedProblem[] => issues.flatMap(problemsIn)
 
-/** `body.input is missing.`, `body.tools: There is no tool called "x".` */
-export function sentenceAt(where: string, message: string): string {
-  const said = /^(is|has|must) /.test(message) ? `${where} ${message}` : `${where}: ${message}`
-  return /[.?]$/.test(said) ? said : `${said}.`
-}
-
 interface PlacedProblem {
   path: PropertyKey[]
   message: string

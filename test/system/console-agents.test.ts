@@ -229,7 +229,7 @@ describe('the pages of agents in a browser', { skip }, () => {
     await page.getByLabel('Name').fill('Steward')
     await choose(page, 'Trigger', 'reaction')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByText('Name at least one.').waitFor()
+    await page.getByText('Must not be empty.').waitFor()
     await box(page, 'Object types').fill('Person, City')
     await box(page, 'Object types').press('Enter')
     await page.getByRole('checkbox', { name: 'deleted' }).uncheck()

@@ -2,8 +2,9 @@
 import type { FastifySchemaCompiler } from 'fastify'
 import type { z } from 'zod'
 import { invalidRequest } from '../../kernel/errors.ts'
-import { explainIssue, MISSING, type Problem, problemsOf, sentenceAt } from '../../kernel/explain-issue.ts'
+import { explainIssue, MISSING, type Problem, problemsOf } from '../../kernel/explain-issue.ts'
 import { NOT_AN_ID } from '../../kernel/fields.ts'
+import { sentenceAt } from '../../kernel/sentence-at.ts'
 
 /** The addresses that list the ids for a field, by the name of the field. */
 const LISTS: Readonly<Record<string, string | undefined>> = {

@@ -2,7 +2,8 @@
 // ask the project's default model.
 import { z } from 'zod'
 import type { AppFunction } from '../../kernel/app.ts'
-import { explainIssue, problemsOf, sentenceAt } from '../../kernel/explain-issue.ts'
+import { explainIssue, problemsOf } from '../../kernel/explain-issue.ts'
+import { sentenceAt } from '../../kernel/sentence-at.ts'
 import { sharesOf } from '../machine/shares.ts'
 import type { FunctionContext, WhileIdle } from './function-context.ts'
 

@@ -1,6 +1,6 @@
 // The problems that the API found in a request, in words for people: at the field that they are about, else as sentences.
 import { errorText } from '../../../src/kernel/error-text.ts'
-import { sentenceAt } from '../../../src/kernel/explain-issue.ts'
+import { sentenceAt } from '../../../src/kernel/sentence-at.ts'
 
 export interface Issue {
   /** The path of the field: `properties.name`. Empty: the whole. */

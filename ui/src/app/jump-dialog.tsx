@@ -11,7 +11,9 @@ import {
   FolderOpen,
   House,
   Inbox,
+  KeyRound,
   type LucideIcon,
+  OctagonX,
   Play,
   Plus,
   Search,
@@ -222,7 +224,25 @@ function usePages(projectId: string | undefined): Entry[] {
       address: `${below}/settings/${section}`,
     }),
   )
-  return [...pages, ...(role === 'admin' ? actions : []), ...newProject, ...settings]
+  const led: Entry[] = [
+    {
+      id: 'halt',
+      group: 'Actions',
+      label: 'Halt project…',
+      words: 'off switch stop pause everything unhalt emergency',
+      icon: OctagonX,
+      address: `${below}/settings/limits#off-switch`,
+    },
+    {
+      id: 'add-key',
+      group: 'Actions',
+      label: 'Add a key…',
+      words: 'provider model openai anthropic google api secret',
+      icon: KeyRound,
+      address: `${below}/settings/providers`,
+    },
+  ]
+  return [...pages, ...(role === 'admin' ? [...actions, ...led] : []), ...newProject, ...settings]
 }
 
 /** The finds of each project's search. */

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { AgentDefinition } from '../../../../src/kernel/agent.ts'
-import { blankDefinition, changesIn, definitionFrom, draftOf, parseDefinition, splitNames } from './agent-draft.ts'
+import {
+  blankDefinition,
+  changesIn,
+  definitionFrom,
+  draftOf,
+  firstDefinition,
+  parseDefinition,
+  splitNames,
+  suggestedTools,
+} from './agent-draft.ts'
 
 const full: AgentDefinition = {
   name: 'Writer',
@@ -81,11 +90,7 @@ test('the order of keys is no difference', () => {
 test('a definition in JSON is filled with the defaults; all else is refused in words', () => {
   assert.deepEqual(parseDefinition('{"name": "A"}'), { definition: { ...blankDefinition, name: 'A' } })
   assert.deepEqual(parseDefinition('{"tools": 1, "naem": "A"}'), {
-    problems: [
-      'name is missing.',
-      'tools: expected array, received number.',
-      'The agent has no field "naem". Did you mean "name"?',
-    ],
+    problems: ['name is missing.', 'tools must be a list.', 'The agent has no field "naem". Did you mean "name"?'],
   })
   const unread = parseDefinition('{')
   assert.match('problems' in unread ? String(unread.problems) : '', /^This is no JSON: /)
@@ -93,4 +98,17 @@ test('a definition in JSON is filled with the defaults; all else is refused in w
 
 test('names are split at commas and lines, once each, but not those that were there', () => {
   assert.deepEqual(splitNames(['x, y', 'a, b', 'b', ' ', 'c\nd'], ['x, y']), ['x, y', 'a', 'b', 'c', 'd'])
+})
+
+test('the nearest tool is suggested first', () => {
+  const names = ['http_fetch', 'fetch_all', 'fetch', 'object_get']
+  assert.deepEqual(suggestedTools(names, ' Fetch'), ['fetch', 'fetch_all', 'http_fetch'])
+  assert.deepEqual(suggestedTools(names, 'mcp:x/*'), [])
+})
+
+test('the form of a new agent begins without the right to delete; JSON without it has the default of the API', () => {
+  const { canDeleteObjects, ...rest } = firstDefinition.capabilities
+  assert.deepEqual([canDeleteObjects, rest], [false, { canCreateObjects: true, canUpdateObjects: true }])
+  const parsed = parseDefinition('{"name": "A"}')
+  assert.equal('definition' in parsed && parsed.definition.capabilities.canDeleteObjects, true)
 })

@@ -8,7 +8,8 @@ import {
   agentInput,
 } from '../../../../src/kernel/agent.ts'
 import { errorText } from '../../../../src/kernel/error-text.ts'
-import { explainIssue, problemsOf, sentenceAt } from '../../../../src/kernel/explain-issue.ts'
+import { explainIssue, problemsOf } from '../../../../src/kernel/explain-issue.ts'
+import { sentenceAt } from '../../../../src/kernel/sentence-at.ts'
 
 /** A field for a number holds '' while it is empty, and a text while its number is incomplete. */
 type Typed = number | string
@@ -57,6 +58,12 @@ export interface StepDraft {
 }
 
 export const blankDefinition: AgentDefinition = { name: '', ...agentDefaults }
+
+/** The form of a new agent begins with it. Deleting is a choice of the person; the API has other defaults. */
+export const firstDefinition: AgentDefinition = {
+  ...blankDefinition,
+  capabilities: { ...blankDefinition.capabilities, canDeleteObjects: false },
+}
 
 /** Only what people define: no id, status or figures. */
 export function definitionOf(agent: Agent): AgentDefinition {
@@ -206,3 +213,12 @@ export const splitNames = (values: readonly string[], before: readonly string[])
     ),
   ),
 ]
+
+/** The tools whose names hold the letters: a whole name first, then those that begin with the letters. */
+export function suggestedTools(names: readonly string[], letters: string): string[] {
+  const sought = letters.trim().toLowerCase()
+  const distance = (name: string): number => (name === sought ? 0 : name.startsWith(sought) ? 1 : 2)
+  return names
+    .filter((name) => name.toLowerCase().includes(sought))
+    .toSorted((one, other) => distance(one.toLowerCase()) - distance(other.toLowerCase()))
+}

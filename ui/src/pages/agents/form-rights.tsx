@@ -33,21 +33,25 @@ export function Rights({ form, projectId }: SectionProps) {
         <Checkbox
           size="xs"
           label="May create objects"
+          description="It adds objects and relationships."
           {...form.getInputProps('capabilities.canCreateObjects', { type: 'checkbox' })}
         />
         <Checkbox
           size="xs"
           label="May update objects"
+          description="It changes properties. Every version is kept."
           {...form.getInputProps('capabilities.canUpdateObjects', { type: 'checkbox' })}
         />
         <Checkbox
           size="xs"
           label="May delete objects"
+          description="It deletes objects, with the relationships from and to them. Their history stays."
           {...form.getInputProps('capabilities.canDeleteObjects', { type: 'checkbox' })}
         />
         <Checkbox
           size="xs"
           label="Objects of all types"
+          description="All this holds for every type of object, else only for those that you name."
           {...form.getInputProps('capabilities.isForAllTypes', { type: 'checkbox' })}
         />
       </Stack>
@@ -81,6 +85,7 @@ export function Place({ form, projectId, agentId }: SectionProps & { agentId: st
         limit={MOST_SHOWN}
         data={seniors.map(({ id, name }) => ({ value: id, label: name }))}
         searchable
+        selectFirstOptionOnChange
         clearable
         {...form.getInputProps('senior_id')}
       />

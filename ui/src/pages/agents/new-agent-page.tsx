@@ -5,7 +5,7 @@ import { agentQuery } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
 import { PageHead } from '../../parts/page-head.tsx'
 import { Empty, Failure, Loading } from '../../parts/states.tsx'
-import { blankDefinition, definitionOf } from './agent-draft.ts'
+import { definitionOf, firstDefinition } from './agent-draft.ts'
 import { AgentForm } from './agent-form.tsx'
 
 const route = getRouteApi('/projects/$projectId/agents/new')
@@ -35,7 +35,7 @@ function NewForm({ projectId, from }: { projectId: string; from: string | undefi
   const isAdmin = useRole(projectId) === 'admin'
   const original = useQuery({ ...agentQuery(projectId, from ?? ''), enabled: from !== undefined })
   if (!isAdmin) return <Empty>Only admins of the project make agents.</Empty>
-  if (from === undefined) return <AgentForm projectId={projectId} initial={blankDefinition} agent={null} />
+  if (from === undefined) return <AgentForm projectId={projectId} initial={firstDefinition} agent={null} />
   if (original.data) {
     const definition = definitionOf(original.data)
     const initial = { ...definition, name: `${definition.name} copy` }

@@ -157,6 +157,7 @@ function AddCase(props: { projectId: string; text: string; onChange: (text: stri
               label="Add a recorded run"
               description="Its course is the expectation"
               searchable
+              selectFirstOptionOnChange
               value={null}
               data={(recorded.data ?? []).map(({ id, input }) => ({ value: id, label: oneLine(input, 80) || id }))}
               onChange={(runId) => runId && add({ run_id: runId })}

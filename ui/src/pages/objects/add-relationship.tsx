@@ -89,6 +89,7 @@ function OtherObject(props: {
       placeholder="Search by key or properties"
       required
       searchable
+      selectFirstOptionOnChange
       clearable
       data={[...(chosen ? [chosen] : []), ...options]}
       filter={({ options: all }) => all}

@@ -1,9 +1,9 @@
 // The off switch, the limits, and the project itself.
 import { Button, Group, Text, TextInput } from '@mantine/core'
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { useLocation, useNavigate } from '@tanstack/react-router'
 import { OctagonX, Play } from 'lucide-react'
-import { useState } from 'react'
+import { type RefObject, useEffect, useRef, useState } from 'react'
 import type { Project } from '../../../../src/kernel/project.ts'
 import { patch, post, remove } from '../../api/client.ts'
 import { projectPath, projectsQuery } from '../../api/queries.ts'
@@ -41,10 +41,25 @@ function useReread() {
   return (): Promise<void> => client.invalidateQueries({ queryKey: projectsQuery.queryKey })
 }
 
+const OFF_SWITCH = 'off-switch'
+
+/** The place that an address names behind its #, brought into view once it is there. Its button takes the focus. */
+function useShownByHash(id: string): RefObject<HTMLDivElement | null> {
+  const place = useRef<HTMLDivElement>(null)
+  const hash = useLocation({ select: (location) => location.hash })
+  useEffect(() => {
+    if (hash !== id) return
+    place.current?.scrollIntoView({ block: 'center' })
+    place.current?.querySelector('button')?.focus({ preventScroll: true })
+  }, [hash, id])
+  return place
+}
+
 function OffSwitch({ project, isAdmin }: { project: Project; isAdmin: boolean }) {
   const reread = useReread()
   const [question, setQuestion] = useState<Question | null>(null)
   const isHalted = project.halted_at !== null
+  const place = useShownByHash(OFF_SWITCH)
   const ask = (): void =>
     setQuestion({
       title: isHalted ? `Unhalt ${project.name}?` : `Halt ${project.name}?`,
@@ -61,7 +76,7 @@ function OffSwitch({ project, isAdmin }: { project: Project; isAdmin: boolean })
     })
   return (
     <Section name="Off switch">
-      <div className={classes.danger}>
+      <div className={classes.danger} id={OFF_SWITCH} ref={place}>
         <Group justify="space-between">
           <Text size="sm" style={{ flex: '1 1 260px' }}>
             {isHalted ? (

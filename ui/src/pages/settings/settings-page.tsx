@@ -28,6 +28,31 @@ const PANELS: Record<(typeof SECTIONS)[number]['section'], ComponentType<{ proje
   account: AccountPanel,
 }
 
+const SECTION = '/projects/$projectId/settings/$section'
+
+/** What people look for most stands at the start of the settings. */
+function Ways({ projectId, isAdmin }: { projectId: string; isAdmin: boolean }) {
+  return (
+    <Text size="sm">
+      To use the models of a provider, add its key here.{' '}
+      <Link to={SECTION} params={{ projectId, section: 'limits' }} hash="off-switch">
+        The off switch
+      </Link>
+      , which stops all work of the project at once, is under Limits.
+      {isAdmin && (
+        <>
+          {' '}
+          Programs that call Muster use{' '}
+          <Link to={SECTION} params={{ projectId, section: 'keys' }}>
+            a key of the project
+          </Link>
+          .
+        </>
+      )}
+    </Text>
+  )
+}
+
 export function SettingsPage() {
   const { projectId, section } = route.useParams()
   const role = useRole(projectId)
@@ -51,6 +76,7 @@ export function SettingsPage() {
         ))}
       </nav>
       <Stack className={classes.body ?? ''} gap="xl">
+        {chosen.section === 'providers' && <Ways projectId={projectId} isAdmin={role === 'admin'} />}
         {mayOpen(chosen.isFor) ? (
           <Panel name={chosen.label} key={section}>
             <Chosen projectId={projectId} />
