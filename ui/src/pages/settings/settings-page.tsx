@@ -35,7 +35,7 @@ function Ways({ projectId, isAdmin }: { projectId: string; isAdmin: boolean }) {
   return (
     <Text size="sm">
       To use the models of a provider, add its key here.{' '}
-      <Link to={SECTION} params={{ projectId, section: 'limits' }} hash="off-switch">
+      <Link to={SECTION} params={{ projectId, section: 'limits' }} hash="off-switch" className={classes.inText ?? ''}>
         The off switch
       </Link>
       , which stops all work of the project at once, is under Limits.
@@ -43,7 +43,7 @@ function Ways({ projectId, isAdmin }: { projectId: string; isAdmin: boolean }) {
         <>
           {' '}
           Programs that call Muster use{' '}
-          <Link to={SECTION} params={{ projectId, section: 'keys' }}>
+          <Link to={SECTION} params={{ projectId, section: 'keys' }} className={classes.inText ?? ''}>
             a key of the project
           </Link>
           .
