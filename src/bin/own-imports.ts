@@ -3,14 +3,11 @@
 // less processor time to load so.
 import { registerHooks } from 'node:module'
 
-const own = new URL('../../', import.meta.url).href
-const libraries = new URL('node_modules/', own).href
-
-const isOwn = (place: string): boolean => place.startsWith(own) && !place.startsWith(libraries)
+const own = new URL('../', import.meta.url).href
 
 registerHooks({
   resolve: (specifier, context, next) =>
-    specifier.startsWith('.') && specifier.endsWith('.ts') && isOwn(context.parentURL ?? '')
+    specifier.startsWith('.') && specifier.endsWith('.ts') && context.parentURL?.startsWith(own)
       ? { url: new URL(specifier, context.parentURL).href, format: 'module-typescript', shortCircuit: true }
       : next(specifier, context),
 })

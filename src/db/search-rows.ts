@@ -37,7 +37,7 @@ export const rankOfInput = (texts: string, text: string): string => {
 
 /** SQL: a JSON value as text in lower case. A value that is large, even compressed, is not read. */
 export const smallText = (column: string): string =>
-  `case when pg_column_size(${column}) <= 4000 then lower(${column} #>> '{}') else '' end`
+  `case when pg_column_size(${column}) <= 4000 then lower(left(${column} #>> '{}', 8000)) else '' end`
 
 /** SQL: the first characters of a text on one line; null for an empty text. */
 export const oneLine = (text: string): string =>

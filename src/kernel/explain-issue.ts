@@ -143,7 +143,7 @@ function unknownFields(keys: readonly string[], input: unknown, known: readonly 
   const named = keys
     .slice(0, MOST_NAMED)
     .map((key) => `has no field "${cutText(key, LONGEST_NAME, '…')}".${didYouMean(key, open)}`)
-  const more = keys.length > MOST_NAMED ? [`has no ${keys.length - MOST_NAMED} other fields that were given.`] : []
+  const more = keys.length > MOST_NAMED ? [`does not have ${keys.length - MOST_NAMED} more of the given fields.`] : []
   return [...named, ...more].join(' It ')
 }
 

@@ -30,11 +30,13 @@ export const idBeginningField = z
 
 export const instantField = z.iso.datetime()
 
-/** An instant by which a list is narrowed. */
-export const instantFilter = z.iso.datetime({
-  offset: true,
-  error: unlessMissing('must be an instant, such as 2026-01-31T09:30:00Z'),
-})
+const isYearOfFourDigits = (ms: number): boolean => ms >= Date.parse('0000-01-01') && ms < Date.UTC(10_000, 0)
+const NOT_AN_INSTANT = 'must be an instant, such as 2026-01-31T09:30:00Z'
+
+/** An instant by which a list is narrowed. Its year in UTC has four digits, so that it can be told again. */
+export const instantFilter = z.iso
+  .datetime({ offset: true, error: unlessMissing(NOT_AN_INSTANT) })
+  .refine((text) => isYearOfFourDigits(Date.parse(text)), NOT_AN_INSTANT)
 
 /** Any JSON object. Its owner decides on its contents; NUL, depth and size were checked on arrival. */
 export const jsonObject = z.record(z.string(), z.unknown())

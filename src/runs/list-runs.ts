@@ -107,7 +107,7 @@ function runIndex({ parent_run_id, flow_run_id, task_id, agent_id, project_id }:
 
 /** The best names are enough to find their runs by. */
 const MOST_NAMES = 3
-/** Of each place in which runs are found by an index so many are listed. */
+/** So many runs are found by their id, and so many by the beginning of their input. */
 const MOST_FOUND = 200
 
 const agentsNamed = async (db: Db, projectId: string, sought: Sought): Promise<string[]> =>

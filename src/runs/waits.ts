@@ -11,8 +11,8 @@ interface FoundWait {
 }
 
 /**
- * The times in which a run waited for people, for tokens or for the off switch, oldest first. The cursor is the last
- * seq seen. Like the steps, they are read from the run's own journal by its primary key.
+ * The times in which a run waited (for people, tokens, a model, or the end of a halt or a stop), oldest first. The
+ * cursor is the last seq seen. Like the steps, they are read from the run's own journal by its primary key.
  */
 export async function listWaits(
   db: Db,

@@ -217,9 +217,17 @@ test('runs that failed or stopped since then, and flow runs that failed, are tol
   const [first] = fails.items
   assert.ok(first?.kind === 'run')
   assert.equal(first.run.error_message, 'It broke.')
-  assert.deepEqual(idsOf((await read(key, `?since=${ago(1.5)}`)).fails), [failed])
+  assert.deepEqual(idsOf((await read(key, `?since=${ago(1.5)}`)).fails), [failed, waitsForTokens])
   assert.deepEqual(idsOf((await read(key, `?since=${ago(100)}`)).fails), [...expected, old, oldFlow])
-  assert.deepEqual((await read(key, `?since=${ago(-1)}`)).fails.items, [])
+  assert.deepEqual(idsOf((await read(key, `?since=${ago(-1)}`)).fails), [waitsForTokens])
+})
+
+test('a run that stands without an end is told whenever it began', async () => {
+  const { id } = await kit.createProject()
+  const waits = await insertRun(id, { status: 'paused', pause_reason: 'unavailable', began: 50, ended: null })
+  await insertRun(id, { status: 'paused', pause_reason: 'step_limit', began: 50, ended: 49 })
+  const { fails } = await read(await keyOf(id))
+  assert.deepEqual([idsOf(fails), fails.count], [[waits], 1])
 })
 
 test('the tokens of today and yesterday are those of the usage report', async () => {
@@ -331,7 +339,8 @@ test('the answer has the projects of the caller alone, as the list of projects d
 })
 
 test('an instant that is none, and a parameter that is not known, are refused', async () => {
-  for (const query of ['?since=yesterday', '?since=', '?since=2026-01-01', '?project=x']) {
+  const tooFar = '?since=9999-12-31T23:59:59-23:59'
+  for (const query of ['?since=yesterday', '?since=', '?since=2026-01-01', tooFar, '?project=x']) {
     const { status, body } = await kit.call<Refusal>(`GET /api/home${query}`)
     assert.deepEqual([status, body.error.code], [400, 'INVALID_REQUEST'], query)
   }

@@ -4,6 +4,7 @@ import { databaseTime } from '../../db/database-time.ts'
 import type { Pool } from '../../db/pool.ts'
 import { listProjects } from '../../identity/projects.ts'
 import { unavailable } from '../../kernel/errors.ts'
+import { instantFilter } from '../../kernel/fields.ts'
 import { type Home, homeParts, homeSchema } from '../../kernel/home.ts'
 import { isInstanceAdmin, type Principal } from '../../kernel/principal.ts'
 import type { App } from '../http/app.ts'
@@ -20,10 +21,7 @@ const DAY_MS = 24 * 60 * 60_000
 const PART_MS = 1_500
 
 const homeQuery = z.strictObject({
-  since: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .describe('What failed from this instant on is told; by default since a day ago.'),
+  since: instantFilter.optional().describe('What failed from this instant on is told; by default since a day ago.'),
 })
 
 export function addHomeRoutes(app: App, { pool, places }: { pool: Pool; places: ProjectPlaces }): void {

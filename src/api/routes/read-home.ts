@@ -1,4 +1,5 @@
-// Gathers the parts of Home. Each part has a time of its own: one that takes longer is left out, and the answer says so.
+// Gathers the parts of Home. Each statement has a time of its own: a part with one that takes longer is left out, and the
+// answer says so.
 import { countAgentsOfEach, findShortAgents, readShortAgents } from '../../agents/agents-of-home.ts'
 import { readTwoDays } from '../../agents/usage-of-home.ts'
 import { inTime } from '../../db/in-time.ts'
@@ -21,7 +22,7 @@ export interface HomeQuery {
   hasMore: boolean
   since: Date
   now: Date
-  /** The time for each part. */
+  /** The time for each statement. */
   timeMs: number
 }
 

@@ -1,8 +1,10 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { recordAudit } from '../../audit/record.ts'
+import { inTime } from '../../db/in-time.ts'
 import type { Db, Pool } from '../../db/pool.ts'
-import { invalidRequest } from '../../kernel/errors.ts'
+import { inTransaction } from '../../db/transaction.ts'
+import { invalidRequest, unavailable } from '../../kernel/errors.ts'
 import { fault } from '../../kernel/fault.ts'
 import { filledText, idBeginningField, idField, instantFilter, pageOf } from '../../kernel/fields.ts'
 import {
@@ -114,7 +116,8 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     (request) => {
       const { limit, cursor, ...filter } = request.query
       requireServed(filter)
-      return listRuns(pool, request.params.id, filter, { limit, cursor })
+      const list = (db: Db) => listRuns(db, request.params.id, filter, { limit, cursor })
+      return filter.q === undefined ? list(pool) : inSearchTime(pool, list)
     },
   )
 
@@ -208,6 +211,15 @@ function addRunActions(app: App, options: RunRouteOptions): void {
         return forkRun(tx, source.project_id, source.id, request.body)
       }),
   )
+}
+
+/** Texts that are packed well take long to read, and nobody waits for long. */
+const SEARCH_MS = 2_000
+
+async function inSearchTime<Found>(pool: Pool, search: (db: Db) => Promise<Found>): Promise<Found> {
+  const found = await inTransaction(pool, (tx) => inTime(tx, SEARCH_MS, () => search(tx)))
+  if (found === null) throw unavailable('This search takes too long. Narrow it by a period, a status or an agent.')
+  return found
 }
 
 /** Refuses filters that contradict each other, or that no index serves together. */

@@ -20,16 +20,25 @@ const RUNNING = inEachProject(
    where project_id = p.id and status = 'running' and ${ON_TOP} and ${notShownBy(`f.status = 'running'`)}`,
 )
 
-/** The index agent_runs_stopped has this condition and this time. A run that waits for tokens has no end. */
-const STOPPED_AT = 'coalesce(completed_at, created_at)'
+/** The condition of the index agent_runs_stopped. */
 const HAS_STOPPED = `${ON_TOP} and (status = 'failed'
   or (status = 'paused' and pause_reason in (${stopReasons.map((reason) => `'${reason}'`).join(', ')})))`
+/** Of each project so many of the newest runs that stopped are looked at, also if most of them were resumed. */
+const MOST_STOPPED = 300
 
+const stopped = (at: string, condition: string): string =>
+  `select id, at from (
+     select id, ${at} as at, status, started_flow_run_id from agent_runs
+     where project_id = p.id and ${HAS_STOPPED} and ${condition}
+     order by completed_at desc, id desc limit ${MOST_STOPPED}
+   ) agent_runs
+   where (status = 'failed' or (${continuationOf('agent_runs.id')}) is null)
+     and ${notShownBy(`f.status in ('failed', 'timed_out') and f.completed_at >= $3`)}`
+
+/** A run that waits for tokens or for its model has no end. It needs somebody, whenever that began. */
 const STOPPED = inEachProject(
-  `select id, ${STOPPED_AT} as at from agent_runs
-   where project_id = p.id and ${HAS_STOPPED} and ${STOPPED_AT} >= $3
-     and (status = 'failed' or (${continuationOf('agent_runs.id')}) is null)
-     and ${notShownBy(`f.status in ('failed', 'timed_out') and f.completed_at >= $3`)}`,
+  stopped('completed_at', 'completed_at >= $3'),
+  stopped('created_at', 'completed_at is null'),
 )
 
 export const findRunningRuns = (db: Db, projects: readonly string[], limit: number): Promise<NewestOfEach> =>

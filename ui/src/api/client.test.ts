@@ -54,6 +54,18 @@ test('a refused request did nothing, so the next one has a key of its own', asyn
   assert.notEqual(keys[0], keys[1])
 })
 
+test('a refusal that says nothing about the first try leaves its key in use', async (t) => {
+  for (const status of [401, 408, 413, 425, 429]) {
+    const { keys } = answering(t, ['lost', { ...REFUSED, status }])
+    const send = () => post(`/busy/${status}`, { input: 1 })
+    await assert.rejects(send(), { status: 0 })
+    await assert.rejects(send(), { status })
+    await send()
+    assert.equal(new Set(keys).size, 1, String(status))
+    t.mock.restoreAll()
+  }
+})
+
 test('after ten minutes the same request is another wish', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: 1_000_000 })
   const { keys } = answering(t, ['lost'])

@@ -77,11 +77,15 @@ async function onceByKey<Answer>(request: string, send: (key: string) => Promise
     return answer
   } catch (error) {
     // An answer that was cut off within its body has status 200, too.
-    const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500
-    if (isRefused) forget()
+    if (error instanceof ApiError && isRefusal(error.status)) forget()
     throw error
   }
 }
+
+/** Refusals of a sender, a proxy or a busy server. An earlier try of the same request may have been done all the same. */
+const UNREAD: ReadonlySet<number> = new Set([401, 408, 413, 425, 429])
+
+const isRefusal = (status: number): boolean => status >= 400 && status < 500 && !UNREAD.has(status)
 
 const listeners = new Set<() => void>()
 

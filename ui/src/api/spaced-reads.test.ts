@@ -42,3 +42,14 @@ test('after a rest a change is read soon, and nothing is read after the stop', (
   go(10_000)
   assert.equal(readAt.length, 2)
 })
+
+test('after a stop nothing is read, until something is noted again', (t) => {
+  const { reads, readAt, go } = start(t)
+  reads.note()
+  reads.stop()
+  go(2_000)
+  assert.deepEqual(readAt, [])
+  reads.note()
+  go(1_000)
+  assert.deepEqual(readAt, [2_200])
+})

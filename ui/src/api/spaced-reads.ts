@@ -1,6 +1,7 @@
 export interface SpacedReads {
   /** Something has changed: a read follows. */
   note(): void
+  /** No read follows what was noted so far. */
   stop(): void
 }
 
@@ -12,7 +13,7 @@ interface SpacedOptions {
   now?: () => number
 }
 
-/** Reads after changes, but not more often than that. The last change is always followed by a read. */
+/** Reads after changes, with the given time between two reads. The last change is always followed by a read. */
 export function createSpacedReads(
   read: () => void,
   { afterMs, everyMs, now = () => performance.now() }: SpacedOptions,
@@ -28,6 +29,9 @@ export function createSpacedReads(
     note: () => {
       timer ??= setTimeout(begin, Math.max(afterMs, lastAt + everyMs - now()))
     },
-    stop: () => clearTimeout(timer),
+    stop: () => {
+      clearTimeout(timer)
+      timer = undefined
+    },
   }
 }

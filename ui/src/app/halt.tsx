@@ -32,7 +32,7 @@ export function Halt() {
   return (
     <div role="status" aria-label="Halt" className={classes.halt}>
       <OctagonX size={14} aria-hidden />
-      <Text size="sm">This project is halted: nothing in it goes on.</Text>
+      <Text size="sm">This project is halted: no new step begins in it.</Text>
       <Unhalt projectId={projectId} />
     </div>
   )

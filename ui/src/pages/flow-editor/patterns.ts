@@ -130,8 +130,12 @@ export const patternShapes: readonly PatternShape[] = [
       type: 'map_reduce',
       items: '{{input.items}}',
       workers: 2,
-      map: { type: 'task', function: 'muster.ask_each', args: { prompt: '', items: '{{item.items}}' } },
-      reduce: { type: 'task', function: 'muster.condense', args: { prompt: '', items: '{{item.values}}' } },
+      map: { type: 'task', function: 'muster.ask_each', args: { prompt: 'Sum this up.', items: '{{item.items}}' } },
+      reduce: {
+        type: 'task',
+        function: 'muster.condense',
+        args: { prompt: 'Put these together.', items: '{{item.values}}' },
+      },
     },
   },
   {
@@ -204,7 +208,7 @@ export const patternShapes: readonly PatternShape[] = [
       should_split: { type: 'task', function: 'muster.is_larger', args: { of: '{{item}}', than: 2_000 } },
       split: { type: 'task', function: 'muster.chunk', args: { of: '{{item}}', size: 2_000 } },
       solve: ask('', { input: '{{item}}' }),
-      join: { type: 'task', function: 'muster.condense', args: { prompt: '', items: '{{item}}' } },
+      join: { type: 'task', function: 'muster.condense', args: { prompt: 'Put these together.', items: '{{item}}' } },
       workers: 2,
     },
   },

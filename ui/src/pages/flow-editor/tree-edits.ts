@@ -19,7 +19,11 @@ export interface Edit {
 }
 
 export const blankAgent: TreeNode = { type: 'task', agent: '' }
-export const blankFunction: TreeNode = { type: 'task', function: 'muster.ask', args: { prompt: '' } }
+export const blankFunction: TreeNode = {
+  type: 'task',
+  function: 'muster.ask',
+  args: { prompt: 'Work on this: {{previous}}' },
+}
 
 /** Whether the slot may hold the node. The root, which has no slot, holds any node. */
 export function fits(slot: Slot | null, node: unknown): boolean {

@@ -32,11 +32,16 @@ export function FlowFigures({ run, status, isHalted }: FiguresProps) {
         {usage.estimated && '≈ '}
         {tokens(usage.total_tokens)}
       </Figure>
-      <Figure name="Cost" detail={usage.cost_usd === null ? 'the model has no price' : ''}>
+      <Figure name="Cost" detail={costDetail(usage)}>
         {cost(usage.cost_usd)}
       </Figure>
     </dl>
   )
+}
+
+function costDetail({ cost_usd, total_tokens }: FlowRun['usage']): string {
+  if (cost_usd !== null) return ''
+  return total_tokens === 0 ? 'no tokens were used' : 'the model has no price'
 }
 
 function Figure({ name, detail, children }: { name: string; detail: string; children: ReactNode }) {

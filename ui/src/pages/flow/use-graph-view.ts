@@ -8,6 +8,8 @@ import { useFlowStore, useStructure } from './use-flow-store.ts'
 
 /** At this zoom the words in a box can be read. */
 const READABLE = 0.6
+/** Between the edge of the view and the first box, in pixels. The buttons of the view stand above. */
+const MARGIN = 24
 export const FIT = { minZoom: 0.02, maxZoom: 1, padding: 0.06 }
 /** Opening all groups of a larger flow would draw more boxes than a browser moves smoothly. */
 const MOST_OPENED = 600
@@ -70,6 +72,18 @@ export function useSight(boxes: readonly Box[], chosen: string | undefined) {
     const { width, height } = state.getState()
     void flow.setViewport(getViewportForBounds(bounds, width, height, FIT.minZoom, FIT.maxZoom, FIT.padding))
   }
+  /** All of it, if it can be read then; else its beginning. */
+  const begin = (bounds: Rectangle): void => {
+    const { width, height } = state.getState()
+    const whole = getViewportForBounds(bounds, width, height, FIT.minZoom, FIT.maxZoom, FIT.padding)
+    if (whole.zoom >= READABLE) return void flow.setViewport(whole)
+    const [spareX, spareY] = [width - bounds.width * READABLE, height - bounds.height * READABLE]
+    void flow.setViewport({
+      x: Math.max(MARGIN, spareX / 2) - bounds.x * READABLE,
+      y: Math.max(MARGIN, spareY / 2) - bounds.y * READABLE,
+      zoom: READABLE,
+    })
+  }
   const focus = (id: string): void => {
     // The box may have to be drawn first.
     requestAnimationFrame(() =>
@@ -111,7 +125,7 @@ export function useSight(boxes: readonly Box[], chosen: string | undefined) {
     root,
     onKeyDown,
     onInit: () => {
-      lookAt(boundsOf(boxes))
+      begin(boundsOf(boxes))
       setIsReady(true)
     },
     noteClick: (id: string) => {

@@ -241,12 +241,19 @@ const runName = ({ agent_id, agent_name }: RunOfHome): string =>
 const flowName = ({ flow_name, pattern }: Pick<FlowRunOfHome, 'flow_name' | 'pattern'>): string =>
   flow_name ?? pattern.replaceAll('_', ' ')
 
+/** The error of a flow whose leaf stopped names a run by its id; the page of the flow leads there. */
+const withoutIds = (error: string): string =>
+  error.replace(
+    /The run [0-9a-f-]{36} is paused \((\w+)\)/,
+    (_, reason: string) => `paused (${reason.replaceAll('_', ' ')})`,
+  )
+
 function FailedFlowRow({ run, place }: { run: FlowRunOfHome; place: Place }) {
   return (
     <FlowLink run={run} place={place}>
       <Under
         of={[
-          run.error === null ? null : oneLine(run.error, 90),
+          run.error === null ? null : oneLine(withoutIds(run.error), 90),
           place.projectName,
           <When key="at" at={run.completed_at} />,
         ]}

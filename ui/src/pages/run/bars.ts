@@ -18,9 +18,10 @@ const WAITS: Partial<Record<RunWait['reason'], [name: string, about: string]>> =
   budget: ['Wait: tokens', 'The run waited for tokens.'],
   unavailable: ['Wait: model', 'The model could not be reached.'],
   stopped: ['Wait: start', 'The agent was stopped.'],
+  outcome_unknown: ['Wait: decision', 'A person had to say whether a call was made.'],
 }
 
-/** A call that ended so long after a wait belongs to that wait. */
+/** A call of a question is noted when its answer is there: so near to the end of a wait it is the call of that wait. */
 const AT_ONCE_MS = 2_000
 
 /** In the order of the journal. A wait under way lasts until now. */

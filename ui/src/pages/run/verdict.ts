@@ -20,7 +20,7 @@ export function verdictOf(run: Run, agentName: string, agent?: TokensOf): Verdic
       return { text: `${agentName} is at work on step ${run.step_count + 1}.`, tone: 'running', resolution: null }
     case 'completed':
       return {
-        text: `${agentName} finished in ${duration(run.duration)} and ${steps(run.step_count)}.`,
+        text: `${agentName} finished in ${duration(run.duration)}${stepsTaken(run)}.`,
         tone: 'completed',
         resolution: null,
       }
@@ -103,5 +103,9 @@ function failureOf(run: Run, agentName: string): string {
 
 const failedBy = (run: Run, agent: TokensOf | undefined): Resolution =>
   run.error_code === 'BUDGET_EXHAUSTED' && agent && hasNoTokens(agent) ? 'top_up' : 'retry'
+
+/** The steps of a run that continues others are counted over all of them. */
+const stepsTaken = ({ resumed_from: from, step_count: count }: Run): string =>
+  from === null ? ` and ${steps(count)}` : `, after ${steps(count)} in all with the runs that it continues`
 
 const steps = (count: number): string => (count === 1 ? '1 step' : `${count} steps`)

@@ -65,7 +65,7 @@ function OffSwitch({ project, isAdmin }: { project: Project; isAdmin: boolean })
       title: isHalted ? `Unhalt ${project.name}?` : `Halt ${project.name}?`,
       text: isHalted
         ? 'Its runs go on where they stopped; agents and schedules work again.'
-        : 'Every run stops at its next step, and nothing new starts. Nothing is lost: it goes on when you unhalt it.',
+        : 'Every run stops at its next step, and what is started waits. Nothing is lost: it goes on when you unhalt it.',
       action: isHalted ? 'Unhalt project' : 'Halt project',
       isHarmless: isHalted,
       onYes: async () => {
@@ -84,7 +84,7 @@ function OffSwitch({ project, isAdmin }: { project: Project; isAdmin: boolean })
                 The project was halted <When at={project.halted_at} />. Nothing runs until it is unhalted.
               </>
             ) : (
-              'The off switch stops all work of the project within two seconds, without losing any.'
+              'Two seconds after the off switch no step of any work begins. Calls under way end, and nothing is lost.'
             )}
           </Text>
           {isAdmin && (
