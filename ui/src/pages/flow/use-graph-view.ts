@@ -8,6 +8,8 @@ import { useFlowStore, useStructure } from './use-flow-store.ts'
 
 /** At this zoom the words in a box can be read. */
 const READABLE = 0.6
+/** Boxes can still be told from each other, and colours seen. */
+const OVERVIEW = 0.3
 /** Between the edge of the view and the first box, in pixels. The buttons of the view stand above. */
 const MARGIN = 24
 export const FIT = { minZoom: 0.02, maxZoom: 1, padding: 0.06 }
@@ -72,11 +74,11 @@ export function useSight(boxes: readonly Box[], chosen: string | undefined) {
     const { width, height } = state.getState()
     void flow.setViewport(getViewportForBounds(bounds, width, height, FIT.minZoom, FIT.maxZoom, FIT.padding))
   }
-  /** All of it, if it can be read then; else its beginning. */
+  /** All of it, unless it would be a mere strip; then its beginning. */
   const begin = (bounds: Rectangle): void => {
     const { width, height } = state.getState()
     const whole = getViewportForBounds(bounds, width, height, FIT.minZoom, FIT.maxZoom, FIT.padding)
-    if (whole.zoom >= READABLE) return void flow.setViewport(whole)
+    if (whole.zoom >= OVERVIEW) return void flow.setViewport(whole)
     const [spareX, spareY] = [width - bounds.width * READABLE, height - bounds.height * READABLE]
     void flow.setViewport({
       x: Math.max(MARGIN, spareX / 2) - bounds.x * READABLE,

@@ -23,9 +23,9 @@ test('every pause says why, and all but a stop name the action that resolves it'
 
 test('the steps of a run that continues another are those of both', () => {
   const done = run({ status: 'completed', step_count: 3 })
-  assert.equal(verdictOf(done, 'Writer').text, 'Writer finished in 1.6 s and 3 steps.')
+  assert.equal(verdictOf(done, 'Writer').text, 'Writer finished in 1.6s and 3 steps.')
   const resumed = { ...done, resumed_from: done.id }
-  assert.match(verdictOf(resumed, 'Writer').text, / in 1\.6 s, after 3 steps in all with the runs that it continues\.$/)
+  assert.match(verdictOf(resumed, 'Writer').text, / in 1\.6s, after 3 steps in all with the runs that it continues\.$/)
 })
 
 test('only the tokens of the agent itself are topped up', () => {
