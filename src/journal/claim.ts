@@ -45,8 +45,6 @@ export interface ClaimedRun {
   /** The number of occurrences so far that a run may wait for, such as a person's answer or the end of a sub-run. */
   signals: number
   summary: string | null
-  /** The model of the last call, as the row has it. */
-  model: { provider: string; name: string } | null
   waits_for: string | null
   cancel_requested_at: Date | null
   stop_requested_at: Date | null
@@ -74,7 +72,7 @@ export const RUN_QUEUE: QueueTable = {
 /** The columns that a claim returns as they are. All columns of the table would take longer. */
 const CLAIMED = `id project_id agent_id part fence trigger input step_count max_steps timeout parent_run_id resumed_from
   forked_from base_run_id base_seq last_seq depth ancestors rights payers chain_depth answer task_id crashes reserved
-  signals summary model cancel_requested_at stop_requested_at`.split(/\s+/)
+  signals summary cancel_requested_at stop_requested_at`.split(/\s+/)
 
 /**
  * Raises the fence of the `picked` runs and writes run.started or run.continued. A sub-run's owner appends that event

@@ -94,7 +94,7 @@ export const runSchema = z.strictObject({
     .strictObject({ provider: z.string(), name: z.string() })
     .nullable()
     .describe(
-      'The model of its last call. Null before the first call has ended, and for a run that calls no model itself.',
+      'The model of its last call, noted when the run ends or waits. Null before that, and for a run that calls no model itself.',
     ),
   usage: usageSchema,
   trace_url: z.string().nullable(),

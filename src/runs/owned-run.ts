@@ -123,6 +123,8 @@ export interface OwnedRun {
   claimedAtMs: number
   /** The tokens that are reserved of the agent's allocation for the call under way. */
   reserved: number
+  /** The model of the last call of this owner. */
+  called?: { provider: string; name: string }
   /** The call under way of a run without an agent, as admitted by the project's month. */
   call: AdmittedCall | null
   /** The question that is asked instead of the next step of the work. */
@@ -205,9 +207,14 @@ export function openAppend(owned: OwnedRun, events: readonly RunEvent[], change:
   return { taken, join, done: async (joined) => apply(owned, [...events, ...joined], await appended) }
 }
 
-export function entryOf({ run }: OwnedRun, events: readonly RunEvent[], change: RunChange | undefined): Append {
-  const { id: runId, fence, ancestors } = run
-  return { runId, fence, events, ancestors, ...(change ? { change } : {}) }
+export function entryOf(owned: OwnedRun, events: readonly RunEvent[], change: RunChange | undefined): Append {
+  const { id: runId, fence, ancestors } = owned.run
+  return { runId, fence, events, ancestors, ...(change ? { change: withModel(owned, change) } : {}) }
+}
+
+/** The model is noted by a change that sets columns anyway; most steps need the cheaper statement that only counts. */
+function withModel({ called }: OwnedRun, change: RunChange): RunChange {
+  return called && change.set ? withChange(change, { model: called }) : change
 }
 
 export function apply({ state }: OwnedRun, events: readonly RunEvent[], answer: Appended): void {
@@ -230,30 +237,19 @@ export function remainingMs(owned: OwnedRun, graceMs = 0): number | null {
 export const chosenModel = ({ agent, settings }: Definition): ModelChoice =>
   agent.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
 
-/** The change of the row after a model call: tokens are added, a reservation is given back, a new model is noted. */
+/** The change of the row after a model call: tokens are added, a reservation is given back. */
 export function spend(owned: OwnedRun, usage: StepUsage): RunChange {
   const settled = owned.reserved
   owned.reserved = 0
-  const model = newModel(owned)
+  const { provider, name } = chosenModel(owned)
+  owned.called = { provider, name }
   return defined({
     inputTokens: usage.input_tokens,
     outputTokens: usage.output_tokens,
     costUsd: usage.cost_usd ?? undefined,
     settled: settled > 0 ? settled : undefined,
-    set:
-      usage.estimated || model
-        ? defined({ usage_estimated: usage.estimated ? (true as const) : undefined, model })
-        : undefined,
+    set: usage.estimated ? ({ usage_estimated: true } as const) : undefined,
   })
-}
-
-/** The model of the call, unless the row has it: most steps then need the cheaper statement that only counts. */
-function newModel(owned: OwnedRun): NonNullable<ClaimedRun['model']> | undefined {
-  const { provider, name } = chosenModel(owned)
-  const { run } = owned
-  if (run.model?.provider === provider && run.model.name === name) return undefined
-  run.model = { provider, name }
-  return run.model
 }
 
 export const withChange = (change: RunChange, set: RunChange['set']): RunChange => ({
