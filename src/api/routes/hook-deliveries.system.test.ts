@@ -59,6 +59,7 @@ test('a signed delivery starts a run with the body as its input', async () => {
   assert.deepEqual(run.input, { order: { id: 7 } })
   assert.deepEqual(run.trigger, { type: 'webhook', hook_id: hook.id, webhook_id: 'msg_first' })
   assert.equal(run.agent_id, hook.agentId)
+  const { body: agent } = await kit.call<{ name: string }>(`GET /api/projects/${project.id}/agents/${hook.agentId}`)
   const audit = await kit.call<{ items: unknown[] }>(`GET /api/projects/${project.id}/audit?limit=1`)
   const { id: _id, seq: _seq, at: _at, ...entry } = audit.body.items[0] as Record<string, unknown>
   assert.deepEqual(entry, {
@@ -67,6 +68,8 @@ test('a signed delivery starts a run with the body as its input', async () => {
     actor: { type: 'hook', id: hook.id },
     actor_name: null,
     target: { type: 'run', id: run.id },
+    target_name: agent.name,
+    target_exists: true,
     details: { agent_id: hook.agentId, trigger: 'webhook', webhook_id: 'msg_first' },
     request_id: answer.headers['x-request-id'],
     address: '127.0.0.1',
