@@ -107,7 +107,7 @@ describe('the pages of flows in a browser', { skip }, () => {
     await kit.api(`POST ${kit.path}/halt`, {})
     await page.reload()
     const banner = page.getByRole('status', { name: 'Halt' })
-    await banner.getByText('This project is halted: nothing in it goes on.').waitFor()
+    await banner.getByText('This project is halted: no new step begins in it.').waitFor()
     await page.getByText('The flow run is halted.').waitFor()
     assert.equal(await page.getByText('Live', { exact: true }).count(), 0)
     assert.equal(await page.getByText(/workers busy|not known yet|any moment/).count(), 0)
