@@ -52,6 +52,30 @@ describe('a large project in a browser', { skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
+  test('a field that is typed in stays in view, clear of the buttons, while late answers fill the form', async (t) => {
+    const { page, troubles } = await kit.open(t, '/runs')
+    const settings = Promise.withResolvers<void>()
+    await page.route('**/settings', async (route) => {
+      await settings.promise
+      await route.continue()
+    })
+    await kit.goTo(page, '/agents/new')
+    const senior = page.getByRole('combobox', { name: 'Senior' })
+    await senior.fill(kit.agent.name)
+    const isClear = async (): Promise<boolean> => {
+      const field = await senior.boundingBox()
+      const buttons = await page.getByRole('button', { name: 'Save' }).boundingBox()
+      assert.ok(field && buttons)
+      return field.y + field.height < buttons.y
+    }
+    assert.ok(await isClear(), 'the field is above the buttons')
+    settings.resolve()
+    await page.getByText('The same tool call 3 times').waitFor()
+    assert.ok(await isClear(), 'the field stayed there')
+    await page.getByRole('option', { name: kit.agent.name, exact: true }).click()
+    assert.deepEqual(troubles, [])
+  })
+
   test('home says that there are more agents than it counted', async (t) => {
     const { page } = await kit.open(t, '/runs')
     await page.getByRole('link', { name: 'Home', exact: true }).click()

@@ -376,7 +376,7 @@ async function useRuns(project: string): Promise<void> {
   assert.equal(paused.pause_reason, 'step_limit')
   const run = `${path}/runs/${paused.id}`
   await ask(`GET ${path}/runs?agent_id=${agent}`)
-  for (const part of ['', '/steps', '/events']) await ask(`GET ${run}${part}`)
+  for (const part of ['', '/steps', '/events', '/waits']) await ask(`GET ${run}${part}`)
   await ask(`POST ${run}/cancel`)
   await ask(`POST ${run}/resume`, { body: { max_steps: 1 } })
   await ask(`POST ${run}/fork`, { body: { after_step: 0 } })
@@ -443,6 +443,7 @@ async function useEverythingElse(project: string): Promise<void> {
   const key = secrets['project key']
   await ask(`GET /api/projects/${project}/audit?limit=200`)
   for (const path of [
+    `/api/home?since=${new Date(0).toISOString()}`,
     '/api/audit?limit=200',
     '/api/audit/verify',
     '/metrics',

@@ -214,20 +214,18 @@ export function Limits({ form, projectId }: SectionProps) {
           {...form.getInputProps('token_allocation')}
         />
       </SimpleGrid>
-      {settings.data && (
-        <Text size="sm" className="dim">
-          The same tool call {settings.data.doom_loop_warn} times in a row is refused, and{' '}
-          {settings.data.doom_loop_stop} times in a row ends the run as a doom loop. These limits are{' '}
-          <Link
-            to="/projects/$projectId/settings/$section"
-            params={{ projectId, section: 'limits' }}
-            className={classes.inText}
-          >
-            settings of the project
-          </Link>
-          .
-        </Text>
-      )}
+      <Text size="sm" className="dim">
+        The same tool call {settings.data?.doom_loop_warn ?? '…'} times in a row is refused, and{' '}
+        {settings.data?.doom_loop_stop ?? '…'} times in a row ends the run as a doom loop. These limits are{' '}
+        <Link
+          to="/projects/$projectId/settings/$section"
+          params={{ projectId, section: 'limits' }}
+          className={classes.inText}
+        >
+          settings of the project
+        </Link>
+        .
+      </Text>
     </FormSection>
   )
 }
