@@ -57,7 +57,7 @@ export const problemsOf = (issues: readonly z.core.$ZodIssue[]): Problem[] =>
 /** The same with the paths as lists, for values whose keys are names that people choose. */
 export const placedProblems = (issues: readonly z.core.$ZodIssue[]): PlacedProblem[] => issues.flatMap(problemsIn)
 
-interface PlacedProblem {
+export interface PlacedProblem {
   path: PropertyKey[]
   message: string
 }

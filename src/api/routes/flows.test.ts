@@ -93,6 +93,12 @@ test('validate lists all problems, node by node, and stores nothing', async () =
       { path: 'root.steps[2].agent', message: 'there is no agent called no' },
     ],
   })
+  const failing = { type: 'task', function: 'muster.ask', args: { prompt: '' } }
+  assert.deepEqual((await validate({ type: 'sequential', steps: [failing] })).body, {
+    valid: true,
+    errors: [],
+    warnings: [{ path: 'root.steps[0].args.prompt', message: 'must not be empty' }],
+  })
   for (const tree of [null, 7, 'x', [], {}]) {
     const answer = await validate(tree)
     assert.deepEqual([answer.status, answer.body.valid], [200, false], JSON.stringify(tree))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Pool } from '../../db/pool.ts'
+import { argumentWarnings } from '../../flows/definition/argument-warnings.ts'
 import {
   checkFlow,
   createFlow,
@@ -22,9 +23,12 @@ import { answers, listQuery, nothing, pathId, projectParams, requireId } from '.
 
 const openTo = routesOf('Flows')
 const flowParams = z.strictObject({ id: pathId, flowId: pathId })
+const problemSchema = z.strictObject({ path: z.string(), message: z.string() })
 export const verdictSchema = z.strictObject({
   valid: z.boolean(),
-  errors: z.array(z.strictObject({ path: z.string(), message: z.string() })),
+  errors: z.array(problemSchema),
+  /** Steps of a valid flow that can only fail, as a question to the model that is empty. Left out if there are none. */
+  warnings: z.array(problemSchema).optional(),
 })
 
 export function addFlowRoutes(
@@ -64,7 +68,9 @@ export function addFlowRoutes(
     }),
     async (request) => {
       const checked = await checkFlow(pool, request.params.id, request.body.root, flows)
-      return { valid: checked.isValid, errors: checked.isValid ? [] : checked.problems }
+      if (!checked.isValid) return { valid: false, errors: checked.problems }
+      const warnings = argumentWarnings(checked.root, flows.patterns)
+      return { valid: true, errors: [], ...(warnings.length > 0 && { warnings }) }
     },
   )
 

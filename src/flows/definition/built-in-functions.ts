@@ -2,7 +2,7 @@
 // ask the project's default model.
 import { z } from 'zod'
 import type { AppFunction } from '../../kernel/app.ts'
-import { explainIssue, problemsOf } from '../../kernel/explain-issue.ts'
+import { explainIssue, type PlacedProblem, placedProblems, problemsOf } from '../../kernel/explain-issue.ts'
 import { sentenceAt } from '../../kernel/sentence-at.ts'
 import { sharesOf } from '../machine/shares.ts'
 import type { FunctionContext, WhileIdle } from './function-context.ts'
@@ -81,6 +81,13 @@ export const builtInDescriptions: Readonly<Record<string, string>> = Object.from
   Object.entries(builtIns).map(([name, { description }]) => [name, description]),
 )
 
+/** The problems of arguments with which a built-in function would fail. About other functions nothing is known. */
+export function argumentProblems(name: string, args: unknown): PlacedProblem[] {
+  const input = Object.entries(builtIns).find(([each]) => each === name)?.[1].input
+  const parsed = input?.safeParse(args, { error: explainIssue })
+  return parsed && !parsed.success ? placedProblems(parsed.error.issues) : []
+}
+
 export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<string, AppFunction> {
   return new Map(
     Object.entries(builtIns).map(([name, { call }]): [string, AppFunction] => [
@@ -104,9 +111,10 @@ function builtIn<Input extends z.ZodType>(parts: {
   description: string
   input: Input
   run: (input: z.output<Input>, ask: AskText) => unknown
-}): { description: string; call: (input: unknown, name: string, ask: AskText) => unknown } {
+}): { description: string; input: z.ZodType; call: (input: unknown, name: string, ask: AskText) => unknown } {
   return {
     description: parts.description,
+    input: parts.input,
     call: (input, name, ask) => {
       const parsed = parts.input.safeParse(input, { error: explainIssue })
       if (!parsed.success) {

@@ -228,7 +228,7 @@ function parse<Schema extends z.ZodType>(
   return null
 }
 
-const pathTo = (path: string, inner: readonly PropertyKey[]): string =>
+export const pathTo = (path: string, inner: readonly PropertyKey[]): string =>
   inner.reduce<string>((all, part) => (typeof part === 'number' ? `${all}[${part}]` : `${all}.${String(part)}`), path)
 
 function refuse(check: Check, value: unknown, path: string, message: string): null {

@@ -30,6 +30,8 @@ export interface TemplateDefinition {
 export interface FlowVerdict {
   valid: boolean
   errors: { path: string; message: string }[]
+  /** Steps of a valid flow that can only fail. Left out if there are none. */
+  warnings?: { path: string; message: string }[]
 }
 
 export interface Recommendation {

@@ -127,7 +127,8 @@ export function FunctionName(props: {
 }
 
 function FunctionLeafFields({ editor, node }: { editor: Editor; node: TreeNode }) {
-  const { selected, problems, isLocked } = editor
+  const { selected, isLocked } = editor
+  const problems = [...editor.problems, ...editor.warnings]
   const ids = idsIn(editor.root)
   const { args } = node
   const names = functionCalled(node.function)?.args ?? []
@@ -135,7 +136,14 @@ function FunctionLeafFields({ editor, node }: { editor: Editor; node: TreeNode }
   const isPlain =
     names.length > 0 &&
     (args === undefined || (isNode(args) && Object.keys(args).every((name) => names.includes(name))))
-  const error = problemsAt(problems, selected, 'args')
+  const errorOf = (name: string, index: number): string | null => {
+    const isOf = (path: string, each: string): boolean => `${path}.`.startsWith(`${selected}.args.${each}.`)
+    // A problem of no field that is shown stands at the first one.
+    const own = problems.filter(
+      ({ path }) => isOf(path, name) || (index === 0 && !names.some((each) => isOf(path, each))),
+    )
+    return problemsAt(own, selected, 'args')
+  }
   return (
     <>
       <FunctionName
@@ -151,7 +159,7 @@ function FunctionLeafFields({ editor, node }: { editor: Editor; node: TreeNode }
             key={`${selected}.${name}`}
             label={name === 'prompt' ? 'Prompt' : `Argument ${name}`}
             value={given[name]}
-            error={index === 0 ? error : null}
+            error={errorOf(name, index)}
             isLocked={isLocked}
             ids={ids}
             onChange={(value) => editor.setField(`args.${name}`, value)}
@@ -163,7 +171,7 @@ function FunctionLeafFields({ editor, node }: { editor: Editor; node: TreeNode }
           label="Arguments"
           hint={NO_VALUE}
           value={args}
-          error={error}
+          error={problemsAt(problems, selected, 'args')}
           isLocked={isLocked}
           ids={ids}
           onChange={(value) => editor.setField('args', value)}

@@ -9,7 +9,7 @@ import type { Editor } from './use-editor.ts'
 const MOST_SHOWN = 50
 
 export function Verdict({ editor }: { editor: Editor }) {
-  const { check, problems } = editor
+  const { check, problems, warnings } = editor
   return (
     <div role="status" className={classes.verdict}>
       {verdictOf()}
@@ -24,6 +24,10 @@ export function Verdict({ editor }: { editor: Editor }) {
       return <Said tone="failed" icon={CircleAlert} text={count} />
     }
     if (check.isPending || !check.isValid) return <Said tone="pending" icon={LoaderCircle} text="Checking" />
+    if (warnings.length > 0) {
+      const steps = warnings.length === 1 ? 'a step' : 'steps'
+      return <Said tone="blocked" icon={CircleAlert} text={`This flow can start, but ${steps} will fail`} />
+    }
     return <Said tone="completed" icon={CircleCheck} text="This flow can run" />
   }
 }
@@ -37,7 +41,7 @@ function Said({ tone, icon: Icon, text }: { tone: string; icon: typeof CircleAle
 }
 
 export function ProblemList({ editor, onGo }: { editor: Editor; onGo: (field: string) => void }) {
-  const { problems, check, dispatch, root } = editor
+  const { problems, warnings, check, dispatch, root } = editor
   if (check.error) {
     return (
       <div className={classes.problems}>
@@ -48,10 +52,11 @@ export function ProblemList({ editor, onGo }: { editor: Editor; onGo: (field: st
       </div>
     )
   }
-  if (problems.length === 0) return null
+  const [shown, label] = problems.length > 0 ? [problems, 'Problems'] : [warnings, 'Warnings']
+  if (shown.length === 0) return null
   return (
-    <ul className={classes.problems} aria-label="Problems">
-      {problems.slice(0, MOST_SHOWN).map((problem) => (
+    <ul className={classes.problems} aria-label={label}>
+      {shown.slice(0, MOST_SHOWN).map((problem) => (
         <li key={`${problem.path} ${problem.message}`}>
           <UnstyledButton
             className={classes.problem}
@@ -66,7 +71,7 @@ export function ProblemList({ editor, onGo }: { editor: Editor; onGo: (field: st
           </UnstyledButton>
         </li>
       ))}
-      {problems.length > MOST_SHOWN && <li className="dim">and {problems.length - MOST_SHOWN} more</li>}
+      {shown.length > MOST_SHOWN && <li className="dim">and {shown.length - MOST_SHOWN} more</li>}
     </ul>
   )
 }

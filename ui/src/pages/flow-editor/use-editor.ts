@@ -23,6 +23,8 @@ export interface Editor {
   isLocked: boolean
   isReadOnly: boolean
   problems: readonly PlacedProblem[]
+  /** What will fail in a flow that can be started. */
+  warnings: readonly PlacedProblem[]
   check: { isPending: boolean; error: Error | null; isValid: boolean; retry: () => void }
   /** Makes an edit of the tree, if it can be done. */
   apply: (edit: Edit | null) => void
@@ -36,7 +38,7 @@ export function useEditor(projectId: string, initial: Flowing, isReadOnly: boole
   const { root, selected } = state.now
   const [settledRoot] = useDebouncedValue(root, PAUSE_MS)
   const verdict = useQuery({ ...verdictQuery(projectId, settledRoot), placeholderData: keepPreviousData })
-  const errors = verdict.data?.errors
+  const { errors, warnings } = verdict.data ?? {}
   const problems = useMemo(() => placeProblems(root, errors ?? []), [root, errors])
   const isLocked = isReadOnly || state.problem !== null
   const path = (name: string): string => `${selected}.${name}`
@@ -49,6 +51,7 @@ export function useEditor(projectId: string, initial: Flowing, isReadOnly: boole
     isLocked,
     isReadOnly,
     problems,
+    warnings: useMemo(() => placeProblems(root, warnings ?? []), [root, warnings]),
     node: useMemo(() => valueAt(root, selected), [root, selected]),
     check: {
       isPending: root !== settledRoot || verdict.isFetching,
