@@ -10,12 +10,15 @@ export interface FoundActors {
   others: string[]
 }
 
+const INSTANCE_ADMIN = 'Instance admin'
+
 /** More keys of one name are not told apart by it. */
 const MOST_KEYS = 100
 
 /**
- * The actors that a text names: by id, by the e-mail address of a person, or by the name of a key, also of a revoked
- * one. `projectId` null looks for keys in the whole instance, newest first.
+ * The actors that a text names: by id, by the e-mail address of a person, as the instance admin, by the name of a key,
+ * also of a revoked one, or by that of an agent of the project. `projectId` null looks for keys in the whole instance,
+ * newest first, and for no agents.
  */
 export async function findActors(db: Db, projectId: string | null, text: string): Promise<FoundActors> {
   if (isId(text)) {
@@ -26,11 +29,14 @@ export async function findActors(db: Db, projectId: string | null, text: string)
     )
     return rowCount ? { people: [id], others: [] } : { people: [], others: [id] }
   }
+  const agent = 'select id, false from agents where project_id = $2 and name = $1 and deleted_at is null'
   const { rows } = await db.query<{ id: string; is_person: boolean }>(
     `select id, true as is_person from auth.users where lower(email) = lower($1)
+     union all select id, true from instance where lower($1) = lower('${INSTANCE_ADMIN}')
      union all
      (select id, false from api_keys where lower(name) = lower($1) ${projectId === null ? '' : 'and project_id = $2'}
-      order by created_at desc limit ${MOST_KEYS})`,
+      order by created_at desc limit ${MOST_KEYS})
+     ${projectId === null ? '' : `union all ${agent}`}`,
     [text, ...(projectId === null ? [] : [projectId])],
   )
   const idsOf = (arePeople: boolean): string[] => rows.filter((row) => row.is_person === arePeople).map(({ id }) => id)
@@ -56,6 +62,6 @@ export async function nameActors<Thing extends { actor: Known }>(
   )
   const names = new Map(rows.map(({ id, name }) => [id, name]))
   const nameOf = ({ type, id }: Known): string | null =>
-    type === 'instance_admin' ? 'Instance admin' : (names.get(id ?? '') ?? null)
+    type === 'instance_admin' ? INSTANCE_ADMIN : (names.get(id ?? '') ?? null)
   return things.map((thing) => ({ ...thing, actor_name: nameOf(thing.actor) }))
 }

@@ -59,8 +59,14 @@ describe('the flow editor in a browser', { skip }, () => {
     await page.getByLabel('Prompt', { exact: true }).fill('')
     await page.getByText('This flow can start, but a step will fail').waitFor()
     await row(page, 'Sequential').click()
-    await page.getByRole('list', { name: 'Warnings' }).getByRole('button', { name: /muster\.ask/ }).click()
-    await page.locator('[aria-invalid="true"]').and(page.getByLabel('Prompt', { exact: true })).waitFor()
+    await page
+      .getByRole('list', { name: 'Warnings' })
+      .getByRole('button', { name: /muster\.ask/ })
+      .click()
+    await page
+      .locator('[aria-invalid="true"]')
+      .and(page.getByLabel('Prompt', { exact: true }))
+      .waitFor()
     await page.getByRole('button', { name: 'Remove node' }).click()
     await isFine(page)
     await page.getByRole('button', { name: 'Save' }).click()

@@ -23,7 +23,7 @@ const region = (page: Page, name: string): Locator => page.getByRole('region', {
 /** The rows of Home that a newcomer sees. */
 const rows = (page: Page) => ({
   flow: region(page, 'Runs now').getByRole('link', { name: new RegExp(`^${FLOW} running.* done.*ETA `) }),
-  loop: region(page, 'Failed in the last day').getByRole('link', { name: /^Stock watcher failed/ }),
+  loop: region(page, 'Failed or stopped in the last day').getByRole('link', { name: /^Stock watcher failed/ }),
   budget: region(page, 'Waits for you').getByRole('link', { name: /^Bookkeeper has used 9\d % of its tokens/ }),
   suggestion: region(page, 'Waits for you').getByRole('link', { name: /suggestion/ }),
   question: region(page, 'Waits for you').getByRole('link', { name: /question/ }),

@@ -40,7 +40,10 @@ describe('a flow run that has ended, in a browser', { skip }, () => {
     await reason.getByText(/A flow that has ended does not go on from there: raise the limit first/).waitFor()
     assert.equal(await page.getByText(/is paused \(/).count(), 0)
     const edit = reason.getByRole('link', { name: 'Change the step limit of Hasty' })
-    assert.ok((await edit.getAttribute('href'))?.endsWith(`/agents/${hasty.id}/edit`))
+    assert.ok((await edit.getAttribute('href'))?.endsWith(`/agents/${hasty.id}/edit?field=max_steps`))
+    await edit.click()
+    await page.waitForFunction(`document.activeElement?.dataset.path === 'max_steps'`)
+    await page.goBack()
     assert.match(
       (await reason.getByRole('link', { name: 'Open its run' }).getAttribute('href')) ?? '',
       /\/runs\/[\w-]+$/,

@@ -81,7 +81,7 @@ describe('the home page and the frame in a browser', { skip }, () => {
     await running.getByRole('link', { name: /Gardener running/ }).waitFor()
     await running.getByRole('link', { name: /Spring running.*1 of 2 done/ }).waitFor()
     assert.equal(await running.getByRole('progressbar').getAttribute('aria-valuenow'), '50')
-    const failed = page.getByRole('region', { name: 'Failed in the last day' })
+    const failed = page.getByRole('region', { name: 'Failed or stopped in the last day' })
     await failed.getByRole('link', { name: /Gardener failed/ }).waitFor()
     await page.getByText('Tokens today').waitFor()
     await page

@@ -57,7 +57,7 @@ describe('lists below fields', { skip }, () => {
       ['/settings/keys', 'Create key', 'Create key', 'Ends'],
       ['/settings/providers', 'Add provider', 'Add provider', 'Kind'],
       ['/organisation', 'New task', 'New task', 'Priority'],
-      ['/flows', 'Start flow', 'Start a flow', 'Flow'],
+      ['/flows', 'Start flow', 'Start flow', 'Flow'],
     ]
     for (const [place, open, name, field] of dialogs) {
       await kit.goTo(page, place)

@@ -122,6 +122,7 @@ const build = [
   createRoute({
     getParentRoute: ofProject,
     path: '/agents/$agentId/edit',
+    validateSearch: keep('field'),
     component: lazyPage(() => import('./pages/agents/edit-agent-page.tsx'), 'EditAgentPage'),
   }),
   createRoute({

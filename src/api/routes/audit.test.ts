@@ -17,6 +17,8 @@ const revoked = await kit.createKey(mine.id, 'admin', 'Old key')
 const theirKey = await kit.createKey(theirs.id, 'admin', 'CI key')
 const person = await signInByLink(kit, { member: { projectId: mine.id, role: 'admin' } })
 const agent = await kit.createAgent(mine.id, { name: 'Scout' })
+await kit.pool.query(`insert into instance (id, secret_key_fingerprint) values ($1, 'abc')`, [INSTANCE_ID])
+const theirScout = await kit.createAgent(theirs.id, { name: 'Their scout' })
 await kit.call(`DELETE /api/projects/${mine.id}/keys/${revoked.id}`)
 await kit.call(`GET /api/projects/${mine.id}/audit`, { token: key.key })
 
@@ -41,6 +43,7 @@ const noted: [project: string | null, action: string, actor: Actor][] = [
   [theirs.id, 'x.two', actors.person],
   [null, 'x.three', actors.person],
   [null, 'x.three', systemActor],
+  [theirs.id, 'y', by('agent', theirScout.id)],
 ]
 const places = new Map<string, number>()
 for (const [place, [projectId, action, actor]] of noted.entries()) {
@@ -74,6 +77,9 @@ const cases: [name: string, query: Record<string, string>, ofProject: number[], 
   ['the id of a person', { actor: person.userId }, [1], [10, 9, 1]],
   ['the address of a person', { actor: person.email.toUpperCase() }, [1], [10, 9, 1]],
   ['the id of an agent', { actor: agent.id }, [2], [2]],
+  ['the name of an agent', { actor: 'Scout' }, [2], []],
+  ['the name of an agent of another project', { actor: 'Their scout' }, [], []],
+  ['the name of the instance admin', { actor: 'instance admin' }, [7], [7]],
   ['the id of the instance', { actor: INSTANCE_ID }, [7], [7]],
   ['an id of another project', { actor: theirKey.id }, [], [8]],
   ['an unknown id', { actor: newId() }, [], []],
@@ -85,7 +91,7 @@ const cases: [name: string, query: Record<string, string>, ofProject: number[], 
 for (const [name, query, ofProject, ofInstance] of cases) {
   test(`a filter by ${name}`, async () => {
     const shown = (entries: number[]) =>
-      query.actor === INSTANCE_ID ? entries.filter((place) => place === 7) : entries
+      [INSTANCE_ID, 'instance admin'].includes(query.actor ?? '') ? entries.filter((place) => place === 7) : entries
     assert.deepEqual(shown(await list(query)), ofProject)
     assert.deepEqual(shown(await list({ ...query, limit: '200' }, null)), ofInstance)
   })

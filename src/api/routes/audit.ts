@@ -18,7 +18,14 @@ const auditQuery = listQuery.extend({
     .max(200)
     .optional()
     .describe('An action, such as run.start, or the words before a point: run is run.start, run.cancel and so on.'),
-  actor: z.string().min(1).max(254).optional().describe('An id, the e-mail address of a person, or the name of a key.'),
+  actor: z
+    .string()
+    .min(1)
+    .max(254)
+    .optional()
+    .describe(
+      'An id, the e-mail address of a person, the name of a key, “Instance admin”, or, in a project, the name of an agent.',
+    ),
 })
 
 export function addAuditRoutes(app: App, { pool }: { pool: Pool }): void {

@@ -87,12 +87,15 @@ export const deleteDefinition = ({ project_id, id }: FlowDefinition): Promise<nu
   remove(projectPath(project_id, `/flows/${id}`))
 
 export interface FlowStart {
+  /** A stored flow, a tree, a template, or the flow of an earlier run: one of them is given. */
   flow_id?: string
   root?: unknown
+  template?: string
+  rerun_of?: string
   input?: unknown
   workers?: number
   timeout?: number
 }
 
-export const startDefinition = (projectId: string, start: FlowStart): Promise<{ id: string }> =>
+export const startFlow = (projectId: string, start: FlowStart): Promise<{ id: string }> =>
   startWork<{ id: string }>(projectPath(projectId, '/flow-runs'), start)

@@ -46,6 +46,8 @@ export const theme = createTheme({
   components: {
     // A closed list would stay in the page under the label of its field, and the label would name two things.
     Combobox: { defaultProps: { keepMounted: false } },
+    // A number that is too small or too large is refused in words, and not changed behind the back of its author.
+    NumberInput: { defaultProps: { clampBehavior: 'none' } },
     InputWrapper: { styles: { description: { color: 'var(--dim)' }, error: { color: 'var(--failed)' } } },
   },
 })

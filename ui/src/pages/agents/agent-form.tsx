@@ -15,7 +15,7 @@ import { useForm } from '@mantine/form'
 import { notifications } from '@mantine/notifications'
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { type FormEvent, useState } from 'react'
+import { type FormEvent, useEffect, useState } from 'react'
 import type { Agent, AgentDefinition } from '../../../../src/kernel/agent.ts'
 import { agentPath } from '../../api/agents.ts'
 import { patch, post } from '../../api/client.ts'
@@ -35,9 +35,12 @@ interface Props {
   initial: AgentDefinition
   /** Null for a new agent. */
   agent: Agent | null
+  /** The field that the reader came to change. */
+  field?: string | undefined
 }
 
-export function AgentForm({ projectId, initial, agent }: Props) {
+export function AgentForm({ projectId, initial, agent, field }: Props) {
+  useEffect(() => focusOn(field), [field])
   const form = useForm<AgentDraft>({ initialValues: draftOf(initial) })
   /** Null: the fields are shown. */
   const [json, setJson] = useState<string | null>(null)
@@ -229,7 +232,7 @@ function useSave({ projectId, agent, form }: { projectId: string; agent: Agent |
   }
 }
 
-/** Leads to the first field that needs a change. */
+/** Leads to a field that needs a change. */
 function focusOn(path: string | undefined): void {
   if (path === undefined) return
   requestAnimationFrame(() => document.querySelector<HTMLElement>(`[data-path="${CSS.escape(path)}"]`)?.focus())

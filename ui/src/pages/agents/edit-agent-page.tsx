@@ -16,6 +16,7 @@ const route = getRouteApi('/projects/$projectId/agents/$agentId/edit')
 
 export function EditAgentPage() {
   const { projectId, agentId } = route.useParams()
+  const { field } = route.useSearch()
   const isAdmin = useRole(projectId) === 'admin'
   const agent = useQuery(agentQuery(projectId, agentId))
   if (agent.isPending) return <Loading lines={10} />
@@ -36,13 +37,17 @@ export function EditAgentPage() {
           </div>
         }
       />
-      {isAdmin ? <EditForm key={agentId} agent={agent.data} /> : <Empty>Only admins of the project edit agents.</Empty>}
+      {isAdmin ? (
+        <EditForm key={agentId} agent={agent.data} field={field} />
+      ) : (
+        <Empty>Only admins of the project edit agents.</Empty>
+      )}
     </>
   )
 }
 
 /** Typed text stays when somebody else changes the agent: only the fields changed here are sent. */
-function EditForm({ agent }: { agent: Agent }) {
+function EditForm({ agent, field }: { agent: Agent; field: string | undefined }) {
   const [loaded] = useState(agent)
-  return <AgentForm projectId={loaded.project_id} initial={definitionOf(loaded)} agent={loaded} />
+  return <AgentForm projectId={loaded.project_id} initial={definitionOf(loaded)} agent={loaded} field={field} />
 }

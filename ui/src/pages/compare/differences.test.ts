@@ -51,8 +51,8 @@ test('numbers are told with their difference and its share', () => {
   assert.equal(moreOrLess(200, 100, tokens), '−100 (−50 %)')
   assert.equal(moreOrLess(0, 100, tokens), '+100')
   assert.equal(moreOrLess(5, 5, tokens), null)
-  assert.equal(moreOrLess(null, null, tokens), null)
-  assert.equal(moreOrLess(null, 5, tokens), 'differs')
+  assert.equal(moreOrLess(null, null, tokens), 'not known')
+  assert.equal(moreOrLess(null, 5, tokens), 'not known')
 })
 
 test('the figures of two runs name what differs', () => {
@@ -71,6 +71,7 @@ test('the figures of two runs name what differs', () => {
   assert.deepEqual(
     figuresOf(run, other).flatMap(({ name, difference }) => (difference ? [[name, difference]] : [])),
     [
+      ['Cost', 'not known'],
       ['Took', '+500 ms (+100 %)'],
       ['Answer', 'differs'],
     ],

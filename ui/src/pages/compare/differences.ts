@@ -45,9 +45,9 @@ const modelOf = ({ model }: Run): string => (model === null ? '–' : `${model.n
 const written = (value: number | null, write: (value: number) => string): string =>
   value === null ? '–' : write(value)
 
-/** +120 (+15 %), or null if both are the same or one is unknown. */
+/** +120 (+15 %), or null if both are the same. */
 export function moreOrLess(left: number | null, right: number | null, write: (value: number) => string): string | null {
-  if (left === null || right === null) return left === right ? null : 'differs'
+  if (left === null || right === null) return 'not known'
   const by = right - left
   if (by === 0) return null
   const sign = by > 0 ? '+' : '−'

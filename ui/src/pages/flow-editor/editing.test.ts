@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseJson } from '../../parts/json-text.ts'
 import { type Action, type Editing, editingOf, isSameFlow, nextEditing, textOf } from './editing.ts'
 import { inputSketch } from './input-sketch.ts'
-import { parseJson } from './json-text.ts'
 import { inReadingOrder } from './reading-order.ts'
 
 const root = { type: 'sequential', steps: [{ type: 'task', agent: 'A' }] }

@@ -1,5 +1,5 @@
 // The state of the editor: the flow as it stands, its past and future, and a JSON text that is not yet right.
-import { type JsonProblem, parseJson } from './json-text.ts'
+import { type JsonProblem, parseJson } from '../../parts/json-text.ts'
 import { isNode, nearestPath } from './tree.ts'
 
 export interface Flowing {

@@ -121,7 +121,6 @@ export function Count({
       {...shared}
       min={min}
       allowDecimal={false}
-      clampBehavior="none"
       value={typeof value === 'number' ? value : ''}
       onChange={(next) => onChange(next === '' ? undefined : Number(next))}
     />

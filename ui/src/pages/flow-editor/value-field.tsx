@@ -2,9 +2,9 @@
 import { Group, Menu, SegmentedControl, Textarea, UnstyledButton } from '@mantine/core'
 import { Braces } from 'lucide-react'
 import { useId, useRef, useState } from 'react'
+import { parseJson } from '../../parts/json-text.ts'
 import classes from './editor.module.css'
 import { Hint } from './hint.tsx'
-import { parseJson } from './json-text.ts'
 
 interface Props {
   label: string

@@ -96,6 +96,7 @@ export function useLeafFailure(projectId: string, task: TaskRow | undefined): Fa
 export function LeafLinks({ projectId, of: { run, agentName, failure } }: { projectId: string; of: FailedLeaf }) {
   const isAdmin = useRole(projectId) === 'admin'
   const { agent_id: agentId } = run
+  const { limit } = failure
   return (
     <>
       <Button
@@ -107,15 +108,20 @@ export function LeafLinks({ projectId, of: { run, agentName, failure } }: { proj
       >
         Open its run
       </Button>
-      {isAdmin && failure.limit !== null && agentId !== null && (
+      {isAdmin && limit !== null && agentId !== null && (
         <Button
           size="compact-sm"
           variant="default"
           renderRoot={(props) => (
-            <Link to="/projects/$projectId/agents/$agentId/edit" params={{ projectId, agentId }} {...props} />
+            <Link
+              to="/projects/$projectId/agents/$agentId/edit"
+              params={{ projectId, agentId }}
+              search={{ field: limit.field }}
+              {...props}
+            />
           )}
         >
-          {failure.limit} of {showMarks(agentName)}
+          {limit.words} of {showMarks(agentName)}
         </Button>
       )}
     </>

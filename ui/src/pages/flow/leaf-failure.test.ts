@@ -18,7 +18,7 @@ const run = (more: Partial<Run>): Run =>
 test('a limit that stopped a leaf is named with its number, and leads to its change', () => {
   assert.deepEqual(whyLeafFailed(run({ pause_reason: 'step_limit', max_steps: 12 }), 'Writer'), {
     text: 'Writer used all 12 steps that it may take, and was not done.',
-    limit: 'Change the step limit',
+    limit: { words: 'Change the step limit', field: 'max_steps' },
   })
   assert.deepEqual(
     whyLeafFailed(run({ pause_reason: 'step_limit', max_steps: 1 }), 'Writer')?.text,
@@ -26,7 +26,7 @@ test('a limit that stopped a leaf is named with its number, and leads to its cha
   )
   assert.deepEqual(whyLeafFailed(run({ pause_reason: 'timeout', timeout: 90_000 }), 'Writer'), {
     text: 'Writer used up its time, 1m 30s, and was not done.',
-    limit: 'Change the timeout',
+    limit: { words: 'Change the timeout', field: 'default_timeout' },
   })
 })
 

@@ -4,8 +4,8 @@ import { duration } from '../../parts/figures.ts'
 
 export interface LeafFailure {
   text: string
-  /** The words of the link to the page on which the agent's limit is changed; null if no limit is the reason. */
-  limit: string | null
+  /** The words of the link to the agent's limit, and its field; null if no limit is the reason. */
+  limit: { words: string; field: 'max_steps' | 'default_timeout' | 'token_allocation' } | null
 }
 
 /** Null for a run that did not fail: another run of the task did, and the error of the task tells of it. */
@@ -29,14 +29,23 @@ function pauseOf(run: Run, agentName: string): LeafFailure {
     case 'step_limit': {
       const most = run.max_steps ?? run.step_count
       const steps = most === 1 ? 'the 1 step' : `all ${most} steps`
-      return { text: `${agentName} used ${steps} that it may take, and was not done.`, limit: 'Change the step limit' }
+      return {
+        text: `${agentName} used ${steps} that it may take, and was not done.`,
+        limit: { words: 'Change the step limit', field: 'max_steps' },
+      }
     }
     case 'timeout': {
       const time = run.timeout === null ? '' : `, ${duration(run.timeout)},`
-      return { text: `${agentName} used up its time${time} and was not done.`, limit: 'Change the timeout' }
+      return {
+        text: `${agentName} used up its time${time} and was not done.`,
+        limit: { words: 'Change the timeout', field: 'default_timeout' },
+      }
     }
     case 'budget':
-      return { text: `${agentName} had no tokens left, and was not done.`, limit: 'Change the budget' }
+      return {
+        text: `${agentName} had no tokens left, and was not done.`,
+        limit: { words: 'Change the budget', field: 'token_allocation' },
+      }
     case 'context':
       return { text: `The conversation of ${agentName} no longer fitted its model.`, limit: null }
     case 'unavailable':

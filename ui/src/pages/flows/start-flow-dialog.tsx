@@ -1,15 +1,13 @@
 // Starts a flow of the project or a template, and leads to the page of its run.
-import { Group, NumberInput, Select, Text, Textarea } from '@mantine/core'
+import { Select, Text } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
-import { startWork } from '../../api/client.ts'
+import type { FlowStart } from '../../api/flow-definitions.ts'
 import { type FlowTemplate, flowRunQuery, patternName, type StoredFlow } from '../../api/flows.ts'
-import { projectPath } from '../../api/queries.ts'
+import { textOf } from '../../parts/flow-input.ts'
+import { FlowStartFields, useFlowStart } from '../../parts/flow-start.tsx'
 import { FormDialog } from '../../parts/form-dialog.tsx'
-import { useWrite } from '../../parts/use-write.ts'
-import { inputOf, textOf } from './flow-input.ts'
 
 interface Props {
   projectId: string
@@ -30,10 +28,9 @@ export function StartAgainDialog({ runId, ...props }: Omit<Props, 'chosen' | 'ag
   return <StartFlowDialog {...props} chosen={isStored ? `flow ${run.flow_id}` : `run ${run.id}`} again={run} />
 }
 
-const WAYS: Readonly<Record<string, string>> = { flow: 'flow_id', template: 'template', run: 'rerun_of' }
+const WAYS: Readonly<Record<string, keyof FlowStart>> = { flow: 'flow_id', template: 'template', run: 'rerun_of' }
 
 export function StartFlowDialog({ projectId, flows, templates, chosen, again, onClose }: Props) {
-  const navigate = useNavigate()
   const startable = flows.filter(({ enabled }) => enabled)
   const [choice, setChoice] = useState(
     chosen || (startable[0] ? `flow ${startable[0].id}` : `template ${templates[0]?.name ?? ''}`),
@@ -42,29 +39,24 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
     const template = templates.find(({ name }) => wanted === `template ${name}`)
     return template ? JSON.stringify(template.example.input, null, 2) : ''
   }
-  const [input, setInput] = useState(() => textOf(again?.input) || exampleOf(choice))
-  const [workers, setWorkers] = useState<number | string>(again?.workers ?? '')
-  const [seconds, setSeconds] = useState<number | string>(again ? Math.ceil(again.timeout / 1_000) : '')
+  const { fields, problem, state, start } = useFlowStart(projectId, {
+    input: textOf(again?.input) || exampleOf(choice),
+    workers: again?.workers,
+    timeoutMs: again?.timeout,
+  })
   const template = templates.find(({ name }) => choice === `template ${name}`)
-  const { write, ...state } = useWrite()
-  const start = async (): Promise<void> => {
+  const submit = (): void => {
     const [, kind = '', name] = /^(\w+) (.*)$/.exec(choice) ?? []
-    const body = {
-      [WAYS[kind] ?? 'template']: name,
-      ...inputOf(input),
-      ...(workers === '' ? {} : { workers: Number(workers) }),
-      ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
-    }
-    const { id } = await startWork<FlowRun>(projectPath(projectId, '/flow-runs'), body)
-    await navigate({ to: '/projects/$projectId/flows/$flowRunId', params: { projectId, flowRunId: id } })
+    start({ [WAYS[kind] ?? 'template']: name })
   }
   return (
     <FormDialog
-      title={again ? 'Run again' : 'Start a flow'}
+      title={again ? 'Run again' : 'Start flow'}
       action="Start flow"
-      isDisabled={choice === ''}
+      size="lg"
+      isDisabled={choice === '' || problem !== null}
       write={state}
-      onSubmit={() => void write(start)}
+      onSubmit={submit}
       onClose={onClose}
     >
       <Select
@@ -76,7 +68,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
         onChange={(value) => {
           if (value === null) return
           // An example goes with its template; what somebody typed stays.
-          if (input === exampleOf(choice)) setInput(exampleOf(value))
+          if (fields.input === exampleOf(choice)) fields.setInput(exampleOf(value))
           setChoice(value)
         }}
       />
@@ -85,34 +77,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
           {template.description} {template.usage}
         </Text>
       )}
-      <Textarea
-        label="Input"
-        description="JSON, or a text. Empty: none."
-        classNames={{ input: 'mono' }}
-        autosize
-        minRows={3}
-        maxRows={14}
-        value={input}
-        onChange={(event) => setInput(event.currentTarget.value)}
-        data-autofocus
-      />
-      <Group grow align="flex-start">
-        <NumberInput
-          label="Workers"
-          description="At once. Empty: the usual."
-          min={1}
-          allowDecimal={false}
-          value={workers}
-          onChange={setWorkers}
-        />
-        <NumberInput
-          label="Timeout"
-          description="In seconds. Empty: the project's."
-          min={1}
-          value={seconds}
-          onChange={setSeconds}
-        />
-      </Group>
+      <FlowStartFields fields={fields} />
     </FormDialog>
   )
 }

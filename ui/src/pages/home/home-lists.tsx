@@ -80,7 +80,7 @@ export function FailedList({ home, projects, visit }: ListsProps & { visit: Visi
   }
   return (
     <List
-      name={visit.isFirst ? 'Failed in the last day' : 'Failed since you were last here'}
+      name={visit.isFirst ? 'Failed or stopped in the last day' : 'Failed or stopped since you were last here'}
       of="fails"
       home={home}
       rows={home?.fails.items.map(toRow)}

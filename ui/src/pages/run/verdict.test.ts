@@ -28,6 +28,14 @@ test('the steps of a run that continues another are those of both', () => {
   assert.match(verdictOf(resumed, 'Writer').text, / in 1\.6s, after 3 steps in all with the runs that it continues\.$/)
 })
 
+test('a step of a flow that is resumed gives the flow nothing', () => {
+  const stopped = run({ status: 'paused', pause_reason: 'step_limit' })
+  assert.doesNotMatch(verdictOf(stopped, 'Writer').text, /flow/)
+  const { text, resolution } = verdictOf({ ...stopped, trigger: { type: 'flow' } }, 'Writer')
+  assert.match(text, /Resume it with more steps\. The flow does not wait for it/)
+  assert.equal(resolution, 'resume')
+})
+
 test('only the tokens of the agent itself are topped up', () => {
   const short = run({ status: 'paused', pause_reason: 'budget' })
   assert.equal(verdictOf(short, 'Writer', SPENT).resolution, 'top_up')

@@ -44,7 +44,8 @@ function pauseOf(run: Run, agentName: string, agent: TokensOf | undefined): Verd
     if (run.agent_id === null) return paused(why, null)
     if (run.trigger.type === 'task')
       return paused(`${why} It was an attempt at a task, and the task shows what comes next.`, null)
-    return paused(`${why} ${how}`, 'resume')
+    const alone = run.trigger.type === 'flow' ? ' The flow does not wait for it: what it finds stays with the run.' : ''
+    return paused(`${why} ${how}${alone}`, 'resume')
   }
   if (run.resumed_as !== null) return paused('It stopped, and another run continues it.', 'resumed')
   switch (run.pause_reason) {

@@ -24,7 +24,9 @@ const TYPING_PAUSE_MS = 300
 export function AuditPanel({ projectId }: { projectId: string }) {
   const { action, who } = route.useSearch()
   const me = useMe()
-  const entries = useInfiniteQuery(auditQuery(projectId, { action, actor: who }))
+  // The list calls the reader "you".
+  const actor = who?.toLowerCase() === 'you' ? (me.id ?? who) : who
+  const entries = useInfiniteQuery(auditQuery(projectId, { action, actor }))
   return (
     <Section name="Audit" about="Entries are only ever added." action={me.instance_admin && <Verify />}>
       <Filters projectId={projectId} />
@@ -78,7 +80,7 @@ function Filters({ projectId }: { projectId: string }) {
         label="Who"
         size="xs"
         w={220}
-        placeholder="an address, a key's name, an id"
+        placeholder="you, an address, an agent, a key"
         value={typed.who}
         onChange={(event) => change({ who: event.currentTarget.value })}
       />

@@ -9,8 +9,11 @@ test('an input is nothing, JSON, or a text', () => {
   assert.deepEqual(inputOf('two lines about rain'), { input: 'two lines about rain' })
 })
 
-test('a text that begins like JSON and is none is refused', () => {
-  for (const text of ['{', '[1, 2', '"open']) assert.throws(() => inputOf(text), /The input is no JSON/)
+test('a text that begins like JSON and is none is refused, with the place', () => {
+  for (const text of ['{', ' [1, 2', '"open']) assert.ok('problem' in inputOf(text), text)
+  assert.deepEqual(inputOf('{"a":\n 1,}'), {
+    problem: 'Line 2, column 4: Expected a name in quotation marks, found "}".',
+  })
 })
 
 test('an input that is shown as a text is read back as it was', () => {
