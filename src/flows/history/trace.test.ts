@@ -267,6 +267,12 @@ test('words of a model in the id of a task are no path', () => {
   )
 })
 
+test('a task that was skipped before it began has the name of its place in the tree', () => {
+  const skipped = { seq: 1, kind: 'task.skipped', data: { task_id: 'root/1' }, at: new Date(1) }
+  const [task] = tasksOf({ root: sequence(f('a'), f()), events: [skipped], hasEnded: true, patterns })
+  assert.deepEqual([task?.id, task?.name, task?.status], ['root/1', 'f', 'skipped'])
+})
+
 test('a task under way has no end, and a task that was skipped after it began has one', () => {
   const root = parallel(f('a'), f('b'))
   const at = (seconds: number): Date => new Date(seconds * 1_000)

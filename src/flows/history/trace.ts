@@ -126,9 +126,14 @@ export function tasksOf({ root, patterns, hasEnded, events, runs }: RecordedRun)
     tasks.set(id, task)
     return task
   }
+  const planned = new Map(places.planned().map(({ id, name }) => [id, name]))
   for (const { kind, data, at } of events) {
     if (typeof data.task_id !== 'string' || !kind.startsWith('task.')) continue
-    const task = taskOf(data.task_id, typeof data.name === 'string' ? data.name : data.task_id)
+    // A task that is skipped without having begun is named by the tree alone.
+    const task = taskOf(
+      data.task_id,
+      typeof data.name === 'string' ? data.name : (planned.get(data.task_id) ?? data.task_id),
+    )
     if (typeof data.agent === 'string') {
       task.kind = 'agent'
       task.worker ??= data.agent
@@ -137,7 +142,7 @@ export function tasksOf({ root, patterns, hasEnded, events, runs }: RecordedRun)
     if (Array.isArray(data.after)) told.set(task.id, data.after.map(String))
     tell(task, kind, data, at, lives)
   }
-  for (const { id, name } of places.planned()) {
+  for (const [id, name] of planned) {
     if (!tasks.has(id)) taskOf(id, name).status = hasEnded ? 'skipped' : 'pending'
   }
   const all = [...tasks.values()]

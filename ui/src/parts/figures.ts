@@ -1,4 +1,5 @@
 // How numbers, durations and texts are written.
+import { isRecord } from '../../../src/kernel/is-record.ts'
 import type { Run } from '../../../src/kernel/run.ts'
 
 /** 1m 51s, 340 ms, 2h 5m */
@@ -47,7 +48,18 @@ function roughly(ms: number): string | null {
 
 /** The input of a run, in one line. A run of a schedule is given nothing but the time. */
 export const inputLine = ({ input, trigger }: Pick<Run, 'input' | 'trigger'>, most?: number): string =>
-  trigger.type === 'schedule' ? 'by its schedule' : oneLine(input ?? '', most)
+  trigger.type === 'schedule' ? 'by its schedule' : fieldsLine(input ?? '', most)
+
+/** A value in one line, for people who skim: the fields of an object are named, all else is as in `oneLine`. */
+export function fieldsLine(value: unknown, most?: number): string {
+  if (!isRecord(value)) return oneLine(value, most)
+  return oneLine(
+    Object.entries(value)
+      .map(([name, each]) => `${name}: ${oneLine(each, most)}`)
+      .join(', '),
+    most,
+  )
+}
 
 /** A value in one line: a text as it is, all else as JSON. */
 export const oneLine = (value: unknown, most = 160): string => {

@@ -140,7 +140,7 @@ function Figures({ left, right }: { left: Run; right: Run }) {
 function FigureRow({ figure, left, right }: { figure: Figure; left: Run; right: Run }) {
   const { name, difference } = figure
   return (
-    <Table.Tr data-differs={difference !== null}>
+    <Table.Tr data-differs={figure.left !== figure.right}>
       <Table.Th scope="row" className="dim" fw={500}>
         {name}
       </Table.Th>

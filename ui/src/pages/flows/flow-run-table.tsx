@@ -4,7 +4,7 @@ import { memo } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { patternName, statusOfFlow } from '../../api/flows.ts'
 import { useIsHalted } from '../../app/halt.tsx'
-import { cost, oneLine } from '../../parts/figures.ts'
+import { cost, fieldsLine } from '../../parts/figures.ts'
 import { etaOf, percentDone } from '../../parts/flow-progress.ts'
 import { OpenRow } from '../../parts/open-row.tsx'
 import { Status } from '../../parts/status.tsx'
@@ -102,7 +102,7 @@ const Row = memo(function Row({ projectId, run, name, isHalted }: RowProps) {
         </div>
         <div className={`cut dim ${classes.about}`}>
           {patternName(run.pattern)}
-          {run.input !== null && ` · ${oneLine(run.input, 90)}`}
+          {run.input !== null && ` · ${fieldsLine(run.input, 90)}`}
         </div>
       </Table.Td>
       <Table.Td>

@@ -92,7 +92,9 @@ interface KindsProps {
 function Kinds({ projectId, current, entries, hasMore }: KindsProps) {
   const open = entries.filter(({ isOpen }) => isOpen)
   const count = (kind: InboxKind): number => open.filter(({ task }) => inboxKindOf(task) === kind).length
-  const kinds = inboxKinds.filter((kind) => count(kind) > 0 || kind === current || kind === 'suggestion')
+  // A kind whose last thing was just decided stays, as its card does, so that nothing moves under the pointer.
+  const isShown = (kind: InboxKind): boolean => entries.some(({ task }) => inboxKindOf(task) === kind)
+  const kinds = inboxKinds.filter((kind) => isShown(kind) || kind === current || kind === 'suggestion')
   const chip = (kind: InboxKind | null, name: string, number: number) => (
     <Link
       key={name}
