@@ -110,6 +110,7 @@ describe('the console in a browser', { skip }, () => {
     )
     const { page, troubles } = await kit.open(t, `/runs/${limited.id}`)
     await page.getByText(/its limit\. Resume it with more steps\./).waitFor()
+    await page.getByText('Step 2, the summary', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Resume' }).click()
     const dialog = page.getByRole('dialog', { name: 'Resume' })
     await dialog.getByLabel('Step limit').fill('5')

@@ -36,6 +36,7 @@ export function Transcript({ run, steps, live, onFork }: Props) {
         <Said
           key={step.seq}
           step={step}
+          isSummary={step === models.at(-1) && isWoundDown(run) && step.text === run.summary}
           calls={steps.filter((each) => each.kind === 'tool' && each.step === step.step) as ToolStep[]}
           onFork={onFork}
           projectId={run.project_id}
@@ -76,12 +77,26 @@ function InputOf({ run: { project_id: projectId, input, resumed_from: runId } }:
   )
 }
 
-function Said(props: { step: ModelStep; calls: ToolStep[]; onFork: Props['onFork']; projectId: string }) {
-  const { step, calls, onFork, projectId } = props
+/** A run that meets one of these limits is asked once more, for a summary. */
+const isWoundDown = ({ pause_reason: reason }: Run): boolean => reason === 'step_limit' || reason === 'timeout'
+
+interface SaidProps {
+  step: ModelStep
+  /** True: the limit was met before this step, and the model was only asked for a summary. */
+  isSummary: boolean
+  calls: ToolStep[]
+  onFork: Props['onFork']
+  projectId: string
+}
+
+function Said({ step, isSummary, calls, onFork, projectId }: SaidProps) {
   const used = tokens(step.usage.input_tokens + step.usage.output_tokens)
   return (
     <li className={classes.step} id={`step-${step.step}`}>
-      <StepHead name={`Step ${step.step}`} note={`${duration(step.duration)} · ${used} tokens`}>
+      <StepHead
+        name={`Step ${step.step}${isSummary ? ', the summary' : ''}`}
+        note={`${duration(step.duration)} · ${used} tokens`}
+      >
         {onFork && (
           <Button
             size="compact-xs"
