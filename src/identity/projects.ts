@@ -102,12 +102,13 @@ export async function updateProject(
 
 /** From the commit on nobody sees the project, and it is halted for good. Its rows are deleted in the background. */
 export async function deleteProject(db: Db, projectId: string, actor: Actor): Promise<void> {
+  const { name } = await getProject(db, projectId)
   const rows = await changeAudited<ProjectRow>(db, {
     sql: `update projects set deleted_at = muster.now(), halted_at = coalesce(halted_at, muster.now()),
             updated_at = muster.now()
           where id = $1 and deleted_at is null returning ${COLUMNS}, pg_notify('${HALT_CHANNEL}', '')`,
     values: [projectId],
-    note: note('project.delete', actor, projectId),
+    note: note('project.delete', actor, projectId, { name }),
   })
   onlyProject(rows)
 }

@@ -87,10 +87,13 @@ export async function rotateHook(
 }
 
 export async function deleteHook(db: Db, owner: HookOwner, hookId: string, actor: Actor): Promise<void> {
+  const values = [owner.projectId, owner.agentId, hookId]
+  // A hook never changes its name, so that it may be read before the deletion.
+  const named = await db.query<{ name: string }>(`select name from hooks where ${OF_OWNER}`, values)
   const rows = await changeAudited<{ id: string }>(db, {
     sql: `delete from hooks where ${OF_OWNER} returning id`,
-    values: [owner.projectId, owner.agentId, hookId],
-    note: note('hook.delete', actor, owner, hookId),
+    values,
+    note: note('hook.delete', actor, owner, hookId, { name: named.rows[0]?.name }),
   })
   if (rows.length === 0) throw notFound('hook')
 }

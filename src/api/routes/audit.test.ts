@@ -172,6 +172,23 @@ test('an entry says the name of its target as it is now, or as it was noted', as
   ])
 })
 
+test('the name of a thing that was deleted stays in the entry of its deletion', async () => {
+  const project = await kit.createProject('Short-lived')
+  const path = `/api/projects/${project.id}`
+  const hooked = await kit.createAgent(project.id, { name: 'Hooked', trigger_type: 'webhook' })
+  const hook = await kit.call(`POST ${path}/agents/${hooked.id}/hooks`, { body: { name: 'Bell' } })
+  const root = { type: 'task', agent: 'Hooked' }
+  const flow = await kit.call(`POST ${path}/flows`, { body: { name: 'Round', root } })
+  await kit.call(`DELETE ${path}/agents/${hooked.id}/hooks/${hook.body.id}`)
+  await kit.call(`DELETE ${path}/flows/${flow.body.id}`)
+  const nameIn = async (list: string): Promise<unknown> =>
+    (await kit.call<Page<AuditEntry>>(`GET ${list}`)).body.items.map(({ target_name }) => target_name)
+  assert.deepEqual(await nameIn(`${path}/audit?action=hook.delete`), ['Bell'])
+  assert.deepEqual(await nameIn(`${path}/audit?action=flow.delete`), ['Round'])
+  assert.equal((await kit.call(`DELETE ${path}`)).status, 204)
+  assert.deepEqual(await nameIn('/api/audit?action=project.delete'), ['Short-lived'])
+})
+
 for (const query of [
   'action=',
   'actor=',

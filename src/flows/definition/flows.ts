@@ -150,7 +150,7 @@ export async function deleteFlow(pool: Pool, projectId: string, flowId: string, 
     await changeAudited<FlowRow>(tx, {
       sql: `delete from flows where id = $1 returning ${COLUMNS}`,
       values: [flowId],
-      note: note('flow.delete', actor, projectId, flowId, {}),
+      note: note('flow.delete', actor, projectId, flowId, { name: flow.name }),
     })
   })
 }
