@@ -16,10 +16,10 @@ import {
   lockFlow,
 } from '../flows/definition/flows.ts'
 import type { Checking } from '../flows/definition/known-names.ts'
-import type { FlowProblem } from '../flows/definition/validate.ts'
 import { type Agent, type AgentDefinition, type AgentInput, agentDefaults, agentDefinition } from '../kernel/agent.ts'
 import type { AppFlowDefinition } from '../kernel/app.ts'
 import { MusterError } from '../kernel/errors.ts'
+import type { Problem } from '../kernel/explain-issue.ts'
 import type { Log } from '../kernel/log.ts'
 import { systemActor } from '../kernel/principal.ts'
 import type { Project } from '../kernel/project.ts'
@@ -224,7 +224,7 @@ async function problemsOf(
   projectId: string,
   { root }: AppFlowDefinition,
   checking: Checking,
-): Promise<FlowProblem[]> {
+): Promise<Problem[]> {
   const checked = await checkFlow(tx, projectId, root, checking)
   return checked.isValid ? [] : checked.problems
 }
@@ -262,7 +262,7 @@ async function noting<Result>(
 
 /** All faulty nodes of a flow, as requireFlow lists them; null if they only name entries that are wrong. */
 function sayAll({ details, message }: MusterError, following: Following): string | null {
-  const all = (details?.errors ?? []) as readonly FlowProblem[] // requireFlow throws these
+  const all = (details?.errors ?? []) as readonly Problem[] // requireFlow throws these
   if (all.length === 0) return message
   const own = all.filter((problem) => !isConsequence(problem.message, following))
   return own.length === 0 ? null : sayProblems(own)
@@ -275,7 +275,7 @@ function isConsequence(problem: string, { wrong }: Following): boolean {
   return [...wrong].some((name) => named === name || named.startsWith(`${name}.`) || named.startsWith(`"${name}"`))
 }
 
-function sayProblems(problems: readonly FlowProblem[]): string {
+function sayProblems(problems: readonly Problem[]): string {
   const [first, second] = problems
   if (first && !second) return sentenceAt(first.path, first.message)
   const said = problems

@@ -4,6 +4,7 @@ import { cutText } from './cut-text.ts'
 import { isRecord } from './is-record.ts'
 import { didYouMean, withGuess } from './nearest.ts'
 
+/** `path`: the field, as in `properties.name`. Empty: the whole. */
 export interface Problem {
   path: string
   message: string

@@ -1,8 +1,9 @@
+import type { Problem } from '../../kernel/explain-issue.ts'
 import { type FlowNode, isLeaf, type Leaf } from '../../kernel/flow.ts'
 import type { Patterns } from '../machine/pattern.ts'
 import { placeholdersIn } from '../machine/placeholders.ts'
 import { argumentProblems } from './built-in-functions.ts'
-import { type FlowProblem, pathTo } from './validate.ts'
+import { pathTo } from './validate.ts'
 
 /** A flow may hold a hundred thousand leaves. */
 const MOST_WARNINGS = 100
@@ -11,8 +12,8 @@ const MOST_WARNINGS = 100
  * The arguments with which a function of Muster's own can only fail, in a flow that is valid. Such a flow may be stored
  * and started all the same. What a placeholder fills in is not known before the run, so that nothing is said about it.
  */
-export function argumentWarnings(root: FlowNode, patterns: Patterns): FlowProblem[] {
-  const warnings: FlowProblem[] = []
+export function argumentWarnings(root: FlowNode, patterns: Patterns): Problem[] {
+  const warnings: Problem[] = []
   for (const [leaf, path] of leavesIn(root, 'root', patterns)) {
     warnings.push(...warningsOf(leaf, `${path}.args`))
     if (warnings.length >= MOST_WARNINGS) break
@@ -32,7 +33,7 @@ function* leavesIn(node: FlowNode, path: string, patterns: Patterns): Generator<
   }
 }
 
-function warningsOf(leaf: Leaf, path: string): FlowProblem[] {
+function warningsOf(leaf: Leaf, path: string): Problem[] {
   // Without arguments the function is given what came before it.
   if (!('function' in leaf) || leaf.args === undefined) return []
   const problems = argumentProblems(leaf.function, leaf.args)

@@ -9,6 +9,7 @@ import type { Db, Pool } from '../../db/pool.ts'
 import { isInCode, SOURCE_COLUMN } from '../../db/source-column.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { conflict, invalidRequest, notFound } from '../../kernel/errors.ts'
+import type { Problem } from '../../kernel/explain-issue.ts'
 import { idField, instantField, nameField, type Page } from '../../kernel/fields.ts'
 import { type FlowNode, innerField } from '../../kernel/flow.ts'
 import { newId } from '../../kernel/id.ts'
@@ -16,7 +17,7 @@ import type { Actor } from '../../kernel/principal.ts'
 import { sentenceAt } from '../../kernel/sentence-at.ts'
 import { requireDeletable, requireOpenToRequests, sourceField } from '../../kernel/source.ts'
 import { type Checking, knownNames } from './known-names.ts'
-import { type CheckedFlow, type FlowProblem, validateFlow } from './validate.ts'
+import { type CheckedFlow, validateFlow } from './validate.ts'
 
 /** A tree of nodes. validateFlow checks it node by node. */
 const rootField = innerField.refine((root) => root !== undefined, 'is missing')
@@ -183,7 +184,7 @@ export async function requireFlow(db: Db, projectId: string, root: unknown, chec
 }
 
 /** The first problem. If it is a field of a node, the problem of the node follows: the field may be there misspelt. */
-function firstOf(problems: readonly FlowProblem[]): string {
+function firstOf(problems: readonly Problem[]): string {
   const [first = { path: 'root', message: 'is not valid' }] = problems
   const node = first.path.replace(/\.[^.]*$/, '')
   const its = problems.find((problem) => problem.path === node)

@@ -2,7 +2,7 @@
 // that a person mends a flow in one go.
 import type { z } from 'zod'
 import { cutText } from '../../kernel/cut-text.ts'
-import { explainIssue, placedProblems } from '../../kernel/explain-issue.ts'
+import { explainIssue, type Problem, placedProblems } from '../../kernel/explain-issue.ts'
 import {
   agentLeaf,
   DEEPEST_NESTING,
@@ -18,11 +18,6 @@ import type { NodePart, Part, Pattern, Patterns } from '../machine/pattern.ts'
 import { LONGEST_SHOWN, type PlaceholderUse, placeholdersIn } from '../machine/placeholders.ts'
 import { withNodes } from '../machine/tree.ts'
 
-export interface FlowProblem {
-  path: string
-  message: string
-}
-
 /** Agents by name or id, and functions of the app module. */
 export interface KnownNames {
   isAgent(name: string): boolean
@@ -32,10 +27,10 @@ export interface KnownNames {
   guessFunction?(name: string): string
 }
 
-export type CheckedFlow = { isValid: true; root: FlowNode } | { isValid: false; problems: FlowProblem[] }
+export type CheckedFlow = { isValid: true; root: FlowNode } | { isValid: false; problems: Problem[] }
 
 export function validateFlow(root: unknown, known: KnownNames, patterns: Patterns): CheckedFlow {
-  const problems: FlowProblem[] = []
+  const problems: Problem[] = []
   const say = (path: string, message: string): void => void problems.push({ path, message })
   const check: Check = { known, patterns, say, ids: new Map(), unread: new Set(), uses: [], leaves: 0 }
   const node = readNode(root, 'root', 1, check)

@@ -1,6 +1,7 @@
 // Stored flows and templates: how the editor reads, checks, writes and starts them. A change of a stored flow is not in
 // the live feed, so a page reads its flow again when its window is looked at.
 import { queryOptions } from '@tanstack/react-query'
+import type { Problem } from '../../../src/kernel/explain-issue.ts'
 import { get, type Page, patch, post, remove, startWork } from './client.ts'
 import { LONGEST_PAGE, readAll } from './pages.ts'
 import { projectPath } from './queries.ts'
@@ -29,9 +30,9 @@ export interface TemplateDefinition {
 
 export interface FlowVerdict {
   valid: boolean
-  errors: { path: string; message: string }[]
+  errors: Problem[]
   /** Steps of a valid flow that can only fail. Left out if there are none. */
-  warnings?: { path: string; message: string }[]
+  warnings?: Problem[]
 }
 
 export interface Recommendation {

@@ -1,12 +1,7 @@
 // The problems that the API found in a request, in words for people: at the field that they are about, else as sentences.
 import { errorText } from '../../../src/kernel/error-text.ts'
-import { sentenceAt } from '../../../src/kernel/sentence-at.ts'
-
-export interface Issue {
-  /** The path of the field: `properties.name`. Empty: the whole. */
-  path: string
-  message: string
-}
+import type { Problem } from '../../../src/kernel/explain-issue.ts'
+import { goesOn, sentenceAt } from '../../../src/kernel/sentence-at.ts'
 
 /** As in the message of the API: the first few problems are enough to go on. */
 const MOST_TOLD = 3
@@ -41,7 +36,7 @@ export interface Refusal {
 /** Divides a refusal among the fields of a form. The problem of an item stands beside its list. */
 export function refusalOf(error: unknown, fields: readonly string[]): Refusal {
   const found: Refusal = { fields: {}, rest: null }
-  const others: Issue[] = []
+  const others: Problem[] = []
   for (const issue of placedIn(error, fields)) {
     const field = fields.find((name) => issue.path === name || issue.path.startsWith(`${name}.`))
     if (field === undefined) others.push(issue)
@@ -52,7 +47,7 @@ export function refusalOf(error: unknown, fields: readonly string[]): Refusal {
 }
 
 /** Some refusals name their field only in the message: `doom_loop_stop must not be …`, `flow: there is no …`. */
-function placedIn(error: unknown, fields: readonly string[]): Issue[] {
+function placedIn(error: unknown, fields: readonly string[]): Problem[] {
   const issues = issuesIn(detailsOf(error))
   if (issues.length > 0) return issues
   const message = errorText(error)
@@ -62,7 +57,7 @@ function placedIn(error: unknown, fields: readonly string[]): Issue[] {
   ]
 }
 
-export function issuesIn(details: unknown): Issue[] {
+export function issuesIn(details: unknown): Problem[] {
   const issues = (details as { issues?: unknown } | null)?.issues // as in the answer of a body that does not fit
   return Array.isArray(issues) ? issues.filter(isIssue) : []
 }
@@ -70,15 +65,15 @@ export function issuesIn(details: unknown): Issue[] {
 /** An ApiError has details; this file does not import it, because the client needs this file. */
 const detailsOf = (error: unknown): unknown => (error instanceof Error && 'details' in error ? error.details : null)
 
-function isIssue(value: unknown): value is Issue {
+function isIssue(value: unknown): value is Problem {
   if (typeof value !== 'object' || value === null || !('path' in value) || !('message' in value)) return false
   return typeof value.path === 'string' && typeof value.message === 'string'
 }
 
 /** "Alert factor must be at least 1." */
-export function sentenceOf({ path, message }: Issue): string {
+export function sentenceOf({ path, message }: Problem): string {
   if (path !== '') return sentenceAt(nameOf(path), message)
-  return /^(is|has|must) /.test(message) ? sentenceAt('The request', message) : message
+  return goesOn(message) ? sentenceAt('The request', message) : message
 }
 
 /** `reaction_config.objectTypes.0` is "Reaction config, object types 1". */

@@ -1,6 +1,7 @@
 // Puts the problems that the server names beside the fields that they are about.
 import { errorText } from '../../../../src/kernel/error-text.ts'
-import { asSentence, type Issue, inSeconds, issuesIn, sentenceOf } from '../../api/issues.ts'
+import type { Problem } from '../../../../src/kernel/explain-issue.ts'
+import { asSentence, inSeconds, issuesIn, sentenceOf } from '../../api/issues.ts'
 
 export interface Problems {
   /** By the path of the field, as in the definition: `model.provider`, `steps.0.prompt`. */
@@ -38,7 +39,7 @@ interface Refusal extends Error {
 const isRefusal = (error: unknown): error is Refusal =>
   error instanceof Error && 'status' in error && 'details' in error
 
-function toldBy(error: unknown): Issue[] {
+function toldBy(error: unknown): Problem[] {
   if (!isRefusal(error)) return [{ path: '', message: errorText(error) }]
   const { details, message } = error
   const issues = issuesIn(details)
@@ -48,17 +49,17 @@ function toldBy(error: unknown): Issue[] {
 }
 
 /** `cron_schedule: the hour is 24.`, `senior_id would make …`, `steps are missing: …` begin with the path. */
-function placed(message: string): Issue {
+function placed(message: string): Problem {
   const [, path = '', rest = ''] =
     /^((?:[a-z]+_[a-z_]+|tools|steps|flow|model|timezone)(?:\.\w+)*):? (.+)$/s.exec(message) ?? []
   return path === '' ? { path, message } : { path, message: rest }
 }
 
 /** The problem of a schedule or a time zone, as the preview of times tells it. */
-export const timingProblem = (error: unknown): Issue | null =>
+export const timingProblem = (error: unknown): Problem | null =>
   isRefusal(error) && error.status === 400 ? asField(placed(error.message)) : null
 
-const asField = ({ path, message }: Issue): Issue => ({ path, message: asSentence(message) })
+const asField = ({ path, message }: Problem): Problem => ({ path, message: asSentence(message) })
 
 function fieldAt(path: string): string {
   const list = [...LISTS, LIST_OF_TYPES].find((name) => path === name || path.startsWith(`${name}.`))

@@ -1,19 +1,16 @@
 // Places the problems that the API found at the nodes that they name.
+import type { Problem } from '../../../../src/kernel/explain-issue.ts'
+import { asSentence } from '../../api/issues.ts'
 import { nearestPath } from './tree.ts'
 
-export interface FlowProblem {
-  path: string
-  message: string
-}
-
-export interface PlacedProblem extends FlowProblem {
+export interface PlacedProblem extends Problem {
   /** The path of the node. */
   node: string
   /** The field of the node, or an empty text if the whole node is meant. */
   field: string
 }
 
-export const placeProblems = (root: unknown, problems: readonly FlowProblem[]): PlacedProblem[] =>
+export const placeProblems = (root: unknown, problems: readonly Problem[]): PlacedProblem[] =>
   problems.map((problem) => {
     const node = nearestPath(root, problem.path)
     const field = /^[.]?([^.[\]]*)/.exec(problem.path.slice(node.length))?.[1] ?? ''
@@ -26,5 +23,4 @@ export function problemsAt(problems: readonly PlacedProblem[], node: string, fie
   return texts.length === 0 ? null : texts.join(' ')
 }
 
-export const sentence = ({ message }: FlowProblem): string =>
-  `${message.replace(/^./, (letter) => letter.toUpperCase())}${/[.!?]$/.test(message) ? '' : '.'}`
+export const sentence = ({ message }: Problem): string => asSentence(message)
