@@ -1,22 +1,24 @@
 // Shapes that many routes share. Path ids are plain strings: the lookup answers a malformed id like an unknown one.
 import { z } from 'zod'
 import { notFound } from '../../kernel/errors.ts'
+import { unlessMissing } from '../../kernel/explain-issue.ts'
 import { isId } from '../../kernel/id.ts'
 import { errorSchema } from './errors.ts'
 
 export const pathId = z.string().meta({ format: 'uuid' })
 export const projectParams = z.strictObject({ id: pathId })
 
-/** Reads plain digits only: 0x10, 1e2 and " 5" are refused. */
-export function wholeNumber(text: unknown): unknown {
-  return typeof text === 'string' && /^\d{1,9}$/.test(text) ? Number(text) : text
+/** A number of a query, in plain digits: 0x10, 1e2 and " 5" are refused. */
+export function wholeNumber({ most }: { most: number }) {
+  const number = z
+    .int({ error: unlessMissing(`must be a whole number from 1 to ${most}, in digits`) })
+    .min(1)
+    .max(most)
+  return z.preprocess((text) => (typeof text === 'string' && /^\d{1,9}$/.test(text) ? Number(text) : text), number)
 }
 
 export const listQuery = z.strictObject({
-  limit: z
-    .preprocess(wholeNumber, z.int().min(1).max(200))
-    .default(50)
-    .meta({ type: 'integer', minimum: 1, maximum: 200 }),
+  limit: wholeNumber({ most: 200 }).default(50).meta({ type: 'integer', minimum: 1, maximum: 200 }),
   cursor: z.string().min(1).max(200).optional(),
 })
 

@@ -36,10 +36,7 @@ import { answers, listQuery, nothing, pathId, projectParams, wholeNumber } from 
 const openTo = routesOf('Prompts')
 const variant = '/api/projects/:id/prompts/:prompt_id/variants/:variant_id'
 const variantParams = z.strictObject({ id: pathId, prompt_id: z.string(), variant_id: z.string() })
-const versionQuery = z
-  .preprocess(wholeNumber, z.int().min(1).max(1_000_000_000))
-  .optional()
-  .meta({ type: 'integer', minimum: 1 })
+const versionQuery = wholeNumber({ most: 999_999_999 }).optional().meta({ type: 'integer', minimum: 1 })
 const promptQuery = listQuery.extend({
   include_deleted: z
     .enum(['true', 'false'])

@@ -116,6 +116,8 @@ test('parent_run_id=none leaves out sub-runs and leaves', async () => {
 for (const [query, message] of [
   [{ q: ' ' }, /q must not be blank/],
   [{ q: 'x'.repeat(201) }, /q must have at most 200 characters/],
+  [{ limit: '1e9' }, /limit must be a whole number from 1 to 200, in digits/],
+  [{ limit: '201' }, /limit must be a whole number from 1 to 200, in digits/],
   [{ created_after: 'yesterday' }, /created_after must be an instant/],
   [{ created_before: '2026-02-31T00:00:00Z' }, /created_before must be an instant/],
   [{ parent_run_id: 'nobody' }, /parent_run_id must be the id of a run, or none/],

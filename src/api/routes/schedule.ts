@@ -13,10 +13,7 @@ const MOST_TIMES = 50
 const previewQuery = z.strictObject({
   cron_schedule: z.string().max(200).describe('Five fields, such as 0 9 * * 1-5.'),
   timezone: z.string().max(100).default('UTC'),
-  count: z
-    .preprocess(wholeNumber, z.int().min(1).max(MOST_TIMES))
-    .default(5)
-    .meta({ type: 'integer', minimum: 1, maximum: MOST_TIMES }),
+  count: wholeNumber({ most: MOST_TIMES }).default(5).meta({ type: 'integer', minimum: 1, maximum: MOST_TIMES }),
 })
 
 export function addScheduleRoutes(app: App, { pool }: { pool: Pool }): void {

@@ -33,8 +33,7 @@ const searchQuery = z.strictObject({
     .max(200)
     .describe('A name, some words, or the beginning of an id (eight letters or more). Wildcards have no meaning.'),
   kind: z.enum(searchKinds).optional().describe('Look for things of this kind alone.'),
-  limit: z
-    .preprocess(wholeNumber, z.int().min(1).max(MOST_OF_A_KIND))
+  limit: wholeNumber({ most: MOST_OF_A_KIND })
     .default(5)
     .meta({ type: 'integer', minimum: 1, maximum: MOST_OF_A_KIND })
     .describe('The most things of each kind.'),
