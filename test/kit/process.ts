@@ -2,15 +2,13 @@
 // removed after its test, also if the test failed or the test process itself ended early.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { refusedPorts } from '../../src/bin/config-values.ts'
 import { beginningOf, isEndless } from './endless.ts'
+import { freePort } from './free-port.ts'
 import { processesIn, processesOfGroup, serversUnder } from './processes-left.ts'
 import { until } from './until.ts'
 
@@ -167,20 +165,6 @@ export async function endServersUnder(folder: string): Promise<void> {
     for (const pid of pids) killIfThere(pid, 'SIGQUIT')
     return pids.length === 0 && (await processesIn(folder)).length === 0
   }, `no process is left in ${folder}`)
-}
-
-/** Ports below those that systems give to outgoing connections, and apart from those of embedded databases. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 15_400)
-    if (refusedPorts.has(port)) continue
-    const isFree = await new Promise<boolean>((resolve) => {
-      const server = createServer()
-      server.once('error', () => resolve(false))
-      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-    })
-    if (isFree) return port
-  }
 }
 
 /** The pid of the embedded database's main process. */

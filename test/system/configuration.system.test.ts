@@ -5,7 +5,8 @@ import { stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { freePort, makeFolder, runMuster, startMuster } from '../kit/process.ts'
+import { freePort } from '../kit/free-port.ts'
+import { makeFolder, runMuster, startMuster } from '../kit/process.ts'
 
 const mistakes: { env: Record<string, string>; says: string }[] = [
   { env: { PORT: 'abc' }, says: 'PORT must be a whole number' },

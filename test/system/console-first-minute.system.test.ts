@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import { noBrowser, openPage, startBrowser, type Watched } from '../kit/browser.ts'
-import { type Cleanup, freePort, makeFolder, startMuster } from '../kit/process.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Cleanup, makeFolder, startMuster } from '../kit/process.ts'
 
 const ALIVE_WITHIN_MS = 10_000
 const LIVE_AGAIN_WITHIN_MS = 5_000

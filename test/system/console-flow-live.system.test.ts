@@ -12,7 +12,8 @@ import { busyWhile } from '../kit/busy-while.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import { createUnusedDatabase } from '../kit/database.ts'
 import { startFakeModel } from '../kit/fake-model.ts'
-import { freePort, makeFolder, startMuster } from '../kit/process.ts'
+import { freePort } from '../kit/free-port.ts'
+import { makeFolder, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
 
 const TASKS = 500

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { before, test } from 'node:test'
 import { atEnd } from '../kit/at-end.ts'
 import { createEmptyDatabase } from '../kit/database.ts'
-import { freePort, type Muster, type MusterOptions, makeFolder, runMuster, startMuster } from '../kit/process.ts'
+import { freePort } from '../kit/free-port.ts'
+import { type Muster, type MusterOptions, makeFolder, runMuster, startMuster } from '../kit/process.ts'
 
 const wholeFile = { after: atEnd }
 let server: Muster

@@ -10,8 +10,9 @@ import { createUnusedDatabase } from '../kit/database.ts'
 import { createDatabaseProxy } from '../kit/database-proxy.ts'
 import { makeFolder } from '../kit/embedded-kit.ts'
 import type { Plan } from '../kit/fake-model.ts'
+import { freePort } from '../kit/free-port.ts'
 import { isLong } from '../kit/how-many.ts'
-import { freePort, type Muster, postmasterPid } from '../kit/process.ts'
+import { type Muster, postmasterPid } from '../kit/process.ts'
 import {
   accept,
   cancel,

@@ -6,7 +6,8 @@ import { before, test } from 'node:test'
 import type { AgentRunAnswer } from '../../src/kernel/supervisor.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { createUnusedDatabase } from '../kit/database.ts'
-import { freePort, isReady, type Muster, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
+import { freePort } from '../kit/free-port.ts'
+import { isReady, type Muster, runMuster, spawnMuster, startMuster } from '../kit/process.ts'
 import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }

@@ -4,7 +4,7 @@ import { type Checkpoint, emptyCheckpoint, uuid6 } from '@langchain/langgraph-ch
 import { atEnd } from '../../../test/kit/at-end.ts'
 import { createTestDatabase } from '../../../test/kit/database.ts'
 import { createDatabaseProxy } from '../../../test/kit/database-proxy.ts'
-import { freePort } from '../../../test/kit/process.ts'
+import { freePort } from '../../../test/kit/free-port.ts'
 import { insertProject } from '../../../test/kit/runs.ts'
 import { until } from '../../../test/kit/until.ts'
 import { createPool } from '../../db/pool.ts'
