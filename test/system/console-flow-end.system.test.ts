@@ -42,7 +42,8 @@ describe('a flow run that has ended, in a browser', { skip }, () => {
     const edit = reason.getByRole('link', { name: 'Change the step limit of Hasty' })
     assert.ok((await edit.getAttribute('href'))?.endsWith(`/agents/${hasty.id}/edit?field=max_steps`))
     await edit.click()
-    await page.waitForFunction(`document.activeElement?.dataset.path === 'max_steps'`)
+    const inUse = (): Promise<unknown> => page.evaluate('document.activeElement?.dataset.path')
+    await until(async () => (await inUse()) === 'max_steps', 'the field of the step limit has the focus')
     await page.goBack()
     assert.match(
       (await reason.getByRole('link', { name: 'Open its run' }).getAttribute('href')) ?? '',

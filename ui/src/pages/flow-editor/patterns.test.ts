@@ -1,6 +1,7 @@
 // The editor must know every pattern and every function as Muster does.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { argumentWarnings } from '../../../../src/flows/definition/argument-warnings.ts'
 import { builtInDescriptions } from '../../../../src/flows/definition/built-in-functions.ts'
 import { validateFlow } from '../../../../src/flows/definition/validate.ts'
 import { builtInPatterns } from '../../../../src/flows/machine/built-in-patterns.ts'
@@ -26,6 +27,7 @@ test('a new node of every pattern can run, but for agents that are not chosen ye
     const checked = validateFlow(blank, known, builtInPatterns)
     const problems = new Set(checked.isValid ? [] : checked.problems.map(({ path }) => path))
     assert.deepEqual([...problems], type === 'hierarchical' ? ['root.queen', 'root.workers'] : [], type)
+    if (checked.isValid) assert.deepEqual(argumentWarnings(checked.root, builtInPatterns), [], type)
   }
 })
 

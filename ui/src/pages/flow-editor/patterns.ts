@@ -35,6 +35,8 @@ export interface PatternShape {
   blank: Readonly<Record<string, unknown>>
 }
 
+/** The words with which a leaf begins, so that a new flow can run before anybody has written better ones. */
+export const ON_PREVIOUS = 'Work on this: {{previous}}'
 const ask = (prompt: string, more: object = {}) => ({ type: 'task', function: 'muster.ask', args: { prompt, ...more } })
 
 export const patternShapes: readonly PatternShape[] = [
@@ -50,7 +52,7 @@ export const patternShapes: readonly PatternShape[] = [
         hint: 'The nodes to run, in their order. A step may be a pattern itself.',
       },
     ],
-    blank: { type: 'sequential', steps: [ask('')] },
+    blank: { type: 'sequential', steps: [ask(ON_PREVIOUS)] },
   },
   {
     type: 'parallel',
@@ -72,7 +74,7 @@ export const patternShapes: readonly PatternShape[] = [
         choices: ['array', 'concat', 'merge'],
       },
     ],
-    blank: { type: 'parallel', branches: [ask(''), ask('')] },
+    blank: { type: 'parallel', branches: [ask(ON_PREVIOUS), ask(ON_PREVIOUS)] },
   },
   {
     type: 'loop',
@@ -89,7 +91,7 @@ export const patternShapes: readonly PatternShape[] = [
         isOptional: true,
       },
     ],
-    blank: { type: 'loop', body: ask('', { input: '{{previous}}' }), max_iterations: 3 },
+    blank: { type: 'loop', body: ask('Improve this.', { input: '{{previous}}' }), max_iterations: 3 },
   },
   {
     type: 'map_reduce',
@@ -166,7 +168,7 @@ export const patternShapes: readonly PatternShape[] = [
         choices: ['stop', 'skip'],
       },
     ],
-    blank: { type: 'pipeline', source: '{{input.items}}', stages: [ask('', { input: '{{item}}' })] },
+    blank: { type: 'pipeline', source: '{{input.items}}', stages: [ask('Work on this.', { input: '{{item}}' })] },
   },
   {
     type: 'fork_join',
@@ -207,7 +209,7 @@ export const patternShapes: readonly PatternShape[] = [
       problem: '{{input.text}}',
       should_split: { type: 'task', function: 'muster.is_larger', args: { of: '{{item}}', than: 2_000 } },
       split: { type: 'task', function: 'muster.chunk', args: { of: '{{item}}', size: 2_000 } },
-      solve: ask('', { input: '{{item}}' }),
+      solve: ask('Work on this.', { input: '{{item}}' }),
       join: { type: 'task', function: 'muster.condense', args: { prompt: 'Put these together.', items: '{{item}}' } },
       workers: 2,
     },
@@ -282,7 +284,7 @@ export const patternShapes: readonly PatternShape[] = [
         isOptional: true,
       },
     ],
-    blank: { type: 'adaptive', workers: 2, tasks: [ask('')] },
+    blank: { type: 'adaptive', workers: 2, tasks: [ask(ON_PREVIOUS)] },
   },
 ]
 

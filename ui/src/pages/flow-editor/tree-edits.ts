@@ -1,5 +1,5 @@
 // Changes of a tree: each gives the new tree and the path of the node to choose next, or null if it cannot be done.
-import { type Slot, shapeOf, slotsOf } from './patterns.ts'
+import { ON_PREVIOUS, type Slot, shapeOf, slotsOf } from './patterns.ts'
 import {
   childrenOf,
   idsIn,
@@ -22,7 +22,7 @@ export const blankAgent: TreeNode = { type: 'task', agent: '' }
 export const blankFunction: TreeNode = {
   type: 'task',
   function: 'muster.ask',
-  args: { prompt: 'Work on this: {{previous}}' },
+  args: { prompt: ON_PREVIOUS },
 }
 
 /** Whether the slot may hold the node. The root, which has no slot, holds any node. */
