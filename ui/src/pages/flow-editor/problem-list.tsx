@@ -1,8 +1,9 @@
 // Whether the flow can run, and everything that is wrong with it. Each line leads to its node.
 import { Button, UnstyledButton } from '@mantine/core'
 import { CircleAlert, CircleCheck, LoaderCircle } from 'lucide-react'
+import { goesOn } from '../../../../src/kernel/sentence-at.ts'
 import classes from './editor.module.css'
-import { sentence } from './problems.ts'
+import { type PlacedProblem, sentence } from './problems.ts'
 import { titleOf, valueAt } from './tree.ts'
 import type { Editor } from './use-editor.ts'
 
@@ -55,7 +56,7 @@ export function ProblemList({ editor, onGo }: { editor: Editor; onGo: (field: st
   const [shown, label] = problems.length > 0 ? [problems, 'Problems'] : [warnings, 'Warnings']
   if (shown.length === 0) return null
   return (
-    <ul className={classes.problems} aria-label={label}>
+    <ul className={classes.problems} aria-label={label} data-kind={label}>
       {shown.slice(0, MOST_SHOWN).map((problem) => (
         <li key={`${problem.path} ${problem.message}`}>
           <UnstyledButton
@@ -66,12 +67,24 @@ export function ProblemList({ editor, onGo }: { editor: Editor; onGo: (field: st
             }}
           >
             <span className={classes.wrong}>{titleOf(valueAt(root, problem.node))}</span>
-            {problem.field !== '' && <span className="mono"> {problem.field}</span>}: {sentence(problem)}{' '}
-            <span className="dim mono">{problem.path}</span>
+            <Words of={problem} /> <span className="dim mono">{problem.path}</span>
           </UnstyledButton>
         </li>
       ))}
       {shown.length > MOST_SHOWN && <li className="dim">and {shown.length - MOST_SHOWN} more</li>}
     </ul>
+  )
+}
+
+/** "prompt must not be empty.", "agent: There is no agent called Gardner." */
+function Words({ of: problem }: { of: PlacedProblem }) {
+  const field = problem.path.slice(problem.node.length + 1).replace(/^args\./, '')
+  if (field === '') return `: ${sentence(problem)}`
+  return (
+    <>
+      {' '}
+      <span className="mono">{field}</span>
+      {goesOn(problem.message) ? ` ${problem.message}.` : `: ${sentence(problem)}`}
+    </>
   )
 }

@@ -137,17 +137,25 @@ function useFollowing(store: FlowStore, rows: readonly TimelineRow[], show: ((in
   }, [store, rows, show])
 }
 
+/** The part of the axis that the word takes. */
+const SHARE_OF_NOW = 0.15
+
 function Axis({ run, windowMs }: { run: FlowRun; windowMs: number | null }) {
   const now = useNow()
   const begin = beginOf(run)
+  const isLive = run.completed_at === null
+  const span = spanOf(run, windowMs, now)
+  /** A tick whose words would lie below "now" is left out. */
+  const last = isLive ? span.to - (span.to - span.from) * SHARE_OF_NOW : span.to
+  const ticks = ticksOf(span, begin).filter((tick) => begin + tick <= last)
   return (
     <div className={classes.axis} aria-hidden>
-      {ticksOf(spanOf(run, windowMs, now), begin).map((tick) => (
+      {ticks.map((tick) => (
         <span key={tick} className={classes.tick} style={{ '--s': tick } as React.CSSProperties}>
           {duration(tick)}
         </span>
       ))}
-      {run.completed_at === null && <span className={classes.now}>now</span>}
+      {isLive && <span className={classes.now}>now</span>}
     </div>
   )
 }

@@ -2,7 +2,7 @@ import { Button, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { OctagonX } from 'lucide-react'
 import { useState } from 'react'
-import type { Home, HomeProject } from '../../../../src/kernel/home.ts'
+import type { AmountsOfHome, Home, HomeProject } from '../../../../src/kernel/home.ts'
 import type { Project } from '../../../../src/kernel/project.ts'
 import { useRole } from '../../app/role.ts'
 import { cost, tokens } from '../../parts/figures.ts'
@@ -93,10 +93,13 @@ function Figures({ figures }: { figures: HomeProject }) {
       )}
       {usage && usage.today.total_tokens + usage.yesterday.total_tokens > 0 && (
         <span className="dim number">
-          {tokens(usage.today.total_tokens)} tokens, {cost(usage.today.cost_usd)} today · yesterday{' '}
-          {tokens(usage.yesterday.total_tokens)}, {cost(usage.yesterday.cost_usd)}
+          {amountsOf(usage.today, ' tokens')} today · yesterday {amountsOf(usage.yesterday)}
         </span>
       )}
     </>
   )
 }
+
+/** "26.5k tokens, $0.12"; without the cost if it is not known. */
+const amountsOf = ({ total_tokens: all, cost_usd: price }: AmountsOfHome, unit = ''): string =>
+  [`${tokens(all)}${unit}`, ...(price === null ? [] : [cost(price)])].join(', ')
