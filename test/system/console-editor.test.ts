@@ -61,7 +61,7 @@ describe('the flow editor in a browser', { skip }, () => {
     await row(page, 'Sequential').click()
     await page
       .getByRole('list', { name: 'Warnings' })
-      .getByRole('button', { name: /muster\.ask/ })
+      .getByRole('button', { name: /^muster\.ask prompt is missing\./ })
       .click()
     await page
       .locator('[aria-invalid="true"]')
