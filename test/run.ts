@@ -12,6 +12,7 @@ import { spawn } from 'node:child_process'
 import { chmod, glob, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { removeOldMarks } from './kit/free-port.ts'
 import { usesTestServer } from './kit/on-test-server.ts'
 import { startTestServer } from './kit/test-server.ts'
 
@@ -85,6 +86,7 @@ async function runTests(globs: readonly string[], given: Record<string, string> 
   const files: string[] = []
   for await (const file of glob(globs)) if (!(await isLeftOut(file))) files.push(file)
   if (files.length === 0) throw new Error(`No test file matches ${globs.join(' ')}`)
+  await removeOldMarks()
   const server = process.env.MUSTER_TEST_SERVER_URL ? null : await startTestServer()
   // Hundreds of processes read the same source; the first process compiles it for all. Servers of other users read it
   // too.

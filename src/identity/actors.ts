@@ -12,7 +12,7 @@ export interface FoundActors {
 
 const INSTANCE_ADMIN = 'Instance admin'
 
-/** More keys of one name are not told apart by it. */
+/** At most this many keys of one name are searched for. */
 const MOST_KEYS = 100
 
 /**

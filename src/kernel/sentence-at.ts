@@ -1,8 +1,8 @@
-/** "is missing", "must be a number": the message goes on from the name of what it is about. */
-export const goesOn = (message: string): boolean => /^(is|has|must) /.test(message)
+/** "is missing", "must be a number": the message goes on from the name of its subject. */
+export const isPredicate = (message: string): boolean => /^(is|has|must) /.test(message)
+
+export const withStop = (text: string): string => (/[.?!]$/.test(text) ? text : `${text}.`)
 
 /** `body.input is missing.`, `body.tools: There is no tool called "x".` */
-export function sentenceAt(where: string, message: string): string {
-  const said = goesOn(message) ? `${where} ${message}` : `${where}: ${message}`
-  return /[.?]$/.test(said) ? said : `${said}.`
-}
+export const sentenceAt = (where: string, message: string): string =>
+  withStop(isPredicate(message) ? `${where} ${message}` : `${where}: ${message}`)

@@ -31,6 +31,39 @@ const told: Record<string, [root: unknown, warnings: string[]]> = {
   'an empty prompt': [call('ask', { prompt: '' }), ['root.args.prompt must not be empty']],
   'a missing prompt beside a placeholder': [call('ask', { input: '{{previous}}' }), ['root.args.prompt is missing']],
   'a number that is too small': [call('chunk', { of: '{{input}}', size: 0 }), ['root.args.size must be at least 1']],
+  'a name that is unknown within an argument, beside a placeholder': [
+    call('ask_each', { prompt: 'Why?', items: [], share: { of: '{{input.n}}', place: 0, x: 1 } }),
+    ['root.args.share has no field "x".'],
+  ],
+  'a text around a placeholder in the place of a number': [
+    call('chunk', { of: '{{input}}', size: 'about {{input.size}}' }),
+    ['root.args.size must be a number, not a text'],
+  ],
+  'the source of items': [
+    {
+      type: 'map_reduce',
+      items: { function: 'muster.ask_list', args: { prompt: '' } },
+      workers: 1,
+      map: 'f',
+      reduce: 'f',
+    },
+    ['root.items.args.prompt must not be empty'],
+  ],
+  'the source of a pipeline': [
+    { type: 'pipeline', source: { function: 'muster.ask_list', args: { prompt: '' } }, stages: [call('identity', 1)] },
+    ['root.source.args.prompt must not be empty'],
+  ],
+  'the problem of a fork and join': [
+    {
+      type: 'fork_join',
+      problem: { function: 'muster.ask', args: { prompt: '' } },
+      should_split: 'f',
+      split: 'f',
+      solve: 'f',
+      join: 'f',
+    },
+    ['root.problem.args.prompt must not be empty'],
+  ],
   'leaves at every place of a pattern': [
     {
       type: 'map_reduce',

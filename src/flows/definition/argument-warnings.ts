@@ -1,7 +1,7 @@
 import type { Problem } from '../../kernel/explain-issue.ts'
 import { type FlowNode, isLeaf, type Leaf } from '../../kernel/flow.ts'
 import type { Patterns } from '../machine/pattern.ts'
-import { placeholdersIn } from '../machine/placeholders.ts'
+import { onlyBraces, type PlaceholderUse, placeholdersIn } from '../machine/placeholders.ts'
 import { argumentProblems } from './built-in-functions.ts'
 import { pathTo } from './validate.ts'
 
@@ -9,8 +9,8 @@ import { pathTo } from './validate.ts'
 const MOST_WARNINGS = 100
 
 /**
- * The arguments with which a function of Muster's own can only fail, in a flow that is valid. Such a flow may be stored
- * and started all the same. What a placeholder fills in is not known before the run, so that nothing is said about it.
+ * Tells the arguments with which a function of Muster's own can only fail, in a flow that is valid. Such a flow may be
+ * stored and started all the same. A placeholder may be filled in with anything, so nothing is said about its place.
  */
 export function argumentWarnings(root: FlowNode, patterns: Patterns): Problem[] {
   const warnings: Problem[] = []
@@ -27,27 +27,26 @@ function* leavesIn(node: FlowNode, path: string, patterns: Patterns): Generator<
     for (const part of patterns.of(node)?.parts(node) ?? []) {
       const at = pathTo(path, part.index === undefined ? [part.field] : [part.field, part.index])
       if ('node' in part) yield* leavesIn(part.node, at, patterns)
-      else if ('source' in part) yield [part.source, at]
+      // The field of a source names its function; the arguments stand beside it.
+      else if ('source' in part) yield [part.source, at.replace(/\.function$/, '')]
       else if ('work' in part && typeof part.work !== 'string') yield [part.work, at]
     }
   }
 }
 
 function warningsOf(leaf: Leaf, path: string): Problem[] {
-  // Without arguments the function is given what came before it.
+  // Without arguments the function is given the result that came before it.
   if (!('function' in leaf) || leaf.args === undefined) return []
   const problems = argumentProblems(leaf.function, leaf.args)
   if (problems.length === 0) return []
-  const filledIn = placeholdersIn(leaf.args).map(({ at }) => at)
+  const open = placeholdersIn(leaf.args).flatMap(({ at }) => (isOpen(leaf.args, at) ? [at] : []))
   return problems
-    .filter(({ path: wrong }) => !filledIn.some((at) => isAt(wrong, at)))
+    .filter(({ path: wrong }) => !open.some((at) => at.every((part, index) => part === wrong[index])))
     .map((problem) => ({ path: pathTo(path, problem.path), message: problem.message }))
 }
 
-/** True: the problem may be gone once the placeholder is filled in. */
-function isAt(wrong: readonly PropertyKey[], placeholder: readonly PropertyKey[]): boolean {
-  // Of arguments that are an object a wrong name is told, which no value within them mends.
-  if (wrong.length === 0) return placeholder.length === 0
-  const shared = Math.min(wrong.length, placeholder.length)
-  return wrong.slice(0, shared).every((part, index) => part === placeholder[index])
+/** True: the text is one placeholder, whose value may be of any kind. A text around placeholders stays a text. */
+function isOpen(args: unknown, at: PlaceholderUse['at']): boolean {
+  const value = at.reduce<unknown>((inside, part) => Object(inside)[part], args)
+  return typeof value === 'string' && onlyBraces(value) !== null
 }

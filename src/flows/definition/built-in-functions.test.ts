@@ -138,6 +138,11 @@ const refused: [name: string, input: unknown, said: string][] = [
   ['muster.is_larger', { of: 5, than: 1 }, 'of must be a text or a list.'],
   ['muster.chunk', { of: 'x', size: 0 }, 'size must be at least 1.'],
   ['muster.ask_each', { prompts: 'x', items: [] }, 'its argument has no field "prompts". Did you mean "prompt"?'],
+  [
+    'muster.ask_each',
+    { prompt: 'x', items: [1], share: { of: 3, place: 3 } },
+    'share.place must be below of: the first part is 0.',
+  ],
   ['muster.ask', 'x', 'its argument must be an object, not a text.'],
 ]
 for (const [name, input, said] of refused) {

@@ -25,7 +25,9 @@ const list = z
   .union([z.array(z.unknown()), z.string(), z.null()])
   .transform((value) => (Array.isArray(value) ? value : value ? [value] : []))
 const sized = z.union([z.string(), z.array(z.unknown())])
-const share = z.strictObject({ of: z.int().min(1), place: z.int().min(0) })
+const share = z
+  .strictObject({ of: z.int().min(1), place: z.int().min(0) })
+  .refine(({ of, place }) => place < of, { path: ['place'], error: 'must be below of: the first part is 0' })
 
 const builtIns = {
   'muster.ask': builtIn({
@@ -101,7 +103,7 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
   )
 }
 
-/** The problems of one argument that an error tells. */
+/** The problems of one call that an error tells. */
 const MOST_TOLD = 5
 
 type AskText = (prompt: string) => Promise<string>

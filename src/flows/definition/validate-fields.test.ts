@@ -102,6 +102,11 @@ for (const [what, root, expected] of [
     ['root.steps[1].args', '{{results.dy}}: there is no leaf called dy. The ids are dry, wet.'],
   ],
   [
+    'a result of no leaf, named twice in one text',
+    { type: 'task', id: 'dry', function: 'f', args: '{{results.dy}} {{results.dy}}' },
+    ['root.args', '{{results.dy}}: there is no leaf called dy. The ids are dry.'],
+  ],
+  [
     'a result of no leaf, among twelve leaves',
     {
       type: 'sequential',

@@ -31,7 +31,12 @@ export type CheckedFlow = { isValid: true; root: FlowNode } | { isValid: false; 
 
 export function validateFlow(root: unknown, known: KnownNames, patterns: Patterns): CheckedFlow {
   const problems: Problem[] = []
-  const say = (path: string, message: string): void => void problems.push({ path, message })
+  const said = new Set<string>()
+  const say = (path: string, message: string): void => {
+    const key = `${path} ${message}`
+    if (!said.has(key)) problems.push({ path, message })
+    said.add(key)
+  }
   const check: Check = { known, patterns, say, ids: new Map(), unread: new Set(), uses: [], leaves: 0 }
   const node = readNode(root, 'root', 1, check)
   checkPlaceholders(check)

@@ -17,8 +17,9 @@ export function sourceParts(field: string, source: unknown): Part[] {
   if (typeof source === 'string' && !source.includes('{{')) return [{ field, source: callOf(source) }]
   if (typeof source === 'string' && onlyBraces(source) !== null) return [{ field, given: source }]
   if (source !== null && typeof source === 'object' && 'function' in source && typeof source.function === 'string') {
-    const args = 'args' in source ? [{ field: `${field}.args`, given: source.args }] : []
-    return [{ field: `${field}.function`, source: callOf(source.function) }, ...args]
+    const args = 'args' in source ? source.args : undefined
+    const given = args === undefined ? [] : [{ field: `${field}.args`, given: args }]
+    return [{ field: `${field}.function`, source: callOf(source.function, args) }, ...given]
   }
   return [{ field, wrong: 'must be a list, a template such as {{input}}, or the name of a function' }]
 }

@@ -1,16 +1,13 @@
 // The problems that the API found in a request, in words for people: at the field that they are about, else as sentences.
 import { errorText } from '../../../src/kernel/error-text.ts'
 import type { Problem } from '../../../src/kernel/explain-issue.ts'
-import { goesOn, sentenceAt } from '../../../src/kernel/sentence-at.ts'
+import { isPredicate, sentenceAt, withStop } from '../../../src/kernel/sentence-at.ts'
 
 /** As in the message of the API: the first few problems are enough to go on. */
 const MOST_TOLD = 3
 
 /** "Must be at least 1." */
-export function asSentence(message: string): string {
-  const text = message.charAt(0).toUpperCase() + message.slice(1)
-  return /[.?!]$/.test(text) ? text : `${text}.`
-}
+export const asSentence = (message: string): string => withStop(message.charAt(0).toUpperCase() + message.slice(1))
 
 /** For a field that shows in seconds what the API takes in milliseconds. */
 export const inSeconds = (message: string): string =>
@@ -73,7 +70,7 @@ function isIssue(value: unknown): value is Problem {
 /** "Alert factor must be at least 1." */
 export function sentenceOf({ path, message }: Problem): string {
   if (path !== '') return sentenceAt(nameOf(path), message)
-  return goesOn(message) ? sentenceAt('The request', message) : message
+  return isPredicate(message) ? sentenceAt('The request', message) : message
 }
 
 /** `reaction_config.objectTypes.0` is "Reaction config, object types 1". */

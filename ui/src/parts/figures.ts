@@ -1,13 +1,14 @@
 // How numbers, durations and texts are written.
+import { cutText } from '../../../src/kernel/cut-text.ts'
 import { isRecord } from '../../../src/kernel/is-record.ts'
 import type { Run } from '../../../src/kernel/run.ts'
 
 /** 1m 51s, 340 ms, 2h 5m */
 export function duration(ms: number | null): string {
   if (ms === null) return '–'
-  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 1_000) return `${Math.min(999, Math.round(ms))} ms`
   const seconds = ms / 1_000
-  if (seconds < 10) return `${seconds.toFixed(1)}s`
+  if (seconds < 10) return `${Math.min(9.9, seconds).toFixed(1)}s`
   if (seconds < 60) return `${Math.floor(seconds)}s`
   const minutes = Math.floor(seconds / 60)
   if (minutes < 60) return `${minutes}m ${Math.floor(seconds % 60)}s`
@@ -18,7 +19,7 @@ export function duration(ms: number | null): string {
 /** 812, 3.7k, 3.74M */
 export function tokens(count: number): string {
   if (count < 1_000) return String(count)
-  if (count < 1_000_000) return `${(count / 1_000).toFixed(count < 100_000 ? 1 : 0)}k`
+  if (count < 999_500) return `${(count / 1_000).toFixed(count < 99_950 ? 1 : 0)}k`
   return `${(count / 1_000_000).toFixed(2)}M`
 }
 
@@ -26,6 +27,7 @@ export function tokens(count: number): string {
 export function cost(usd: number | null): string {
   if (usd === null) return '–'
   if (usd === 0) return '$0'
+  if (usd < 0.000_001) return '< $0.000001'
   return usd < 0.1 ? `$${usd.toPrecision(2)}` : `$${usd.toFixed(2)}`
 }
 
@@ -63,6 +65,6 @@ export function fieldsLine(value: unknown, most?: number): string {
 
 /** A value in one line: a text as it is, all else as JSON. */
 export const oneLine = (value: unknown, most = 160): string => {
-  const text = (typeof value === 'string' ? value : (JSON.stringify(value) ?? '')).replaceAll(/\s+/g, ' ').trim()
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+  return cutText(text.replaceAll(/\s+/g, ' ').trim(), most, '…')
 }

@@ -6,21 +6,19 @@ import { type FlowStart, startFlow } from '../api/flow-definitions.ts'
 import { inputOf } from './flow-input.ts'
 import { useWrite } from './use-write.ts'
 
-interface Begin {
+interface InitialFields {
   input: string
   workers?: number | undefined
-  timeoutMs?: number | undefined
+  seconds?: number | undefined
 }
 
-/** What is typed into the fields, and the start itself, which leads to the page of the flow run. */
-export function useFlowStart(projectId: string, begin: Begin) {
+/** Holds the fields of the dialog, and starts the flow: the start leads to the page of the flow run. */
+export function useFlowStart(projectId: string, begin: InitialFields) {
   const navigate = useNavigate()
   const { write, ...state } = useWrite()
   const [input, setInput] = useState(begin.input)
   const [workers, setWorkers] = useState<number | string>(begin.workers ?? '')
-  const [seconds, setSeconds] = useState<number | string>(
-    begin.timeoutMs === undefined ? '' : Math.ceil(begin.timeoutMs / 1_000),
-  )
+  const [seconds, setSeconds] = useState<number | string>(begin.seconds ?? '')
   const read = inputOf(input)
   const problem = 'problem' in read ? read.problem : null
   const start = async (what: FlowStart): Promise<void> => {
@@ -30,7 +28,7 @@ export function useFlowStart(projectId: string, begin: Begin) {
       ...(workers === '' ? {} : { workers: Number(workers) }),
       ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
     })
-    // The editor keeps changes that are not saved as a draft, so nothing is lost here.
+    // The editor keeps unsaved changes in a draft, so nothing is lost here.
     await navigate({
       to: '/projects/$projectId/flows/$flowRunId',
       params: { projectId, flowRunId },
@@ -46,7 +44,7 @@ export function useFlowStart(projectId: string, begin: Begin) {
       seconds,
       setSeconds,
       problem,
-      isAgain: begin.workers !== undefined,
+      begin,
     },
     problem,
     state,
@@ -57,8 +55,9 @@ export function useFlowStart(projectId: string, begin: Begin) {
 type Fields = ReturnType<typeof useFlowStart>['fields']
 
 export function FlowStartFields({ fields }: { fields: Fields }) {
-  const { input, setInput, workers, setWorkers, seconds, setSeconds, problem, isAgain } = fields
-  const asBefore = isAgain ? ' This is what the run before had.' : ''
+  const { input, setInput, workers, setWorkers, seconds, setSeconds, problem, begin } = fields
+  const before = (value: number | undefined, unit = ''): string =>
+    value === undefined ? '' : ` The run before had ${value}${unit}.`
   return (
     <>
       <Textarea
@@ -77,7 +76,7 @@ export function FlowStartFields({ fields }: { fields: Fields }) {
       <Group grow align="flex-start">
         <NumberInput
           label="Workers"
-          description={`The most leaves under way at once. Empty: the default.${asBefore}`}
+          description={`The most leaves under way at once. Empty: the default.${before(begin.workers)}`}
           min={1}
           max={10_000}
           allowDecimal={false}
@@ -86,7 +85,7 @@ export function FlowStartFields({ fields }: { fields: Fields }) {
         />
         <NumberInput
           label="Timeout"
-          description={`In seconds. Empty: the project's setting.${asBefore}`}
+          description={`In seconds. Empty: the project's setting.${before(begin.seconds, ' s')}`}
           min={1}
           allowDecimal={false}
           value={seconds}

@@ -60,6 +60,7 @@ export function AgentForm({ projectId, initial, agent, field }: Props) {
   }
   const show = (view: string): void => {
     setProblems([])
+    form.clearErrors()
     if (view === 'json') setJson(JSON.stringify(definitionFrom(form.values), null, 2))
     else
       withParsed(json ?? '', (definition) => {

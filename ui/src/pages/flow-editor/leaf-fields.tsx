@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { newestAgentsQuery } from '../../api/queries.ts'
 import { functionCalled, knownFunctions } from './functions.ts'
+import { ON_PREVIOUS } from './patterns.ts'
 import { problemsAt } from './problems.ts'
 import { idsIn, isNode, type TreeNode } from './tree.ts'
 import type { Editor } from './use-editor.ts'
@@ -19,7 +20,7 @@ export function LeafFields({ editor, node }: { editor: Editor; node: TreeNode })
     editor.setNode(
       kind === 'agent'
         ? { ...shared, agent: '', ...(args === undefined ? {} : { input: promptOf(args) }) }
-        : { ...shared, function: 'muster.ask', args: { prompt: typeof input === 'string' ? input : '' } },
+        : { ...shared, function: 'muster.ask', args: questionFrom(input) },
     )
   }
   return (
@@ -38,6 +39,12 @@ export function LeafFields({ editor, node }: { editor: Editor; node: TreeNode })
       {isAgent ? <AgentLeafFields editor={editor} node={node} /> : <FunctionLeafFields editor={editor} node={node} />}
     </Stack>
   )
+}
+
+/** The input of an agent becomes a question to the model. */
+function questionFrom(input: unknown): object {
+  if (input === undefined) return { prompt: ON_PREVIOUS }
+  return typeof input === 'string' ? { prompt: input } : { prompt: 'Work on this.', input }
 }
 
 /** A question to the model becomes the input of an agent, and nothing that was written is lost. */
@@ -127,8 +134,7 @@ export function FunctionName(props: {
 }
 
 function FunctionLeafFields({ editor, node }: { editor: Editor; node: TreeNode }) {
-  const { selected, isLocked } = editor
-  const problems = [...editor.problems, ...editor.warnings]
+  const { selected, problems, marks, isLocked } = editor
   const ids = idsIn(editor.root)
   const { args } = node
   const names = functionCalled(node.function)?.args ?? []
@@ -137,11 +143,11 @@ function FunctionLeafFields({ editor, node }: { editor: Editor; node: TreeNode }
     names.length > 0 &&
     (args === undefined || (isNode(args) && Object.keys(args).every((name) => names.includes(name))))
   const errorOf = (name: string, index: number): string | null => {
-    const isOf = (path: string, each: string): boolean => `${path}.`.startsWith(`${selected}.args.${each}.`)
-    // A problem of no field that is shown stands at the first one.
-    const own = problems.filter(
-      ({ path }) => isOf(path, name) || (index === 0 && !names.some((each) => isOf(path, each))),
-    )
+    const own = marks.filter(({ path }) => {
+      const argument = /^\.args\.([^.[]+)/.exec(path.slice(selected.length))?.[1] ?? ''
+      // A problem of no field that is shown stands at the first one.
+      return names.includes(argument) ? argument === name : index === 0
+    })
     return problemsAt(own, selected, 'args')
   }
   return (
@@ -171,7 +177,7 @@ function FunctionLeafFields({ editor, node }: { editor: Editor; node: TreeNode }
           label="Arguments"
           hint={NO_VALUE}
           value={args}
-          error={problemsAt(problems, selected, 'args')}
+          error={problemsAt(marks, selected, 'args')}
           isLocked={isLocked}
           ids={ids}
           onChange={(value) => editor.setField('args', value)}

@@ -11,11 +11,11 @@ import type { Editor } from './use-editor.ts'
 import { ValueField } from './value-field.tsx'
 
 export function PatternFieldInput({ editor, node, field }: { editor: Editor; node: TreeNode; field: PatternField }) {
-  const { selected, problems, isLocked } = editor
+  const { selected, marks, isLocked } = editor
   const { name, kind } = field
   const value = node[name]
   const set = (next: unknown): void => editor.setField(name, next)
-  const error = problemsAt(problems, selected, name)
+  const error = problemsAt(marks, selected, name)
   const shared = { label: field.label, description: <Hint>{field.hint}</Hint>, error, readOnly: isLocked }
   switch (kind) {
     case 'nodes':

@@ -1,7 +1,7 @@
 // Whether the flow can run, and everything that is wrong with it. Each line leads to its node.
 import { Button, UnstyledButton } from '@mantine/core'
 import { CircleAlert, CircleCheck, LoaderCircle } from 'lucide-react'
-import { goesOn } from '../../../../src/kernel/sentence-at.ts'
+import { isPredicate, withStop } from '../../../../src/kernel/sentence-at.ts'
 import classes from './editor.module.css'
 import { type PlacedProblem, sentence } from './problems.ts'
 import { titleOf, valueAt } from './tree.ts'
@@ -84,7 +84,7 @@ function Words({ of: problem }: { of: PlacedProblem }) {
     <>
       {' '}
       <span className="mono">{field}</span>
-      {goesOn(problem.message) ? ` ${problem.message}.` : `: ${sentence(problem)}`}
+      {isPredicate(problem.message) ? ` ${withStop(problem.message)}` : `: ${sentence(problem)}`}
     </>
   )
 }

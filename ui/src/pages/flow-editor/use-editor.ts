@@ -23,8 +23,10 @@ export interface Editor {
   isLocked: boolean
   isReadOnly: boolean
   problems: readonly PlacedProblem[]
-  /** What will fail in a flow that can be started. */
+  /** Told of a flow that can be started: the steps that will fail. */
   warnings: readonly PlacedProblem[]
+  /** Both, for the fields that they are about. */
+  marks: readonly PlacedProblem[]
   check: { isPending: boolean; error: Error | null; isValid: boolean; retry: () => void }
   /** Makes an edit of the tree, if it can be done. */
   apply: (edit: Edit | null) => void
@@ -38,8 +40,9 @@ export function useEditor(projectId: string, initial: Flowing, isReadOnly: boole
   const { root, selected } = state.now
   const [settledRoot] = useDebouncedValue(root, PAUSE_MS)
   const verdict = useQuery({ ...verdictQuery(projectId, settledRoot), placeholderData: keepPreviousData })
-  const { errors, warnings } = verdict.data ?? {}
+  const { errors, warnings: warned } = verdict.data ?? {}
   const problems = useMemo(() => placeProblems(root, errors ?? []), [root, errors])
+  const warnings = useMemo(() => placeProblems(root, warned ?? []), [root, warned])
   const isLocked = isReadOnly || state.problem !== null
   const path = (name: string): string => `${selected}.${name}`
   return {
@@ -51,7 +54,8 @@ export function useEditor(projectId: string, initial: Flowing, isReadOnly: boole
     isLocked,
     isReadOnly,
     problems,
-    warnings: useMemo(() => placeProblems(root, warnings ?? []), [root, warnings]),
+    warnings,
+    marks: useMemo(() => [...problems, ...warnings], [problems, warnings]),
     node: useMemo(() => valueAt(root, selected), [root, selected]),
     check: {
       isPending: root !== settledRoot || verdict.isFetching,

@@ -36,7 +36,8 @@ export function FlowReason({ projectId, run, onChoose }: Props) {
   const failed = reason === undefined ? [] : [...store.tasks()].filter(({ status }) => status === 'failed')
   const first = failed.find(({ run_id }) => run_id !== null) ?? failed[0]
   const leaf = useLeafFailure(projectId, first)
-  const mayWrite = useRole(projectId) !== 'viewer'
+  const role = useRole(projectId)
+  const mayWrite = role !== 'viewer'
   if (reason === undefined) return null
   const isBad = run.status === 'failed' || run.status === 'timed_out'
   return (
@@ -53,7 +54,7 @@ export function FlowReason({ projectId, run, onChoose }: Props) {
         ) : (
           run.error
         )}
-        {mayWrite && <div className="dim">{adviceOf(run, leaf?.failure ?? null)}</div>}
+        {mayWrite && <div className="dim">{adviceOf(run, leaf?.failure ?? null, role === 'admin')}</div>}
       </div>
       <Group gap="xs">
         {first && (
@@ -68,11 +69,12 @@ export function FlowReason({ projectId, run, onChoose }: Props) {
   )
 }
 
-function adviceOf({ status }: FlowRun, leaf: LeafFailure | null): string {
+function adviceOf({ status }: FlowRun, leaf: LeafFailure | null, isAdmin: boolean): string {
   if (status === 'cancelled') return 'Run again starts it anew, with the same input.'
-  const before = leaf?.limit ? 'raise the limit first, then ' : ''
-  const with_ = status === 'timed_out' ? ', and give it a longer timeout there' : ''
-  return `A flow that has ended does not go on from there: ${before}run it again with the same input${with_}.`
+  const raise = isAdmin ? 'raise the limit' : 'ask an admin to raise the limit'
+  const first = leaf?.limit ? `${raise}, then ` : ''
+  const longer = status === 'timed_out' ? ' and a longer timeout' : ''
+  return `A flow that has ended does not go on: ${first}run it again with the same input${longer}.`
 }
 
 interface FailedLeaf {
@@ -81,7 +83,7 @@ interface FailedLeaf {
   failure: LeafFailure
 }
 
-/** Null while the run of the task is not known, and for a task without one. */
+/** Null while the run of the task is not known, for a task without one, and for a run that did not fail. */
 export function useLeafFailure(projectId: string, task: TaskRow | undefined): FailedLeaf | null {
   const runId = task?.run_id ?? null
   const { data: run } = useQuery({ ...runQuery(projectId, runId ?? ''), enabled: runId !== null })

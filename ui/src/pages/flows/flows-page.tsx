@@ -79,20 +79,20 @@ export function FlowsPage() {
           <FlowList projectId={projectId} flows={flows} templates={templates} role={role} onStart={setStart} />
         </aside>
       </div>
-      {again !== undefined && flows.data && (
+      {again !== undefined && flows.data && templates.data && (
         <StartAgainDialog
           projectId={projectId}
           flows={flows.data}
-          templates={templates.data?.items ?? []}
+          templates={templates.data.items}
           runId={again}
           onClose={() => filter({})}
         />
       )}
-      {start !== null && (
+      {start !== null && flows.data && templates.data && (
         <StartFlowDialog
           projectId={projectId}
-          flows={flows.data ?? []}
-          templates={templates.data?.items ?? []}
+          flows={flows.data}
+          templates={templates.data.items}
           chosen={start}
           onClose={() => setStart(null)}
         />

@@ -42,7 +42,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
   const { fields, problem, state, start } = useFlowStart(projectId, {
     input: textOf(again?.input) || exampleOf(choice),
     workers: again?.workers,
-    timeoutMs: again?.timeout,
+    seconds: again && Math.ceil(again.timeout / 1_000),
   })
   const template = templates.find(({ name }) => choice === `template ${name}`)
   const submit = (): void => {
@@ -54,7 +54,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
       title={again ? 'Run again' : 'Start flow'}
       action="Start flow"
       size="lg"
-      isDisabled={choice === '' || problem !== null}
+      isDisabled={problem !== null}
       write={state}
       onSubmit={submit}
       onClose={onClose}

@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { counted, percentOf, sumDays, usedShare } from './gather.ts'
+import { counted, sumDays, usedShare } from './gather.ts'
 
 test('a count that was cut says so', () => {
   assert.deepEqual([counted({ count: 20, has_more: true }), counted({ count: 7, has_more: false })], ['20+', '7'])
-})
-
-test('progress counts what needs no more work', () => {
-  const none = { total: 0, pending: 0, running: 0, completed: 0, failed: 0, skipped: 0 }
-  assert.equal(percentOf(none), 0)
-  assert.equal(percentOf({ ...none, total: 8, completed: 3, failed: 1, skipped: 1, running: 3 }), 62)
 })
 
 test('amounts are added over the projects that have them', () => {

@@ -1,6 +1,5 @@
 // Words and sums of the home page.
 
-import type { FlowProgress } from '../../../../src/kernel/flow-run.ts'
 import type { AgentOfHome, AmountsOfHome, HomeCount, TwoDays } from '../../../../src/kernel/home.ts'
 
 /** "7", or "20+" if there may be more than were counted. */
@@ -11,11 +10,6 @@ export const usedShare = ({ token_used: used, token_allocation: all }: TokensOf)
   all === null || all === 0 ? 0 : Math.floor((100 * used) / all)
 
 type TokensOf = Pick<AgentOfHome, 'token_used' | 'token_allocation'>
-
-/** How far a flow is, from 0 to 100. */
-export function percentOf({ total, completed, failed, skipped }: FlowProgress): number {
-  return total === 0 ? 0 : Math.floor(((completed + failed + skipped) / total) * 100)
-}
 
 /** The sum over all projects. Null if no project has figures. */
 export function sumDays(all: readonly (TwoDays | null)[]): TwoDays | null {

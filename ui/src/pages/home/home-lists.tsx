@@ -15,10 +15,11 @@ import type {
 } from '../../../../src/kernel/home.ts'
 import type { Project } from '../../../../src/kernel/project.ts'
 import { duration, oneLine } from '../../parts/figures.ts'
+import { percentDone } from '../../parts/flow-progress.ts'
 import { Loading } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
 import { Elapsed, useNow, When } from '../../parts/when.tsx'
-import { percentOf, usedShare } from './gather.ts'
+import { usedShare } from './gather.ts'
 import classes from './home-page.module.css'
 import type { Visits } from './last-here.ts'
 
@@ -244,7 +245,7 @@ const flowName = ({ flow_name, pattern }: Pick<FlowRunOfHome, 'flow_name' | 'pat
 /** The error of a flow whose leaf stopped names a run by its id; the page of the flow leads there. */
 const withoutIds = (error: string): string =>
   error.replace(
-    /The run [0-9a-f-]{36} is paused \((\w+)\)/,
+    /The run [0-9a-f-]{36} is paused \(([^)]*)\)/,
     (_, reason: string) => `paused (${reason.replaceAll('_', ' ')})`,
   )
 
@@ -264,7 +265,7 @@ function FailedFlowRow({ run, place }: { run: FlowRunOfHome; place: Place }) {
 
 function RunningFlowRow({ run, place }: { run: FlowRunOfHome; place: Place }) {
   const now = useNow()
-  const percent = percentOf(run.progress)
+  const percent = percentDone(run)
   // Nothing goes on in a halted project, so nobody knows the end.
   const left = run.eta === null || place.isHalted ? null : Math.max(0, Date.parse(run.eta) - now)
   const { completed, total } = run.progress
