@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../../test/kit/app.ts'
+import { until } from '../../../test/kit/until.ts'
 import type { Flow } from '../../flows/definition/flows.ts'
 import type { FlowRun } from '../../kernel/flow-run.ts'
 import type { ErrorAnswer } from '../http/errors.ts'
@@ -50,6 +51,27 @@ test('the audit notes the author of a change to a flow', async () => {
     rows.map((row) => [row.action, row.actor_type]),
     ['flow.create', 'flow.update', 'flow.delete'].map((action) => [action, 'instance_admin']),
   )
+})
+
+test('a flow that is deleted while it is started runs once more, without the flow', async () => {
+  const { id } = await createFlow()
+  const deleting = await kit.pool.connect()
+  try {
+    await deleting.query('begin')
+    await deleting.query('delete from flows where id = $1', [id])
+    const started = kit.call(`POST ${base}/flow-runs`, { body: { flow_id: id } })
+    await until(async () => {
+      const { rowCount } = await kit.pool.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and query like '%insert into flow_runs%'`,
+      )
+      return rowCount === 1
+    }, 'the start waits for the deletion')
+    await deleting.query('commit')
+    const { status, body } = await started
+    assert.deepEqual([status, body.flow_id], [202, null])
+  } finally {
+    deleting.release()
+  }
 })
 
 test('a name belongs to one flow of a project', async () => {

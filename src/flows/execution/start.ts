@@ -54,7 +54,7 @@ const START: PreparedSql = {
     ), owning as (select id from workers where id = $13), made as (
       insert into flow_runs as r (id, project_id, flow_id, root, input, timeout, workers, progress, expected, needs,
         parent_run_id, within, owner, fence, ready_at, status, started_at, check_at)
-      select g.id, g.project_id, g.flow_id, g.root, g.input, g.timeout, g.workers, g.progress, g.expected,
+      select g.id, g.project_id, (select f.id from flows f where f.id = g.flow_id for key share), g.root, g.input, g.timeout, g.workers, g.progress, g.expected,
         array(select jsonb_array_elements_text(g.needs)), g.parent_run_id, nullif(g.within, 'null'),
         o.id, case when o.id is null then 0 else 1 end, case when o.id is null then muster.now() end,
         case when o.id is null then 'queued' else 'running' end, case when o.id is not null then muster.now() end,

@@ -94,8 +94,9 @@ export interface FlowStart {
   template?: string
   rerun_of?: string
   input?: unknown
-  workers?: number
-  timeout?: number
+  /** As typed: the API refuses a text that is no number. */
+  workers?: number | string | null
+  timeout?: number | string | null
 }
 
 export const startFlow = (projectId: string, start: FlowStart): Promise<{ id: string }> =>

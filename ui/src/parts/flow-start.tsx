@@ -1,9 +1,12 @@
 // The input and the limits with which a flow is started, in every dialog that starts one.
+
 import { Group, NumberInput, Textarea } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { type FlowStart, startFlow } from '../api/flow-definitions.ts'
+import { inSeconds } from '../api/issues.ts'
 import { inputOf } from './flow-input.ts'
+import { typedMs, typedNumber } from './typed-number.ts'
 import { useWrite } from './use-write.ts'
 
 interface InitialFields {
@@ -15,7 +18,7 @@ interface InitialFields {
 /** Holds the fields of the dialog, and starts the flow: the start leads to the page of the flow run. */
 export function useFlowStart(projectId: string, begin: InitialFields) {
   const navigate = useNavigate()
-  const { write, ...state } = useWrite()
+  const { write, ...state } = useWrite({ fields: ['workers', 'timeout'] })
   const [input, setInput] = useState(begin.input)
   const [workers, setWorkers] = useState<number | string>(begin.workers ?? '')
   const [seconds, setSeconds] = useState<number | string>(begin.seconds ?? '')
@@ -25,8 +28,8 @@ export function useFlowStart(projectId: string, begin: InitialFields) {
     const { id: flowRunId } = await startFlow(projectId, {
       ...what,
       ...read,
-      ...(workers === '' ? {} : { workers: Number(workers) }),
-      ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
+      ...(workers === '' ? {} : { workers: typedNumber(workers) }),
+      ...(seconds === '' ? {} : { timeout: typedMs(seconds) }),
     })
     // The editor keeps unsaved changes in a draft, so nothing is lost here.
     await navigate({
@@ -45,6 +48,7 @@ export function useFlowStart(projectId: string, begin: InitialFields) {
       setSeconds,
       problem,
       begin,
+      refused: state.refused,
     },
     problem,
     state,
@@ -55,7 +59,7 @@ export function useFlowStart(projectId: string, begin: InitialFields) {
 type Fields = ReturnType<typeof useFlowStart>['fields']
 
 export function FlowStartFields({ fields }: { fields: Fields }) {
-  const { input, setInput, workers, setWorkers, seconds, setSeconds, problem, begin } = fields
+  const { input, setInput, workers, setWorkers, seconds, setSeconds, problem, begin, refused } = fields
   const before = (value: number | undefined, unit = ''): string =>
     value === undefined ? '' : ` The run before had ${value}${unit}.`
   return (
@@ -79,16 +83,16 @@ export function FlowStartFields({ fields }: { fields: Fields }) {
           description={`The most leaves under way at once. Empty: the default.${before(begin.workers)}`}
           min={1}
           max={10_000}
-          allowDecimal={false}
           value={workers}
+          error={refused.workers}
           onChange={setWorkers}
         />
         <NumberInput
           label="Timeout"
           description={`In seconds. Empty: the project's setting.${before(begin.seconds, ' s')}`}
           min={1}
-          allowDecimal={false}
           value={seconds}
+          error={inSeconds(refused.timeout ?? '')}
           onChange={setSeconds}
         />
       </Group>

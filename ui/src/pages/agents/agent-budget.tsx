@@ -1,4 +1,5 @@
 // The tokens that the agent has used, and those that it may use.
+
 import { Button, Group, NumberInput, Progress, Stack, Text, Title } from '@mantine/core'
 import { type FormEvent, useState } from 'react'
 import type { Agent } from '../../../../src/kernel/agent.ts'
@@ -7,6 +8,7 @@ import { patch, post } from '../../api/client.ts'
 import { useRole } from '../../app/role.ts'
 import { tokens } from '../../parts/figures.ts'
 import { Problem } from '../../parts/problem.tsx'
+import { typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
 import { budgetTone } from './budget-tone.ts'
 
@@ -57,7 +59,7 @@ function TopUpForm({ agent }: { agent: Agent }) {
   const topUp = (event: FormEvent): void => {
     event.preventDefault()
     void write(
-      () => post(agentPath(projectId, id, '/budget'), { add: Number(add) }),
+      () => post(agentPath(projectId, id, '/budget'), { add: typedNumber(add) }),
       `${name} has ${tokens(Number(add))} tokens more. Interrupted work goes on.`,
     )
   }
@@ -81,7 +83,7 @@ function SetLimit({ agent }: { agent: Agent }) {
   const set = (event: FormEvent): void => {
     event.preventDefault()
     void write(
-      () => patch(agentPath(projectId, id), { token_allocation: Number(most) }),
+      () => patch(agentPath(projectId, id), { token_allocation: typedNumber(most) }),
       `${name} may use ${tokens(Number(most))} tokens in all.`,
     )
   }
@@ -106,16 +108,5 @@ interface TokensProps {
 }
 
 function Tokens(props: TokensProps) {
-  return (
-    <NumberInput
-      {...props}
-      size="xs"
-      w={140}
-      min={0}
-      step={1_000}
-      allowDecimal={false}
-      allowNegative={false}
-      thousandSeparator=","
-    />
-  )
+  return <NumberInput {...props} size="xs" w={140} min={0} step={1_000} thousandSeparator="," />
 }

@@ -1,5 +1,6 @@
 // Between the form of an agent and its definition. The draft has the same paths as the definition, so that a problem the
 // server names is shown beside the field of that path.
+
 import {
   type Agent,
   type AgentDefinition,
@@ -10,9 +11,7 @@ import {
 import { errorText } from '../../../../src/kernel/error-text.ts'
 import { explainIssue, problemsOf } from '../../../../src/kernel/explain-issue.ts'
 import { sentenceAt } from '../../../../src/kernel/sentence-at.ts'
-
-/** A field for a number holds '' while it is empty, and a text while its number is incomplete. */
-type Typed = number | string
+import { type TypedNumber, typedMs, typedNumber } from '../../parts/typed-number.ts'
 
 export interface AgentDraft {
   name: string
@@ -21,15 +20,21 @@ export interface AgentDraft {
   isFromLibrary: boolean
   prompt: string
   prompt_id: string
-  model: { provider: string; name: string; temperature: Typed; max_output_tokens: Typed; context_tokens: Typed }
+  model: {
+    provider: string
+    name: string
+    temperature: TypedNumber
+    max_output_tokens: TypedNumber
+    context_tokens: TypedNumber
+  }
   tools: string[]
   flow_type: AgentDefinition['flow_type']
   steps: StepDraft[]
-  max_iterations: Typed
+  max_iterations: TypedNumber
   flow: string
-  max_steps: Typed
+  max_steps: TypedNumber
   /** In seconds. */
-  default_timeout: Typed
+  default_timeout: TypedNumber
   trigger_type: AgentDefinition['trigger_type']
   cron_schedule: string
   timezone: string
@@ -45,7 +50,7 @@ export interface AgentDraft {
   }
   senior_id: string | null
   competencies: string[]
-  token_allocation: Typed
+  token_allocation: TypedNumber
   enabled: boolean
 }
 
@@ -71,7 +76,7 @@ export function definitionOf(agent: Agent): AgentDefinition {
   return Object.fromEntries(names.map((name) => [name, agent[name]])) as unknown as AgentDefinition // as picked above
 }
 
-const typed = (value: number | null | undefined): Typed => value ?? ''
+const typed = (value: number | null | undefined): TypedNumber => value ?? ''
 
 export function draftOf(definition: AgentDefinition): AgentDraft {
   const { model, capabilities, reaction_config, default_timeout } = definition
@@ -115,7 +120,7 @@ export function draftOf(definition: AgentDefinition): AgentDraft {
   }
 }
 
-const numberOf = (value: Typed): number | null => (value === '' ? null : Number(value))
+const numberOf = (value: TypedNumber): number | null => typedNumber(value) as number | null // the API refuses a text
 /** Browsers paste line ends as CRLF. */
 const textOf = (text: string): string | null => (text.trim() === '' ? null : text.replaceAll('\r\n', '\n'))
 
@@ -123,7 +128,6 @@ const textOf = (text: string): string | null => (text.trim() === '' ? null : tex
 export function definitionFrom(draft: AgentDraft): AgentDefinition {
   const { isFromLibrary, reaction_config, capabilities, default_timeout, flow_type, trigger_type } = draft
   const { isForAllTypes, allowedObjectTypes, ...rights } = capabilities
-  const seconds = numberOf(default_timeout)
   const isReaction = trigger_type === 'reaction' || reaction_config.objectTypes.length > 0
   return {
     name: draft.name.trim(),
@@ -140,7 +144,7 @@ export function definitionFrom(draft: AgentDraft): AgentDefinition {
     max_iterations: numberOf(draft.max_iterations),
     flow: flow_type === 'flow' && draft.flow.trim() !== '' ? draft.flow.trim() : null,
     max_steps: numberOf(draft.max_steps),
-    default_timeout: seconds === null ? null : Math.round(seconds * 1_000),
+    default_timeout: typedMs(default_timeout) as number | null, // the API refuses a text
     trigger_type,
     cron_schedule: draft.cron_schedule.trim() === '' ? null : draft.cron_schedule.trim(),
     timezone: draft.timezone.trim(),

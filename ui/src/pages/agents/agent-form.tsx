@@ -1,4 +1,5 @@
 // Makes an agent, or changes one: a form with every field, and the same definition as JSON.
+
 import {
   Alert,
   Button,
@@ -20,6 +21,7 @@ import type { Agent, AgentDefinition } from '../../../../src/kernel/agent.ts'
 import { agentPath } from '../../api/agents.ts'
 import { patch, post } from '../../api/client.ts'
 import { projectPath } from '../../api/queries.ts'
+import { LeaveGuard } from '../../parts/leave-guard.tsx'
 import { type AgentDraft, changesIn, definitionFrom, definitionOf, draftOf, parseDefinition } from './agent-draft.ts'
 import { problemsIn } from './agent-problems.ts'
 import classes from './agents.module.css'
@@ -47,6 +49,7 @@ export function AgentForm({ projectId, initial, agent, field }: Props) {
   const { save, isBusy, problems, setProblems } = useSave({ projectId, agent, form })
   const navigate = useNavigate()
   const isOfApp = agent?.source === 'app'
+  const isJsonChanged = json !== null && json !== jsonOf(form.values)
 
   const withParsed = (text: string, then: (definition: AgentDefinition) => void): void => {
     const parsed = parseDefinition(text)
@@ -61,7 +64,7 @@ export function AgentForm({ projectId, initial, agent, field }: Props) {
   const show = (view: string): void => {
     setProblems([])
     form.clearErrors()
-    if (view === 'json') setJson(JSON.stringify(definitionFrom(form.values), null, 2))
+    if (view === 'json') setJson(jsonOf(form.values))
     else
       withParsed(json ?? '', (definition) => {
         form.setValues(draftOf(definition))
@@ -71,11 +74,12 @@ export function AgentForm({ projectId, initial, agent, field }: Props) {
   const leave = (): void =>
     void navigate(
       agent === null
-        ? { to: '/projects/$projectId/agents', params: { projectId } }
-        : { to: '/projects/$projectId/agents/$agentId', params: { projectId, agentId: agent.id } },
+        ? { to: '/projects/$projectId/agents', params: { projectId }, ignoreBlocker: true }
+        : { to: '/projects/$projectId/agents/$agentId', params: { projectId, agentId: agent.id }, ignoreBlocker: true },
     )
   return (
     <form className={classes.form} onSubmit={submit} noValidate>
+      <LeaveGuard of="this agent" isDirty={form.isDirty() || isJsonChanged} />
       <Stack mb="md">
         <Group justify="space-between">
           <SegmentedControl
@@ -128,6 +132,8 @@ export function AgentForm({ projectId, initial, agent, field }: Props) {
     </form>
   )
 }
+
+const jsonOf = (draft: AgentDraft): string => JSON.stringify(definitionFrom(draft), null, 2)
 
 /** An open list stays clear of the buttons at the bottom of the window, and below them where it cannot. */
 const clearOfButtons = createTheme({
@@ -215,6 +221,7 @@ function useSave({ projectId, agent, form }: { projectId: string; agent: Agent |
       await navigate({
         to: '/projects/$projectId/agents/$agentId',
         params: { projectId, agentId: saved.id },
+        ignoreBlocker: true,
       })
     } catch (error) {
       const found = problemsIn(error, (path) => isForm && isShown(form.values, path))

@@ -102,7 +102,6 @@ export function ModelFields({ form, projectId }: SectionProps) {
           min={0}
           max={2}
           step={0.1}
-          decimalScale={2}
           {...form.getInputProps('model.temperature')}
         />
         <NumberInput
@@ -110,7 +109,6 @@ export function ModelFields({ form, projectId }: SectionProps) {
           placeholder="4096"
           suffix=" tokens"
           min={1}
-          allowDecimal={false}
           {...form.getInputProps('model.max_output_tokens')}
         />
         <NumberInput
@@ -118,7 +116,6 @@ export function ModelFields({ form, projectId }: SectionProps) {
           placeholder="No limit"
           suffix=" tokens"
           min={256}
-          allowDecimal={false}
           {...form.getInputProps('model.context_tokens')}
         />
       </SimpleGrid>

@@ -47,14 +47,7 @@ export function Work({ form, projectId }: SectionProps) {
       />
       {flow_type === 'sequential' && <Steps form={form} projectId={projectId} />}
       {flow_type === 'loop' && (
-        <NumberInput
-          label="Most rounds"
-          placeholder="10"
-          min={1}
-          allowDecimal={false}
-          w={220}
-          {...form.getInputProps('max_iterations')}
-        />
+        <NumberInput label="Most rounds" placeholder="10" min={1} w={220} {...form.getInputProps('max_iterations')} />
       )}
       {flow_type === 'flow' && <FlowField form={form} projectId={projectId} />}
       <ToolsField
@@ -191,7 +184,6 @@ export function Limits({ form, projectId }: SectionProps) {
           description="Model calls of a run; then it pauses with a summary."
           placeholder="No limit"
           min={1}
-          allowDecimal={false}
           {...form.getInputProps('max_steps')}
         />
         <NumberInput
@@ -200,7 +192,6 @@ export function Limits({ form, projectId }: SectionProps) {
           description="Seconds of a run; then it pauses with a summary."
           placeholder="No limit"
           min={0.001}
-          decimalScale={3}
           {...form.getInputProps('default_timeout')}
         />
         <NumberInput
@@ -209,7 +200,6 @@ export function Limits({ form, projectId }: SectionProps) {
           description="Tokens of all its runs together; then it pauses."
           placeholder="No limit"
           min={0}
-          allowDecimal={false}
           thousandSeparator=","
           {...form.getInputProps('token_allocation')}
         />

@@ -1,4 +1,5 @@
 // Starts an agent with an input, and leads to the page of the run.
+
 import { NumberInput, SegmentedControl, SimpleGrid, Textarea } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -8,6 +9,7 @@ import { agentPath } from '../../api/agents.ts'
 import { startWork } from '../../api/client.ts'
 import { inSeconds } from '../../api/issues.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
+import { typedMs, typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
 import { readInput } from './read-input.ts'
 
@@ -24,8 +26,8 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
     if ('problem' in read) return
     start({
       input: read.input,
-      ...(steps !== '' && { max_steps: Number(steps) }),
-      ...(seconds !== '' && { timeout: Math.round(Number(seconds) * 1_000) }),
+      ...(steps !== '' && { max_steps: typedNumber(steps) }),
+      ...(seconds !== '' && { timeout: typedMs(seconds) }),
     })
   }
   return (
@@ -65,7 +67,6 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
           label="Step limit"
           placeholder={agent.max_steps === null ? 'No limit' : String(agent.max_steps)}
           min={1}
-          allowDecimal={false}
           value={steps}
           error={refused.max_steps}
           onChange={setSteps}
@@ -75,7 +76,6 @@ export function TriggerDialog({ agent, onClose }: { agent: Agent; onClose: () =>
           suffix=" s"
           placeholder={agent.default_timeout === null ? 'No limit' : `${agent.default_timeout / 1_000} s`}
           min={0.001}
-          decimalScale={3}
           value={seconds}
           error={refused.timeout && inSeconds(refused.timeout)}
           onChange={setSeconds}

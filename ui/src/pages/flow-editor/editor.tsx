@@ -1,4 +1,5 @@
 // The editor: head and actions, the tree, the form of the chosen node, and the JSON of the whole flow.
+
 import { Alert, Badge, Button, Group, SegmentedControl, TextInput, Title } from '@mantine/core'
 import { useHotkeys } from '@mantine/hooks'
 import { Link } from '@tanstack/react-router'
@@ -6,6 +7,7 @@ import { useEffect, useEffectEvent, useMemo, useRef, useState } from 'react'
 import type { FlowDefinition } from '../../api/flow-definitions.ts'
 import { useMe } from '../../app/gate.tsx'
 import { useRole } from '../../app/role.ts'
+import { LeaveGuard } from '../../parts/leave-guard.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
 import { Panel } from '../../parts/panel.tsx'
 import { type Beginning, BeginWith } from './begin-with.tsx'
@@ -15,7 +17,6 @@ import { type Flowing, isSameFlow } from './editing.ts'
 import classes from './editor.module.css'
 import { inputSketch } from './input-sketch.ts'
 import { JsonPanel } from './json-panel.tsx'
-import { LeaveGuard } from './leave-guard.tsx'
 import { NodeForm } from './node-form.tsx'
 import { Picture } from './picture.tsx'
 import { ProblemList, Verdict } from './problem-list.tsx'
@@ -109,7 +110,7 @@ export function FlowEditor({ projectId, flow, beginning, origin = BLANK }: Props
           />
         )}
       </Body>
-      <LeaveGuard isDirty={isDirty} onLeave={() => setIsLeaving(true)} />
+      <LeaveGuard of="this flow" isDirty={isDirty} onLeave={() => setIsLeaving(true)} />
       {isStarting && (
         <StartDialog
           projectId={projectId}

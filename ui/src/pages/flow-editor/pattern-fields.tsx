@@ -1,5 +1,7 @@
 // The fields of a pattern, each by its kind.
+
 import { Autocomplete, NumberInput, Select, Switch, TagsInput, Textarea, TextInput } from '@mantine/core'
+import { typedNumber } from '../../parts/typed-number.ts'
 import { Hint } from './hint.tsx'
 import { useAgentNames } from './leaf-fields.tsx'
 import { edgesOf, edgesText, workersOf, workersText } from './list-texts.ts'
@@ -115,14 +117,13 @@ export function Count({
   onChange,
   min = 1,
   ...shared
-}: Shared & { min?: number; value: unknown; onChange: (value: number | undefined) => void }) {
+}: Shared & { min?: number; value: unknown; onChange: (value: number | string | undefined) => void }) {
   return (
     <NumberInput
       {...shared}
       min={min}
-      allowDecimal={false}
-      value={typeof value === 'number' ? value : ''}
-      onChange={(next) => onChange(next === '' ? undefined : Number(next))}
+      value={typeof value === 'number' || typeof value === 'string' ? value : ''}
+      onChange={(next) => onChange(typedNumber(next) ?? undefined)}
     />
   )
 }

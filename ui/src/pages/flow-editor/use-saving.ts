@@ -35,17 +35,22 @@ interface Options {
   onSaved: (flow: FlowDefinition) => void
 }
 
+/** A refusal holds for the flow as it was sent: a change of the name or of the tree makes it old. */
+interface Refusal {
+  flow: Flowing
+  isAboutName: boolean
+  text: string
+}
+
 export function useSaving({ projectId, base, flow, key, onSaved }: Options): Saving {
   const client = useQueryClient()
   const navigate = useNavigate()
   const [isBusy, setIsBusy] = useState(false)
-  const [nameProblem, setNameProblem] = useState<string | null>(null)
-  const [problem, setProblem] = useState<string | null>(null)
+  const [refusal, setRefusal] = useState<Refusal | null>(null)
   const [theirs, setTheirs] = useState<FlowDefinition | null>(null)
   const name = flow.name.trim()
   const forget = (): void => {
-    setNameProblem(null)
-    setProblem(null)
+    setRefusal(null)
     setTheirs(null)
   }
   const write = async (over: boolean): Promise<void> => {
@@ -79,18 +84,18 @@ export function useSaving({ projectId, base, flow, key, onSaved }: Options): Sav
   }
   const save = async (over: boolean): Promise<void> => {
     forget()
-    if (name === '') return setNameProblem('Give the flow a name.')
+    if (name === '') return setRefusal({ flow, isAboutName: true, text: 'Give the flow a name.' })
     setIsBusy(true)
     try {
       await write(over)
     } catch (error) {
-      const said = errorText(error)
-      if (isAboutName(error)) setNameProblem(said)
-      else setProblem(said)
+      setRefusal({ flow, isAboutName: isAboutName(error), text: errorText(error) })
     } finally {
       setIsBusy(false)
     }
   }
+  const nameProblem = refusal?.isAboutName && refusal.flow.name === flow.name ? refusal.text : null
+  const problem = refusal && !refusal.isAboutName && refusal.flow.root === flow.root ? refusal.text : null
   return { isBusy, nameProblem, problem, theirs, forget, save: ({ over = false } = {}) => void save(over) }
 }
 

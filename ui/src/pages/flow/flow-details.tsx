@@ -23,6 +23,12 @@ export function FlowDetails({ projectId, run, topology, metrics, onChoose }: Pro
   return (
     <Stack gap="md">
       <Title order={2}>Details</Title>
+      {run.output !== null && run.output !== undefined && (
+        <Part name="Output">
+          <Readable of={run.output} />
+          {isCut(run.output) && <a href={flowRunPath(projectId, run.id, '/output')}>The whole output</a>}
+        </Part>
+      )}
       <dl className={classes.facts}>
         <Fact name="Started">
           <When at={run.started_at} />
@@ -59,12 +65,6 @@ export function FlowDetails({ projectId, run, topology, metrics, onChoose }: Pro
       <QueenPlan projectId={projectId} onChoose={onChoose} />
       {metrics && <Bottlenecks metrics={metrics} onChoose={onChoose} />}
       {topology?.current && <TopologyFacts topology={topology} />}
-      {run.output !== null && run.output !== undefined && (
-        <Part name="Output">
-          <Readable of={run.output} />
-          {isCut(run.output) && <a href={flowRunPath(projectId, run.id, '/output')}>The whole output</a>}
-        </Part>
-      )}
       {run.completed_at !== null && <Results projectId={projectId} run={run} />}
       {run.input !== null && run.input !== undefined && (
         <Part name="Input">

@@ -1,13 +1,16 @@
 // Changing a flow run under way: more workers, more time, another topology, or its end.
+
 import { NumberInput, Select, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import { patch, post } from '../../api/client.ts'
 import { type FlowTopology, flowRunPath } from '../../api/flows.ts'
+import { inSeconds } from '../../api/issues.ts'
 import { Confirm } from '../../parts/confirm.tsx'
 import { duration } from '../../parts/figures.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
+import { typedMs, typedNumber } from '../../parts/typed-number.ts'
 import { tell, useWrite } from '../../parts/use-write.ts'
 
 export type FlowDialogType = 'cancel' | 'workers' | 'topology' | 'timeout'
@@ -59,10 +62,10 @@ const MOST_AT_ONCE = 10
 
 function WorkersDialog({ projectId, run, onClose }: Props) {
   const [add, setAdd] = useState<number | string>(Math.min(run.workers, MOST_AT_ONCE))
-  const { write, ...state } = useWrite({ reads: readsOf(projectId, run.id) })
+  const { write, ...state } = useWrite({ reads: readsOf(projectId, run.id), fields: ['add'] })
   const save = async (): Promise<void> => {
     const isDone = await write(
-      () => post<FlowRun>(flowRunPath(projectId, run.id, '/workers'), { add: Number(add) }),
+      () => post<FlowRun>(flowRunPath(projectId, run.id, '/workers'), { add: typedNumber(add) }),
       ({ workers }) => `The flow run has ${workers} workers.`,
     )
     if (isDone) onClose()
@@ -80,8 +83,8 @@ function WorkersDialog({ projectId, run, onClose }: Props) {
         label="Workers"
         description={`Tasks under way at once: at most ${run.workers} so far. This many are added.`}
         min={1}
-        allowDecimal={false}
         value={add}
+        error={state.refused.add}
         onChange={setAdd}
         data-autofocus
       />
@@ -91,10 +94,10 @@ function WorkersDialog({ projectId, run, onClose }: Props) {
 
 function TimeoutDialog({ projectId, run, onClose }: Props) {
   const [seconds, setSeconds] = useState<number | string>(Math.ceil(run.timeout / 1_000))
-  const { write, ...state } = useWrite({ reads: readsOf(projectId, run.id) })
+  const { write, ...state } = useWrite({ reads: readsOf(projectId, run.id), fields: ['timeout'] })
   const save = async (): Promise<void> => {
     const isDone = await write(
-      () => patch<FlowRun>(flowRunPath(projectId, run.id), { timeout: Number(seconds) * 1_000 }),
+      () => patch<FlowRun>(flowRunPath(projectId, run.id), { timeout: typedMs(seconds) }),
       ({ timeout }) => `The flow run may take ${duration(timeout)} in all.`,
     )
     if (isDone) onClose()
@@ -113,6 +116,7 @@ function TimeoutDialog({ projectId, run, onClose }: Props) {
         description="In seconds, from the start of the flow run."
         min={1}
         value={seconds}
+        error={inSeconds(state.refused.timeout ?? '')}
         onChange={setSeconds}
         data-autofocus
       />

@@ -63,6 +63,21 @@ export function FlowReason({ projectId, run, onChoose }: Props) {
           </Button>
         )}
         {leaf && <LeafLinks projectId={projectId} of={leaf} />}
+        {run.flow_id !== null && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            renderRoot={(props) => (
+              <Link
+                to="/projects/$projectId/flows/definitions/$flowId"
+                params={{ projectId, flowId: run.flow_id ?? '' }}
+                {...props}
+              />
+            )}
+          >
+            Open its flow
+          </Button>
+        )}
         {mayWrite && <RunAgain projectId={projectId} runId={run.id} size="compact-sm" />}
       </Group>
     </section>
@@ -71,10 +86,10 @@ export function FlowReason({ projectId, run, onChoose }: Props) {
 
 function adviceOf({ status }: FlowRun, leaf: LeafFailure | null, isAdmin: boolean): string {
   if (status === 'cancelled') return 'Run again starts it anew, with the same input.'
+  if (status === 'timed_out') return 'A flow that has ended does not go on: run it again with a longer timeout.'
   const raise = isAdmin ? 'raise the limit' : 'ask an admin to raise the limit'
-  const first = leaf?.limit ? `${raise}, then ` : ''
-  const longer = status === 'timed_out' ? ' and a longer timeout' : ''
-  return `A flow that has ended does not go on: ${first}run it again with the same input${longer}.`
+  const first = leaf?.limit ? raise : 'mend the flow or its input'
+  return `A flow that has ended does not go on: ${first}, then run it again.`
 }
 
 interface FailedLeaf {

@@ -42,7 +42,7 @@ export function StartFlowDialog({ projectId, flows, templates, chosen, again, on
   const { fields, problem, state, start } = useFlowStart(projectId, {
     input: textOf(again?.input) || exampleOf(choice),
     workers: again?.workers,
-    seconds: again && Math.ceil(again.timeout / 1_000),
+    seconds: again && again.timeout / 1_000,
   })
   const template = templates.find(({ name }) => choice === `template ${name}`)
   const submit = (): void => {

@@ -1,4 +1,5 @@
 // One agent: how it stands, its budget, its tasks and its messages.
+
 import { Button, Group, NumberInput, Stack, Tabs, Title } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -12,6 +13,7 @@ import { BudgetBar } from '../../parts/budget-bar.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
 import { Status } from '../../parts/status.tsx'
+import { typedNumber } from '../../parts/typed-number.ts'
 import { When } from '../../parts/when.tsx'
 import { AgentControls } from './controls.tsx'
 import { MessageList } from './message-list.tsx'
@@ -141,7 +143,9 @@ function TopUp({ projectId, agent, most }: { projectId: string; agent: OrgAgent;
           variant="default"
           loading={isBusy}
           disabled={!(Number(add) >= 1)}
-          onClick={() => void act(() => post(path, { add: Number(add) }), `${showMarks(agent.name)} has more tokens.`)}
+          onClick={() =>
+            void act(() => post(path, { add: typedNumber(add) }), `${showMarks(agent.name)} has more tokens.`)
+          }
         >
           Top up
         </Button>

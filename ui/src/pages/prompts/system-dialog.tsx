@@ -1,4 +1,5 @@
 // A system as JSON, and its weight; or a copy of it under another name, with the prompts that the copy needs.
+
 import { Checkbox, NumberInput, Text, Textarea, TextInput } from '@mantine/core'
 import { useState } from 'react'
 import { errorText } from '../../../../src/kernel/error-text.ts'
@@ -7,6 +8,7 @@ import { get } from '../../api/client.ts'
 import type { ListedPrompt, Prompt, System } from '../../api/prompt-shapes.ts'
 import { savePrompt, saveSystem, variantPath } from '../../api/prompts.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
+import { typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
 import { editable, partsOf } from './prompt-text.ts'
 
@@ -32,7 +34,7 @@ export function SystemDialog({ projectId, system, prompts, isCopy, onClose }: Pr
   const [takesPrompts, setTakesPrompts] = useState(true)
   const { config, problem } = read(json)
   const save = async (): Promise<System> => {
-    const saved = await saveSystem(projectId, name.trim(), { ...config, traffic: Number(traffic) } as SystemConfig) // the API checks it
+    const saved = await saveSystem(projectId, name.trim(), { ...config, traffic: typedNumber(traffic) } as SystemConfig) // the API checks it
     if (isCopy && takesPrompts) await copyPrompts(projectId, saved, system.variant, prompts)
     return saved
   }
@@ -66,7 +68,6 @@ export function SystemDialog({ projectId, system, prompts, isCopy, onClose }: Pr
         label="Traffic"
         description="The weight among all variants, for requests that name none"
         min={0}
-        allowDecimal={false}
         value={traffic}
         error={refused.traffic}
         onChange={setTraffic}

@@ -1,4 +1,5 @@
 // The action that resolves a run's stop, beside the sentence that gives the reason.
+
 import { Button, Group, NumberInput, Text, Textarea } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -10,6 +11,7 @@ import { patch, post } from '../../api/client.ts'
 import { projectPath, runQuery } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
 import { Problem } from '../../parts/problem.tsx'
+import { typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
 import type { Dialog } from './run-dialogs.tsx'
 import type { Resolution } from './verdict.ts'
@@ -145,7 +147,9 @@ function TopUp({ run, agentId }: { run: Run; agentId: string }) {
       <Button
         size="xs"
         loading={isBusy}
-        onClick={() => act(() => post(projectPath(run.project_id, `/agents/${agentId}/budget`), { add: Number(add) }))}
+        onClick={() =>
+          act(() => post(projectPath(run.project_id, `/agents/${agentId}/budget`), { add: typedNumber(add) }))
+        }
       >
         Top up
       </Button>

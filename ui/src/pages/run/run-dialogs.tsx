@@ -1,11 +1,14 @@
 // Starting a run again: resumed with more room, forked from a step, or triggered with other input.
+
 import { NumberInput, Textarea } from '@mantine/core'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { startWork } from '../../api/client.ts'
+import { inSeconds } from '../../api/issues.ts'
 import { projectPath } from '../../api/queries.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
+import { typedMs, typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
 
 export type Dialog = { type: 'resume' } | { type: 'fork'; step: number } | { type: 'trigger' }
@@ -53,7 +56,7 @@ function ResumeDialog({ run, onClose }: { run: Run; onClose: () => void }) {
     run.pause_reason === 'step_limit' ? Math.max(10, 2 * (run.max_steps ?? 0)) : '',
   )
   const [seconds, setSeconds] = useState<number | string>(
-    run.pause_reason === 'timeout' ? Math.ceil((run.timeout ?? 60_000) / 1_000) : '',
+    run.pause_reason === 'timeout' ? (run.timeout ?? 60_000) / 1_000 : '',
   )
   const start = useStart(run)
   return (
@@ -64,8 +67,8 @@ function ResumeDialog({ run, onClose }: { run: Run; onClose: () => void }) {
       onClose={onClose}
       onSubmit={() =>
         start.go(`/runs/${run.id}/resume`, {
-          ...(steps === '' ? {} : { max_steps: Number(steps) }),
-          ...(seconds === '' ? {} : { timeout: Number(seconds) * 1_000 }),
+          ...(steps === '' ? {} : { max_steps: typedNumber(steps) }),
+          ...(seconds === '' ? {} : { timeout: typedMs(seconds) }),
         })
       }
     >
@@ -74,6 +77,7 @@ function ResumeDialog({ run, onClose }: { run: Run; onClose: () => void }) {
         description="Of the new run alone. Empty: the agent's own."
         min={1}
         value={steps}
+        error={start.refused.max_steps}
         onChange={setSteps}
       />
       <NumberInput
@@ -81,6 +85,7 @@ function ResumeDialog({ run, onClose }: { run: Run; onClose: () => void }) {
         description="In seconds. Empty: the agent's own."
         min={1}
         value={seconds}
+        error={inSeconds(start.refused.timeout ?? '')}
         onChange={setSeconds}
       />
     </FormDialog>
@@ -136,11 +141,11 @@ function asGiven(text: string): unknown {
 /** Starts the new run, and leads to its page. */
 function useStart(run: Run) {
   const navigate = useNavigate()
-  const { write, isBusy, problem } = useWrite()
+  const { write, isBusy, problem, refused } = useWrite({ fields: ['max_steps', 'timeout'] })
   const go = (path: string, body: object): void =>
     void write(async () => {
       const { id } = await startWork<Run>(projectPath(run.project_id, path), body)
       await navigate({ to: '/projects/$projectId/runs/$runId', params: { projectId: run.project_id, runId: id } })
     })
-  return { go, isBusy, problem }
+  return { go, isBusy, problem, refused }
 }

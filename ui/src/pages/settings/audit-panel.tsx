@@ -1,4 +1,5 @@
 // The deeds of people and agents in the project, newest first.
+
 import { Alert, Button, Group, Text, TextInput } from '@mantine/core'
 import { useDebouncedCallback } from '@mantine/hooks'
 import { useInfiniteQuery } from '@tanstack/react-query'
@@ -10,6 +11,7 @@ import { auditQuery, verifyChain } from '../../api/settings.ts'
 import { useMe } from '../../app/gate.tsx'
 import { oneLine } from '../../parts/figures.ts'
 import { PagedList } from '../../parts/paged-list.tsx'
+import { showMarks } from '../../parts/property-diff.ts'
 import { useWrite } from '../../parts/use-write.ts'
 import { Value } from '../../parts/value.tsx'
 import { When } from '../../parts/when.tsx'
@@ -92,7 +94,7 @@ function Entry({ of: entry, projectId }: { of: AuditEntry; projectId: string }) 
   const me = useMe()
   const { actor, actor_name, details, address } = entry
   const hasDetails = Object.keys(details).length > 0
-  const who = actor.type === 'user' && actor.id === me.id ? 'you' : (actor_name ?? actor.type.replace('_', ' '))
+  const who = actor.type === 'user' && actor.id === me.id ? 'you' : nameOf(actor.type, actor_name)
   return (
     <li className={classes.row}>
       <div className={classes.facts}>
@@ -113,6 +115,12 @@ function Entry({ of: entry, projectId }: { of: AuditEntry; projectId: string }) 
       )}
     </li>
   )
+}
+
+/** Anybody may call a key or an agent "you" or like a person, so these are told with their kind. */
+function nameOf(type: string, name: string | null): string {
+  if (name === null) return type.replace('_', ' ')
+  return type === 'key' || type === 'agent' ? `the ${type} ${showMarks(name)}` : name
 }
 
 /** Whether the whole log is as it was written. */

@@ -1,6 +1,8 @@
 // The limits as people see them: grouped, named, in units that people use.
+
 import { type Settings, settingsSchema } from '../../../../src/kernel/project.ts'
 import { inSeconds } from '../../api/issues.ts'
+import { type TypedNumber, typedMs, typedNumber } from '../../parts/typed-number.ts'
 
 export type LimitName = Exclude<keyof Settings, 'default_model' | 'idempotent_hosts'>
 
@@ -67,7 +69,7 @@ export const LIMIT_GROUPS: { name: string; fields: LimitField[] }[] = [
 export const aboutLimit = (name: LimitName | 'idempotent_hosts'): string =>
   (settingsSchema.shape[name].description ?? '').replace(/\bNull\b/, 'Empty')
 
-export type Typed = Record<LimitName, number | ''> & { idempotent_hosts: string }
+export type Typed = Record<LimitName, TypedNumber> & { idempotent_hosts: string }
 
 const FIELDS = LIMIT_GROUPS.flatMap(({ fields }) => fields)
 
@@ -82,11 +84,11 @@ export function typedFrom(settings: Settings): Typed {
 /** The settings that differ, as the API takes them. A number that is missing where one is needed is left out. */
 export function changesIn(typed: Typed, settings: Settings): Partial<Settings> {
   const before = typedFrom(settings)
-  const changed = FIELDS.flatMap(({ name, unit, isOptional }): [LimitName, number | null][] => {
+  const changed = FIELDS.flatMap(({ name, unit, isOptional }): [LimitName, number | string | null][] => {
     const value = typed[name]
     if (value === before[name]) return []
     if (value === '') return isOptional ? [[name, null]] : []
-    return [[name, unit === 'seconds' ? Math.round(value * 1_000) : value]]
+    return [[name, unit === 'seconds' ? typedMs(value) : typedNumber(value)]]
   })
   const hosts = typed.idempotent_hosts.split(/\s+/).filter((host) => host !== '')
   return {

@@ -5,6 +5,7 @@ import type { Settings } from '../../../../src/kernel/project.ts'
 import { patch } from '../../api/client.ts'
 import { projectPath } from '../../api/queries.ts'
 import { settingsQuery } from '../../api/settings.ts'
+import { LeaveGuard } from '../../parts/leave-guard.tsx'
 import { Problem } from '../../parts/problem.tsx'
 import { tell, useWrite } from '../../parts/use-write.ts'
 import {
@@ -50,6 +51,7 @@ export function LimitsForm({ projectId, settings, isAdmin }: Props) {
         save()
       }}
     >
+      <LeaveGuard of="these limits" isDirty={count > 0} />
       <Stack gap="xl">
         {LIMIT_GROUPS.map(({ name: group, fields }) => (
           <Section key={group} name={group}>
@@ -72,7 +74,7 @@ export function LimitsForm({ projectId, settings, isAdmin }: Props) {
                   readOnly={!isAdmin}
                   value={typed[name]}
                   error={limitProblem(name, refused[name])}
-                  onChange={(value) => setEdits({ ...edits, [name]: value === '' ? '' : Number(value) })}
+                  onChange={(value) => setEdits({ ...edits, [name]: value })}
                 />
               ))}
               {group === 'Flows and data' && (

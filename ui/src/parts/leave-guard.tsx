@@ -1,13 +1,21 @@
 import { Text } from '@mantine/core'
 import { useBlocker } from '@tanstack/react-router'
 import { flushSync } from 'react-dom'
-import { FormDialog } from '../../parts/form-dialog.tsx'
+import { FormDialog } from './form-dialog.tsx'
 
-/** Asks before a page with unsaved changes is left. */
-export function LeaveGuard({ isDirty, onLeave }: { isDirty: boolean; onLeave: () => void }) {
+interface Props {
+  /** Such as "this flow". */
+  of: string
+  isDirty: boolean
+  /** Called before the page is left. */
+  onLeave?: () => void
+}
+
+/** Asks before a page with unsaved changes is left by a link. The tab is guarded too where it may hold much work. */
+export function LeaveGuard({ of, isDirty, onLeave }: Props) {
   const blocker = useBlocker({
     shouldBlockFn: ({ current, next }) => isDirty && current.pathname !== next.pathname,
-    enableBeforeUnload: isDirty,
+    enableBeforeUnload: isDirty && onLeave !== undefined,
     withResolver: true,
   })
   if (blocker.status !== 'blocked') return null
@@ -20,12 +28,12 @@ export function LeaveGuard({ isDirty, onLeave }: { isDirty: boolean; onLeave: ()
       write={{ isBusy: false, problem: null }}
       onSubmit={() => {
         // The next page may take a while to load, and the editor stays until then.
-        flushSync(onLeave)
+        if (onLeave) flushSync(onLeave)
         blocker.proceed()
       }}
       onClose={blocker.reset}
     >
-      <Text size="sm">The changes of this flow are not saved. They are lost if you leave now.</Text>
+      <Text size="sm">The changes of {of} are not saved. They are lost if you leave now.</Text>
     </FormDialog>
   )
 }
