@@ -186,7 +186,7 @@ describe('the pages of agents in a browser', { skip }, () => {
     await page.getByLabel('Budget').fill('0')
     await choose(page, 'Trigger', 'webhook')
     await page.getByRole('button', { name: 'Save' }).click()
-    await page.getByRole('heading', { name: 'Rich', level: 1 }).waitFor()
+    await page.getByRole('heading', { name: 'Rich', level: 1, exact: true }).waitFor()
     const after = await read(agent)
     const changing = { updated_at: '', last_polled_at: null }
     assert.deepEqual({ ...after, ...changing }, { ...agent, trigger_type: 'webhook', ...changing })
