@@ -52,6 +52,7 @@ describe('the flow editor in a browser', { skip }, () => {
     await row(page, 'Sequential').click()
     await problems.getByRole('button', { name: /Gardner/ }).click()
     await page.getByRole('combobox', { name: 'Agent' }).fill('Gardener')
+    await page.getByRole('option', { name: 'Gardener', exact: true }).click()
     await page.getByRole('radiogroup', { name: 'Input is written as' }).getByText('JSON').click()
     await page.getByLabel('Input', { exact: true }).fill('{"tag": "watered", "steps": [{"say": "All is watered."}]}')
     await page.getByLabel('Id', { exact: true }).fill('water')

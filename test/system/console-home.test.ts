@@ -83,7 +83,7 @@ describe('the home page and the frame in a browser', { skip }, () => {
     assert.equal(await running.getByRole('progressbar').getAttribute('aria-valuenow'), '50')
     const failed = page.getByRole('region', { name: 'Failed or stopped in the last day' })
     await failed.getByRole('link', { name: /Gardener failed/ }).waitFor()
-    await page.getByText('Tokens today').waitFor()
+    await page.getByText('Tokens today', { exact: true }).waitFor()
     await page
       .getByText(/^yesterday /)
       .first()
