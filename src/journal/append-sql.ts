@@ -80,6 +80,8 @@ const setAll = (isShared: boolean): string => `
         usage_estimated = r.usage_estimated or coalesce(e.change ? 'usage_estimated', false),
         model = coalesce(e.change->'model', r.model),
         waits_for = case when e.change ? 'ended' then null when e.change ? 'waits_for' then e.change->>'waits_for' else r.waits_for end,
+        waiting_for = case when e.change ?| '{release,ended}' then e.change->>'waiting_for' else r.waiting_for end,
+        wait_message = case when e.change ?| '{release,ended}' then e.change->>'wait_message' else r.wait_message end,
         owner = case when e.change ?| '{release,ended}' then null else r.owner end,
         ready_at = case
           when e.change ? 'ended' then null

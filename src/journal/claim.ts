@@ -33,6 +33,8 @@ export interface ClaimedRun {
   depth: number
   ancestors: string[]
   rights: Record<string, unknown>
+  /** The scope of the keys of its calls; null means the run itself. */
+  key_scope: string | null
   /** Agents above this run whose allocations its calls count for, too. */
   payers: string[]
   /** The number of runs that led to this one, each started by a change that the one before had made. */
@@ -71,7 +73,7 @@ export const RUN_QUEUE: QueueTable = {
 
 /** The columns that a claim returns as they are. All columns of the table would take longer. */
 const CLAIMED = `id project_id agent_id part fence trigger input step_count max_steps timeout parent_run_id resumed_from
-  forked_from base_run_id base_seq last_seq depth ancestors rights payers chain_depth answer task_id crashes reserved
+  forked_from base_run_id base_seq last_seq depth ancestors rights key_scope payers chain_depth answer task_id crashes reserved
   signals summary cancel_requested_at stop_requested_at`.split(/\s+/)
 
 /**
@@ -81,7 +83,8 @@ const CLAIMED = `id project_id agent_id part fence trigger input step_count max_
 const claimed = (pick: string, columns: string, from: string): string => `
     ${pick}, claimed as (
       update agent_runs r set
-        owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, waits_for = null, status = 'running',
+        owner = $1, fence = r.fence + 1, ready_at = null, wake_at = null, waits_for = null, waiting_for = null,
+        wait_message = null, status = 'running',
         pause_reason = null, started_at = coalesce(r.started_at, muster.now()),
         last_seq = r.last_seq + (r.ancestors = '{}' and (p.last_seq = 0 or p.status = 'paused'))::int,
         ${markChangedIf(`r.status <> 'running'`, 'r')}

@@ -22,6 +22,8 @@ export interface NewRun {
   entryId?: string | null
   taskId?: string | null
   rights?: Readonly<Record<string, unknown>>
+  /** The scope of the keys of its calls; without one it is the run itself. */
+  keyScope?: string | null
   /** Agents above the run whose allocations its calls count for, too. */
   payers?: readonly string[]
   base?: { runId: string; seq: number; steps: number } | null
@@ -50,6 +52,7 @@ const COLUMNS = {
   ancestors: ['uuid[]', (run) => run.ancestors ?? []],
   depth: ['smallint', (run) => run.depth ?? 0],
   rights: ['jsonb', (run) => JSON.stringify(run.rights ?? {})],
+  key_scope: ['text', (run) => run.keyScope],
   base_run_id: ['uuid', (run) => run.base?.runId],
   base_seq: ['bigint', (run) => run.base?.seq],
   step_count: ['int', (run) => run.base?.steps ?? 0],

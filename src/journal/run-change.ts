@@ -15,7 +15,11 @@ export interface RunChange {
     usage_estimated?: true
     model?: { provider: string; name: string }
     /** The reason why the run has no slot. The run is woken when the reason is gone. */
-    waits_for?: 'children' | 'human' | 'budget' | 'allocation' | 'month' | 'backoff' | 'halted' | null
+    waits_for?: 'children' | 'human' | 'budget' | 'allocation' | 'month' | 'backoff' | 'halted' | 'provider' | null
+    /** With `release`: the awaited thing, in the words of `Run.waiting_for`. */
+    waiting_for?: string
+    /** With `release`: the provider's own words. */
+    wait_message?: string
     /**
      * Gives the slot back. If the run was cancelled meanwhile, or more has happened to it than `seen_signals`, it is
      * ready again at once: the statement that parks decides, not an earlier look.

@@ -95,7 +95,17 @@ export type RunEvent =
     }
   | {
       kind: 'tool.started'
-      data: { step: number; call_id: string; name: string; args: unknown; key: string; effect: ToolEffect | 'run' }
+      data: {
+        step: number
+        call_id: string
+        name: string
+        args: unknown
+        /** The same for every attempt at this call, whichever run makes it. */
+        key: string
+        /** Names this announcement alone. Absent in events of earlier releases, whose keys did so. */
+        ref?: string
+        effect: ToolEffect | 'run'
+      }
     }
   | { kind: 'tool.progress'; data: { step: number; call_id: string; progress: unknown } }
   /** A tool's write was made in the same commit as this event. Middleware sees its result before the model does. */

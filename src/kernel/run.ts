@@ -75,6 +75,17 @@ export const runSchema = z.strictObject({
   error_code: z.string().nullable(),
   error_message: z.string().nullable(),
   pause_reason: z.enum(pauseReasons).nullable(),
+  is_wait: z
+    .boolean()
+    .describe('True: the same run goes on by itself or by an answer. False for a pause that is an end.'),
+  waiting_for: z
+    .string()
+    .nullable()
+    .describe(
+      '"approval", "person", "provider <name>", "tool <name>", "tokens" or "money"; null if it waits for none.',
+    ),
+  wait_message: z.string().nullable().describe("The provider's own words, at most 500 characters."),
+  next_try_at: instantField.nullable().describe('The time of the next try; null unless the run tries by itself.'),
   step_count: z.int(),
   max_steps: z.int().nullable(),
   timeout: z.int().nullable(),

@@ -63,7 +63,8 @@ export interface WriteTool extends ToolFace {
 export interface WriteCall {
   name: string
   args: unknown
-  key: string
+  /** Names the call among all calls. The rows that it makes have ids from it. */
+  ref: string
   projectId: string
   runId: string
   agentId: string

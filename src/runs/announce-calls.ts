@@ -1,7 +1,7 @@
 // If middleware has a beforeTool, a step's calls are announced one by one, once every beforeTool let them pass.
 import type { RunEvent } from '../kernel/run-event.ts'
 import { atOnce } from './at-once.ts'
-import { announcement } from './judge-calls.ts'
+import { announcement, withKeys } from './judge-calls.ts'
 import { afterTool, beforeTool, hookError, type Passed, type ToolResult } from './middleware.ts'
 import { append, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { CallSignal } from './run-control.ts'
@@ -18,7 +18,7 @@ export async function announceCalls(owned: OwnedRun): Promise<void> {
     decided[index] = await decide(owned, call, signal)
   })
   signal.end()
-  const events = decided.flat()
+  const events = withKeys(owned, decided.flat())
   if (events.length === 0) return
   if (changesNothing(events)) await commitWithCalls(owned, events, {})
   else await append(owned, events)

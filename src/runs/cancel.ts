@@ -101,7 +101,7 @@ async function wakeSleepers(tx: Db, open: readonly OpenRun[]): Promise<void> {
  */
 async function waitForChildren(tx: Db, runIds: readonly string[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ id: string }>(
-    `update agent_runs set status = 'running', pause_reason = null, waits_for = 'children', ready_at = null, wake_at = null,
+    `update agent_runs set status = 'running', pause_reason = null, waits_for = 'children', waiting_for = null, ready_at = null, wake_at = null,
        ${MARK_CHANGED}
      where id = any($1) and open_children > 0 and started_flow_run_id is null returning id`,
     [runIds],

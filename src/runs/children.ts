@@ -21,7 +21,7 @@ import { toEvent } from './tool-result.ts'
 /** Starts sub-runs that do not exist yet and takes the results of ended ones. Returns the number of open sub-runs. */
 export async function settleChildren(owned: OwnedRun, calls: readonly PendingCall[]): Promise<number> {
   const { deps } = owned
-  const idOf = new Map(calls.map((call) => [call, idFrom(call.key)]))
+  const idOf = new Map(calls.map((call) => [call, idFrom(call.ref)]))
   const known = await readOutcomes(deps.pool, [...idOf.values()])
   const results: OwnResult[] = []
   const open: { call: PendingCall; id: string }[] = []

@@ -77,6 +77,9 @@ export function runUnavailable({ run, state }: Pick<OwnedRun, 'run' | 'state'>, 
   }
 }
 
+/** The awaited thing, in the words of `Run.waiting_for`. */
+const AWAITED: Partial<Record<PauseReason, string>> = { human: 'person', budget: 'tokens' }
+
 /** The same run goes on when somebody acts, and holds no slot until then. `seen`: the signals that the run knows of. */
 export function waiting(
   pause_reason: 'human' | 'halted' | 'budget' | 'unavailable',
@@ -85,9 +88,17 @@ export function waiting(
 ): End {
   // A run that waits for a reservation of another call waits for `budget` as well, and is woken more often.
   const waits_for = pause_reason === 'budget' ? 'allocation' : pause_reason === 'unavailable' ? 'human' : pause_reason
+  const waitingFor = AWAITED[pause_reason]
   return {
     event: { kind: 'run.paused', data: { pause_reason, summary: null, not_begun: notBegun } },
-    set: { status: 'paused', pause_reason, waits_for, release: true, seen_signals: seen },
+    set: {
+      status: 'paused',
+      pause_reason,
+      waits_for,
+      release: true,
+      seen_signals: seen,
+      ...(waitingFor === undefined ? {} : { waiting_for: waitingFor }),
+    },
   }
 }
 

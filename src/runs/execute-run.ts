@@ -2,6 +2,7 @@
 // committed before anything follows from it, so that the next owner goes on exactly there.
 import { isUnavailable } from '../db/failures.ts'
 import type { ClaimedRun, Settlement } from '../journal/claim.ts'
+import { type CallCounts, callKey, countCall, identityOf } from '../kernel/call-key.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
@@ -113,9 +114,12 @@ async function stateOf(deps: RunDeps, run: ClaimedRun): Promise<RunState> {
 /** A fork deliberately repeats the calls that its original announced: as effects of its own, under keys of its own. */
 function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
   if (run.forked_from === null) return state
+  const counts: CallCounts = new Map()
   for (const call of state.pending.values()) {
-    if (call.key.startsWith(run.id)) continue
-    Object.assign(call, { key: `${run.id}:${call.key}`, attempt: 1, isUnknown: false, written: null })
+    if (call.ref.startsWith(run.id)) continue
+    const identity = identityOf(call)
+    const key = callKey(run.id, identity, countCall(counts, identity))
+    Object.assign(call, { key, ref: `${run.id}:${call.ref}`, attempt: 1, isUnknown: false, written: null })
   }
   return state
 }

@@ -1,3 +1,4 @@
+import { callKey, countCall, identityOf } from '../kernel/call-key.ts'
 import { countCalls, type DoomLoopCount } from '../kernel/doom-loop.ts'
 import { isRecord } from '../kernel/is-record.ts'
 import type { RequestedCall } from '../kernel/model-call.ts'
@@ -60,7 +61,7 @@ export function judgeCalls(
   return {
     calls,
     doomLoop: after,
-    events,
+    events: withKeys(owned, events),
     end: isStopped ? doomLoopEnd(text, calls, verdicts) : exitOf(text, exit),
   }
 }
@@ -141,8 +142,22 @@ export function announcement(
   tool: Tool,
 ): Announced {
   const effect = tool.kind === 'call' ? (tool.effectOf?.(args, settings) ?? tool.effect) : 'run'
-  const key = `${run.id}:${step}:${index + 1}`
-  return { kind: 'tool.started', data: { step, call_id: id, name, args, key, effect } }
+  const ref = `${run.id}:${step}:${index + 1}`
+  return { kind: 'tool.started', data: { step, call_id: id, name, args, key: ref, ref, effect } }
+}
+
+/** The announced calls with their keys. A call's occurrence depends on those announced before it. */
+export function withKeys<Event extends RunEvent>(
+  { run, state }: Pick<OwnedRun, 'run' | 'state'>,
+  events: readonly Event[],
+): Event[] {
+  const counts = new Map(state.callCounts)
+  return events.map((event) => {
+    if (event.kind !== 'tool.started') return event
+    const identity = identityOf(event.data)
+    const key = callKey(run.key_scope ?? run.id, identity, countCall(counts, identity))
+    return { ...event, data: { ...event.data, key } }
+  })
 }
 
 function settledCall({ id, name }: StepCall, step: number, refusal: Refusal | null): RunEvent {

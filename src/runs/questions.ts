@@ -7,7 +7,7 @@ import { type OwnResult, showResults } from './show-results.ts'
 /** Asks the open questions and takes the answers that exist. Returns the number of questions without an answer. */
 export async function settleQuestions(owned: OwnedRun, calls: readonly PendingCall[]): Promise<number> {
   const { deps, run, agent } = owned
-  const taskOf = new Map(calls.map((call) => [call, idFrom(call.key)]))
+  const taskOf = new Map(calls.map((call) => [call, idFrom(call.ref)]))
   for (const [call, taskId] of taskOf) {
     const { question } = askHumanArguments.parse(call.args)
     await deps.askHuman.ask({ taskId, projectId: run.project_id, runId: run.id, agentId: agent.id, question })

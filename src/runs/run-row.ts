@@ -9,11 +9,19 @@ export const continuationOf = (id: string): string => `select r.id from agent_ru
 /** SQL: the run is neither a sub-run nor the run of a leaf. The indexes agent_runs_on_top and agent_runs_stopped say the same. */
 export const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 
+/**
+ * SQL: the same run goes on by itself or by an answer. A supervisor's run that is unavailable goes on only when somebody
+ * asks for it again.
+ */
+const IS_WAIT = `completed_at is null and (waiting_for is not null
+  or (status = 'paused' and not (agent_id is null and pause_reason = 'unavailable' and waits_for = 'human')))`
+
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,
   case when status = 'paused' then (${continuationOf('agent_runs.id')}) end as resumed_as,
   started_flow_run_id as flow_run_id, input_tokens, output_tokens, model,
-  usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
+  waiting_for, wait_message, case when waits_for = 'provider' and completed_at is null then coalesce(wake_at, ready_at) end as next_try_at,
+  ${IS_WAIT} as is_wait, usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
 
 interface UsageRow {
   input_tokens: number
@@ -25,13 +33,23 @@ interface UsageRow {
 export type RunRow = RowOf<Omit<Run, 'usage' | 'trace_url'>> & UsageRow
 
 export function toRun(row: RunRow): Run {
-  const { input_tokens, output_tokens, usage_estimated, cost_usd, created_at, started_at, completed_at, ...fields } =
-    row
+  const {
+    input_tokens,
+    output_tokens,
+    usage_estimated,
+    cost_usd,
+    created_at,
+    started_at,
+    completed_at,
+    next_try_at,
+    ...fields
+  } = row
   return {
     ...fields,
     created_at: created_at.toISOString(),
     started_at: started_at?.toISOString() ?? null,
     completed_at: completed_at?.toISOString() ?? null,
+    next_try_at: next_try_at?.toISOString() ?? null,
     usage: toUsage({ input_tokens, output_tokens, usage_estimated, cost_usd }),
     trace_url: null,
   }

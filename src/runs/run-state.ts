@@ -1,6 +1,7 @@
 // The state of a run, from its journal. The owner applies each event after its commit; the next owner applies them all
 // with the same function, so that a recovered run has the same state.
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
+import { type CallCounts, countCall, identityOf } from '../kernel/call-key.ts'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
@@ -14,6 +15,8 @@ export interface PendingCall {
   name: string
   args: unknown
   key: string
+  /** Names this call among all calls of all runs. Rows that the call makes have ids from it. */
+  ref: string
   effect: ToolEffect | 'run'
   step: number
   attempt: number
@@ -49,6 +52,8 @@ export interface RunState {
   /** Calls that are neither announced nor answered: middleware has not seen them yet. */
   asked: Map<string, AskedCall>
   doomLoop: DoomLoopCount
+  /** The calls announced so far, from which the keys of the next ones follow. */
+  callCounts: CallCounts
   /** The newest text that a step produced, finished or not. */
   text: string
   woundDown: 'step_limit' | 'timeout' | null
@@ -101,6 +106,7 @@ export function newState(): RunState {
     pending: new Map(),
     asked: new Map(),
     doomLoop: noCallsYet,
+    callCounts: new Map(),
     text: '',
     woundDown: null,
     attempts: 0,
@@ -146,6 +152,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'tool.started':
       state.asked.delete(event.data.call_id)
       state.pending.set(event.data.call_id, pendingCall(event.data))
+      countCall(state.callCounts, identityOf(event.data))
       return
     case 'tool.written':
       noteWritten(state, event.data)
@@ -204,8 +211,8 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
 }
 
 export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data']): PendingCall {
-  const { call_id: id, step, name, args, key, effect } = announced
-  return { id, name, args, key, effect, step, attempt: 1, isUnknown: false, hasBegun: false, written: null }
+  const { call_id: id, step, name, args, key, ref = key, effect } = announced
+  return { id, name, args, key, ref, effect, step, attempt: 1, isUnknown: false, hasBegun: false, written: null }
 }
 
 /** True if the last step has calls without a result. */

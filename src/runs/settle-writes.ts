@@ -41,7 +41,7 @@ async function write(owned: OwnedRun, call: PendingCall): Promise<void> {
       const written = await deps.write(tx, {
         name: call.name,
         args: call.args,
-        key: call.key,
+        ref: call.ref,
         projectId: run.project_id,
         runId: run.id,
         agentId: agent.id,

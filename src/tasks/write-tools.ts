@@ -25,9 +25,9 @@ export const writeTools: readonly WriteTool[] = [...graphTools, taskCreate]
 
 export function createWriteTools({ writer }: { writer: ObjectWriter }) {
   return async (tx: Db, call: WriteCall): Promise<WriteResult> => {
-    const { name, args, key, projectId, agentId, runId, depth } = call
+    const { name, args, ref, projectId, agentId, runId, depth } = call
     if (name === taskCreate.name) {
-      return createTaskAsAgent(tx, { ...call, taskId: idFrom(key), args: taskArguments.parse(args) })
+      return createTaskAsAgent(tx, { ...call, taskId: idFrom(ref), args: taskArguments.parse(args) })
     }
     if (!isGraphTool(name)) throw new Error(`there is no writing tool called ${name}`)
     const parsed = parseChange(name, args)
@@ -37,7 +37,7 @@ export function createWriteTools({ writer }: { writer: ObjectWriter }) {
       {
         writer,
         suggest: (_tx, change) =>
-          suggest(tx, { taskId: idFrom(key), projectId, agentId, runId, change, reasoning: parsed.reasoning, depth }),
+          suggest(tx, { taskId: idFrom(ref), projectId, agentId, runId, change, reasoning: parsed.reasoning, depth }),
       },
       { projectId, agentId, runId, rights, depth, ...parsed },
     )

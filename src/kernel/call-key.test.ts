@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { callKey, countCall, identityOf } from './call-key.ts'
+
+const same: [string, unknown, unknown][] = [
+  ['the order of keys', { a: 1, b: { c: 2, d: 3 } }, { b: { d: 3, c: 2 }, a: 1 }],
+  ['the form of numbers', JSON.parse('{"amount": 1.50}'), JSON.parse('{"amount": 15e-1}')],
+  ['reasoning', { order: 1, reasoning: 'Because.' }, { order: 1, reasoning: 'Why not.' }],
+  ['apply', { order: 1, apply: 'execute' }, { order: 1, muster_apply: 'suggest' }],
+  ['values that are left out', { order: 1, note: undefined }, { order: 1 }],
+]
+for (const [name, one, other] of same) {
+  test(`${name} does not change the identity of a call`, () => {
+    assert.equal(identityOf({ name: 'refund', args: one }), identityOf({ name: 'refund', args: other }))
+  })
+}
+
+const different: [string, unknown, unknown][] = [
+  ['another value', { order: 1 }, { order: 2 }],
+  ['a text in place of a number', { order: 1 }, { order: '1' }],
+  ['another order of a list', { orders: [1, 2] }, { orders: [2, 1] }],
+  ['a reasoning deeper inside', { order: { reasoning: 'a' } }, { order: { reasoning: 'b' } }],
+]
+for (const [name, one, other] of different) {
+  test(`${name} makes another call`, () => {
+    assert.notEqual(identityOf({ name: 'refund', args: one }), identityOf({ name: 'refund', args: other }))
+  })
+}
+
+test('the tool, the scope and the occurrence are parts of the key', () => {
+  const identity = identityOf({ name: 'refund', args: {} })
+  const keys = [
+    callKey('one', identity, 1),
+    callKey('one', identity, 2),
+    callKey('two', identity, 1),
+    callKey('one', identityOf({ name: 'mail', args: {} }), 1),
+  ]
+  assert.equal(new Set(keys).size, keys.length)
+  assert.equal(callKey('one', identity, 1), keys[0])
+})
+
+test('calls with one identity are counted from 1', () => {
+  const counts = new Map<string, number>()
+  assert.deepEqual([countCall(counts, 'a'), countCall(counts, 'b'), countCall(counts, 'a')], [1, 1, 2])
+})
