@@ -19,7 +19,7 @@ export interface ClaimedRun {
   agent_id: string | null
   part: SystemPart | null
   fence: number
-  trigger: { type: string; settled?: Settlement; eval_id?: string }
+  trigger: { type: string; settled?: Settlement; eval_id?: string; resumed_by?: 'person' }
   input: unknown
   step_count: number
   max_steps: number | null
@@ -95,6 +95,7 @@ const claimed = (pick: string, columns: string, from: string): string => `
       insert into run_events (run_id, seq, id, kind, data)
       select id, last_seq, gen_random_uuid(), case when is_new then 'run.started' else 'run.continued' end,
         case when is_new then jsonb_strip_nulls(jsonb_build_object('resumed_from', resumed_from, 'forked_from', forked_from))
+          || case when trigger->>'type' = 'resume' or trigger ? 'resumed_by' then '{"is_reset": true}' else '{}'::jsonb end
           || jsonb_build_object('agent_id', agent_id, 'input', input)
         else '{}' end
       from claimed where ancestors = '{}' and (is_new or was_paused)

@@ -26,6 +26,10 @@ export interface NewRun {
   keyScope?: string | null
   /** Agents above the run whose allocations its calls count for, too. */
   payers?: readonly string[]
+  /** The flow run whose leaf this run is. */
+  flowRunId?: string | null
+  /** The decision that the run makes. */
+  answer?: { name: string; schema: Record<string, unknown> } | null
   base?: { runId: string; seq: number; steps: number } | null
   priority?: number
   chainDepth?: number
@@ -63,6 +67,8 @@ const COLUMNS = {
   is_task_open: ['boolean', (run) => typeof run.taskId === 'string'],
   part: ['jsonb', (run) => (run.part ? JSON.stringify(run.part) : null)],
   payers: ['uuid[]', (run) => run.payers ?? []],
+  flow_run_id: ['uuid', (run) => run.flowRunId],
+  answer: ['jsonb', (run) => (run.answer ? JSON.stringify(run.answer) : null)],
 } satisfies Record<string, [type: string, value: (run: NewRun) => unknown]>
 
 const INSERT: PreparedSql = {

@@ -43,7 +43,14 @@ type Stage = number
 export type RunEvent =
   | {
       kind: 'run.started'
-      data: { agent_id: string | null; input: unknown; resumed_from?: string; forked_from?: string }
+      data: {
+        agent_id: string | null
+        input: unknown
+        resumed_from?: string
+        forked_from?: string
+        /** A person continued the run: the counter of the doom loop begins at zero. */
+        is_reset?: boolean
+      }
     }
   /** The prompt of an agent with a prompt_id, as read once. `shows_task`: the task stands in the rendered text. */
   | {
@@ -160,8 +167,12 @@ export type RunEvent =
   | { kind: 'flow.started'; data: { flow_run_id: string } }
   | { kind: 'flow.ended'; data: { flow_run_id: string; status: string; duration: number } }
   | { kind: 'run.completed'; data: { summary: string } }
-  | { kind: 'run.failed'; data: { error_code: string; error_message: string; summary: string | null } }
-  | { kind: 'run.cancelled'; data: { summary: string | null } }
+  /** `not_begun` names calls that were announced and not made. */
+  | {
+      kind: 'run.failed'
+      data: { error_code: string; error_message: string; summary: string | null; not_begun?: string[] }
+    }
+  | { kind: 'run.cancelled'; data: { summary: string | null; not_begun?: string[] } }
   | {
       kind: 'run.paused'
       data: {

@@ -48,7 +48,7 @@ const triggerSchema = z.looseObject({
   task_id: z.string().optional().describe('With type task: the task. With type flow: the id of the leaf.'),
   parent_run_id: storedId.describe('With type spawn: the run that called spawn_agent.'),
   call_id: z.string().optional().describe('With type spawn: the id of that call.'),
-  resumed_from: storedId.describe('With type resume: the run that paused.'),
+  resumed_from: storedId.describe('The run that this one continues.'),
   forked_from: storedId.describe('With type fork: the run that was forked.'),
   after_step: z.int().optional().describe('With type fork: the last step that was taken over.'),
   system_variant: z.string().optional().describe('With type supervisor: the variant of the system.'),
@@ -91,9 +91,7 @@ export const runSchema = z.strictObject({
   timeout: z.int().nullable(),
   parent_run_id: idField.nullable(),
   resumed_from: idField.nullable(),
-  resumed_as: idField
-    .nullable()
-    .describe('Of a paused run: the run that continues it, unless that run failed or was cancelled.'),
+  resumed_as: idField.nullable().describe('The run that continues this one.'),
   forked_from: idField.nullable(),
   flow_run_id: idField.nullable().describe('The flow run that the run of an agent with flow_type "flow" has started.'),
   duration: z.int().nullable(),

@@ -21,17 +21,24 @@ import { toEvent } from './tool-result.ts'
 /** Starts sub-runs that do not exist yet and takes the results of ended ones. Returns the number of open sub-runs. */
 export async function settleChildren(owned: OwnedRun, calls: readonly PendingCall[]): Promise<number> {
   const { deps } = owned
-  const idOf = new Map(calls.map((call) => [call, idFrom(call.ref)]))
-  const known = await readOutcomes(deps.pool, [...idOf.values()])
+  const idsOf = new Map(calls.map((call) => [call, childIds(owned, call)]))
+  const known = await readOutcomes(
+    deps.pool,
+    [...idsOf.values()].flatMap(({ own, earlier }) => [own, ...earlier]),
+  )
   const results: OwnResult[] = []
   const open: { call: PendingCall; id: string }[] = []
-  for (const [call, id] of idOf) {
-    const child = known.get(id)
+  for (const [call, { own, earlier }] of idsOf) {
+    const before = earlier.map((id) => known.get(id)).find((child) => child !== undefined)
+    // A sub-run that was cancelled with the run before this one is continued.
+    const continues = before?.status === 'cancelled' ? before.id : null
+    const child = known.get(own) ?? (continues === null ? before : undefined)
+    const id = child?.id ?? own
     if (child?.hasEnded) {
       results.push({ call, result: resultOf(child), isError: false, startedAt: child.createdAt.getTime() })
     } else if (child) open.push({ call, id })
     else {
-      const refusal = await spawn(owned, call, id)
+      const refusal = await spawn(owned, call, { id, continues })
       if (refusal) results.push({ call, result: { error: refusal.message }, isError: true, blocked: refusal.blocked })
       else open.push({ call, id })
     }
@@ -47,9 +54,19 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
   return open.length
 }
 
+/** The id of the call's sub-run. A call that this run inherited may have one of an earlier run as well. */
+function childIds({ run }: OwnedRun, { ref }: PendingCall): { own: string; earlier: string[] } {
+  if (ref.startsWith(run.id)) return { own: idFrom(ref), earlier: [] }
+  return { own: idFrom(`${run.id} ${ref}`), earlier: [idFrom(ref)] }
+}
+
 type Refusal = { message: string; blocked: BlockedReason | null }
 
-async function spawn(owned: OwnedRun, call: PendingCall, id: string): Promise<Refusal | null> {
+async function spawn(
+  owned: OwnedRun,
+  call: PendingCall,
+  { id, continues }: { id: string; continues: string | null },
+): Promise<Refusal | null> {
   const { run, settings, deps } = owned
   const args: SpawnAgentArguments = spawnAgentArguments.parse(call.args)
   if (run.depth + 1 > settings.spawn_depth_limit) {
@@ -72,10 +89,11 @@ async function spawn(owned: OwnedRun, call: PendingCall, id: string): Promise<Re
     timeoutMs: args.timeout ?? child.default_timeout,
     ...placeBelow(run),
     rights: { ...owned.rights },
+    keyScope: call.key,
     payers: run.payers,
     chainDepth: run.chain_depth,
   }
-  const { resume_run_id: pausedId } = args
+  const pausedId = continues ?? args.resume_run_id
   let isSpawned: boolean
   try {
     const made = pausedId === undefined ? fresh : (tx: Db) => continued(tx, owned, fresh, pausedId)

@@ -3,11 +3,11 @@ import type { NewRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { type Rights, rightsWithin } from '../kernel/rights.ts'
 import type { OwnedRun } from './owned-run.ts'
-import { lockPaused } from './resume.ts'
+import { lockResumable } from './resume.ts'
 
 /**
- * The sub-run as a continuation of a paused sub-run, within the rights of both. Throws unless this run, or the run that
- * it continues, started the paused one: to know the id of a run is not enough.
+ * The sub-run as a continuation of a sub-run that ended without completing, within the rights of both. Throws unless this run, or the run that
+ * it continues, started that one: to know the id of a run is not enough.
  */
 export async function continued(
   tx: Db,
@@ -18,7 +18,7 @@ export async function continued(
   if (!(await hasSpawned(tx, run.id, pausedId))) {
     throw invalidRequest('resume_run_id names no run that you started with spawn_agent.')
   }
-  const paused = await lockPaused(tx, run.project_id, pausedId)
+  const paused = await lockResumable(tx, run.project_id, pausedId)
   if (paused.agent_id !== fresh.agentId) throw invalidRequest('resume_run_id is a run of another agent.')
   if (paused.pause_reason === 'outcome_unknown') {
     throw conflict(
@@ -30,6 +30,7 @@ export async function continued(
     trigger: { ...fresh.trigger, resumed_from: pausedId },
     resumedFrom: pausedId,
     rights: { ...within(rights, paused.rights) },
+    keyScope: paused.key_scope ?? paused.id,
     chainDepth: Math.max(run.chain_depth, paused.chain_depth),
     base: { runId: pausedId, seq: paused.last_seq, steps: paused.step_count },
   }

@@ -69,7 +69,7 @@ test('a resumed run is a new run with the old history; steps go on counting, its
   assert.equal(third.step_count, 9)
 })
 
-test('the doom-loop counter survives a resume', async () => {
+test('a person who resumes a run sets the counter of the doom loop back', async () => {
   made.length = 0
   script((request) => (request.toolChoice === 'none' ? { text: 'tired' } : lookAt(1)))
   const paused = await runs.run(await runs.createAgent({ tools: ['look'], max_steps: 2 }))
@@ -77,8 +77,10 @@ test('the doom-loop counter survives a resume', async () => {
   script(() => lookAt(1))
   const resumed = await resume(paused.id, { max_steps: 10 })
   assert.equal(resumed.error_code, 'DOOM_LOOP')
-  assert.equal(made.length, 2)
-  assert.equal(resumed.step_count, 6)
+  assert.equal(made.length, 4)
+  assert.equal(resumed.step_count, 8)
+  script([{ text: 'enough' }])
+  assert.equal((await resume(resumed.id)).status, 'completed')
 })
 
 test('only a run that paused for good is resumed, and once', async () => {
@@ -261,15 +263,19 @@ test('after the death of an owner keyed tools are called again under the same ke
   await assert.rejects(resumeRun(pool, projectId, id, {}), { code: 'INVALID_REQUEST' })
   await assert.rejects(forkRun(pool, projectId, id, { after_step: 1 }), { code: 'CONFLICT' })
   const answers = await Promise.allSettled(
-    ['done', 'not_done', 'done'].map((outcome) =>
-      inTransaction(pool, (tx) => resumeRun(tx, projectId, id, { outcome: outcome as 'done' })),
+    ['done', 'done', 'done'].map((outcome) =>
+      inTransaction(pool, (tx) => resumeRun(tx, projectId, id, { outcome: outcome as 'done', result: { sent: true } })),
     ),
   )
   const [resumed, ...others] = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
   assert.ok(resumed)
   assert.equal(others.length, 0, 'of several resumes at once one succeeds')
   await cancelRuns(runs, projectId, [resumed.id])
-  const run = await resume(id, { outcome: 'done', result: { sent: true } })
+  await assert.rejects(resumeRun(pool, projectId, id, { outcome: 'done' }), {
+    code: 'CONFLICT',
+    details: { run_id: resumed.id },
+  })
+  const run = await resume(resumed.id)
   assert.equal(run.status, 'completed')
   assert.equal(made.length, 3)
   const [settled] = (await runs.steps(run.id)).filter((step) => step.kind === 'tool')

@@ -7,7 +7,7 @@ import type { PauseReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
 import { append, type OwnedRun, withChange } from './owned-run.ts'
-import type { PendingCall } from './run-state.ts'
+import type { PendingCall, RunState } from './run-state.ts'
 
 export interface End {
   event: RunEvent
@@ -104,10 +104,22 @@ export function waiting(
 
 /** Writes the last events of this owner. */
 export async function leave(owned: OwnedRun, end: End, events: readonly RunEvent[] = [], change = {}): Promise<'left'> {
-  await append(owned, [...events, end.event], withChange(change, end.set))
+  await append(owned, [...events, withNotBegun(owned, end.event)], withChange(change, end.set))
   await fault('final.after_commit')
   return 'left'
 }
+
+/** A run that continues this one must know which of the announced calls were never made. */
+function withNotBegun({ state }: OwnedRun, event: RunEvent): RunEvent {
+  const unbegun = notBegun(state)
+  if (unbegun.length === 0) return event
+  if (event.kind !== 'run.failed' && event.kind !== 'run.cancelled') return event
+  return { ...event, data: { ...event.data, not_begun: unbegun } } as RunEvent // the spread keeps the kind's own data
+}
+
+/** The announced calls that no owner has begun. */
+export const notBegun = (state: RunState): string[] =>
+  [...state.pending.values()].filter((call) => !call.hasBegun && !call.isUnknown).map((call) => call.id)
 
 /** Ends a run that has no owner, in a transaction that holds the run's row. */
 export async function endUnowned(

@@ -125,8 +125,10 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
 }
 
 function startedEvent(run: ClaimedRun): RunEvent {
-  const { agent_id, input, resumed_from } = run
-  return { kind: 'run.started', data: { agent_id, ...(resumed_from ? { resumed_from } : {}), input } }
+  const { agent_id, input, resumed_from, trigger } = run
+  const isReset = trigger.type === 'resume' || trigger.resumed_by !== undefined
+  const data = { agent_id, ...(resumed_from ? { resumed_from } : {}), ...(isReset ? { is_reset: true } : {}), input }
+  return { kind: 'run.started', data }
 }
 
 /** Writes first that a sub-run starts or goes on, and the outcome of a call that a person gave at the resume. */

@@ -1,7 +1,7 @@
 // The switches of a run: its owner asks them before each step.
-import { cancelled, leave, stopped } from './end.ts'
+import { cancelled, leave, notBegun, stopped } from './end.ts'
 import { append, type OwnedRun, RunLost } from './owned-run.ts'
-import { notBegun, parkHalted } from './park.ts'
+import { parkHalted } from './park.ts'
 
 /**
  * Acts on a cancel, a stop or another request that arrived meanwhile. go: there was none · left: the run is no longer

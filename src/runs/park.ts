@@ -4,9 +4,8 @@ import type { Db } from '../db/pool.ts'
 import { isMonthSpent } from '../journal/month.ts'
 import { wakeWaiting } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
-import { waiting } from './end.ts'
+import { notBegun, waiting } from './end.ts'
 import { append, appendWhere, type OwnedRun, remainingMs } from './owned-run.ts'
-import type { RunState } from './run-state.ts'
 import type { Waits } from './settle-calls.ts'
 
 /** The run holds no slot until a sub-run ends, a person answers, or the run's time is up. */
@@ -84,6 +83,3 @@ export async function isHalted(tx: Db, projectId: string): Promise<boolean> {
   // The run of a removed project is removed with the project.
   return rows[0]?.is_halted ?? true
 }
-
-export const notBegun = (state: RunState): string[] =>
-  [...state.pending.values()].filter((call) => !call.hasBegun && !call.isUnknown).map((call) => call.id)

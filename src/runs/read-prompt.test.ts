@@ -221,9 +221,10 @@ test('a resume after the prompt was deleted fails, and works once the prompt is 
   const paused = await runs.run(agent)
   library.delete(agent.prompt_id ?? '')
   done()
-  assert.equal((await resume(paused.id, { max_steps: 5 })).error_code, 'PROMPT_MISSING')
+  const failed = await resume(paused.id, { max_steps: 5 })
+  assert.equal(failed.error_code, 'PROMPT_MISSING')
   library.set(agent.prompt_id ?? '', [system('back')])
-  assert.equal((await resume(paused.id, { max_steps: 5 })).status, 'completed')
+  assert.equal((await resume(failed.id, { max_steps: 5 })).status, 'completed')
 })
 
 test('a fork from the beginning is shown the task by the prompt of its own agent; a later fork keeps the history', async () => {

@@ -1,76 +1,53 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
+import { getSettings } from '../identity/settings.ts'
 import type { Settlement } from '../journal/claim.ts'
-import { insertRun } from '../journal/insert-run.ts'
-import { defined } from '../kernel/defined.ts'
-import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
+import { conflict, invalidRequest, type MusterError, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
-import type { PauseReason, ResumeInput, Run, RunStatus } from '../kernel/run.ts'
+import type { PauseReason, ResumeInput, Run } from '../kernel/run.ts'
+import { isResolved, type TaskStatus } from '../kernel/task.ts'
 import { closeOutcomeTask } from '../tasks/outcome-tasks.ts'
+import { type EarlierRun, insertContinuation, lockEarlier, newestOfChain } from './continue-run.ts'
 import { getRun } from './read-runs.ts'
-import { continuationOf } from './run-row.ts'
 import { requireEnabled } from './start.ts'
 
-export interface PausedRow {
-  /** Null for a part of a supervisor system. */
-  agent_id: string | null
-  status: RunStatus
-  pause_reason: PauseReason | null
-  completed_at: Date | null
-  step_count: number
-  max_steps: number | null
-  timeout: number | null
-  last_seq: number
-  rights: Record<string, unknown>
-  payers: string[]
-  chain_depth: number
-  parent_run_id: string | null
-  depth: number
-  entry_id: string | null
-  task_id: string | null
-}
-
 /**
- * A new run that continues a paused one, with its journal as the history. If the outcome of a call was unknown, the
- * person's word is its result. Another continuation may be made only if the last one failed or was cancelled.
+ * A new run that continues a run that failed, was cancelled or paused for good, with its journal as the history. If the
+ * outcome of a call was unknown, the person's word is its result.
  */
 export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
-  const paused = await lockPaused(db, projectId, runId)
-  requireOutcome(paused.pause_reason, input)
-  await requireNotOfTask(db, paused, runId)
-  const agent = await getAgent(db, projectId, requireAgent(paused))
+  const earlier = await lockResumable(db, projectId, runId)
+  requireOutcome(earlier.pause_reason, input)
+  if (!input.outcome) await requireFree(db, earlier)
+  const agent = await getAgent(db, projectId, requireAgent(earlier))
   requireEnabled(agent)
-  if (agent.flow_type === 'flow' && agent.prompt === null && agent.prompt_id === null && paused.step_count > 0) {
+  if (agent.flow_type === 'flow' && agent.prompt === null && agent.prompt_id === null && earlier.step_count > 0) {
     throw conflict(`The agent ${agent.name} is a flow now and has no prompt to continue the steps of this run.`)
   }
   const id = newId()
   const settled = await settlement(db, runId, input)
-  const { max_steps: maxSteps, timeout: timeoutMs } = { ...agentLimits(paused), ...given(input) }
-  await insertRun(db, {
+  await insertContinuation(db, earlier, {
     id,
-    projectId,
-    agentId: agent.id,
     trigger: { type: 'resume', resumed_from: runId, ...(settled ? { settled } : {}) },
     input: input.input ?? null,
-    maxSteps,
-    timeoutMs,
-    resumedFrom: runId,
-    rights: paused.rights,
-    payers: paused.payers,
-    chainDepth: paused.chain_depth,
-    // No run above waits for the new run, and the streams above may have ended.
-    parentRunId: paused.parent_run_id,
-    depth: paused.depth,
-    entryId: paused.entry_id,
-    taskId: await takeTaskAlong(db, paused, runId, id),
-    base: { runId, seq: paused.last_seq, steps: paused.step_count },
+    maxSteps: input.max_steps ?? agent.max_steps ?? (await subRunLimit(db, earlier)),
+    timeoutMs: input.timeout ?? agent.default_timeout,
+    taskId: await takeTaskAlong(db, earlier, id),
   })
   if (settled) await closeOutcomeTask(db, runId, settled.outcome)
   return getRun(db, projectId, id)
 }
 
+/** A sub-run is bounded even if its agent is not. */
+async function subRunLimit(
+  db: Db,
+  { parent_run_id: parent, project_id: projectId }: EarlierRun,
+): Promise<number | null> {
+  return parent === null ? null : (await getSettings(db, projectId)).subagent_max_steps
+}
+
 /** Throws for a run of a supervisor system: the supervisor decides about it, or it goes on under its own id. */
-export function requireAgent({ agent_id: agentId }: Pick<PausedRow, 'agent_id'>): string {
+export function requireAgent({ agent_id: agentId }: Pick<EarlierRun, 'agent_id'>): string {
   if (agentId === null) {
     throw conflict(
       'This run belongs to a supervisor. One that was escalated or unavailable is continued with POST /v1/agent/run and options.run_id; any other has ended.',
@@ -79,64 +56,72 @@ export function requireAgent({ agent_id: agentId }: Pick<PausedRow, 'agent_id'>)
   return agentId
 }
 
-/** An attempt is continued only with its task. A person's word about a call is for the attempt that made the call. */
-async function requireNotOfTask(db: Db, { task_id: taskId, pause_reason: reason }: PausedRow, runId: string) {
-  if (taskId === null || reason === 'outcome_unknown') return
-  const { rowCount } = await db.query(
-    `select from tasks where id = $1 and attempt_run_id = $2 and status = 'pending'`,
-    [taskId, runId],
-  )
-  if (reason === 'stopped' && rowCount) {
-    throw conflict('This run is an attempt at a task: it goes on when its agent is started.')
+/** Throws if something above the run decides about its continuation: a task, a flow run, or a run that has not ended. */
+async function requireFree(db: Db, earlier: EarlierRun): Promise<void> {
+  if (earlier.task_id !== null) throw await whyNotOfTask(db, earlier.task_id)
+  if (earlier.flow_run_id !== null) {
+    throw conflict('This run is a leaf of a flow run. Resume the flow run: it takes over every finished leaf.', {
+      flow_run_id: earlier.flow_run_id,
+    })
   }
-  throw conflict(
-    'This run was an attempt at a task, and the task shows its outcome. To try the task again, set it to pending.',
-  )
+  if (earlier.is_parent_open) {
+    throw conflict('The run that started this one has not ended and decides about it. Cancel that run first.', {
+      run_id: earlier.parent_run_id,
+    })
+  }
+}
+
+async function whyNotOfTask(db: Db, taskId: string): Promise<MusterError> {
+  const { rows } = await db.query<{ status: TaskStatus }>('select status from tasks where id = $1', [taskId])
+  const status = rows[0]?.status
+  const details = { task_id: taskId }
+  if (status === 'blocked' || status === 'failed') {
+    return conflict(
+      'This run was an attempt at a task. Set the task to pending, and the next attempt continues it.',
+      details,
+    )
+  }
+  return status === undefined || isResolved(status)
+    ? conflict(`This run was an attempt at a task that is ${status ?? 'gone'}.`, details)
+    : conflict('This run is an attempt at an open task, which continues it by itself.', details)
 }
 
 /** An attempt at a task that waited for a person's word goes on as the same attempt. */
-async function takeTaskAlong(db: Db, paused: PausedRow, runId: string, newRunId: string): Promise<string | null> {
-  if (paused.task_id === null || paused.pause_reason !== 'outcome_unknown') return null
+async function takeTaskAlong(db: Db, earlier: EarlierRun, newRunId: string): Promise<string | null> {
+  if (earlier.task_id === null) return null
   const { rowCount } = await db.query(
-    `update tasks set attempt_run_id = $3 where id = $1 and attempt_run_id = $2 and status = 'in-progress'`,
-    [paused.task_id, runId, newRunId],
+    `update tasks set attempt_run_id = $3, last_run_id = $3
+     where id = $1 and attempt_run_id = $2 and status = 'in-progress'`,
+    [earlier.task_id, earlier.id, newRunId],
   )
-  return rowCount === 1 ? paused.task_id : null
+  return rowCount === 1 ? earlier.task_id : null
 }
 
-const agentLimits = ({ max_steps, timeout }: PausedRow) => ({ max_steps, timeout })
-
-const given = ({ max_steps, timeout }: ResumeInput) => defined({ max_steps, timeout })
-
-/** Locks the run, so that it is resumed once. Throws if the run is unknown, not paused for good, or already resumed. */
-export async function lockPaused(db: Db, projectId: string, runId: string): Promise<PausedRow> {
-  const { rows } = await db.query<PausedRow>(
-    `select agent_id, status, pause_reason, completed_at, step_count, max_steps, timeout, last_seq, rights, payers, chain_depth,
-       parent_run_id, depth, entry_id, task_id
-     from agent_runs where id = $1 and project_id = $2 for update`,
-    [runId, projectId],
-  )
-  const row = rows[0]
-  if (!row) throw runNotFound()
-  if (row.status !== 'paused') throw conflict(`Only a paused run can be resumed; this one is ${row.status}.`)
-  requireAgent(row)
-  if (row.completed_at === null) throw conflict(waitSentence(row.pause_reason))
-  await requireNotResumed(db, runId)
-  return row
+/** Locks the run, so that it is resumed once. Throws if it is unknown, completed, not at its end, or already resumed. */
+export async function lockResumable(db: Db, projectId: string, runId: string): Promise<EarlierRun> {
+  const earlier = await lockEarlier(db, projectId, runId)
+  if (!earlier) throw runNotFound()
+  const { status, completed_at: endedAt } = earlier
+  if (status === 'queued' || status === 'running') throw conflict(`This run is ${status}: it has not ended.`)
+  if (status === 'completed') throw conflict('This run is completed: there is nothing to resume. Fork it instead.')
+  requireAgent(earlier)
+  if (endedAt === null) throw conflict(waitSentence(earlier.pause_reason))
+  if (earlier.has_open_children) throw conflict('Sub-runs of this run have not ended yet. Try again in a moment.')
+  if (earlier.continued_by !== null) {
+    const newest = await newestOfChain(db, earlier.continued_by)
+    throw conflict('This run was resumed already.', { run_id: newest })
+  }
+  return earlier
 }
 
-/** The check follows the lock, so that of two resumes one is refused. */
-async function requireNotResumed(db: Db, runId: string): Promise<void> {
-  const { rows } = await db.query<{ id: string }>(continuationOf('$1'), [runId])
-  if (rows[0]) throw conflict('This run was resumed already.', { run_id: rows[0].id })
+const WAIT_SENTENCES: Partial<Record<PauseReason, string>> = {
+  human: 'This run waits for an answer: complete its task and it continues by itself.',
+  budget: 'This run waits for tokens and continues by itself when there are tokens.',
+  unavailable: 'This run waits for its provider and tries again by itself. POST …/try-now tries at once.',
 }
 
 const waitSentence = (reason: PauseReason | null): string =>
-  reason === 'human'
-    ? 'This run waits for an answer: complete its task and it goes on by itself.'
-    : reason === 'budget'
-      ? 'This run waits for tokens and goes on by itself when there are tokens.'
-      : 'This run goes on by itself when the project is no longer halted.'
+  (reason && WAIT_SENTENCES[reason]) ?? 'This run continues by itself when the project is no longer halted.'
 
 function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeInput): void {
   const isUnknown = reason === 'outcome_unknown'

@@ -2,9 +2,9 @@ import type { RowOf } from '../db/instants.ts'
 import { roundCost } from '../kernel/cost.ts'
 import type { Run } from '../kernel/run.ts'
 
-/** SQL for the run that continues the paused run `id`. A continuation that failed or was cancelled does not count. */
+/** SQL for the run that continues the run `id`. Earlier releases made more than one if the first had failed. */
 export const continuationOf = (id: string): string => `select r.id from agent_runs r
-  where r.base_run_id = ${id} and r.resumed_from = ${id} and r.status not in ('failed', 'cancelled') limit 1`
+  where r.base_run_id = ${id} and r.resumed_from = ${id} order by r.created_at desc, r.id desc limit 1`
 
 /** SQL: the run is neither a sub-run nor the run of a leaf. The indexes agent_runs_on_top and agent_runs_stopped say the same. */
 export const ON_TOP = 'parent_run_id is null and flow_run_id is null'
@@ -18,7 +18,7 @@ const IS_WAIT = `completed_at is null and (waiting_for is not null
 
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,
-  case when status = 'paused' then (${continuationOf('agent_runs.id')}) end as resumed_as,
+  case when status in ('paused', 'failed', 'cancelled') then (${continuationOf('agent_runs.id')}) end as resumed_as,
   started_flow_run_id as flow_run_id, input_tokens, output_tokens, model,
   waiting_for, wait_message, case when waits_for = 'provider' and completed_at is null then coalesce(wake_at, ready_at) end as next_try_at,
   ${IS_WAIT} as is_wait, usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`

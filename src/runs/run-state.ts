@@ -138,7 +138,7 @@ export function newState(): RunState {
 export function applyEvent(state: RunState, event: RunEvent, at: number): void {
   switch (event.kind) {
     case 'run.started':
-      beginRun(state, event.data.input)
+      beginRun(state, event.data)
       return
     case 'prompt.read':
       showTask(state, event.data)
@@ -196,11 +196,14 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       state.attempts = 0
       state.waitedMs = 0
       return
+    case 'run.failed':
+    case 'run.cancelled':
+      // Matters to a run that continues this one: a call that had begun may have taken effect.
+      doubtCalls(state, event.data.not_begun ?? [])
+      return
     case 'node.entered':
     case 'supervisor.updated':
     case 'run.completed':
-    case 'run.failed':
-    case 'run.cancelled':
     case 'run.cancel_requested':
     case 'tool.progress':
       return
@@ -225,9 +228,12 @@ function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.writ
   call.written = { result, isError, blocked, startedAt: Date.parse(at) }
 }
 
+type StartedData = Extract<RunEvent, { kind: 'run.started' }>['data']
+
 /** A run that continues another starts with the state of that run; its own limits count from here. */
-function beginRun(state: RunState, input: unknown): void {
+function beginRun(state: RunState, { input, is_reset: isReset }: StartedData): void {
   state.hasStarted = true
+  if (isReset) state.doomLoop = noCallsYet
   state.ownSteps = 0
   state.woundDown = null
   state.attempts = 0

@@ -1,6 +1,7 @@
 // The processing log: one entry for each event that an agent reacts to. The statement of the change makes the entries
 // (reactions.ts). A trigger of the database keeps each entry in step with its run, in the run's commit.
 
+import { getAgent } from '../agents/agents.ts'
 import { recordAudit } from '../audit/record.ts'
 import { type RowOf, tellInstants } from '../db/instants.ts'
 import { listPage, type PageQuery } from '../db/list-page.ts'
@@ -11,6 +12,8 @@ import type { Page } from '../kernel/fields.ts'
 import { newId } from '../kernel/id.ts'
 import { type ProcessingEntry, processingStatuses } from '../kernel/object.ts'
 import type { Actor } from '../kernel/principal.ts'
+import { type EarlierRun, insertContinuation, lockEarlier, newestOfChain } from '../runs/continue-run.ts'
+import { requireEnabled } from '../runs/start.ts'
 import { reactionRuns } from './reactions.ts'
 
 const COLUMNS = `id, agent_id, graph_object_id, object_version, event_type, status, run_id, error_message, created_at,
@@ -36,22 +39,29 @@ export async function listEntries(
 
 const RETRIED = ['failed', 'abandoned', 'skipped']
 
-/** Starts a new run for the entry, on the object as it was at the event. The abandoned run cannot change the entry. */
+/**
+ * Continues the run of the entry in a new run, so that its finished calls are not made again. An entry that never had a
+ * run gets its first one, on the object as it was at the event. The old run cannot change the entry any more.
+ */
 export async function retryEntry(
   tx: Db,
   { projectId, agentId, entryId, actor }: { projectId: string; agentId: string; entryId: string; actor: Actor },
 ): Promise<ProcessingEntry> {
+  // A run that ends locks itself before its entry, so this does too.
+  const { rows: known } = await tx.query<{ run_id: string | null }>(
+    'select run_id from processing_log where id = $1 and agent_id = $2 and project_id = $3',
+    [entryId, agentId, projectId],
+  )
+  const earlier = known[0]?.run_id ? await lockEarlier(tx, projectId, known[0].run_id) : null
   const { rows } = await tx.query<EntryRow>(
     `select ${COLUMNS} from processing_log where id = $1 and agent_id = $2 and project_id = $3 for update`,
     [entryId, agentId, projectId],
   )
   const entry = rows[0]
   if (!entry) throw notFound('entry of the processing log')
-  if (!RETRIED.includes(entry.status))
+  if (!RETRIED.includes(entry.status) || entry.run_id !== (known[0]?.run_id ?? null))
     throw conflict(`Only ${RETRIED.join(', ')} entries are retried; this one is ${entry.status}.`)
-  const runId = newId()
-  const { rowCount } = await tx.query(START_AGAIN, [entryId, runId])
-  if (!rowCount) throw conflict('The agent is disabled. Enable it first.')
+  const runId = earlier ? await continueEntry(tx, entry, earlier) : await startAgain(tx, entryId)
   const { rows: retried } = await tx.query<EntryRow>(
     `update processing_log set status = 'pending', run_id = $2, error_message = null, started_at = null,
        completed_at = null, working_since = null
@@ -67,6 +77,30 @@ export async function retryEntry(
     details: { run_id: runId, was: entry.status },
   })
   return toEntry(retried[0] ?? entry)
+}
+
+async function continueEntry(tx: Db, entry: EntryRow, earlier: EarlierRun): Promise<string> {
+  if (earlier.completed_at === null || earlier.has_open_children)
+    throw conflict('The run of this entry has not ended yet. Try again in a moment.')
+  if (earlier.continued_by !== null) {
+    const newest = await newestOfChain(tx, earlier.continued_by)
+    throw conflict('The run of this entry was resumed already.', { run_id: newest })
+  }
+  const agent = await getAgent(tx, earlier.project_id, entry.agent_id)
+  requireEnabled(agent)
+  return insertContinuation(tx, earlier, {
+    trigger: { type: 'reaction', entry_id: entry.id, resumed_from: earlier.id, resumed_by: 'person' },
+    input: null,
+    maxSteps: agent.max_steps,
+    timeoutMs: agent.default_timeout,
+  })
+}
+
+async function startAgain(tx: Db, entryId: string): Promise<string> {
+  const runId = newId()
+  const { rowCount } = await tx.query(START_AGAIN, [entryId, runId])
+  if (!rowCount) throw conflict('The agent is disabled. Enable it first.')
+  return runId
 }
 
 const START_AGAIN = `

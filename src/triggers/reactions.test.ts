@@ -281,8 +281,8 @@ test('an entry follows the run that resumes its first run: it is processing agai
   await create('Resumed')
   const [paused = assert.fail()] = await settled(agent, 1)
   assert.deepEqual([paused.status, paused.error_message], ['failed', 'The run was paused: step_limit.'])
-  const resume = async (): Promise<string> => (await resumeRun(pool, projectId, paused.run_id ?? '', {})).id
-  const failing = await resume()
+  const resume = async (runId: string | null): Promise<string> => (await resumeRun(pool, projectId, runId ?? '', {})).id
+  const failing = await resume(paused.run_id)
   const [taken] = await entriesOf(agent)
   assert.deepEqual([taken?.id, taken?.status, taken?.run_id], [paused.id, 'processing', failing])
   assert.deepEqual([taken?.error_message, taken?.completed_at], [null, null])
@@ -290,15 +290,15 @@ test('an entry follows the run that resumes its first run: it is processing agai
   worker.onReady()
   const [failed] = await settled(agent, 1)
   assert.deepEqual([failed?.status, failed?.error_message], ['failed', 'Not yet.'])
-  // The first continuation failed; a second one takes the entry over from it.
-  const second = await resume()
+  // The first continuation failed; its own continuation takes the entry over from it.
+  const second = await resume(failing)
   worker.onReady()
   assert.equal((await inStatus(agent, 'processing')).run_id, second)
   go.resolve()
   assert.equal((await settled(agent, 1))[0]?.status, 'completed')
 })
 
-test('a retried entry stays with its new run when the old run is resumed', async () => {
+test('a retried entry continues its run, which cannot be resumed besides', async () => {
   const agent = await reactor(
     ['Elsewhere'],
     (request, number) =>
@@ -312,7 +312,12 @@ test('a retried entry stays with its new run when the old run is resumed', async
   await create('Elsewhere')
   const [paused = assert.fail()] = await settled(agent, 1)
   const retried = await retry(paused)
-  await resumeRun(pool, projectId, paused.run_id ?? '', {})
+  const run = await runs.get(retried.run_id ?? '')
+  assert.deepEqual([run.resumed_from, run.trigger.type, run.step_count], [paused.run_id, 'reaction', 2])
+  await assert.rejects(resumeRun(pool, projectId, paused.run_id ?? '', {}), {
+    code: 'CONFLICT',
+    details: { run_id: run.id },
+  })
   worker.onReady()
   const [ended] = await settled(agent, 1)
   assert.deepEqual([ended?.status, ended?.run_id], ['completed', retried.run_id])

@@ -32,7 +32,7 @@ const stopped = (at: string, condition: string): string =>
      where project_id = p.id and ${HAS_STOPPED} and ${condition}
      order by completed_at desc, id desc limit ${MOST_STOPPED}
    ) agent_runs
-   where (status = 'failed' or (${continuationOf('agent_runs.id')}) is null)
+   where (${continuationOf('agent_runs.id')}) is null
      and ${notShownBy(`f.status in ('failed', 'timed_out') and f.completed_at >= $3`)}`
 
 /** A run that waits for tokens or for its model has no end. It needs somebody, whenever that began. */

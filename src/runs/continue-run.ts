@@ -1,0 +1,167 @@
+// One mechanism for everything that retries above a call: Resume, the next attempt at a task, a retry of a leaf or of an
+// entry of the processing log. A continuation is a new run with the journal of the run before it as its history, so
+// that finished calls are not made again. A run has at most one continuation: whoever makes one holds the run's row.
+import type { Db } from '../db/pool.ts'
+import type { ClaimedRun, Settlement } from '../journal/claim.ts'
+import { insertRun, type NewRun } from '../journal/insert-run.ts'
+import type { Agent } from '../kernel/agent.ts'
+import { defined } from '../kernel/defined.ts'
+import { newId } from '../kernel/id.ts'
+import type { PauseReason, RunStatus, TriggerType } from '../kernel/run.ts'
+import { continuationOf } from './run-row.ts'
+
+/** The row of a run, locked, with everything that its continuation inherits. */
+export interface EarlierRun
+  extends Pick<
+    ClaimedRun,
+    | 'id'
+    | 'project_id'
+    | 'agent_id'
+    | 'key_scope'
+    | 'answer'
+    | 'parent_run_id'
+    | 'depth'
+    | 'rights'
+    | 'payers'
+    | 'chain_depth'
+    | 'task_id'
+    | 'step_count'
+    | 'max_steps'
+    | 'timeout'
+    | 'last_seq'
+    | 'input'
+  > {
+  status: RunStatus
+  pause_reason: PauseReason | null
+  error_code: string | null
+  started_at: Date | null
+  completed_at: Date | null
+  trigger: Record<string, unknown> & { type: TriggerType; settled?: Settlement }
+  entry_id: string | null
+  flow_run_id: string | null
+  started_flow_run_id: string | null
+  /** True if the run above has not ended. */
+  is_parent_open: boolean
+  /** True if a sub-run has not ended. */
+  has_open_children: boolean
+  /** The run that continues this one. */
+  continued_by: string | null
+}
+
+type Facts = Pick<EarlierRun, 'is_parent_open' | 'has_open_children' | 'continued_by'>
+
+const COLUMNS = `id, project_id, agent_id, status, pause_reason, error_code, started_at, completed_at, trigger, input, step_count, max_steps,
+  timeout, last_seq, rights, key_scope, answer, payers, chain_depth, parent_run_id, depth, entry_id, task_id, flow_run_id,
+  started_flow_run_id`
+
+/** Locks the run, so that only one continuation of it is made. Null if there is no such run. */
+export async function lockEarlier(tx: Db, projectId: string, runId: string): Promise<EarlierRun | null> {
+  const { rows } = await tx.query<Omit<EarlierRun, keyof Facts>>(
+    `select ${COLUMNS} from agent_runs where id = $1 and project_id = $2 for update`,
+    [runId, projectId],
+  )
+  const [row] = rows
+  if (!row) return null
+  // These are read after the lock, so that of two continuations the second sees the first.
+  const { rows: facts } = await tx.query<Facts>(
+    `select (${continuationOf('$1')}) as continued_by,
+       exists (select from agent_runs where parent_run_id = $1 and completed_at is null) as has_open_children,
+       exists (select from agent_runs where id = $2 and completed_at is null) as is_parent_open`,
+    [runId, row.parent_run_id],
+  )
+  return facts[0] ? { ...row, ...facts[0] } : null
+}
+
+/** The newest run of the chain that begins with this one. */
+export async function newestOfChain(db: Db, runId: string): Promise<string> {
+  let newest = runId
+  for (;;) {
+    const { rows } = await db.query<{ id: string }>(continuationOf('$1'), [newest])
+    if (!rows[0]) return newest
+    newest = rows[0].id
+  }
+}
+
+const CANNOT_CONTINUE: ReadonlySet<string> = new Set(['DOOM_LOOP', 'CRASH_LOOP'])
+
+/** True if a retry that nobody asked for may continue the history of this run. */
+export const canContinue = (earlier: EarlierRun): boolean =>
+  earlier.completed_at !== null &&
+  earlier.status !== 'completed' &&
+  (earlier.error_code === null || !CANNOT_CONTINUE.has(earlier.error_code)) &&
+  earlier.pause_reason !== 'context'
+
+export interface Continuation {
+  id?: string
+  trigger: NewRun['trigger']
+  input: unknown
+  maxSteps: number | null
+  timeoutMs: number | null
+  taskId?: string | null
+}
+
+/** The continuation inherits rights, payers, depth and the scope of keys; its limits count for itself alone. */
+export function continuationRun(earlier: EarlierRun, given: Continuation): NewRun {
+  // A run that ended before it began has journalled neither its input nor a person's word about a call.
+  const input = given.input ?? (earlier.started_at === null ? earlier.input : null)
+  return {
+    id: given.id ?? newId(),
+    projectId: earlier.project_id,
+    agentId: earlier.agent_id,
+    trigger: { ...inherited(earlier), ...given.trigger },
+    input,
+    maxSteps: given.maxSteps,
+    timeoutMs: given.timeoutMs,
+    taskId: given.taskId ?? null,
+    resumedFrom: earlier.id,
+    rights: earlier.rights,
+    keyScope: earlier.key_scope ?? earlier.id,
+    payers: earlier.payers,
+    chainDepth: earlier.chain_depth,
+    // No run above waits for the new run, and the streams above may have ended.
+    parentRunId: earlier.parent_run_id,
+    depth: earlier.depth,
+    entryId: earlier.entry_id,
+    flowRunId: earlier.flow_run_id,
+    answer: earlier.answer,
+    base: { runId: earlier.id, seq: earlier.last_seq, steps: earlier.step_count },
+  }
+}
+
+function inherited({ trigger, started_at }: EarlierRun): Record<string, unknown> {
+  const { eval_id, settled } = trigger
+  return defined({ eval_id, settled: started_at === null ? settled : undefined })
+}
+
+export async function insertContinuation(tx: Db, earlier: EarlierRun, given: Continuation): Promise<string> {
+  const run = continuationRun(earlier, given)
+  await insertRun(tx, run)
+  return run.id
+}
+
+/**
+ * The tools that the history calls and the agent does not have any more. `also` names tools that the agent has without
+ * naming them. A provider may refuse a history with calls of tools that the request does not offer.
+ */
+export async function lostTools(
+  db: Db,
+  runId: string,
+  agent: Pick<Agent, 'tools' | 'steps' | 'flow_type'>,
+  also: readonly string[],
+): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `with recursive chain (id, base_run_id) as (
+       select id, base_run_id from agent_runs where id = $1
+       union select r.id, r.base_run_id from chain c join agent_runs r on r.id = c.base_run_id
+     )
+     select distinct e.data->>'name' as name from chain c join run_events e on e.run_id = c.id
+     where e.kind = 'tool.started' and e.origin_seq is null and not e.data ? 'run_id'`,
+    [runId],
+  )
+  const named = [...agent.tools, ...agent.steps.flatMap((step) => step.tools ?? []), ...also]
+  if (agent.flow_type === 'loop') named.push('finish_loop')
+  const servers = named.flatMap((name) => /^mcp:([^/]+)\//.exec(name)?.[1] ?? [])
+  const isOffered = (name: string): boolean =>
+    named.includes(name) || servers.some((server) => name.startsWith(`mcp_${server.replace(/[^\w-]/g, '_')}_`))
+  return rows.map(({ name }) => name).filter((name) => !isOffered(name))
+}

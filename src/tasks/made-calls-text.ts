@@ -1,0 +1,25 @@
+// The calls that took effect, in words for people and for models.
+import type { MadeCall } from '../journal/finished-calls.ts'
+import { cutText } from '../kernel/cut-text.ts'
+
+const MAX_VALUE = 2_000
+const MAX_TEXT = 20_000
+
+/** One line a call: the tool, its arguments, its result, its idempotency key and its time. */
+export function linesOf(calls: readonly MadeCall[]): string {
+  const lines = calls.map(
+    ({ tool, args, result, key, at, is_finished: isFinished }) =>
+      `- ${tool} ${shortJson(args)} → ${isFinished ? shortJson(result) : 'outcome unknown'} (${at.toISOString()}, idempotency key ${key})`,
+  )
+  return cutText(lines.join('\n'), MAX_TEXT, '\n[cut]')
+}
+
+/** A paragraph about the calls of the work so far; empty if it has made none. */
+export const effectsParagraph = (calls: readonly MadeCall[]): string =>
+  calls.length === 0 ? '' : `These calls have been made and stand:\n${linesOf(calls)}`
+
+/** The calls as the metadata of a task shows them. */
+export const asMetadata = (calls: readonly MadeCall[]): Record<string, unknown>[] =>
+  calls.map(({ tool, args, result, key, at }) => ({ tool, args, result, key, at: at.toISOString() }))
+
+const shortJson = (value: unknown): string => cutText(JSON.stringify(value) ?? 'null', MAX_VALUE, '…')
