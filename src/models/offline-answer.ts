@@ -11,7 +11,7 @@ import { offlineDecision } from './offline-decisions.ts'
 import { type Assignment, offlineProse, offlineSummary, type ToldResult } from './offline-prose.ts'
 import { writeAsNode } from './offline-supervisor.ts'
 import { readSystemMessage, type SystemMessage } from './offline-system-message.ts'
-import { ordersIn, readTaskMessage } from './offline-tasks.ts'
+import { ordersIn, readContinuation, readTaskMessage } from './offline-tasks.ts'
 import { type SchemaNode, schemaInstance } from './schema-instance.ts'
 
 export interface OfflineAnswer {
@@ -125,6 +125,13 @@ function readConversation(prompt: LanguageModelV4Prompt): Conversation {
     }
     if (message.role === 'user') {
       const said = message.content.map((part) => (part.type === 'text' ? part.text : '')).join(' ')
+      const continued = readContinuation(said)
+      if (continued) {
+        // The earlier messages hold the task; calls that failed may be made again.
+        if (continued.advice !== '') read.orders = `${read.orders}\n\n${continued.advice}`
+        for (const [key, call] of read.made) if (call.hasFailed) read.made.delete(key)
+        continue
+      }
       read.message = said
       read.system = readSystemMessage(said)
       // A specialist is told its part of the task; the plan and the summaries beside it ask for nothing.

@@ -18,7 +18,7 @@ type Text = Parameters<typeof taskText>
 const textOf = (task: Partial<Text[0]>, outcomes: Partial<Text[1]> = {}): string =>
   taskText(
     { title: 'A task', description: '', advice: [], error_message: null, ...task },
-    { dependencies: [], subtasks: [], ...outcomes },
+    { dependencies: [], subtasks: [], calls: [], ...outcomes },
   )
 
 /** The next call after these calls failed or succeeded, or the text of the answer. */
@@ -46,7 +46,11 @@ const outcome = (title: string, result: string) => ({ task_id: 't', title, statu
 test('the words of a task name its tools; results, parts and errors that it quotes do not', async () => {
   assert.equal(await next(textOf({ title: 'Please count' })), 'count {}')
   assert.equal(await next(textOf({ description: 'Then count.' })), 'count {}')
-  const told: Text[1] = { dependencies: [outcome('count', 'ask a human')], subtasks: [outcome('unlock', 'count it')] }
+  const told: Text[1] = {
+    dependencies: [outcome('count', 'ask a human')],
+    subtasks: [outcome('unlock', 'count it')],
+    calls: [],
+  }
   const said = textOf({ error_message: 'count failed: ask a human' }, told)
   assert.match(said, /builds on[\s\S]*became of its parts[\s\S]*last attempt failed/)
   assert.match(await next(said), /^The task "A task" is done\. I built on "count"\./)

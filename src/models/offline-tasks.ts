@@ -1,6 +1,8 @@
 // The message of a task's run: "Task: …", the description, and the words of others under the headings of
 // org/task-text.ts and org/escalate.ts.
 
+import { CONTINUE } from '../kernel/continue-phrase.ts'
+
 export interface TaskMessage {
   title: string
   description: string
@@ -16,6 +18,7 @@ export interface TaskMessage {
 const TASK = 'Task:'
 const EARLIER = '\nResults that this task builds on:\n'
 const PARTS = '\nThe task was split, and this is what became of its parts:\n'
+const MADE = '\nThese calls have been made and stand:\n'
 const ADVICE = '\nYou were stuck on this task and asked for help. This was answered:\n'
 const FAILURE = '\nThe last attempt failed: '
 
@@ -24,7 +27,8 @@ export function readTaskMessage(text: string): TaskMessage | null {
   if (!text.startsWith(TASK)) return null
   const [untilFailure] = dividedAtLast(text, FAILURE)
   const [untilAdvice, advice] = dividedAtLast(untilFailure, ADVICE)
-  const [untilParts] = dividedAtLast(untilAdvice, PARTS)
+  const [untilMade] = dividedAtLast(untilAdvice, MADE)
+  const [untilParts] = dividedAtLast(untilMade, PARTS)
   const [own, earlier] = dividedAtLast(untilParts, EARLIER)
   const end = own.indexOf('\n')
   const title = own.slice(TASK.length, end === -1 ? undefined : end).trim()
@@ -37,6 +41,13 @@ export function readTaskMessage(text: string): TaskMessage | null {
     advisers: namesIn(advice, /^- (.{1,200}?): /gm),
     stuck: readStuck(title, description),
   }
+}
+
+/** The advice in a message that lets a run continue; null if the message is not such a one. */
+export function readContinuation(text: string): { advice: string } | null {
+  if (!text.startsWith(CONTINUE)) return null
+  const [untilFailure] = dividedAtLast(text, FAILURE)
+  return { advice: dividedAtLast(untilFailure, ADVICE)[1] }
 }
 
 /** The words that tell the agent its work. Results and errors are quotations, so tool names in them ask for nothing. */

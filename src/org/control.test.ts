@@ -40,7 +40,7 @@ test('the run of a stopped agent cannot be resumed without its task', async () =
   const [run] = await org.runsOf(agent.id)
   const refused = await org.post(`/runs/${run?.id}/resume`, {})
   assert.equal(refused.status, 409)
-  assert.match(JSON.stringify(refused.body), /goes on when its agent is started/)
+  assert.match(JSON.stringify(refused.body), /attempt at an open task/)
   await org.post(`/agents/${agent.id}/start`)
   await org.until(given.id, 'completed')
   assert.equal(calls, 2)

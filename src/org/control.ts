@@ -128,7 +128,7 @@ async function act(
 
 async function freeBlocked(tx: Db, log: Log, agentIds: readonly string[]): Promise<void> {
   const { rows } = await tx.query<WorkTask>(
-    `update tasks set status = 'pending', attempts = 0, retry_at = null, progress_note = null
+    `update tasks set status = 'pending', attempts = 0, retry_at = null, progress_note = null, is_resumed = true
      where assigned_to = any($1) and status = 'blocked' returning ${WORK_COLUMNS}`,
     [agentIds],
   )

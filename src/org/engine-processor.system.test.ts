@@ -167,7 +167,7 @@ test('Update task status (in-progress → completed): each status has the run, t
   assert.deepEqual([given.status, given.progress], ['pending', { done: 0, total: 1, note: null }])
   const working = await org.until(given.id, 'in-progress')
   assert.deepEqual([working.result, working.completed_at], [null, null])
-  assert.deepEqual(working.progress, { done: 0, total: 1, note: 'Attempt 1 is under way.' })
+  assert.deepEqual(working.progress, { done: 0, total: 1, note: 'Attempt 1 is running.' })
   gate.resolve()
   const done = await org.until(given.id, 'completed')
   assert.deepEqual(done.progress, { done: 1, total: 1, note: null })
@@ -196,7 +196,7 @@ for (const [name, fields, error] of [
   ['step_limit', { max_steps: 2, tools: ['task_list'] }, /step_limit/],
   ['timeout', { default_timeout: 300 }, /timeout/],
 ] as const) {
-  test(`an attempt that ends with ${name} is a failed attempt, and the next one begins from the start`, async () => {
+  test(`an attempt that ends with ${name} is a failed attempt, and the next one continues it`, async () => {
     await org.patchSettings({ grace_period: 0, stuck_retry_limit: 1 })
     const agent = await org.agent(fields, {
       work: () => (name === 'timeout' ? { text: 'so', waitFor: 'abort' } : { calls: [{ name: 'task_list' }] }),
@@ -204,13 +204,10 @@ for (const [name, fields, error] of [
     const given = await org.give({ title: 'Limited', assigned_to: agent.id })
     assert.match((await org.until(given.id, 'blocked')).error_message ?? '', error)
     assert.equal((await org.agentNow(agent.id)).status, 'stuck')
-    assert.deepEqual(
-      (await org.runsOf(agent.id)).map(({ pause_reason, resumed_from }) => [pause_reason, resumed_from]),
-      [
-        [name, null],
-        [name, null],
-      ],
-    )
+    const [second, first] = await org.runsOf(agent.id)
+    assert.deepEqual([first?.pause_reason, first?.resumed_from], [name, null])
+    assert.deepEqual([second?.pause_reason, second?.resumed_from], [name, first?.id])
+    assert.ok((second?.step_count ?? 0) >= (first?.step_count ?? 0), 'steps are counted on')
     await org.patchSettings({ stuck_retry_limit: 0 })
   })
 }

@@ -2,11 +2,13 @@
 
 import { holdAgents } from '../agents/seniors.ts'
 import type { Db } from '../db/pool.ts'
+import { callsOfTask } from '../journal/finished-calls.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
 import { MAX_TITLE, type TaskPriority, type TaskStatus } from '../kernel/task.ts'
+import { effectsParagraph } from '../tasks/made-calls-text.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
 import { tellDelegators } from './delegators.ts'
@@ -85,9 +87,11 @@ export async function getStuck(tx: Db, log: Log, task: WorkTask, error: string):
   if (!agent) return
   await tellDelegators(tx, log, [agentId], 'is stuck')
   const to = await seniorAbove(tx, agentId, timesStuck)
+  const effects = effectsParagraph(await callsOfTask(tx, task.id))
   const description = [
     `${agent.name} is blocked on the task "${task.title}".`,
     `The last error: ${error}`,
+    ...(effects === '' ? [] : [`${effects}\nThe next attempt continues after them and does not repeat them.`]),
     'Complete this task with advice as the result, and the agent tries again; or reassign or cancel the blocked task.',
   ].join('\n\n')
   await escalate(tx, log, {

@@ -19,7 +19,7 @@ test('an escalation withdrawn while the senior works on it is cancelled, with no
     const found = (await org.tasksOf(senior.id)).find((task) => task.metadata.blockedTaskId === given.id)
     return found?.status === 'in-progress' && found
   }, 'the senior is at it')
-  assert.equal(plea.progress.note, 'Attempt 1 is under way.')
+  assert.equal(plea.progress.note, 'Attempt 1 is running.')
   assert.equal((await org.patch(`/tasks/${given.id}`, { status: 'cancelled' })).status, 200)
   const { status, progress } = await org.task(plea.id)
   assert.deepEqual([status, progress.note], ['cancelled', null])

@@ -6,6 +6,7 @@ import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
 import { isResolved, type TaskStatus } from '../kernel/task.ts'
 import { makeDue } from '../tasks/task-queue.ts'
+import { answerBeginAnew } from './begin-anew.ts'
 import { requestResolved } from './budget.ts'
 import { free } from './escalate.ts'
 import { logOnCommit } from './log-on-commit.ts'
@@ -17,6 +18,7 @@ import { lockTasks, WORK_COLUMNS, type WorkTask } from './work-row.ts'
 export async function tasksResolved(tx: Db, log: Log, tasks: readonly WorkTask[]): Promise<void> {
   for (const task of tasks) {
     await answerEscalation(tx, log, task)
+    await answerBeginAnew(tx, log, task)
     await requestResolved(tx, log, task)
   }
   await report(tx, log, tasks)

@@ -6,14 +6,18 @@ import { anyOf, rowsOf } from '../db/lists.ts'
 import type { Db, Pool, PreparedSql } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { cleanJson } from '../journal/clean-json.ts'
+import type { MadeCall } from '../journal/finished-calls.ts'
 import { insertRunsSql } from '../journal/insert-run.ts'
 import type { Agent } from '../kernel/agent.ts'
+import { taskScope } from '../kernel/call-key.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
 import { settingsFrom } from '../kernel/project.ts'
-import { continueAttempt } from './continue-attempt.ts'
+import { makeDue } from '../tasks/task-queue.ts'
+import { askBeforeAnew } from './begin-anew.ts'
 import { logOnCommit } from './log-on-commit.ts'
+import { type AttemptPlan, planAttempt } from './plan-attempt.ts'
 import { changeStatuses } from './statuses.ts'
 import { outcomesOf, subtasksOf, taskText } from './task-text.ts'
 import { IS_AT_WORK, WORK_COLUMNS, type WorkTask } from './work-row.ts'
@@ -34,6 +38,8 @@ interface DueAgent {
   max_steps: number | null
   default_timeout: number | null
   flow_type: Agent['flow_type']
+  tools: Agent['tools']
+  steps: Agent['steps']
   /** The number of tasks that the agent may start. */
   free: number
   /** False for an agent that has to wait because max_concurrent_agents other agents are at work. */
@@ -59,8 +65,8 @@ export async function takeUpTasks(pool: Pool, log: Log, projectId: string): Prom
     const { rows } = await tx.query<DueRow>(PICK, [projectId, batchSize, mostAgents, project.due])
     const looked = lookedAt(rows)
     const picked = rows.filter(isPicked)
-    const dueInMs = await begin(tx, log, picked, looked)
-    return { started: picked.length, againInMs: earliest(busyInMs, dueInMs, isMore(rows, looked) ? 0 : null) }
+    const { started, dueInMs } = await begin(tx, log, picked, looked)
+    return { started, againInMs: earliest(busyInMs, dueInMs, isMore(rows, looked) ? 0 : null) }
   })
 }
 
@@ -139,7 +145,7 @@ const PICK: PreparedSql = {
       select agent_id, count(*)::int as count from agent_runs
       where project_id = $1 and ${IS_AT_WORK} group by agent_id
     ), due as (
-      select q.agent_id, q.due_at, a.max_steps, a.default_timeout, a.flow_type, a.status as agent_status,
+      select q.agent_id, q.due_at, a.max_steps, a.default_timeout, a.flow_type, a.tools, a.steps, a.status as agent_status,
         a.enabled and a.deleted_at is null and a.status in ('active', 'bored') as may_work
       from task_queues q join agents a on a.id = q.agent_id where q.agent_id = ${anyOf(4)}
     ), ranked as (
@@ -150,7 +156,7 @@ const PICK: PreparedSql = {
     ), looked_at as (
       select *, free <= 0 or is_at_work or nth <= $3::int - (select count(*) from at_work) as has_place from ranked
     )
-    select l.agent_id, l.agent_status, l.max_steps, l.default_timeout, l.flow_type, l.free, l.has_place, t.*
+    select l.agent_id, l.agent_status, l.max_steps, l.default_timeout, l.flow_type, l.tools, l.steps, l.free, l.has_place, t.*
     from looked_at l left join lateral (
       select ${WORK_COLUMNS} from tasks
       where l.has_place and assigned_to = l.agent_id and status = 'pending' and kind = 'work' and waits_for is null
@@ -166,37 +172,62 @@ interface Attempt {
   input: string | null
 }
 
-/** An interrupted attempt is continued; every other attempt is a new run. */
+/** Continues attempts, begins those that cannot be continued, and leaves out those that have to wait. */
 async function begin(
   tx: Db,
   log: Log,
   picked: readonly (DueAgent & WorkTask)[],
   looked: LookedAt,
-): Promise<number | null> {
+): Promise<{ started: number; dueInMs: number | null }> {
   const attempts: Attempt[] = []
+  const passedBy: string[] = []
   for (const task of picked) {
-    const earlier = await continueAttempt(tx, task)
-    if (earlier !== null) attempts.push({ task, runId: earlier, input: null })
-    else attempts.push({ task, runId: newId(), input: cleanJson(await inputOf(tx, task)) })
+    const attempt = await attemptOf(tx, log, task, await planAttempt(tx, task))
+    if (attempt) attempts.push(attempt)
+    else passedBy.push(task.agent_id)
   }
   const dueInMs = await write(tx, attempts, looked)
+  // These agents may have other tasks to start.
+  for (const agentId of passedBy) await makeDue(tx, picked[0]?.project_id ?? '', [agentId], { inMs: ENDING_WAIT_MS })
   const bored = picked.filter((task) => task.agent_status === 'bored').map((task) => task.agent_id)
   if (bored.length > 0) await changeStatuses(tx, log, bored, { event: 'given', why: 'it has a task again.' })
   for (const { task, runId } of attempts) {
     logOnCommit(tx, log, 'task.taken_up', { ...aboutTask(task), run_id: runId }, { attempt: task.attempts + 1 })
   }
-  return dueInMs
+  return { started: attempts.length, dueInMs: earliest(dueInMs, passedBy.length > 0 ? ENDING_WAIT_MS : null) }
+}
+
+/** The wait for the run of the last attempt, which is about to end. */
+const ENDING_WAIT_MS = 200
+
+/** Null if the task is not started now: its last run has not ended, or a person decides first. */
+async function attemptOf(tx: Db, log: Log, task: DueAgent & WorkTask, plan: AttemptPlan): Promise<Attempt | null> {
+  switch (plan.next) {
+    case 'continue':
+      return { task, runId: plan.runId, input: null }
+    case 'begin':
+      return { task, runId: newId(), input: cleanJson(await inputOf(tx, task, plan.calls)) }
+    case 'ask':
+      await askBeforeAnew(tx, log, task, plan)
+      return null
+    case 'wait':
+      await tx.query(`update tasks set retry_at = muster.now() + $2 * interval '1 ms' where id = $1`, [
+        task.id,
+        ENDING_WAIT_MS,
+      ])
+      return null
+  }
 }
 
 /** A flow gets the task as data: it reads the parts by its placeholders. */
-async function inputOf(tx: Db, task: DueAgent & WorkTask): Promise<unknown> {
+async function inputOf(tx: Db, task: DueAgent & WorkTask, calls: readonly MadeCall[]): Promise<unknown> {
   const dependencies = await outcomesOf(tx, task.depends_on)
   if (task.flow_type === 'flow') {
     const { id, title, description, metadata } = task
     return { task: { id, title, description, metadata }, ...(dependencies.length > 0 ? { dependencies } : {}) }
   }
   const subtasks = task.is_decided ? ((await subtasksOf(tx, [task.id])).get(task.id) ?? []) : []
-  return taskText(task, { dependencies, subtasks })
+  return taskText(task, { dependencies, subtasks, calls })
 }
 
 /**
@@ -223,13 +254,14 @@ const WRITE: PreparedSql = {
           timeout: 'b.timeout',
           chain_depth: 't.chain_depth',
           task_id: 't.id',
+          key_scope: `'${taskScope('')}' || t.id`,
           is_task_open: 'true',
         },
         'from begun b join tasks t on t.id = b.task_id where b.input is not null',
       )}
     ), taken as (
-      update tasks t set status = 'in-progress', attempt_run_id = b.run_id, retry_at = null,
-        progress_note = 'Attempt ' || t.attempts + 1 || ' is under way.'
+      update tasks t set status = 'in-progress', attempt_run_id = b.run_id, last_run_id = b.run_id, is_resumed = false, retry_at = null,
+        progress_note = 'Attempt ' || t.attempts + 1 || ' is running.'
       from begun b where t.id = b.task_id returning t.assigned_to
     ), active as (
       update agent_tokens set last_active_at = muster.now() where agent_id in (

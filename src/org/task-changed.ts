@@ -5,6 +5,7 @@ import { aboutTask, type NotedTask } from '../kernel/operation.ts'
 import { isResolved, type Task } from '../kernel/task.ts'
 import { makeDue, noteFreed } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
+import { withdrawBeginAnew } from './begin-anew.ts'
 import { free, withdrawEscalations } from './escalate.ts'
 import { logOnCommit } from './log-on-commit.ts'
 import { taskResolved } from './resolved.ts'
@@ -34,9 +35,10 @@ export async function taskChanged(
     return
   }
   if (task.attempt_run_id !== null) await askToEnd(tx, [task.attempt_run_id])
+  if (task.waits_for === 'begin_anew') await withdrawBeginAnew(tx, [task])
   if (before.status === 'blocked' && before.assigned_to !== null) {
     await withdrawEscalations(tx, log, [task], byRun)
-    const happened = isClosed ? `is ${task.status}` : isReassigned ? 'was given to another' : 'begins anew'
+    const happened = isClosed ? `is ${task.status}` : isReassigned ? 'was given to another' : 'is tried again'
     await free(tx, log, before.assigned_to, `its blocked task ${happened}.`, task)
   }
   if (isClosed) {
@@ -45,13 +47,14 @@ export async function taskChanged(
     await cancelSubtasks(tx, log, task.id, byRun)
     await taskResolved(tx, log, task)
   } else if (!isResolved(task.status)) {
-    // The task begins anew, whether it has the same or another assignee.
+    // The same assignee continues its last attempt; another one begins anew.
     logOnCommit(tx, log, before.status === 'blocked' ? 'task.freed' : 'task.handed_back', aboutTask(task))
     await tx.query(
       // A task that depends on others waits for them, whoever its assignee is.
-      `update tasks set status = 'pending', attempts = 0, retry_at = null, attempt_run_id = null, progress_note = null,
-         waits_for = nullif(waits_for, 'subtasks') where id = $1`,
-      [task.id],
+      `update tasks set status = 'pending', attempts = 0, retry_at = null, progress_note = null,
+         last_run_id = coalesce(last_run_id, attempt_run_id), attempt_run_id = null, is_resumed = $2,
+         waits_for = case when waits_for = 'dependencies' then waits_for end where id = $1`,
+      [task.id, byRun === null && !isReassigned],
     )
     await cancelSubtasks(tx, log, task.id, byRun)
   }
@@ -59,6 +62,7 @@ export async function taskChanged(
 }
 
 interface Cancelled extends NotedTask {
+  last_run_id: string | null
   times_stuck: number
   was: Task['status']
 }
@@ -74,7 +78,7 @@ async function cancelSubtasks(tx: Db, log: Log, parentId: string, byRun: string 
      )
      update tasks t set status = 'cancelled', waits_for = null, retry_at = null, completed_at = muster.now(), progress_note = null
      from open where t.id = open.id
-     returning t.id, t.project_id, t.assigned_to, t.attempt_run_id, t.times_stuck, coalesce(t.root_task_id, t.id) as root_task_id,
+     returning t.id, t.project_id, t.assigned_to, t.attempt_run_id, t.last_run_id, t.times_stuck, coalesce(t.root_task_id, t.id) as root_task_id,
        open.status as was`,
     [parentId],
   )
@@ -82,6 +86,7 @@ async function cancelSubtasks(tx: Db, log: Log, parentId: string, byRun: string 
   for (const task of rows) logOnCommit(tx, log, 'task.cancelled', aboutTask(task))
   const runIds = rows.map((task) => task.attempt_run_id)
   await askToEnd(tx, runIds)
+  await withdrawBeginAnew(tx, rows)
   const blocked = rows.filter((task) => task.was === 'blocked')
   await withdrawEscalations(tx, log, blocked, byRun)
   for (const task of blocked) {

@@ -1,7 +1,10 @@
 import { anyOf } from '../db/lists.ts'
 import type { Db, PreparedSql } from '../db/pool.ts'
+import type { MadeCall } from '../journal/finished-calls.ts'
+import { CONTINUE } from '../kernel/continue-phrase.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import type { Task } from '../kernel/task.ts'
+import { effectsParagraph } from '../tasks/made-calls-text.ts'
 import type { WorkTask } from './work-row.ts'
 
 /** A subtask or dependency, with the fields that other tasks' texts mention. */
@@ -18,7 +21,12 @@ const MOST_OF_ALL = 400_000
 
 export function taskText(
   task: Pick<WorkTask, 'title' | 'description' | 'advice' | 'error_message'>,
-  outcomes: { dependencies: readonly TaskOutcome[]; subtasks: readonly TaskOutcome[] },
+  outcomes: {
+    dependencies: readonly TaskOutcome[]
+    subtasks: readonly TaskOutcome[]
+    /** The calls of earlier attempts, whose history this attempt does not have. */
+    calls: readonly MadeCall[]
+  },
 ): string {
   const parts = [`Task: ${task.title}`, task.description]
   if (outcomes.dependencies.length > 0)
@@ -29,12 +37,29 @@ export function taskText(
       'Not every part was completed. Complete the task with what there is, or say what is missing.',
     )
   }
-  if (task.advice.length > 0) {
-    const said = task.advice.map(({ from, text }) => `- ${from}: ${text}`).join('\n')
-    parts.push(`You were stuck on this task and asked for help. This was answered:\n${said}`)
+  if (outcomes.calls.length > 0) {
+    parts.push(`${effectsParagraph(outcomes.calls)}\nDo not make a call again whose effect is there already.`)
   }
-  if (task.error_message !== null) parts.push(`The last attempt failed: ${task.error_message}`)
+  if (task.advice.length > 0) parts.push(adviceText(task.advice))
+  if (task.error_message !== null) parts.push(failureText(task.error_message))
   return parts.filter((part) => part !== '').join('\n\n')
+}
+
+const adviceText = (advice: WorkTask['advice']): string =>
+  `You were stuck on this task and asked for help. This was answered:\n${advice.map(({ from, text }) => `- ${from}: ${text}`).join('\n')}`
+
+const failureText = (error: string): string => `The last attempt failed: ${error}`
+
+/** The words with which a continued attempt begins; null if there is nothing new to say. */
+export function continuationText(task: Pick<WorkTask, 'advice' | 'error_message' | 'attempts'>): string | null {
+  // Help that has just come sets the attempts back; earlier help is a part of the history.
+  const help = task.attempts === 0 ? task.advice.at(-1) : undefined
+  const parts = [
+    ...(help ? [adviceText([help])] : []),
+    ...(task.error_message === null ? [] : [failureText(task.error_message)]),
+  ]
+  if (parts.length === 0) return null
+  return [`${CONTINUE} Calls that have a result were made and stand.`, ...parts].join('\n\n')
 }
 
 const listed = (outcomes: readonly TaskOutcome[]): string =>

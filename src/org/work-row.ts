@@ -19,9 +19,15 @@ export interface WorkTask {
   metadata: Record<string, unknown>
   chain_depth: number
   attempt_run_id: string | null
+  /** The newest run of the task, whichever agent made it. */
+  last_run_id: string | null
+  /** The last run after which a person allowed the work to begin anew. */
+  cleared_run_id: string | null
+  /** True if a person asked for the next attempt. */
+  is_resumed: boolean
   attempts: number
   times_stuck: number
-  waits_for: 'subtasks' | 'dependencies' | null
+  waits_for: 'subtasks' | 'dependencies' | 'begin_anew' | null
   depends_on: string[]
   plan_depth: number
   is_decided: boolean
@@ -42,7 +48,8 @@ interface Advice {
 
 export const WORK_COLUMNS = `id, project_id, kind, title, description, priority, status, assigned_to, created_by, parent_task_id,
   result, error_message, metadata, chain_depth, attempt_run_id, attempts, times_stuck, waits_for, depends_on, plan_depth,
-  is_decided, advice, helps_task_id, helps_agent_id, coalesce(root_task_id, id) as root_task_id`
+  is_decided, advice, helps_task_id, helps_agent_id, coalesce(root_task_id, id) as root_task_id, last_run_id,
+  cleared_run_id, is_resumed`
 
 /** SQL that is true for an attempt that is running or waits for a worker. */
 export const IS_AT_WORK = `task_id is not null and (status in ('queued', 'running') or (status = 'paused' and ready_at is not null))`

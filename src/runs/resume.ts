@@ -83,7 +83,7 @@ async function whyNotOfTask(db: Db, taskId: string): Promise<MusterError> {
   }
   return status === undefined || isResolved(status)
     ? conflict(`This run was an attempt at a task that is ${status ?? 'gone'}.`, details)
-    : conflict('This run is an attempt at an open task, which continues it by itself.', details)
+    : conflict('This run is an attempt at an open task, whose next attempt continues it by itself.', details)
 }
 
 /** An attempt at a task that waited for a person's word goes on as the same attempt. */

@@ -2,6 +2,7 @@
 // with the same function, so that a recovered run has the same state.
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
 import { type CallCounts, countCall, identityOf } from '../kernel/call-key.ts'
+import { CONTINUE } from '../kernel/continue-phrase.ts'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
@@ -255,7 +256,7 @@ function beginRun(state: RunState, { input, is_reset: isReset }: StartedData): v
 /** The input of a run comes after the results of the calls it inherited. */
 function giveInput(state: RunState): void {
   if (state.heldInput !== null) state.messages.push(userMessage(state.heldInput))
-  else if (state.messages.at(-1)?.role === 'assistant') state.messages.push(userMessage('Go on where you stopped.'))
+  else if (state.messages.at(-1)?.role === 'assistant') state.messages.push(userMessage(CONTINUE))
   state.heldInput = null
 }
 

@@ -5,6 +5,7 @@ import { conflict } from '../kernel/errors.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { isResolved, patchProblem, type Task, type TaskPatch } from '../kernel/task.ts'
 import { requireAssignee } from './assignee.ts'
+import { isBeginAnewTask, requireDecisionPatch } from './begin-anew-tasks.ts'
 import { isOutcomeTask, requireOutcomePatch } from './outcome-tasks.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 import { getTask } from './tasks.ts'
@@ -43,6 +44,7 @@ export async function updateTaskIn(
   const problem = patchProblem(before, patch)
   if (problem) throw conflict(problem)
   if (isOutcomeTask(before)) requireOutcomePatch(before, patch)
+  if (isBeginAnewTask(before)) requireDecisionPatch(before, patch)
   if (patch.assigned_to) await requireAssignee(tx, projectId, patch.assigned_to)
   const task = await write(tx, merged(before, patch))
   await recordAudit(tx, {

@@ -10,7 +10,7 @@ import type { Agent } from '../../kernel/agent.ts'
 import type { FlowRun } from '../../kernel/flow-run.ts'
 import type { Run } from '../../kernel/run.ts'
 import type { Task } from '../../kernel/task.ts'
-import { continueAttempt } from '../../org/continue-attempt.ts'
+import { planAttempt } from '../../org/plan-attempt.ts'
 import { WORK_COLUMNS, type WorkTask } from '../../org/work-row.ts'
 
 type List<Item> = { items: Item[] }
@@ -166,9 +166,10 @@ test('a task that is taken up while its attempt ends after a wait for tokens get
     const { rows } = await tx.query<WorkTask>(`select ${WORK_COLUMNS} from tasks where id = $1`, [taskId])
     const [task] = rows
     assert.ok(task)
-    const runId = await continueAttempt(tx, { ...task, max_steps: null, default_timeout: null })
+    const agent = { max_steps: null, default_timeout: null, flow_type: 'flow' } as const
+    const plan = await planAttempt(tx, { ...task, ...agent, tools: [], steps: [] })
     await tx.query(`update agent_runs set status = 'paused', pause_reason = 'budget' where id = $1`, [run.id])
-    return runId
+    return plan
   })
-  assert.equal(taken, run.id)
+  assert.deepEqual(taken, { next: 'continue', runId: run.id })
 })
