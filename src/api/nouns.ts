@@ -107,6 +107,8 @@ const named = {
   ForkInput: run.forkInput,
   Step: run.stepSchema,
   RunWait: run.runWaitSchema,
+  RunEffect: run.runEffectSchema,
+  ForkedRun: run.forkedRunSchema,
   StepUsage: run.stepUsage,
 
   Object: object.objectSchema,

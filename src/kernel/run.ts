@@ -48,7 +48,7 @@ const triggerSchema = z.looseObject({
   task_id: z.string().optional().describe('With type task: the task. With type flow: the id of the leaf.'),
   parent_run_id: storedId.describe('With type spawn: the run that called spawn_agent.'),
   call_id: z.string().optional().describe('With type spawn: the id of that call.'),
-  resumed_from: storedId.describe('The run that this one continues.'),
+  resumed_from: storedId.describe('With type resume, task, flow or reaction: the run that this one continues.'),
   forked_from: storedId.describe('With type fork: the run that was forked.'),
   after_step: z.int().optional().describe('With type fork: the last step that was taken over.'),
   system_variant: z.string().optional().describe('With type supervisor: the variant of the system.'),
@@ -109,6 +109,31 @@ export const runSchema = z.strictObject({
   trace_url: z.string().nullable(),
 })
 export type Run = z.infer<typeof runSchema>
+
+/** A call that took effect, or may have: a retry that begins anew could repeat it. */
+export const runEffectSchema = z.strictObject({
+  run_id: idField.describe('The run that made the call: this one, one that it continues, or a sub-run of these.'),
+  step: z.int(),
+  call_id: z.string(),
+  tool: z.string(),
+  args: z.unknown(),
+  result: z.unknown(),
+  key: z.string().describe('The idempotency key of the call.'),
+  effect: z
+    .enum(['keyed', 'unsafe', 'run'])
+    .describe('run: a tool of Muster itself, which is carried out once with its journal entry.'),
+  outcome: z.enum(['finished', 'unknown']),
+  at: instantField,
+})
+export type RunEffect = z.infer<typeof runEffectSchema>
+
+const repeatableCall = runEffectSchema.pick({ tool: true, args: true, at: true })
+export const forkedRunSchema = runSchema.extend({
+  may_repeat: z
+    .array(repeatableCall)
+    .describe('The finished calls with an effect after that step. The fork may make them once more.'),
+})
+export type ForkedRun = z.infer<typeof forkedRunSchema>
 
 export const hasEnded = (run: { completed_at: string | null }): boolean => run.completed_at !== null
 

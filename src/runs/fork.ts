@@ -1,9 +1,10 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
+import { callsOfRun } from '../journal/finished-calls.ts'
 import { insertRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
-import type { ForkInput, Run } from '../kernel/run.ts'
+import type { ForkedRun, ForkInput, Run } from '../kernel/run.ts'
 import { loadState } from './load-state.ts'
 import { getRun } from './read-runs.ts'
 import { requireAgent } from './resume.ts'
@@ -53,6 +54,27 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
     base,
   })
   return getRun(db, projectId, id)
+}
+
+/** The finished calls with an effect after that step: the fork may make them once more, under keys of its own. */
+export async function mayRepeat(
+  db: Db,
+  projectId: string,
+  runId: string,
+  afterStep: number,
+): Promise<ForkedRun['may_repeat']> {
+  const source = await readSource(db, projectId, runId)
+  if (!source || afterStep > source.step_count) return []
+  const point = await findPoint(db, projectId, source, afterStep)
+  const { rows } = await db.query<{ at: Date }>('select at from run_events where run_id = $1 and seq = $2', [
+    point.runId,
+    point.seq,
+  ])
+  const from = rows[0]?.at ?? new Date(0)
+  const calls = await callsOfRun(db, runId)
+  return calls
+    .filter(({ at, is_finished: isFinished }) => isFinished && at > from)
+    .map(({ tool, args, at }) => ({ tool, args, at: at.toISOString() }))
 }
 
 /** The lock keeps the run from being removed before the fork exists. */

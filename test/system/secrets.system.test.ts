@@ -376,7 +376,7 @@ async function useRuns(project: string): Promise<void> {
   assert.equal(paused.pause_reason, 'step_limit')
   const run = `${path}/runs/${paused.id}`
   await ask(`GET ${path}/runs?agent_id=${agent}`)
-  for (const part of ['', '/steps', '/events', '/waits']) await ask(`GET ${run}${part}`)
+  for (const part of ['', '/steps', '/events', '/waits', '/effects']) await ask(`GET ${run}${part}`)
   await ask(`POST ${run}/cancel`)
   await ask(`POST ${run}/resume`, { body: { max_steps: 1 } })
   await ask(`POST ${run}/fork`, { body: { after_step: 0 } })

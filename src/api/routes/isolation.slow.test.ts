@@ -147,6 +147,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown; he
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}`, theirs: theirRun },
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/steps`, theirs: theirRun },
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/waits`, theirs: theirRun },
+  { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/effects`, theirs: theirRun },
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/events`, theirs: theirRun },
   { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/cancel`, theirs: theirRun },
   { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/resume`, theirs: theirRun, body: {} },

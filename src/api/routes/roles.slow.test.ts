@@ -215,7 +215,7 @@ const matrix: Row[] = [
     expect: [401, 401, 401, 401, 401, 401, 401],
   },
   { route: 'GET /api/projects/:id/runs', path: project('/runs'), expect: readable },
-  ...['', '/steps', '/waits', '/events'].map(
+  ...['', '/steps', '/waits', '/effects', '/events'].map(
     (part): Row => ({
       route: `GET /api/projects/:id/runs/:runId${part}`,
       path: (ground) => project(`/runs/${ground.runId}${part}`)(ground),

@@ -8,10 +8,12 @@ import { invalidRequest, unavailable } from '../../kernel/errors.ts'
 import { fault } from '../../kernel/fault.ts'
 import { filledText, idBeginningField, idField, instantFilter, pageOf } from '../../kernel/fields.ts'
 import {
+  forkedRunSchema,
   forkInput,
   hasEnded,
   type Run,
   resumeInput,
+  runEffectSchema,
   runSchema,
   runStatuses,
   runWaitSchema,
@@ -19,7 +21,8 @@ import {
   triggerInput,
 } from '../../kernel/run.ts'
 import { cancelRun } from '../../runs/cancel.ts'
-import { forkRun } from '../../runs/fork.ts'
+import { listEffects } from '../../runs/effects.ts'
+import { forkRun, mayRepeat } from '../../runs/fork.ts'
 import { listRuns, NO_PARENT, type RunFilter } from '../../runs/list-runs.ts'
 import { getRun } from '../../runs/read-runs.ts'
 import { resumeRun } from '../../runs/resume.ts'
@@ -154,6 +157,19 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     },
   )
 
+  app.get(
+    '/api/projects/:id/runs/:runId/effects',
+    openTo('viewer', 'List the calls that took effect in a run, in the runs it continues and in their sub-runs', {
+      isHeavy: true,
+      params: runParams,
+      response: answers(200, pageOf(runEffectSchema)),
+    }),
+    async (request) => {
+      const run = await getRun(pool, request.params.id, request.params.runId)
+      return { items: await listEffects(pool, run.id), next_cursor: null }
+    },
+  )
+
   addRunActions(app, options)
 }
 
@@ -182,7 +198,7 @@ function addRunActions(app: App, options: RunRouteOptions): void {
 
   app.post(
     '/api/projects/:id/runs/:runId/resume',
-    openTo('member', 'Continue a paused run in a new run, and wait for it', {
+    openTo('member', 'Continue a run that failed, was cancelled or paused, in a new run, and wait for it', {
       showsRuns: true,
       params: runParams,
       headers: startHeaders,
@@ -203,13 +219,15 @@ function addRunActions(app: App, options: RunRouteOptions): void {
       params: runParams,
       headers: startHeaders,
       body: forkInput,
-      response: startAnswers,
+      response: { ...startAnswers, 200: forkedRunSchema, 202: forkedRunSchema },
     }),
-    (request, reply) =>
-      startAndAnswer(options, request, reply, async (tx) => {
-        const source = await getRun(tx, request.params.id, request.params.runId)
-        return forkRun(tx, source.project_id, source.id, request.body)
-      }),
+    async (request, reply) => {
+      const source = await getRun(pool, request.params.id, request.params.runId)
+      const { project_id: projectId, id } = source
+      const may_repeat = await mayRepeat(pool, projectId, id, request.body.after_step)
+      const run = await startAndAnswer(options, request, reply, (tx) => forkRun(tx, projectId, id, request.body))
+      return { ...run, may_repeat }
+    },
   )
 }
 
