@@ -125,6 +125,7 @@ export async function startRuns(parts: RunParts): Promise<StartedRuns> {
     hub,
     log,
     slots: config.role === 'api' ? 0 : config.concurrency,
+    tools: registry.ownNames,
     leaseMs: config.leaseMs,
     drainMs: config.drainMs,
     // No other process uses the embedded database, because this process has claimed the data folder.

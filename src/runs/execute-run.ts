@@ -10,7 +10,7 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
 import { announceCalls } from './announce-calls.ts'
 import { type End, leave, runFailed } from './end.ts'
-import { heedSwitches } from './heed-switches.ts'
+import { handBackForTool, heedSwitches } from './heed-switches.ts'
 import { loadState } from './load-state.ts'
 import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
@@ -132,11 +132,18 @@ function startedEvent(run: ClaimedRun): RunEvent {
 /** Writes first that a sub-run starts or goes on, and the outcome of a call that a person gave at the resume. */
 async function announce(owned: OwnedRun): Promise<void> {
   const { run, state } = owned
-  if (run.ancestors.length > 0 && run.is_new) await append(owned, [startedEvent(run)])
-  if (run.ancestors.length > 0 && run.was_paused) await append(owned, [{ kind: 'run.continued', data: {} }])
+  const first = firstEvents(run)
+  if (first.length > 0) await append(owned, first)
   const { settled } = run.trigger
   const call = settled && state.pending.get(settled.call_id)
   if (call) await append(owned, [settledByPerson(call, settled)])
+}
+
+/** The claim of a run without ancestors has written these events itself. */
+function firstEvents(run: ClaimedRun): RunEvent[] {
+  if (run.ancestors.length === 0) return []
+  const continued: RunEvent[] = run.was_paused ? [{ kind: 'run.continued', data: {} }] : []
+  return run.is_new ? [startedEvent(run)] : continued
 }
 
 /** The model gets the person's word as the call's result; the call is not repeated. */
@@ -178,7 +185,11 @@ async function openRun(
       : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
   ])
   if (!model) return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
-  if ('missing' in stage) return close(missingTools(stage.missing))
+  if ('missing' in stage) {
+    if (!isElsewhere(deps, stage.missing)) return close(missingTools(stage.missing))
+    await handBackForTool({ run, state, deps }, firstEvents(run))
+    return null
+  }
   const prompt = agent.prompt_id === null ? agent.prompt || roleText(agent.role) : ''
   return { ...opened, model: model satisfies Model, stage: stage.tools, prompt, call: null, question: null }
 }
@@ -195,12 +206,20 @@ const noModel = {
 const missingTools = (names: readonly string[]): End =>
   runFailed('TOOL_ERROR', `The agent names tools that do not exist (any more): ${names.join(', ')}.`, null)
 
-/** Returns false if tools of the stage do not exist; the run has ended then. */
+/**
+ * A process with these tools may be alive, or come: the agent was changed since the claim. MCP servers are known to all
+ * processes.
+ */
+const isElsewhere = ({ isRouted }: RunDeps, missing: readonly string[]): boolean =>
+  isRouted && missing.some((name) => !name.startsWith('mcp:'))
+
+/** Returns false if tools of the stage do not exist; the run has ended or was handed back then. */
 async function enterStage(owned: OwnedRun): Promise<boolean> {
   const { deps, agent, state, rights, run } = owned
   const stage = await stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates })
   if ('missing' in stage) {
-    await leave(owned, missingTools(stage.missing))
+    if (isElsewhere(deps, stage.missing)) await handBackForTool(owned)
+    else await leave(owned, missingTools(stage.missing))
     return false
   }
   owned.stage = stage.tools

@@ -7,6 +7,7 @@ import type { Journal } from '../journal/journal.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
 import { createProjectCalls, type ProjectCalls } from '../journal/project-calls.ts'
 import { takeOver } from '../journal/take-over.ts'
+import { waitForTools } from '../journal/tool-waits.ts'
 import {
   CANCEL_CHANNEL,
   EVAL_CHANNEL,
@@ -41,13 +42,18 @@ export interface WorkerOptions {
   log: Log
   /** With 0 slots this process starts runs and shows them, and works on none. */
   slots: number
+  /** The tools that this process has, by name: it takes no run that needs another. Without a list it takes any run. */
+  tools?: readonly string[]
   leaseMs: number
   /** The time for which calls under way may go on by themselves when this process stops. */
   drainMs: number
   isAlone: boolean
   /** The time without a success of recovery after which this process is not ready. */
   unwellAfterMs?: number
-  deps: Omit<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls' | 'runFlow'>
+  deps: Omit<
+    RunDeps,
+    'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls' | 'runFlow' | 'isRouted'
+  >
 }
 
 export interface RunWorker {
@@ -92,7 +98,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const switches = await whileUnavailable(START_PATIENCE_MS, () => followSwitches(pool))
   const companions = createCompanions()
   const inHand = createRunsInHand({ hub, texts: () => texts })
-  const claims = createRunClaims({ pool, journal, slots, switches: switches.now, log })
+  const claims = createRunClaims({ pool, journal, slots, switches: switches.now, tools: options.tools ?? null, log })
   const calls = createProjectCalls({ pool, ownerId: () => presence.ownerId() })
   let isStarted = false
   let draining: NodeJS.Timeout | undefined
@@ -108,6 +114,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const flows = Promise.withResolvers<NonNullable<RunDeps['runFlow']>>()
   const deps: RunDeps = {
     ...options.deps,
+    isRouted: options.tools !== undefined,
     calls,
     runFlow: async (owned) => (await flows.promise)(owned),
     isHalted,
@@ -129,7 +136,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     log,
   })
   const hearing = hearForRuns({ pool, journal, poke, inHand, switches, companions, log })
-  const joining: PresenceOptions = { ...options, ...hearing, unwellAfterMs, channels: CHANNELS }
+  const tools = isWorker ? options.tools : undefined
+  const joining: PresenceOptions = { ...options, ...hearing, tools, unwellAfterMs, channels: CHANNELS }
   const presence: Presence = await whileUnavailable(START_PATIENCE_MS, () => startPresence(joining))
   const texts = createLiveTexts({ db: pool, hub, hasOthers, log })
   switches.hearDeleted(inHand.leaveDeleted)
@@ -182,6 +190,8 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
     for (const id of seen.stopped) inHand.askToStop(id)
     if (isWorker) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
+    // A process that works on runs finds those without tools when it claims.
+    else if (seen.has_ready) await waitForTools(pool, 'any')
   }
 }
 
