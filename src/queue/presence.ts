@@ -16,7 +16,7 @@ export interface PresenceOptions extends Pick<WatchOptions, 'onDeath'> {
   pool: Pool
   slots: number
   /** The tools that this process has for runs, by name. Without a list it may be given any run. */
-  tools?: readonly string[] | undefined
+  tools?: readonly string[]
   leaseMs: number
   /** True if no other process can be alive over this database: it is embedded, and the data folder was claimed. */
   isAlone: boolean
@@ -134,7 +134,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
 
   async function enter(db: Db): Promise<void> {
     await insertWorker(db, worker)
-    if (options.tools) await publishNames(db, worker.id, 'tools', options.tools)
+    if (options.tools && worker.slots > 0) await publishNames(db, worker.id, 'tools', options.tools)
   }
 
   function checkLapse(): void {

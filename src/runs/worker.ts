@@ -28,6 +28,7 @@ import { createSlots } from '../queue/slots.ts'
 import { TASK_CHANNEL } from '../tasks/task-queue.ts'
 import { type Companion, type Companions, createCompanions } from './companions.ts'
 import { executeRun } from './execute-run.ts'
+import type { RunsSeen } from './look-at-runs.ts'
 import type { RunDeps } from './owned-run.ts'
 import { type FollowedSwitches, followSwitches } from './project-switches.ts'
 import { createRecovery } from './recover-runs.ts'
@@ -136,8 +137,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     log,
   })
   const hearing = hearForRuns({ pool, journal, poke, inHand, switches, companions, log })
-  const tools = isWorker ? options.tools : undefined
-  const joining: PresenceOptions = { ...options, ...hearing, tools, unwellAfterMs, channels: CHANNELS }
+  const joining: PresenceOptions = { ...options, ...hearing, unwellAfterMs, channels: CHANNELS }
   const presence: Presence = await whileUnavailable(START_PATIENCE_MS, () => startPresence(joining))
   const texts = createLiveTexts({ db: pool, hub, hasOthers, log })
   switches.hearDeleted(inHand.leaveDeleted)
@@ -186,13 +186,17 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   async function sweep(): Promise<void> {
     const { seen, mayBeReady } = await recovery.sweep(presence.ownerId())
-    switches.heed(seen.switches)
-    for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
-    for (const id of seen.stopped) inHand.askToStop(id)
+    heedSeen(seen, { switches, inHand })
     if (isWorker) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
-    // A process that works on runs finds those without tools when it claims.
-    else if (seen.has_ready) await waitForTools(pool, 'any')
+    else if (seen.has_ready) await waitForTools(pool, 'any') // a process with slots finds such runs when it claims
   }
+}
+
+/** Acts on facts of the database whose notice may have been lost. */
+function heedSeen(seen: RunsSeen, { switches, inHand }: Pick<Hearing, 'switches' | 'inHand'>): void {
+  switches.heed(seen.switches)
+  for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
+  for (const id of seen.stopped) inHand.askToStop(id)
 }
 
 /** Executes runs, and tells the companions of those that have ended or wait. */
