@@ -19,7 +19,7 @@ export interface ClaimedRun {
   agent_id: string | null
   part: SystemPart | null
   fence: number
-  trigger: { type: string; settled?: Settlement; eval_id?: string }
+  trigger: { type: string; settled?: Settlement | Settlement[]; eval_id?: string }
   input: unknown
   step_count: number
   max_steps: number | null

@@ -95,7 +95,7 @@ async function loop(owned: OwnedRun): Promise<void> {
       case 'again':
         continue
       case 'outcome_unknown':
-        return leaveUndecided(owned, settled.call)
+        return leaveUndecided(owned, settled.calls)
       case 'park':
         await park(owned, settled.for)
         deps.onReady()
@@ -119,7 +119,14 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
     if (call.ref.startsWith(run.id)) continue
     const identity = identityOf(call)
     const key = callKey(run.id, identity, countCall(counts, identity))
-    Object.assign(call, { key, ref: `${run.id}:${call.ref}`, attempt: 1, isUnknown: false, written: null })
+    Object.assign(call, {
+      key,
+      ref: `${run.id}:${call.ref}`,
+      attempt: 1,
+      isUnknown: false,
+      cutOff: null,
+      written: null,
+    })
   }
   return state
 }
@@ -129,14 +136,16 @@ function startedEvent(run: ClaimedRun): RunEvent {
   return { kind: 'run.started', data: { agent_id, ...(resumed_from ? { resumed_from } : {}), input } }
 }
 
-/** Writes first that a sub-run starts or goes on, and the outcome of a call that a person gave at the resume. */
+/** Writes first that a sub-run starts or goes on, and the outcomes of calls that people gave. */
 async function announce(owned: OwnedRun): Promise<void> {
   const { run, state } = owned
   const first = firstEvents(run)
   if (first.length > 0) await append(owned, first)
-  const { settled } = run.trigger
-  const call = settled && state.pending.get(settled.call_id)
-  if (call) await append(owned, [settledByPerson(call, settled)])
+  const settled = [run.trigger.settled ?? []].flat().flatMap((decision) => {
+    const call = state.pending.get(decision.call_id)
+    return call ? [settledByPerson(call, decision)] : []
+  })
+  if (settled.length > 0) await append(owned, settled)
 }
 
 /** The claim of a run without ancestors has written these events itself. */

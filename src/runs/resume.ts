@@ -1,12 +1,11 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
-import type { Settlement } from '../journal/claim.ts'
 import { insertRun } from '../journal/insert-run.ts'
 import { defined } from '../kernel/defined.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run, RunStatus } from '../kernel/run.ts'
-import { closeOutcomeTask } from '../tasks/outcome-tasks.ts'
+import { recordDecision } from './decisions.ts'
 import { getRun } from './read-runs.ts'
 import { continuationOf } from './run-row.ts'
 import { requireEnabled } from './start.ts'
@@ -32,9 +31,16 @@ export interface PausedRow {
 
 /**
  * A new run that continues a paused one, with its journal as the history. If the outcome of a call was unknown, the
- * person's word is its result. Another continuation may be made only if the last one failed or was cancelled.
+ * person's word is its result; if other calls are still undecided, the word is kept and the paused run is returned.
+ * Another continuation may be made only if the last one failed or was cancelled.
  */
-export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
+export async function resumeRun(
+  db: Db,
+  projectId: string,
+  runId: string,
+  input: ResumeInput,
+  { isRecorded = false }: { isRecorded?: boolean } = {},
+): Promise<Run> {
   const paused = await lockPaused(db, projectId, runId)
   requireOutcome(paused.pause_reason, input)
   await requireNotOfTask(db, paused, runId)
@@ -44,13 +50,18 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     throw conflict(`The agent ${agent.name} is a flow now and has no prompt to continue the steps of this run.`)
   }
   const id = newId()
-  const settled = await settlement(db, runId, input)
+  const settled = await recordDecision(db, runId, input, isRecorded)
+  if (settled === null) return getRun(db, projectId, runId)
   const { max_steps: maxSteps, timeout: timeoutMs } = { ...agentLimits(paused), ...given(input) }
   await insertRun(db, {
     id,
     projectId,
     agentId: agent.id,
-    trigger: { type: 'resume', resumed_from: runId, ...(settled ? { settled } : {}) },
+    trigger: {
+      type: 'resume',
+      resumed_from: runId,
+      ...(settled.length > 0 ? { settled: settled.length === 1 ? settled[0] : settled } : {}),
+    },
     input: input.input ?? null,
     maxSteps,
     timeoutMs,
@@ -65,7 +76,6 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     taskId: await takeTaskAlong(db, paused, runId, id),
     base: { runId, seq: paused.last_seq, steps: paused.step_count },
   })
-  if (settled) await closeOutcomeTask(db, runId, settled.outcome)
   return getRun(db, projectId, id)
 }
 
@@ -138,7 +148,7 @@ const waitSentence = (reason: PauseReason | null): string =>
       ? 'This run waits for tokens and goes on by itself when there are tokens.'
       : 'This run goes on by itself when the project is no longer halted.'
 
-function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeInput): void {
+function requireOutcome(reason: PauseReason | null, { outcome, result, call_id: callId }: ResumeInput): void {
   const isUnknown = reason === 'outcome_unknown'
   if (isUnknown && !outcome) {
     throw invalidRequest('Give the outcome of the call: outcome must be "done" or "not_done".')
@@ -146,20 +156,7 @@ function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeI
   if (outcome === 'not_done' && result !== undefined) {
     throw invalidRequest('result is the result of a call that was done: send it only with outcome "done".')
   }
-  if (!isUnknown && (outcome || result !== undefined)) {
-    throw invalidRequest('outcome and result are for runs that paused with outcome_unknown.')
+  if (!isUnknown && (outcome || result !== undefined || callId !== undefined)) {
+    throw invalidRequest('outcome, result and call_id are for runs that paused with outcome_unknown.')
   }
-}
-
-/** The person's word is stored in the trigger: the new run's owner journals it first of all. */
-async function settlement(db: Db, runId: string, { outcome, result }: ResumeInput): Promise<Settlement | null> {
-  if (!outcome) return null
-  const { rows } = await db.query<{ data: { call_id?: string } }>(
-    `select data from run_events where run_id = $1 and kind = 'run.paused' and not data ? 'run_id'
-     order by seq desc limit 1`,
-    [runId],
-  )
-  const callId = rows[0]?.data.call_id
-  if (callId === undefined) throw new Error('a run paused with outcome_unknown does not name the call')
-  return { call_id: callId, outcome, result: result ?? null }
 }
