@@ -27,11 +27,15 @@ export async function recordDecision(
   const calls = await readUndecided(db, runId)
   const decided = await decidedOutcomes(db, runId)
   const open = calls.filter(({ call_id: id }) => !decided.has(id))
-  const callId = named ?? onlyCall(open, calls)
+  // If all are decided, the run that continued this one has failed or was cancelled, and a decision is given anew.
+  const choices = open.length > 0 ? open : calls
+  const callId = named ?? onlyCall(choices)
   if (!calls.some((call) => call.call_id === callId)) {
-    throw invalidRequest(`call_id must be one of the undecided calls: ${naming(open)}.`)
+    throw invalidRequest(`call_id must be one of the undecided calls: ${naming(choices)}.`)
   }
-  if (!isRecorded && decided.has(callId)) throw conflict('The outcome of this call was decided already.')
+  if (!isRecorded && open.length > 0 && decided.has(callId)) {
+    throw conflict('The outcome of this call was decided already.')
+  }
   const all = new Map(decided).set(callId, { outcome, result: result ?? decided.get(callId)?.result ?? null })
   const missing = calls.filter(({ call_id: id }) => !all.has(id))
   if (missing.length > 0 && Object.values(given).some((value) => value !== undefined)) {
@@ -58,11 +62,11 @@ async function readUndecided(db: Db, runId: string): Promise<UndecidedEntry[]> {
   return calls
 }
 
-/** Without a call_id the decision is about the only open call. */
-function onlyCall(open: readonly UndecidedEntry[], calls: readonly UndecidedEntry[]): string {
-  const [first] = open.length > 0 ? open : calls
-  if (!first || open.length > 1) {
-    throw invalidRequest(`Several calls are undecided: say with call_id which one is meant: ${naming(open)}.`)
+/** Without a call_id the decision is about the only call. */
+function onlyCall([first, ...others]: readonly UndecidedEntry[]): string {
+  if (!first || others.length > 0) {
+    const all = naming([...(first ? [first] : []), ...others])
+    throw invalidRequest(`Several calls are undecided: say with call_id which one is meant: ${all}.`)
   }
   return first.call_id
 }
