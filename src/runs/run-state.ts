@@ -161,9 +161,11 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       state.pending.set(event.data.call_id, pendingCall(event.data, at))
       countCall(state.callCounts, identityOf(event.data))
       return
-    case 'tool.cut_off':
-      noteCutOff(state, event.data)
+    case 'tool.cut_off': {
+      const call = state.pending.get(event.data.call_id)
+      if (call) Object.assign(call, { isUnknown: true, cutOff: event.data })
       return
+    }
     case 'tool.written':
       noteWritten(state, event.data)
       return
@@ -228,13 +230,6 @@ export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' 
 
 /** True if the last step has calls without a result. */
 const hasOpenCalls = ({ pending, asked }: RunState): boolean => pending.size + asked.size > 0
-
-function noteCutOff(state: RunState, data: Extract<RunEvent, { kind: 'tool.cut_off' }>['data']): void {
-  const call = state.pending.get(data.call_id)
-  if (!call) return
-  const { step: _step, call_id: _id, name: _name, ...cutOff } = data
-  Object.assign(call, { isUnknown: true, cutOff })
-}
 
 function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.written' }>['data']): void {
   const call = state.pending.get(data.call_id)

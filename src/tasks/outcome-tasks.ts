@@ -27,7 +27,7 @@ export interface UndecidedCall {
   isOneOfMany: boolean
 }
 
-export interface Decision {
+export interface OutcomeDecision {
   outcome: Outcome
   /** The result of a call that was done, for the model. */
   result: unknown
@@ -58,7 +58,12 @@ export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void
 }
 
 /** A decision that was given at the run completes the task of the call, which keeps the decision. */
-export async function closeOutcomeTask(tx: Db, runId: string, callId: string, decision: Decision): Promise<void> {
+export async function closeOutcomeTask(
+  tx: Db,
+  runId: string,
+  callId: string,
+  decision: OutcomeDecision,
+): Promise<void> {
   const { outcome, result } = decision
   await tx.query(
     `update tasks set status = 'completed', result = $2, completed_at = muster.now(), metadata = metadata || $3::jsonb
@@ -68,7 +73,7 @@ export async function closeOutcomeTask(tx: Db, runId: string, callId: string, de
 }
 
 /** The decisions about calls of the run so far, by call. */
-export async function decidedOutcomes(tx: Db, runId: string): Promise<Map<string, Decision>> {
+export async function decidedOutcomes(tx: Db, runId: string): Promise<Map<string, OutcomeDecision>> {
   const { rows } = await tx.query<{ call_id: string; outcome: unknown; result: unknown }>(
     `select metadata->>'call_id' as call_id, result as outcome, metadata->'call_result' as result from tasks
      where run_id = $1 and kind = 'escalation' and metadata->>'kind' = $2 and status = 'completed'`,
