@@ -56,6 +56,7 @@ export const clientCommands: readonly CommandEntry[] = [
       MAX_STEPS,
       TIMEOUT,
       ['--outcome <outcome>', 'done or not_done, if the outcome of a call is unknown'],
+      ['--call <id>', 'The call that --outcome is about, if several are undecided'],
       ['--result <text>', 'the result of a call that was done'],
     ],
     examples: ['muster resume Writer --max-steps 20', 'muster resume 0199a6f0-5f3e --outcome done'],

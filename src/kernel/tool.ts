@@ -34,6 +34,9 @@ export interface ToolContext {
   emit(progress: Readonly<Record<string, unknown>>): void
 }
 
+/** Thrown by a tool whose request was sent and whose answer did not come: nobody knows whether the call took effect. */
+export class OutcomeUnknown extends Error {}
+
 /** A tool that is called and returns a result. A thrown error is an error result to the model. */
 export interface CallTool extends ToolFace {
   kind: 'call'

@@ -45,16 +45,19 @@ export function cancelled(summary: string | null): End {
 export function stopped(
   pause_reason: PauseReason,
   summary: string | null,
-  { undecided, notBegun }: { undecided?: PendingCall; notBegun?: string[] } = {},
+  { undecided = [], notBegun }: { undecided?: readonly PendingCall[]; notBegun?: string[] } = {},
 ): End {
-  const call = undecided && {
-    call_id: undecided.id,
-    call: { step: undecided.step, name: undecided.name, args: undecided.args },
+  const calls = undecided.map(({ id: call_id, step, name, args }) => ({ call_id, step, name, args }))
+  const [first] = calls
+  const named = first && {
+    call_id: first.call_id,
+    call: { step: first.step, name: first.name, args: first.args },
+    calls,
   }
   return {
     event: {
       kind: 'run.paused',
-      data: { pause_reason, summary, ...call, ...(notBegun ? { not_begun: notBegun } : {}) },
+      data: { pause_reason, summary, ...named, ...(notBegun ? { not_begun: notBegun } : {}) },
     },
     set: { status: 'paused', pause_reason, summary, ended: true },
   }

@@ -5,7 +5,7 @@ import { type CallCounts, countCall, identityOf } from '../kernel/call-key.ts'
 import { CONTINUE } from '../kernel/continue-phrase.ts'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
 import type { BlockedReason } from '../kernel/run.ts'
-import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
+import type { CutOff, OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import type { ToolEffect } from '../kernel/tool.ts'
 import { assistantMessage, resultPart, userMessage } from './messages.ts'
 import { taskTexts } from './prompt-parts.ts'
@@ -21,8 +21,15 @@ export interface PendingCall {
   effect: ToolEffect | 'run'
   step: number
   attempt: number
-  /** True if an earlier owner died or left after the announcement: nobody knows whether the call was made. */
+  /** The time of the announcement in milliseconds, by the database's clock. */
+  announcedAt: number
+  /**
+   * True if an earlier owner died or left after the announcement, or an unsafe call was cut off: nobody knows whether
+   * the call was made.
+   */
   isUnknown: boolean
+  /** The end of an unsafe call that was cut off; null if its owner died or left. */
+  cutOff: CutOff | null
   /** True if this owner has made the call, or is making it. */
   hasBegun: boolean
   /** The result of a write that was made and that middleware has not seen yet. */
@@ -135,7 +142,7 @@ export function newState(): RunState {
   }
 }
 
-/** `at` in milliseconds; only waits need it. */
+/** `at` in milliseconds. */
 export function applyEvent(state: RunState, event: RunEvent, at: number): void {
   switch (event.kind) {
     case 'run.started':
@@ -152,9 +159,14 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'tool.started':
       state.asked.delete(event.data.call_id)
-      state.pending.set(event.data.call_id, pendingCall(event.data))
+      state.pending.set(event.data.call_id, pendingCall(event.data, at))
       countCall(state.callCounts, identityOf(event.data))
       return
+    case 'tool.cut_off': {
+      const call = state.pending.get(event.data.call_id)
+      if (call) Object.assign(call, { isUnknown: true, cutOff: event.data })
+      return
+    }
     case 'tool.written':
       noteWritten(state, event.data)
       return
@@ -214,9 +226,10 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
   }
 }
 
-export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data']): PendingCall {
+export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data'], at: number): PendingCall {
   const { call_id: id, step, name, args, key, ref = key, effect } = announced
-  return { id, name, args, key, ref, effect, step, attempt: 1, isUnknown: false, hasBegun: false, written: null }
+  const noneYet = { attempt: 1, isUnknown: false, cutOff: null, hasBegun: false, written: null }
+  return { id, name, args, key, ref, effect, step, announcedAt: at, ...noneYet }
 }
 
 /** True if the last step has calls without a result. */

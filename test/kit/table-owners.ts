@@ -6,6 +6,7 @@
 export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   workers: 'queue',
   suspect_under_way: 'queue',
+  process_functions: 'queue',
   audit_log: 'audit',
   audit_blocks: 'audit',
   agent_runs: 'journal',
@@ -14,6 +15,7 @@ export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   project_tokens: 'journal',
   project_calls: 'journal',
   usage_days: 'journal',
+  tool_waits: 'journal',
   instance: 'identity',
   projects: 'identity',
   members: 'identity',
@@ -41,7 +43,6 @@ export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   flow_alerts: 'flows',
   flow_leaf_usage: 'flows',
   flow_leaf_waits: 'flows',
-  process_functions: 'flows',
   agent_messages: 'org',
   org_rounds: 'org',
   reaction_rules: 'triggers',

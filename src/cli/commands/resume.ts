@@ -17,10 +17,12 @@ export const resumeCommand: Execute = async (context, given) => {
   }
   const input = textOption(given, 'input')
   const result = textOption(given, 'result')
+  const callId = textOption(given, 'call')
   const body = {
     ...limitsOf(given),
     ...(input === null ? {} : { input: parseInput(await readText(context, input), '--input') }),
     ...(outcome === null ? {} : { outcome }),
+    ...(callId === null ? {} : { call_id: callId }),
     ...(result === null ? {} : { result: parseInput(await readText(context, result), '--result') }),
   }
   const found = await findRun(context, workplace, given.args[0] ?? '', {

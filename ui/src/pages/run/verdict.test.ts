@@ -72,3 +72,11 @@ test('a failure gives the reason in plain words before the message of the error'
   assert.equal(text, 'It was stopped because it went round in a loop. look was called 5 times.')
   assert.equal(resolution, 'retry')
 })
+
+test('a run whose tool no process has says so, queued or under way', () => {
+  for (const status of ['queued', 'running'] as const) {
+    const { text, resolution } = verdictOf(run({ status, waiting_for: 'tool refund' }), 'Writer')
+    assert.equal(text, 'No live process has the tool refund. The run continues when one has it.')
+    assert.equal(resolution, null)
+  }
+})

@@ -15,8 +15,10 @@ export interface Verdict {
 export function verdictOf(run: Run, agentName: string, agent?: TokensOf): Verdict {
   switch (run.status) {
     case 'queued':
+      if (run.waiting_for?.startsWith('tool ')) return missingTool(run.waiting_for)
       return { text: `${agentName} waits for its turn.`, tone: 'pending', resolution: null }
     case 'running':
+      if (run.waiting_for?.startsWith('tool ')) return missingTool(run.waiting_for)
       return { text: `${agentName} is at work on step ${run.step_count + 1}.`, tone: 'running', resolution: null }
     case 'completed':
       return {
@@ -32,6 +34,12 @@ export function verdictOf(run: Run, agentName: string, agent?: TokensOf): Verdic
       return pauseOf(run, agentName, agent)
   }
 }
+
+const missingTool = (waitingFor: string): Verdict => ({
+  text: `No live process has the ${waitingFor}. The run continues when one has it.`,
+  tone: 'pending',
+  resolution: null,
+})
 
 type TokensOf = Pick<Agent, 'token_used' | 'token_allocation'>
 
@@ -52,7 +60,7 @@ function pauseOf(run: Run, agentName: string, agent: TokensOf | undefined): Verd
     case 'human':
       return paused(`${agentName} waits for an answer from a person.`, 'answer')
     case 'outcome_unknown':
-      return paused('Muster was interrupted during a call that changes something. Was the call made?', 'outcome')
+      return paused('A call that changes something was cut off before it answered. Was it made?', 'outcome')
     case 'step_limit':
       return resumable(
         `It stopped after ${steps(run.max_steps ?? run.step_count)}, its limit.`,
