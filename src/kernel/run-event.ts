@@ -184,9 +184,12 @@ export type RunEvent =
     }
   /**
    * A person answered the escalation of a supervisor's run, or let an unavailable run go on (then `task_id` is null).
-   * `summaries` is the number of summaries before the answer.
+   * `summaries` and `tokens` are the summaries and the used tokens before the answer, from which limits are counted.
    */
-  | { kind: 'supervisor.answered'; data: { task_id: string | null; answer: string; summaries: number | null } }
+  | {
+      kind: 'supervisor.answered'
+      data: { task_id: string | null; answer: string; summaries: number | null; tokens?: number }
+    }
   /** The run of an agent that is a flow has started its flow run, in this very commit. */
   | { kind: 'flow.started'; data: { flow_run_id: string } }
   | { kind: 'flow.ended'; data: { flow_run_id: string; status: string; duration: number } }

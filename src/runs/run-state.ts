@@ -386,13 +386,18 @@ interface PersonAnswer {
   taskId: string | null
   /** The number of summaries from which rounds are counted. */
   summaries: number
+  /** The number of used tokens from which the limit of tokens is counted. */
+  tokens: number
 }
 
 /** A run that only goes on begins no new rounds. */
-const personAnswer = (
+function personAnswer(
   { personAnswers }: RunState,
-  { answer, task_id: taskId, summaries }: Extract<RunEvent, { kind: 'supervisor.answered' }>['data'],
-): PersonAnswer => ({ answer, taskId, summaries: summaries ?? personAnswers.at(-1)?.summaries ?? 0 })
+  { answer, task_id: taskId, summaries, tokens }: Extract<RunEvent, { kind: 'supervisor.answered' }>['data'],
+): PersonAnswer {
+  const before = personAnswers.at(-1) ?? { summaries: 0, tokens: 0 }
+  return { answer, taskId, summaries: summaries ?? before.summaries, tokens: tokens ?? before.tokens }
+}
 
 /** The outcomes of calls that the former owner had begun are unknown. */
 function doubtCalls(state: RunState, notBegun: readonly string[]): void {

@@ -41,6 +41,7 @@ export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   flow_events: 'flows',
   flow_handouts: 'flows',
   flow_alerts: 'flows',
+  flow_answers: 'flows',
   flow_leaf_usage: 'flows',
   flow_leaf_waits: 'flows',
   agent_messages: 'org',
