@@ -184,11 +184,7 @@ test('several calls wait side by side, and those that need no approval are made 
 })
 
 test('with a question beside the call the run waits for a person, and goes on when both are decided', async () => {
-  const calls = [
-    { name: 'refund', args: {} },
-    { name: 'ask_human', args: { question: 'How much?' } },
-  ]
-  const { id, label } = await desk(calls, { tools: ['refund', 'ask_human'] })
+  const { id, label } = await refundOf({ tools: ['refund', 'ask_human'] })
   models.set(
     label,
     createScriptedModel([
