@@ -1,10 +1,9 @@
 import type { CheckNames } from '../agents/agents.ts'
-import type { Db } from '../db/pool.ts'
 import { findFlow, flowNames } from '../flows/definition/find-flow.ts'
 import { didYouMean } from '../kernel/nearest.ts'
-import { fitsTool } from '../kernel/rights.ts'
 import { unknownProvider } from '../models/providers.ts'
 import { seniorTools } from '../org/senior-tools.ts'
+import { approvalProblem } from '../tools/approval-problem.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { timingProblem } from '../triggers/timing.ts'
 
@@ -26,20 +25,4 @@ export function createCheckNames(registry: Pick<ToolRegistry, 'check'>): CheckNa
     const given = definition.flow_type === 'flow' ? null : [...names, ...seniorTools.map(({ name }) => name)]
     return approvalProblem(registry, db, projectId, { given, approved: definition.require_approval })
   }
-}
-
-/** Each entry of require_approval must fit a tool that is given; with `given` null, a tool that exists. */
-export async function approvalProblem(
-  registry: Pick<ToolRegistry, 'check'>,
-  db: Db,
-  projectId: string,
-  { given, approved }: { given: readonly string[] | null; approved: readonly string[] },
-): Promise<string | null> {
-  const fits = (pattern: string): boolean =>
-    given === null || given.some((name) => fitsTool(pattern, name) || fitsTool(name, pattern))
-  const other = approved.find((pattern) => !fits(pattern))
-  if (other !== undefined)
-    return `require_approval: "${other}" matches no tool of this agent.${didYouMean(other, given ?? [])}`
-  const unknown = await registry.check(db, projectId, approved)
-  return unknown === null ? null : `require_approval: ${unknown}`
 }

@@ -1,6 +1,6 @@
 // A task that waits for people: a suggestion with its exact change, or a question.
 import type { Component, Layout, LeafComponent } from '../kernel/genui.ts'
-import { callOf, objectChanges, type Task } from '../kernel/task.ts'
+import { objectChanges, suggestedCall, type Task } from '../kernel/task.ts'
 import { asLabel, asMarkdown, asText, visible } from './plain-text.ts'
 import { showQuestion } from './question.ts'
 import { showCall } from './show-call.ts'
@@ -33,7 +33,7 @@ export function showApproval({ task, author }: ApprovalFacts): Layout {
 }
 
 function showSuggestion(task: Task): Component[] {
-  const call = callOf(task)
+  const call = suggestedCall(task)
   const called = call && showCall(call)
   const all = objectChanges(task)
   const shown = all.slice(0, MOST_CHANGES)
@@ -62,7 +62,7 @@ function showState(task: Task, isWhole: boolean): Component[] {
   const say = (value: string, tone: 'neutral' | 'good' | 'warning' | 'bad'): Component[] => [
     { type: 'text', id: 'state', value: asText(value), tone },
   ]
-  const isCall = callOf(task) !== null
+  const isCall = suggestedCall(task) !== null
   if (task.status === 'completed') {
     return say(
       isCall ? 'This was approved, and its run makes the call.' : 'This was approved, and the change is made.',

@@ -51,7 +51,7 @@ const suggestedSchema = z.discriminatedUnion('op', [changeSchema, suggestedCallS
 export type Suggested = z.infer<typeof suggestedSchema>
 
 /** The call that a suggestion is about; null if it is about objects. */
-export function callOf({ changes }: { changes: readonly Suggested[] | null }): SuggestedCall | null {
+export function suggestedCall({ changes }: { changes: readonly Suggested[] | null }): SuggestedCall | null {
   const [only] = changes ?? []
   return only?.op === 'call' ? only : null
 }

@@ -12,7 +12,7 @@ import { isRecord } from '../kernel/is-record.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { type AgentRights, capabilityProblem, fitsTool, type Rights, rightsWithin } from '../kernel/rights.ts'
 import { isSpecialist, type SpecialistPart, type SystemPart } from '../kernel/supervisor.ts'
-import { callOf, isResolved, type SuggestedCall, type Task } from '../kernel/task.ts'
+import { isResolved, type SuggestedCall, suggestedCall, type Task } from '../kernel/task.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { changeOfTool } from '../objects/object-tools.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
@@ -21,7 +21,7 @@ import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 
 export type ResolveTools = (projectId: string, names: readonly string[]) => Promise<{ tools: Tool[] }>
 
-export interface Decision {
+export interface SuggestionDecision {
   projectId: string
   taskId: string
   actor: Actor
@@ -30,7 +30,7 @@ export interface Decision {
 /** A suggestion about a call, with the run that waits for it. */
 export type CallTask = Task & { run_id: string }
 
-export const isCallTask = (task: Task): task is CallTask => callOf(task) !== null && task.run_id !== null
+export const isCallTask = (task: Task): task is CallTask => suggestedCall(task) !== null && task.run_id !== null
 
 interface WaitingRun {
   agent_id: string | null
@@ -44,7 +44,7 @@ export async function approveCall(
   pool: Pool,
   resolveTools: ResolveTools,
   task: CallTask,
-  { projectId, taskId, actor }: Decision,
+  { projectId, taskId, actor }: SuggestionDecision,
 ): Promise<Task> {
   const run = await readRun(pool, task.run_id)
   const tool = run && (await findTool(pool, resolveTools, projectId, task, run))
@@ -75,7 +75,7 @@ export async function approveCall(
 export async function rejectCall(
   pool: Pool,
   task: CallTask,
-  { projectId, taskId, actor }: Decision,
+  { projectId, taskId, actor }: SuggestionDecision,
   reason: string | undefined,
 ): Promise<Task> {
   return inTransaction(pool, async (tx) => {
@@ -104,7 +104,7 @@ async function findTool(
   task: CallTask,
   run: WaitingRun,
 ): Promise<Tool | null> {
-  const name = callOf(task)?.tool ?? ''
+  const name = suggestedCall(task)?.tool ?? ''
   const given = await toolsGiven(db, projectId, run)
   if (given === null || !isGiven(given, name)) return null
   const { tools } = await resolveTools(projectId, [name])
@@ -144,7 +144,7 @@ async function refusalOf(
   })
   if (rights === null) return 'Its agent was deleted.'
   if (hasAgent && !(await getAgent(tx, projectId, agentId)).enabled) return 'Its agent is disabled.'
-  const call = callOf(task)
+  const call = suggestedCall(task)
   const given = await toolsGiven(tx, projectId, run)
   if (!call || !tool || !isGiven(given ?? [], call.tool)) return 'Its agent no longer has this tool.'
   return rightsProblem(rights, call)
@@ -193,7 +193,13 @@ export async function markStale(tx: Db, taskId: string, why: string): Promise<vo
 
 async function resolveCall(
   tx: Db,
-  { projectId, taskId, actor, status, result }: Decision & { status: 'completed' | 'rejected'; result: object | null },
+  {
+    projectId,
+    taskId,
+    actor,
+    status,
+    result,
+  }: SuggestionDecision & { status: 'completed' | 'rejected'; result: object | null },
 ): Promise<Task> {
   const { rows } = await tx.query<TaskRow>(
     `update tasks set status = $2, result = $3, decided_by = $4, completed_at = muster.now(),

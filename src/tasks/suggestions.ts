@@ -10,7 +10,14 @@ import { byAgent } from '../objects/author.ts'
 import { relate } from '../objects/relationships.ts'
 import { changeOf } from '../objects/suggested-change.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
-import { approveCall, type Decision, isCallTask, markStale, type ResolveTools, rejectCall } from './decide-call.ts'
+import {
+  approveCall,
+  isCallTask,
+  markStale,
+  type ResolveTools,
+  rejectCall,
+  type SuggestionDecision,
+} from './decide-call.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 import { getTask } from './tasks.ts'
 
@@ -33,7 +40,7 @@ export interface ApprovalParts {
  */
 export async function approveSuggestion(
   { pool, writer, resolveTools }: ApprovalParts,
-  { projectId, taskId, actor }: Decision,
+  { projectId, taskId, actor }: SuggestionDecision,
 ): Promise<Approved> {
   const read = await getTask(pool, projectId, taskId)
   if (isCallTask(read)) {
@@ -93,7 +100,7 @@ export async function approveMany(
 
 export async function rejectSuggestion(
   pool: Pool,
-  { projectId, taskId, actor, reason }: Decision & { reason: string | undefined },
+  { projectId, taskId, actor, reason }: SuggestionDecision & { reason: string | undefined },
 ): Promise<Task> {
   const read = await getTask(pool, projectId, taskId)
   if (isCallTask(read)) return rejectCall(pool, read, { projectId, taskId, actor }, reason)

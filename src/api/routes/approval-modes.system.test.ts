@@ -11,7 +11,7 @@ import type { Agent } from '../../kernel/agent.ts'
 import type { ModelRequest } from '../../kernel/model-call.ts'
 import type { ExecutionMode } from '../../kernel/rights.ts'
 import type { Run, Step } from '../../kernel/run.ts'
-import { callOf, type Task } from '../../kernel/task.ts'
+import { suggestedCall, type Task } from '../../kernel/task.ts'
 
 const seen: { tool: string; args: unknown }[] = []
 const tool = (name: string, effect: 'readonly' | 'keyed' | 'unsafe') =>
@@ -176,7 +176,7 @@ for (const [actor, start] of Object.entries(actors)) {
       assert.deepEqual(await outcomesOf(runId, tasks, calls), expected)
       requireFaces(offered, mode)
 
-      const waiting = tasks.filter((task) => callOf(task) !== null)
+      const waiting = tasks.filter((task) => suggestedCall(task) !== null)
       const results = await Promise.all(waiting.map(({ id }) => kit.call(`POST ${base}/tasks/${id}/approve`)))
       for (const { status, text } of results) assert.equal(status, 200, text)
       await until(async () => (await kit.get<Run>(`/runs/${runId}`)).completed_at !== null, 'the run has ended')
@@ -215,7 +215,7 @@ async function suggestionsOf(runId: string): Promise<Task[]> {
 async function outcomesOf(runId: string, tasks: readonly Task[], calls: readonly { id: string }[]): Promise<string[]> {
   const { items } = await kit.get<{ items: Step[] }>(`/runs/${runId}/steps`)
   const results = new Map(items.flatMap((step) => (step.kind === 'tool' ? [[step.call_id, step.result]] : [])))
-  const waiting = new Set(tasks.map((task) => (callOf(task) ? task.metadata.call_id : null)))
+  const waiting = new Set(tasks.map((task) => (suggestedCall(task) ? task.metadata.call_id : null)))
   for (const task of tasks) assert.equal(task.reasoning?.trim() === '', false, 'a suggestion without a reason')
   return calls.map(({ id }) => {
     if (waiting.has(id)) return results.has(id) ? 'made and waits' : 'waits'

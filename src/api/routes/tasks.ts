@@ -7,9 +7,9 @@ import { idField, pageOf } from '../../kernel/fields.ts'
 import type { Log } from '../../kernel/log.ts'
 import {
   approvalResultSchema,
-  callOf,
   isResolved,
   rejectInput,
+  suggestedCall,
   type Task,
   taskIds,
   taskInput,
@@ -172,7 +172,7 @@ function addDecisionRoutes(app: App, { pool, writer, onReady, tools }: TaskRoute
       const reason = request.body?.reason
       const decision = { projectId: request.params.id, taskId, actor: actorOf(request), reason }
       const task = await rejectSuggestion(pool, decision)
-      if (callOf(task)) onReady()
+      if (suggestedCall(task)) onReady()
       return task
     },
   )

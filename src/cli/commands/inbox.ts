@@ -1,6 +1,6 @@
 // The tasks that wait for people, each with the commands that settle it.
 import { isRecord } from '../../kernel/is-record.ts'
-import { callOf, objectChanges } from '../../kernel/task.ts'
+import { objectChanges, suggestedCall } from '../../kernel/task.ts'
 import type { TaskAnswer } from '../answers.ts'
 import type { CommandContext, Execute } from '../command.ts'
 import { ageText } from '../durations.ts'
@@ -68,7 +68,7 @@ function commandsFor(task: TaskAnswer, id: string): string[] {
 
 /** The tool that waits to be called, and its arguments, one a line. */
 function callLines(task: TaskAnswer): StyledText[][] {
-  const call = callOf(task)
+  const call = suggestedCall(task)
   if (call === null) return []
   const args = isRecord(call.args) ? call.args : { arguments: call.args }
   const lines = Object.keys(args).map((key) => [`${visibleLine(key)}: ${valueText(args, key)}`])
