@@ -49,7 +49,7 @@ async function ask(prompt: LanguageModelV4Prompt, more: Partial<ModelRequest> = 
   return { ...outcome, heard }
 }
 
-const suggestedCall = ({ calls, finishReason }: Extract<ModelOutcome, { kind: 'answered' }>) => {
+const callOf = ({ calls, finishReason }: Extract<ModelOutcome, { kind: 'answered' }>) => {
   assert.equal(finishReason, calls.length > 0 ? 'tool-calls' : 'stop')
   return calls.map(({ name, input }) => [name, JSON.parse(input)])
 }
@@ -83,21 +83,21 @@ const cases: [message: string, ...calls: unknown[]][] = [
 ]
 for (const [message, ...calls] of cases) {
   test(`"${message}" ${calls.length === 0 ? 'calls nothing' : 'calls a tool'}`, async () => {
-    assert.deepEqual(suggestedCall(await ask([user(message)])), calls)
+    assert.deepEqual(callOf(await ask([user(message)])), calls)
   })
 }
 
 test('several tools that are mentioned are called one after the other, each once, and then reported', async () => {
   const prompt = [user('search {"query":"a"} then search {"query":"b"} then search {"query":"a"}')]
   const first = await ask(prompt)
-  assert.deepEqual(suggestedCall(first), [['search', { query: 'a' }]])
+  assert.deepEqual(callOf(first), [['search', { query: 'a' }]])
   prompt.push(...called('search', { query: 'a' }, 'found A'))
   const second = await ask(prompt)
-  assert.deepEqual(suggestedCall(second), [['search', { query: 'b' }]])
+  assert.deepEqual(callOf(second), [['search', { query: 'b' }]])
   assert.notEqual(first.calls[0]?.id, second.calls[0]?.id)
   prompt.push(...called('search', { query: 'b' }, 'no luck', 'error-text'))
   const last = await ask(prompt)
-  assert.deepEqual(suggestedCall(last), [])
+  assert.deepEqual(callOf(last), [])
   assert.match(last.text, /^I was asked to search .* search gave "found A"\. search failed with "no luck"\. \(/)
 })
 
@@ -107,13 +107,13 @@ test('a new message starts anew', async () => {
     ...called('search', { query: 'a' }, 'found A'),
     user('search {"query":"a"}'),
   ]
-  assert.deepEqual(suggestedCall(await ask(prompt)), [['search', { query: 'a' }]])
+  assert.deepEqual(callOf(await ask(prompt)), [['search', { query: 'a' }]])
 })
 
 test('a loop ends after something was said', async () => {
   const said: LanguageModelV4Prompt[number] = { role: 'assistant', content: [{ type: 'text', text: 'A draft.' }] }
-  assert.deepEqual(suggestedCall(await ask([user('Write a draft')])), [])
-  assert.deepEqual(suggestedCall(await ask([user('Write a draft'), said, user('Go on')])), [['finish_loop', {}]])
+  assert.deepEqual(callOf(await ask([user('Write a draft')])), [])
+  assert.deepEqual(callOf(await ask([user('Write a draft'), said, user('Go on')])), [['finish_loop', {}]])
 })
 
 test('with tools forbidden the model sums up, even if no tool is offered', async () => {
@@ -134,7 +134,7 @@ test('asked for JSON the model fits the schema, after the tool calls', async () 
       required: ['verdict', 'notes'],
     },
   }
-  assert.deepEqual(suggestedCall(await ask([user('search cats')], { answerSchema })), [['search', { query: 'cats' }]])
+  assert.deepEqual(callOf(await ask([user('search cats')], { answerSchema })), [['search', { query: 'cats' }]])
   const { text: json } = await ask([user('search cats')], { answerSchema, tools: [] })
   assert.deepEqual(JSON.parse(json), { verdict: 'yes', notes: [] })
 })
@@ -174,12 +174,12 @@ test('an event of the graph is answered as the prompt says, for the object of th
   ]
   const asked = await ask(prompt, { tools: [update] })
   const args = { id: 'o-1', properties: { status: 'seen' } }
-  assert.deepEqual(suggestedCall(asked), [['object_update', args]])
+  assert.deepEqual(callOf(asked), [['object_update', args]])
   const answered = await ask([...prompt, ...called('object_update', args, 'ok')], { tools: [update] })
-  assert.deepEqual(suggestedCall(answered), [])
+  assert.deepEqual(callOf(answered), [])
   for (const said of ['{"event": "created"}', '{"event": "created", "object": null}', '{not json', '[]']) {
     assert.deepEqual(
-      suggestedCall(await ask([{ role: 'system', content: 'object_update' }, user(said)], { tools: [update] })),
+      callOf(await ask([{ role: 'system', content: 'object_update' }, user(said)], { tools: [update] })),
       [],
     )
   }
