@@ -158,6 +158,29 @@ test('a stopped attempt whose call nobody decided about asks anew when its agent
   assert.deepEqual([timesMade('first'), timesMade('second')], [0, 1])
 })
 
+test('a change of an object that needs approval is stale when the agent has lost the right, and made when it has it', async () => {
+  const creating = (label: string): ScriptedCall[] => [
+    { name: 'object_create', args: { type: 'Note', properties: { label } } },
+  ]
+  const agent = await desk(creating, { tools: ['object_create'], require_approval: ['object_create'] })
+  const objects = async (): Promise<number> =>
+    (await kit.get<{ items: unknown[] }>(`/objects?type=Note&q="${agent.label}"`)).items.length
+  const run = await trigger(agent.id)
+  const allow = (canCreateObjects: boolean) =>
+    kit.call(`PATCH ${base}/agents/${agent.id}`, { body: { capabilities: { canCreateObjects } } })
+  await allow(false)
+  const [task] = await openCalls(run.id)
+  const refused = await kit.call<{ error: { message: string } }>(`POST ${base}/tasks/${task?.id}/approve`)
+  assert.equal(refused.status, 409)
+  assert.match(refused.body.error.message, /may not create objects/)
+  assert.equal(await objects(), 0)
+  await allow(true)
+  await approve(run.id)
+  assert.equal((await ended(run.id)).status, 'completed')
+  const { rows } = await kit.pool.query(`select op from object_versions where run_id = $1`, [run.id])
+  assert.deepEqual(rows, [{ op: 'create' }])
+})
+
 test('the capabilities and the mode of a specialist bind it', async () => {
   const [research, transform] = config.specialists
   const capabilities = {
