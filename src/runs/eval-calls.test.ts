@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import type { Tool } from '../kernel/tool.ts'
 import { heldInEval } from './eval-calls.ts'
 import type { OwnedRun } from './owned-run.ts'
-import { newState, pendingCall } from './run-state.ts'
+import { pendingCall } from './pending-call.ts'
+import { newState } from './run-state.ts'
 
 const names: Record<string, Tool['kind']> = {
   keyed: 'call',

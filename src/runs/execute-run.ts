@@ -8,6 +8,7 @@ import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
+import { closeCalls } from '../tasks/close-questions.ts'
 import { announceCalls } from './announce-calls.ts'
 import { type End, leave, runFailed } from './end.ts'
 import { handBackForTool, heedSwitches } from './heed-switches.ts'
@@ -16,9 +17,10 @@ import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
 import { append, chosenModel, type Definition, type OwnedRun, type RunDeps, RunLost } from './owned-run.ts'
 import { park } from './park.ts'
+import type { PendingCall } from './pending-call.ts'
 import { readPrompt, roleText } from './read-prompt.ts'
 import type { RunControl } from './run-control.ts'
-import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
+import { applyEvent, newState, type RunState } from './run-state.ts'
 import { settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
 import { summaryQuestion } from './summary.ts'
@@ -125,6 +127,7 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
       attempt: 1,
       isUnknown: false,
       cutOff: null,
+      approval: call.approval && { ...call.approval, isApproved: false },
       written: null,
     })
   }
@@ -254,5 +257,8 @@ async function failRun(deps: RunDeps, run: ClaimedRun, error: unknown): Promise<
 
 async function endUnopened(deps: RunDeps, run: ClaimedRun, end: End): Promise<void> {
   const { id: runId, fence, ancestors } = run
-  await deps.journal.append({ runId, fence, events: [end.event], change: { set: end.set }, ancestors })
+  await deps.journal.appendAfter(deps.pool, async (tx) => {
+    await closeCalls(tx, [runId])
+    return { runId, fence, events: [end.event], change: { set: end.set }, ancestors }
+  })
 }

@@ -1,8 +1,10 @@
 // The switches of a run: its owner asks them before each step.
 import type { RunEvent } from '../kernel/run-event.ts'
+import { settleApprovals } from './approvals.ts'
 import { cancelled, leave, notBegun, stopped } from './end.ts'
 import { append, type OwnedRun, RunLost } from './owned-run.ts'
 import { parkHalted } from './park.ts'
+import { isHeld } from './pending-call.ts'
 
 /**
  * Acts on a cancel, a stop or another request that arrived meanwhile. go: there was none · left: the run is no longer
@@ -23,6 +25,9 @@ export async function heedSwitches(owned: OwnedRun): Promise<'go' | 'left'> {
 /** The agent was stopped. The attempt at its task goes on in a new run when the agent is started. */
 async function pauseStopped(owned: OwnedRun): Promise<'left'> {
   const { state } = owned
+  // The run that goes on from here asks anew about the calls that nobody has decided about.
+  const held = [...state.pending.values()].filter(isHeld)
+  if (held.length > 0) await settleApprovals(owned, held)
   return leave(owned, stopped('stopped', state.text || null, { notBegun: notBegun(state) }))
 }
 

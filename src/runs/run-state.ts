@@ -8,33 +8,8 @@ import type { BlockedReason } from '../kernel/run.ts'
 import type { CutOff, OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import type { ToolEffect } from '../kernel/tool.ts'
 import { assistantMessage, resultPart, userMessage } from './messages.ts'
+import { doubtCalls, noteDecision, noteWritten, type PendingCall, pendingCall } from './pending-call.ts'
 import { taskTexts } from './prompt-parts.ts'
-
-/** A call that was announced and has no result yet. */
-export interface PendingCall {
-  id: string
-  name: string
-  args: unknown
-  key: string
-  /** Names this call among all calls of all runs. Rows that the call makes have ids from it. */
-  ref: string
-  effect: ToolEffect | 'run'
-  step: number
-  attempt: number
-  /** The time of the announcement in milliseconds, by the database's clock. */
-  announcedAt: number
-  /**
-   * True if an earlier owner died or left after the announcement, or an unsafe call was cut off: nobody knows whether
-   * the call was made.
-   */
-  isUnknown: boolean
-  /** The end of an unsafe call that was cut off; null if its owner died or left. */
-  cutOff: CutOff | null
-  /** True if this owner has made the call, or is making it. */
-  hasBegun: boolean
-  /** The result of a write that was made and that middleware has not seen yet. */
-  written: { result: unknown; isError: boolean; blocked: BlockedReason | null; startedAt: number } | null
-}
 
 /** A call that the last step asked for, and that is not decided yet. */
 export interface AskedCall {
@@ -167,8 +142,11 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       if (call) Object.assign(call, { isUnknown: true, cutOff: event.data })
       return
     }
+    case 'tool.decided':
+      noteDecision(state.pending, event.data)
+      return
     case 'tool.written':
-      noteWritten(state, event.data)
+      noteWritten(state.pending, event.data)
       return
     case 'tool.completed':
       state.asked.delete(event.data.call_id)
@@ -184,7 +162,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       compact(state, event.data)
       return
     case 'run.recovered':
-      doubtCalls(state, [])
+      doubtCalls(state.pending, [])
       state.mayHaveLostCall = state.hasStarted && !hasOpenCalls(state)
       return
     case 'flow.started':
@@ -193,11 +171,11 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'flow.ended':
       return
     case 'run.parked':
-      if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
+      if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
     case 'run.paused':
       state.pausedAt = at
-      if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
+      if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
     case 'run.continued':
       if (state.pausedAt !== null) state.pausedMs += at - state.pausedAt
@@ -212,7 +190,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'run.failed':
     case 'run.cancelled':
       // Matters to a run that continues this one: a call that had begun may have taken effect.
-      doubtCalls(state, event.data.not_begun ?? [])
+      doubtCalls(state.pending, event.data.not_begun ?? [])
       return
     case 'node.entered':
     case 'supervisor.updated':
@@ -226,21 +204,8 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
   }
 }
 
-export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data'], at: number): PendingCall {
-  const { call_id: id, step, name, args, key, ref = key, effect } = announced
-  const noneYet = { attempt: 1, isUnknown: false, cutOff: null, hasBegun: false, written: null }
-  return { id, name, args, key, ref, effect, step, announcedAt: at, ...noneYet }
-}
-
 /** True if the last step has calls without a result. */
 const hasOpenCalls = ({ pending, asked }: RunState): boolean => pending.size + asked.size > 0
-
-function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.written' }>['data']): void {
-  const call = state.pending.get(data.call_id)
-  if (!call) return
-  const { result, is_error: isError, blocked, started_at: at } = data
-  call.written = { result, isError, blocked, startedAt: Date.parse(at) }
-}
 
 type StartedData = Extract<RunEvent, { kind: 'run.started' }>['data']
 
@@ -397,13 +362,4 @@ function personAnswer(
 ): PersonAnswer {
   const before = personAnswers.at(-1) ?? { summaries: 0, tokens: 0 }
   return { answer, taskId, summaries: summaries ?? before.summaries, tokens: tokens ?? before.tokens }
-}
-
-/** The outcomes of calls that the former owner had begun are unknown. */
-function doubtCalls(state: RunState, notBegun: readonly string[]): void {
-  for (const call of state.pending.values()) {
-    if (call.effect === 'run' || notBegun.includes(call.id)) continue
-    call.attempt++
-    call.isUnknown = true
-  }
 }

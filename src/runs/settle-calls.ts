@@ -5,15 +5,16 @@ import { fault } from '../kernel/fault.ts'
 import type { CutReason, RunEvent } from '../kernel/run-event.ts'
 import type { CallTool } from '../kernel/tool.ts'
 import { executeTool, type ToolOutcome } from '../tools/execute-tool.ts'
+import { type OpenApprovals, settleApprovals } from './approvals.ts'
 import { atOnce } from './at-once.ts'
 import { settleChildren } from './children.ts'
 import { heldInEval } from './eval-calls.ts'
 import { afterTool, hookError } from './middleware.ts'
 import { append, type OwnedRun, openAppend, remainingMs } from './owned-run.ts'
+import { isHeld, type PendingCall, pendingCall } from './pending-call.ts'
 import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
-import { type PendingCall, pendingCall } from './run-state.ts'
 import { settleWrites } from './settle-writes.ts'
 import { cutOff, timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
 
@@ -24,14 +25,18 @@ export type Settled =
   | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
+  /** A person must answer a question. */
   human: boolean
+  approvals?: OpenApprovals
 }
 
 export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const { state, stage, control, run, deps } = owned
   const held = heldInEval(owned)
   if (held.length > 0) await append(owned, held)
-  const pending = [...state.pending.values()]
+  const waiting = [...state.pending.values()].filter(isHeld)
+  const approvals = waiting.length > 0 ? await settleApprovals(owned, waiting) : { count: 0, leftMs: null }
+  const pending = [...state.pending.values()].filter((call) => !isHeld(call))
   const unknown = pending.filter(isUndecided)
   const callable = pending.filter((call) => call.effect !== 'run' && !isUndecided(call))
   if (callable.length > 0) {
@@ -50,9 +55,8 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
   const openChildren = spawns.length > 0 ? await settleChildren(owned, spawns) : 0
   const openQuestions = questions.length > 0 ? await settleQuestions(owned, questions) : 0
-  if (openChildren + openQuestions > 0) {
-    return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0 } }
-  }
+  const open = openChildren + openQuestions + approvals.count
+  if (open > 0) return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0, approvals } }
   // A call that was cut off just now is found in the next round.
   return unknown.length > 0 ? { next: 'outcome_unknown', calls: unknown } : { next: 'again' }
 }
@@ -96,7 +100,7 @@ async function callAll(
 
 /** Calls that change nothing need no announcement before they are made. */
 export const changesNothing = (events: readonly RunEvent[]): boolean =>
-  events.every((event) => event.kind !== 'tool.started' || event.data.effect === 'readonly')
+  events.every((event) => event.kind !== 'tool.started' || (event.data.effect === 'readonly' && !event.data.approval))
 
 /**
  * Commits a step whose calls change nothing. They are made while the step waits for its commit; results that arrive in

@@ -4,7 +4,7 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import type { WriteResult } from '../kernel/tool.ts'
 import { hasHook } from './middleware.ts'
 import { append, appendWritten, type OwnedRun } from './owned-run.ts'
-import type { PendingCall } from './run-state.ts'
+import type { PendingCall } from './pending-call.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 import { toEvent } from './tool-result.ts'
 
@@ -46,7 +46,9 @@ async function write(owned: OwnedRun, call: PendingCall): Promise<void> {
         runId: run.id,
         agentId: agent.id,
         hasAgent: run.agent_id !== null,
-        bounds: run.rights,
+        // A part of a supervisor system is bound by its configuration, which no row of an agent holds.
+        bounds: run.agent_id === null ? owned.rights : run.rights,
+        isApproved: call.approval?.isApproved === true,
         ancestors: run.ancestors,
         depth: run.chain_depth,
       })

@@ -1,5 +1,5 @@
 import type { CutReason, RunEvent } from '../kernel/run-event.ts'
-import type { PendingCall } from './run-state.ts'
+import type { PendingCall } from './pending-call.ts'
 
 type Completed = Extract<RunEvent, { kind: 'tool.completed' }>
 type Settled = Pick<PendingCall, 'id' | 'name' | 'step'>

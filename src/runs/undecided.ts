@@ -5,9 +5,9 @@ import type { Run } from '../kernel/run.ts'
 import { askAboutOutcome, type Outcome, type OutcomeTask } from '../tasks/outcome-tasks.ts'
 import { stopped } from './end.ts'
 import { appendWritten, type OwnedRun } from './owned-run.ts'
+import type { PendingCall } from './pending-call.ts'
 import { resumeRun } from './resume.ts'
 import { continuationOf } from './run-row.ts'
-import type { PendingCall } from './run-state.ts'
 
 /** The outcomes of the calls are unknown: the run pauses, and in the same commit people are asked about each of them. */
 export async function leaveUndecided(owned: OwnedRun, calls: readonly PendingCall[]): Promise<void> {

@@ -106,15 +106,12 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
         call(input, name, (text, place) => {
           const { project_id, run_id, leafId, signal, whileIdle } = context
           signal.throwIfAborted()
-          const item = place === undefined ? undefined : { call: callOf(context), place }
+          const item = place === undefined ? undefined : { call: context.key, place }
           return ask({ projectId: project_id, flowRunId: run_id, leafId, item, whileIdle }, text, signal)
         }),
     ]),
   )
 }
-
-/** The name of the call among those of its leaf: the part of the key that follows the leaf. */
-const callOf = ({ key, run_id, leafId }: FunctionContext): string => key.slice(`${run_id}:${leafId}`.length)
 
 /** The problems of one call that an error tells. */
 const MOST_TOLD = 5

@@ -1,9 +1,9 @@
 // The items of muster.ask_each are units of resume: an answer is committed with the tokens of its call, and a question
-// that has an answer is not asked again. A flow run that continues another one finds the answers by the other's id, the
-// leaf's id, the call and the place.
+// that has an answer is not asked again, in any life of its leaf, nor in a flow run that resumes this one.
 import { hash } from 'node:crypto'
 import type { Db } from '../../db/pool.ts'
 import type { AskedItem } from '../definition/built-in-functions.ts'
+import { unitOf } from '../machine/leaf-id.ts'
 
 /** One item of a leaf of a flow run. */
 export interface ItemOf extends AskedItem {
@@ -20,9 +20,13 @@ export async function findAnswer(
   prompt: string,
 ): Promise<string | null> {
   const { rows } = await db.query<{ answer: string }>(
-    `select answer from flow_answers
-     where flow_run_id = $1 and md5(task_id) = md5($2) and call = $3 and place = $4 and question = $5`,
-    [flowRunId, leafId, call, place, questionOf(prompt)],
+    `with recursive chain (id, resumed_from) as (
+       select id, resumed_from from flow_runs where id = $1
+       union all select f.id, f.resumed_from from chain c join flow_runs f on f.id = c.resumed_from
+     )
+     select answer from chain c join flow_answers a on a.flow_run_id = c.id
+     where md5(task_id) = md5($2) and call = $3 and place = $4 and question = $5 limit 1`,
+    [flowRunId, unitOf(leafId), call, place, questionOf(prompt)],
   )
   return rows[0]?.answer ?? null
 }
@@ -44,6 +48,6 @@ export async function noteAnswer(
      on conflict (flow_run_id, md5(task_id), call, place) do update set
        question = excluded.question, answer = excluded.answer
      where flow_answers.question <> excluded.question`,
-    [flowRunId, leafId, call, place, questionOf(prompt), answer],
+    [flowRunId, unitOf(leafId), call, place, questionOf(prompt), answer],
   )
 }
