@@ -15,7 +15,14 @@ const first: Patience = {
   mayWait: true,
 }
 
-const cases: [what: string, failure: FailedTry, tries: Partial<Patience>, verdict: string, from?: number, to?: number][] = [
+const cases: [
+  what: string,
+  failure: FailedTry,
+  tries: Partial<Patience>,
+  verdict: string,
+  from?: number,
+  to?: number,
+][] = [
   ['the first failure', passing, {}, 'retry', 375, 625],
   ['the fourth failure', passing, { attempts: 3, waitedMs: 3_500 }, 'retry', 3_000, 5_000],
   ['the fifth failure', passing, { attempts: 4, waitedMs: 7_500 }, 'wait', 1_500, 2_500],
@@ -50,9 +57,7 @@ for (const [what, failure, tries, verdict, from = 0, to = Number.POSITIVE_INFINI
 }
 
 test('waits double from 2 s to 5 min', () => {
-  assert.deepEqual([0, 1, 2, 3, 7, 8, 1_000].map(backoffMs), [
-    2_000, 4_000, 8_000, 16_000, 256_000, 300_000, 300_000,
-  ])
+  assert.deepEqual([0, 1, 2, 3, 7, 8, 1_000].map(backoffMs), [2_000, 4_000, 8_000, 16_000, 256_000, 300_000, 300_000])
 })
 
 test('a call that failed for good says how often and how long it was tried', () => {

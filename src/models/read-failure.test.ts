@@ -19,17 +19,34 @@ const google = (status: number, message: string) => answered(status, { error: { 
 const reasons: [what: string, error: unknown, reason: 'quota' | 'context' | undefined, isRetryable?: boolean][] = [
   ['OpenAI, quota', openai(429, { message: 'You exceeded your current quota.', code: 'insufficient_quota' }), 'quota'],
   ['OpenAI, rate limit', openai(429, { message: 'Rate limit reached.', code: 'rate_limit_exceeded' }), undefined],
+  ['any, 413', openai(413, { message: 'No.' }), 'context'],
   ['any, 402', openai(402, { message: 'Payment required.' }), 'quota'],
-  ['Anthropic, credit', anthropic(400, 'invalid_request_error', 'Your credit balance is too low to access it.'), 'quota'],
+  [
+    'Anthropic, credit',
+    anthropic(400, 'invalid_request_error', 'Your credit balance is too low to access it.'),
+    'quota',
+  ],
   [
     'OpenAI, context',
     openai(400, { message: "This model's maximum context length is 8192 tokens.", code: 'context_length_exceeded' }),
     'context',
   ],
-  ['vLLM, context', openai(400, { message: "This model's maximum context length is 4096 tokens. However, you" }), 'context'],
-  ['Anthropic, context', anthropic(400, 'invalid_request_error', 'prompt is too long: 208310 tokens > 200000'), 'context'],
+  [
+    'vLLM, context',
+    openai(400, { message: "This model's maximum context length is 4096 tokens. However, you" }),
+    'context',
+  ],
+  [
+    'Anthropic, context',
+    anthropic(400, 'invalid_request_error', 'prompt is too long: 208310 tokens > 200000'),
+    'context',
+  ],
   ['Anthropic, bytes', anthropic(413, 'request_too_large', 'Request exceeds the maximum size'), 'context'],
-  ['Google, context', google(400, 'The input token count (1200000) exceeds the maximum number of tokens allowed'), 'context'],
+  [
+    'Google, context',
+    google(400, 'The input token count (1200000) exceeds the maximum number of tokens allowed'),
+    'context',
+  ],
   ['llama.cpp, context', openai(400, { message: 'the request exceeds the available context size' }), 'context'],
   ['another 400', openai(400, { message: 'The temperature must be below 2.' }), undefined],
   ['a 500 that talks of quota', openai(500, { message: 'insufficient_quota' }), undefined],

@@ -67,7 +67,8 @@ const QUOTA_USED_UP = /insufficient_quota|billing_hard_limit_reached|credit bala
 function reasonOf(error: unknown, status: number | null): 'quota' | 'context' | undefined {
   const body = APICallError.isInstance(error) ? (error.responseBody ?? '').slice(0, MAX_BODY_READ) : ''
   const words = [codesOf(error).join(' '), saidBy(error), body].join(' ')
-  if (status === 402 || ((status === null || status === 400 || status === 429) && QUOTA_USED_UP.test(words))) return 'quota'
+  if (status === 402 || ((status === null || status === 400 || status === 429) && QUOTA_USED_UP.test(words)))
+    return 'quota'
   if (status === 413) return 'context'
   return (status === null || status === 400 || status === 422) && TOO_LONG.test(words) ? 'context' : undefined
 }

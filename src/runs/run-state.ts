@@ -60,9 +60,17 @@ export interface RunState {
   /** Attempts of the model call that is due. */
   attempts: number
   waitedMs: number
+  /** The number of times that the call has waited for its provider. */
+  providerWaits: number
+  /** The instants of the first failed try of the call, of its last wait, and of the end of the wait that its provider asked for. */
+  firstFailedAt: number | null
+  lastWaitAt: number | null
+  notBeforeAt: number
   /** True if a model call may have been under way when its owner died. */
   mayHaveLostCall: boolean
   isCompacted: boolean
+  /** True if the provider refused the last request as too long. */
+  isTooLong: boolean
   /** The provider's count for the messages so far; later messages are estimated. */
   countedTokens: number
   uncountedFrom: number
@@ -111,8 +119,13 @@ export function newState(): RunState {
     woundDown: null,
     attempts: 0,
     waitedMs: 0,
+    providerWaits: 0,
+    firstFailedAt: null,
+    lastWaitAt: null,
+    notBeforeAt: 0,
     mayHaveLostCall: false,
     isCompacted: false,
+    isTooLong: false,
     countedTokens: 0,
     uncountedFrom: 0,
     pausedMs: 0,
@@ -147,7 +160,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       completeStep(state, event.data)
       return
     case 'step.restarted':
-      restartStep(state, event.data)
+      restartStep(state, event.data, at)
       return
     case 'tool.started':
       state.asked.delete(event.data.call_id)
@@ -184,6 +197,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'run.paused':
       state.pausedAt = at
+      if (event.data.provider_wait) noteProviderWait(state, event.data.provider_wait, at)
       if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
       return
     case 'run.continued':
@@ -193,8 +207,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'supervisor.answered':
       state.personAnswers.push(personAnswer(state, event.data))
       // A run that people continue, because its model may be back, tries the model as often as at first.
-      state.attempts = 0
-      state.waitedMs = 0
+      forgetTries(state)
       return
     case 'node.entered':
     case 'supervisor.updated':
@@ -230,8 +243,7 @@ function beginRun(state: RunState, input: unknown): void {
   state.hasStarted = true
   state.ownSteps = 0
   state.woundDown = null
-  state.attempts = 0
-  state.waitedMs = 0
+  forgetTries(state)
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null
@@ -256,8 +268,7 @@ function giveInput(state: RunState): void {
 /** The prompt's messages take the place of the bare task. A history that has gone on keeps its form. */
 function showTask(state: RunState, prompt: ReadPrompt): void {
   state.prompt = prompt
-  state.attempts = 0
-  state.waitedMs = 0
+  forgetTries(state)
   if (!state.isUntouched) return
   const shown = taskTexts(prompt, state.task).map((text) => userMessage(text))
   state.messages.splice(1, state.taskMessages, ...shown)
@@ -267,10 +278,10 @@ function showTask(state: RunState, prompt: ReadPrompt): void {
 function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.completed' }>['data']): void {
   state.steps = data.step
   state.ownSteps++
-  state.attempts = 0
-  state.waitedMs = 0
+  forgetTries(state)
   state.mayHaveLostCall = false
   state.isCompacted = false
+  state.isTooLong = false
   if (data.decision) {
     const misfits = data.decision.next === 'again' ? (state.opening?.misfits ?? 0) + 1 : 0
     state.opening = { ...data.decision, misfits }
@@ -300,12 +311,34 @@ function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.com
   state.uncountedFrom = state.messages.length
 }
 
-function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.restarted' }>['data']): void {
+function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.restarted' }>['data'], at: number): void {
   state.mayHaveLostCall = false
   if (data.text) state.text = data.text
+  if (data.reason === 'too_long') state.isTooLong = true
   if (data.reason !== 'failed') return
   state.attempts = data.attempt ?? state.attempts + 1
   state.waitedMs += data.wait ?? 0
+  state.firstFailedAt ??= at
+}
+
+/** A run that joins those that wait has not tried yet: its patience counts from then on. */
+function noteProviderWait(state: RunState, { waits, retry_after: retryAfterMs = 0 }: ProviderWait, at: number) {
+  state.providerWaits = waits
+  state.lastWaitAt = at
+  state.firstFailedAt ??= at
+  state.notBeforeAt = Math.max(state.notBeforeAt, at + retryAfterMs)
+}
+
+type ProviderWait = NonNullable<Extract<RunEvent, { kind: 'run.paused' }>['data']['provider_wait']>
+
+/** The next model call is another one than the call that failed. */
+function forgetTries(state: RunState): void {
+  state.attempts = 0
+  state.waitedMs = 0
+  state.providerWaits = 0
+  state.firstFailedAt = null
+  state.lastWaitAt = null
+  state.notBeforeAt = 0
 }
 
 /** Results stand in the order of the calls, not of their ends, so that the same history makes the same prompt. */
@@ -347,6 +380,8 @@ function compact(state: RunState, { summary, keep }: { summary: string; keep: nu
   state.taskMessages = 1
   state.isUntouched = false
   state.isCompacted = true
+  state.isTooLong = false
+  forgetTries(state)
   resetCount(state)
 }
 

@@ -5,6 +5,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import type { Hub } from '../journal/hub.ts'
 import type { Journal } from '../journal/journal.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
+import { createOutageWatch, type OutageWatch } from '../journal/outage-watch.ts'
 import { createProjectCalls, type ProjectCalls } from '../journal/project-calls.ts'
 import { takeOver } from '../journal/take-over.ts'
 import {
@@ -47,7 +48,10 @@ export interface WorkerOptions {
   isAlone: boolean
   /** The time without a success of recovery after which this process is not ready. */
   unwellAfterMs?: number
-  deps: Omit<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls' | 'runFlow'>
+  deps: Omit<
+    RunDeps,
+    'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls' | 'outages' | 'runFlow'
+  >
 }
 
 export interface RunWorker {
@@ -60,6 +64,7 @@ export interface RunWorker {
   ownerId(): string
   /** Model calls that no agent makes; the process has one such account. */
   calls: ProjectCalls
+  outages: OutageWatch
   /** True if other processes use the same database, as far as this process has seen. */
   hasOthers(): boolean
   /** Adds a worker of this process that shares its name: it is told of notifications, of a lapse, and of deaths. */
@@ -104,11 +109,13 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const ownerId = (): string => presence.ownerId()
   const hasOthers = (): boolean => presence.hasOthers()
   const offers = createRunOffers({ pool, slots, isWorker, hasOthers, poke, log })
+  const outages = createOutageWatch({ pool, ownerId, onReady: () => offers.onReady(), log })
   const isHalted = (projectId: string): boolean => switches.now().halted.has(projectId)
   const flows = Promise.withResolvers<NonNullable<RunDeps['runFlow']>>()
   const deps: RunDeps = {
     ...options.deps,
     calls,
+    outages,
     runFlow: async (owned) => (await flows.promise)(owned),
     isHalted,
     isMonthLimited: (projectId) => switches.now().limited.has(projectId),
@@ -144,6 +151,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     isHalted,
     ownerId,
     calls,
+    outages,
     hasOthers,
     join: companions.join,
     hearDeleted: switches.hearDeleted,
@@ -179,6 +187,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function sweep(): Promise<void> {
     const { seen, mayBeReady } = await recovery.sweep(presence.ownerId())
     switches.heed(seen.switches)
+    if ((await outages.sweep(seen.outages)) > 0) offers.onReady()
     for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
     for (const id of seen.stopped) inHand.askToStop(id)
     if (isWorker) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
