@@ -136,7 +136,9 @@ const waitSentence = (reason: PauseReason | null): string =>
     ? 'This run waits for an answer: complete its task and it goes on by itself.'
     : reason === 'budget'
       ? 'This run waits for tokens and goes on by itself when there are tokens.'
-      : 'This run goes on by itself when the project is no longer halted.'
+      : reason === 'unavailable'
+        ? 'This run waits for its provider and continues by itself; try-now tries it at once.'
+        : 'This run goes on by itself when the project is no longer halted.'
 
 function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeInput): void {
   const isUnknown = reason === 'outcome_unknown'
