@@ -179,6 +179,7 @@ export async function startRuns(parts: RunParts): Promise<StartedRuns> {
     resolveModel: (choice) => models.resolve(choice),
     isHalted: (projectId) => worker.isHalted(projectId),
     calls: worker.calls,
+    outages: worker.outages,
   }
   return {
     services,

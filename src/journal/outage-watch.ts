@@ -1,5 +1,6 @@
 // What this process knows of providers that are away: it asks its copy before each model call, and the database only when
 // a provider fails, or answers while some wait for it.
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
@@ -34,10 +35,21 @@ export interface OutageWatch {
   join(tx: Db, wait: NewWait): Promise<Outage | null>
   /** The run does not wait any more. */
   leave(runId: string): Promise<void>
-  /** Resolves when a call of this process is let go, or after this time; at once if the provider is not away. */
-  waitForTurn(wait: Omit<NewWait, 'id' | 'workerId'>, options: { atMostMs: number; signal: AbortSignal }): Promise<void>
+  /**
+   * Resolves when a call of this process is let go, or after this time. If the provider is not away, the call waits for
+   * `busyMs`. The leaf that the call is part of waits meanwhile.
+   */
+  waitForTurn(wait: CallWait, options: TurnOptions): Promise<void>
   /** Takes over what the sweep has read, and lets some go whose turn it is. Returns the number of runs made ready. */
   sweep(outages: readonly Outage[]): Promise<number>
+}
+
+export type CallWait = Omit<NewWait, 'id' | 'workerId' | 'isReleased'>
+
+export interface TurnOptions {
+  atMostMs: number
+  busyMs: number
+  signal: AbortSignal
 }
 
 interface Known extends Outage {
@@ -116,17 +128,16 @@ export function createOutageWatch({
     await removeWait(pool, runId)
   }
 
-  async function waitForTurn(
-    wait: Omit<NewWait, 'id' | 'workerId'>,
-    { atMostMs, signal }: { atMostMs: number; signal: AbortSignal },
-  ): Promise<void> {
-    const id = newId()
-    const joined = await inTransaction(pool, (tx) => join(tx, { ...wait, id, workerId: ownerId() }))
-    if (!joined) return
+  async function waitForTurn(wait: CallWait, { atMostMs, busyMs, signal }: TurnOptions): Promise<void> {
+    const own = { ...wait, id: newId(), workerId: ownerId() }
+    const joined = await inTransaction(pool, (tx) => join(tx, own))
+    if (!joined && busyMs === 0) return
+    if (!joined) await addWait(pool, { ...own, isReleased: true })
     try {
-      await turns.wait(id, { atMostMs, signal })
+      if (joined) await turns.wait(own.id, { atMostMs, signal })
+      else await delay(Math.min(busyMs, atMostMs), undefined, { signal })
     } finally {
-      await removeWait(pool, id)
+      await removeWait(pool, own.id)
     }
   }
 

@@ -98,17 +98,20 @@ export interface NewWait extends ModelName {
   workerId?: string
   flowRunId?: string | undefined
   leafId?: string | undefined
+  /** True if the call waits for no turn. */
+  isReleased?: boolean
 }
 
-/** Called in a transaction that holds the outage. */
+/** Called in a transaction that holds the outage, unless the wait is released. */
 export async function addWait(tx: Db, wait: NewWait): Promise<void> {
   const { id, projectId, provider, name, waits, workerId = null, flowRunId = null, leafId = null } = wait
+  const { isReleased = false } = wait
   await tx.query(
-    `insert into provider_waits (id, project_id, provider, model, waits, worker_id, flow_run_id, task_id)
-     values ($1, $2, $3, $4, $5, $6, $7, $8)
+    `insert into provider_waits (id, project_id, provider, model, waits, worker_id, flow_run_id, task_id, released_at)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, case when $9 then muster.now() end)
      on conflict (id) do update set provider = excluded.provider, model = excluded.model, waits = excluded.waits,
        since = muster.now(), released_at = null`,
-    [id, projectId, provider, name, waits, workerId, flowRunId, leafId],
+    [id, projectId, provider, name, waits, workerId, flowRunId, leafId, isReleased],
   )
 }
 
