@@ -99,7 +99,7 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
   const { choice } = question
   const model = await parts.resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
   if (!model) throw new Error(`There is no provider called "${choice.provider}".`)
-  const tries: TriesSoFar = { attempts: 0, waitedMs: 0, waits: 0, firstFailedMs: null, lastWaitMs: null, mayTry: false }
+  const tries: OwnTries = { attempts: 0, waitedMs: 0, waits: 0, firstFailedMs: null, lastWaitMs: null, mayTry: false }
   for (;;) {
     if (mustJoin(parts, question, tries)) await waitForTurn(parts, question, tries, { busyMs: 0, signal })
     const request = requestOf(question)
@@ -117,7 +117,7 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
   }
 }
 
-interface TriesSoFar {
+interface OwnTries {
   attempts: number
   waitedMs: number
   waits: number
@@ -130,14 +130,14 @@ interface TriesSoFar {
 const mustJoin = (
   { outages }: ModelParts,
   { choice, mayWait, patienceMs = 0 }: Question,
-  { mayTry }: TriesSoFar,
+  { mayTry }: OwnTries,
 ): boolean => mayWait && patienceMs > 0 && !mayTry && outages.isAway(choice)
 
 /** Waits until the question is asked again, or throws if it has failed for good. */
 async function waitOrFail(
   parts: ModelParts,
   question: Question,
-  { tries, answer, signal }: { tries: TriesSoFar; answer: Exclude<Answer, { text: string }>; signal: AbortSignal },
+  { tries, answer, signal }: { tries: OwnTries; answer: Exclude<Answer, { text: string }>; signal: AbortSignal },
 ): Promise<void> {
   const { choice, mayWait, patienceMs = 0, whileIdle = (wait) => wait() } = question
   const { attempts, waitedMs, waits } = tries
@@ -175,7 +175,7 @@ async function waitOrFail(
 async function waitForTurn(
   { outages }: ModelParts,
   { projectId, choice, patienceMs = 0, leaf, whileIdle = (wait) => wait() }: Question,
-  tries: TriesSoFar,
+  tries: OwnTries,
   { busyMs, signal }: { busyMs: number; signal: AbortSignal },
 ): Promise<void> {
   tries.firstFailedMs ??= performance.now()

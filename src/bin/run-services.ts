@@ -174,13 +174,8 @@ export async function startRuns(parts: RunParts): Promise<StartedRuns> {
       if (!isHalted) haltedWaker.wake(projectId)
     },
   }
-  const asking: ModelParts = {
-    pool,
-    resolveModel: (choice) => models.resolve(choice),
-    isHalted: (projectId) => worker.isHalted(projectId),
-    calls: worker.calls,
-    outages: worker.outages,
-  }
+  const { isHalted, calls, outages } = worker
+  const asking: ModelParts = { pool, resolveModel: (choice) => models.resolve(choice), isHalted, calls, outages }
   return {
     services,
     worker,

@@ -40,8 +40,8 @@ export interface OutageWatch {
    * `busyMs`. The leaf that the call is part of waits meanwhile.
    */
   waitForTurn(wait: CallWait, options: TurnOptions): Promise<void>
-  /** Takes over what the sweep has read, and lets some go whose turn it is. Returns the number of runs made ready. */
-  sweep(outages: readonly Outage[]): Promise<number>
+  /** Takes over what the sweep has read, and lets some go whose turn it is. */
+  sweep(outages: readonly Outage[]): Promise<void>
 }
 
 export type CallWait = Omit<NewWait, 'id' | 'workerId' | 'isReleased'>
@@ -141,9 +141,9 @@ export function createOutageWatch({
     }
   }
 
-  async function sweep(outages: readonly Outage[]): Promise<number> {
+  async function sweep(outages: readonly Outage[]): Promise<void> {
     known = new Map(outages.map((outage) => [keyOf(nameOf(outage)), { ...outage, readAtMs: performance.now() }]))
-    return outages.some(({ next_in: nextIn }) => nextIn <= 0) ? releaseDue(pool) : 0
+    if (outages.some(({ next_in: nextIn }) => nextIn <= 0) && (await releaseDue(pool)) > 0) onReady()
   }
 
   function note(outage: Outage): void {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { backoffMs, type FailedTry, judgeFailure, type Patience, triedOften } from './retry.ts'
+import { backoffMs, type FailedTry, judgeFailure, type TriesSoFar, triedOften } from './retry.ts'
 
 const HOUR = 3_600_000
 const passing: FailedTry = { isRetryable: true, retryAfterMs: null }
-const first: Patience = {
+const first: TriesSoFar = {
   attempts: 0,
   waitedMs: 0,
   waits: 0,
@@ -18,7 +18,7 @@ const first: Patience = {
 const cases: [
   what: string,
   failure: FailedTry,
-  tries: Partial<Patience>,
+  tries: Partial<TriesSoFar>,
   verdict: string,
   from?: number,
   to?: number,

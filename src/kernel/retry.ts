@@ -20,7 +20,7 @@ export interface Tries {
   firstBackoffMs?: number | undefined
 }
 
-export interface Patience extends Tries {
+export interface TriesSoFar extends Tries {
   /** The number of times that this call has waited for its provider. */
   waits: number
   /** True if the provider is known to be away: quick retries would only add to its load. */
@@ -41,7 +41,7 @@ export type FailureVerdict =
   | { verdict: 'compact' }
   | { verdict: 'fail' }
 
-export function judgeFailure(failure: FailedTry, tries: Patience): FailureVerdict {
+export function judgeFailure(failure: FailedTry, tries: TriesSoFar): FailureVerdict {
   const { waits, isAway, triedForMs, patienceMs, leftMs, mayWait } = tries
   if (failure.reason === 'context') return { verdict: 'compact' }
   const isQuota = failure.reason === 'quota'

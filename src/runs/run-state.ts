@@ -7,6 +7,7 @@ import type { BlockedReason } from '../kernel/run.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import type { ToolEffect } from '../kernel/tool.ts'
 import { assistantMessage, resultPart, userMessage } from './messages.ts'
+import { forgetTries, type ModelTries, noTries, noteFailedTry, noteProviderWait } from './model-tries.ts'
 import { taskTexts } from './prompt-parts.ts'
 
 /** A call that was announced and has no result yet. */
@@ -40,7 +41,7 @@ export interface AskedCall {
 
 export type ReadPrompt = Extract<RunEvent, { kind: 'prompt.read' }>['data']
 
-export interface RunState {
+export interface RunState extends ModelTries {
   /** The first message is the system message, which each call sets anew. */
   messages: LanguageModelV4Message[]
   /** The number of model calls so far, including those of the runs that this one continues. */
@@ -57,15 +58,6 @@ export interface RunState {
   /** The newest text that a step produced, finished or not. */
   text: string
   woundDown: 'step_limit' | 'timeout' | null
-  /** Attempts of the model call that is due. */
-  attempts: number
-  waitedMs: number
-  /** The number of times that the call has waited for its provider. */
-  providerWaits: number
-  /** The instants of the first failed try of the call, of its last wait, and of the end of the wait that its provider asked for. */
-  firstFailedAt: number | null
-  lastWaitAt: number | null
-  notBeforeAt: number
   /** True if a model call may have been under way when its owner died. */
   mayHaveLostCall: boolean
   isCompacted: boolean
@@ -117,12 +109,7 @@ export function newState(): RunState {
     callCounts: new Map(),
     text: '',
     woundDown: null,
-    attempts: 0,
-    waitedMs: 0,
-    providerWaits: 0,
-    firstFailedAt: null,
-    lastWaitAt: null,
-    notBeforeAt: 0,
+    ...noTries(),
     mayHaveLostCall: false,
     isCompacted: false,
     isTooLong: false,
@@ -316,29 +303,7 @@ function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.rest
   if (data.text) state.text = data.text
   if (data.reason === 'too_long') state.isTooLong = true
   if (data.reason !== 'failed') return
-  state.attempts = data.attempt ?? state.attempts + 1
-  state.waitedMs += data.wait ?? 0
-  state.firstFailedAt ??= at
-}
-
-/** A run that joins those that wait has not tried yet: its patience counts from then on. */
-function noteProviderWait(state: RunState, { waits, retry_after: retryAfterMs = 0 }: ProviderWait, at: number) {
-  state.providerWaits = waits
-  state.lastWaitAt = at
-  state.firstFailedAt ??= at
-  state.notBeforeAt = Math.max(state.notBeforeAt, at + retryAfterMs)
-}
-
-type ProviderWait = NonNullable<Extract<RunEvent, { kind: 'run.paused' }>['data']['provider_wait']>
-
-/** The next model call is another one than the call that failed. */
-function forgetTries(state: RunState): void {
-  state.attempts = 0
-  state.waitedMs = 0
-  state.providerWaits = 0
-  state.firstFailedAt = null
-  state.lastWaitAt = null
-  state.notBeforeAt = 0
+  noteFailedTry(state, data, at)
 }
 
 /** Results stand in the order of the calls, not of their ends, so that the same history makes the same prompt. */

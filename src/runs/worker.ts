@@ -98,7 +98,6 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const companions = createCompanions()
   const inHand = createRunsInHand({ hub, texts: () => texts })
   const claims = createRunClaims({ pool, journal, slots, switches: switches.now, log })
-  const calls = createProjectCalls({ pool, ownerId: () => presence.ownerId() })
   let isStarted = false
   let draining: NodeJS.Timeout | undefined
   /** Notices that come before this process is set up are covered by its first look for runs. */
@@ -109,17 +108,14 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const ownerId = (): string => presence.ownerId()
   const hasOthers = (): boolean => presence.hasOthers()
   const offers = createRunOffers({ pool, slots, isWorker, hasOthers, poke, log })
-  const outages = createOutageWatch({ pool, ownerId, onReady: () => offers.onReady(), log })
-  const isHalted = (projectId: string): boolean => switches.now().halted.has(projectId)
+  const forCalls = createForCalls({ pool, ownerId, onReady: () => offers.onReady(), log })
+  const ofSwitches = depsOf(switches)
   const flows = Promise.withResolvers<NonNullable<RunDeps['runFlow']>>()
   const deps: RunDeps = {
     ...options.deps,
-    calls,
-    outages,
+    ...forCalls,
     runFlow: async (owned) => (await flows.promise)(owned),
-    isHalted,
-    isMonthLimited: (projectId) => switches.now().limited.has(projectId),
-    refreshHalted: switches.refresh,
+    ...ofSwitches,
     onText: (runId, step, offset, text) => texts.add({ runId, step, offset, text }, inHand.ancestorsOf(runId)),
     onReady: offers.onReady,
     onTasks: (projectId) => companions.tell('onTasks', projectId),
@@ -148,10 +144,9 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   return {
     onReady: offers.onReady,
     texts,
-    isHalted,
+    isHalted: ofSwitches.isHalted,
     ownerId,
-    calls,
-    outages,
+    ...forCalls,
     hasOthers,
     join: companions.join,
     hearDeleted: switches.hearDeleted,
@@ -187,12 +182,24 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   async function sweep(): Promise<void> {
     const { seen, mayBeReady } = await recovery.sweep(presence.ownerId())
     switches.heed(seen.switches)
-    if ((await outages.sweep(seen.outages)) > 0) offers.onReady()
     for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
     for (const id of seen.stopped) inHand.askToStop(id)
     if (isWorker) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
+    await forCalls.outages.sweep(seen.outages)
   }
 }
+
+/** The parts of this process that model calls are asked of, in runs and in functions of flows. */
+const createForCalls = (parts: Parameters<typeof createOutageWatch>[0]): Pick<RunWorker, 'calls' | 'outages'> => ({
+  calls: createProjectCalls(parts),
+  outages: createOutageWatch(parts),
+})
+
+const depsOf = (switches: FollowedSwitches): Pick<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted'> => ({
+  isHalted: (projectId) => switches.now().halted.has(projectId),
+  isMonthLimited: (projectId) => switches.now().limited.has(projectId),
+  refreshHalted: switches.refresh,
+})
 
 /** Executes runs, and tells the companions of those that have ended or wait. */
 function workOn({

@@ -14,6 +14,8 @@ export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   project_tokens: 'journal',
   project_calls: 'journal',
   usage_days: 'journal',
+  provider_outages: 'journal',
+  provider_waits: 'journal',
   instance: 'identity',
   projects: 'identity',
   members: 'identity',
