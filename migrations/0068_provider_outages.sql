@@ -14,6 +14,8 @@ create table provider_outages (
   not_before timestamptz,
   is_probing boolean not null default false,
   failed_at timestamptz not null default muster.now(),
+  -- The last time that it refused a call while it answered others.
+  busy_at timestamptz,
   -- The project that was dealt to last.
   cursor uuid not null default '00000000-0000-0000-0000-000000000000',
   primary key (provider, model)

@@ -37,7 +37,7 @@ const MAX_RETRY_AFTER_MS = 31_536_000_000
 const TURN_MS = 30_000
 /** While answers come, those who wait are let go by the answers. If none comes for this long, one more is let go. */
 const QUIET_MS = 10_000
-/** A failure this long ago lets their number grow again. */
+/** A refusal among answers that is this long ago lets their number grow again. */
 const GROWS_AFTER_MS = 5_000
 
 const NOTE_FAILURE: PreparedSql = {
@@ -75,7 +75,7 @@ export async function noteOutage(
 
 /** Notes that the provider refuses some calls while it answers others. */
 export async function noteBusy(db: Db, { provider, name }: ModelName): Promise<void> {
-  await db.query(`update provider_outages set failed_at = muster.now() where provider = $1 and model = $2`, [
+  await db.query(`update provider_outages set busy_at = muster.now() where provider = $1 and model = $2`, [
     provider,
     name,
   ])
@@ -143,7 +143,7 @@ export async function noteAnswer(pool: Pool, model: ModelName): Promise<Released
     // The row is locked by a statement of its own: an update would not see what another process has just changed.
     const { rows } = await tx.query<{ growth: number; cursor: string }>(
       `select cursor, case when not_before > muster.now() then 0
-         when is_away or failed_at < muster.now() - ${GROWS_AFTER_MS} * interval '1 ms' then 2 else 1 end as growth
+         when busy_at > muster.now() - ${GROWS_AFTER_MS} * interval '1 ms' then 1 else 2 end as growth
        from provider_outages where provider = $1 and model = $2 for update`,
       values,
     )
