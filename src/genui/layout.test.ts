@@ -287,7 +287,8 @@ test('the run of a supervisor shows its variant, its plan and the summaries of i
 
 test('every status, pause and known failure has its own words for why a run stopped', () => {
   const said = new Set<string>()
-  const stopped = { pause_reason: null, error_code: null, error_message: null, max_steps: null, completed_at: null }
+  const noError = { error_code: null, error_message: null }
+  const stopped = { ...noError, pause_reason: null, waiting_for: null, max_steps: null, completed_at: null }
   for (const status of runStatuses) if (status !== 'paused') said.add(whyStopped({ ...stopped, status }).words)
   for (const reason of pauseReasons) said.add(whyStopped({ ...stopped, status: 'paused', pause_reason: reason }).words)
   const codes = ['DOOM_LOOP', 'CRASH_LOOP', 'MODEL_ERROR', 'BUDGET_EXHAUSTED', 'TOOL_ERROR', 'PROMPT_MISSING']
@@ -304,6 +305,8 @@ test('every status, pause and known failure has its own words for why a run stop
   assert.equal(whyStopped({ ...failed, error_code: 'toString', error_message: null }).words, 'The run failed.')
   const limited = { ...stopped, status: 'paused' as const, pause_reason: 'step_limit' as const, max_steps: 1 }
   assert.equal(whyStopped(limited).words, 'The run reached its limit of 1 step. Resume it to go on.')
+  const away = { status: 'paused', pause_reason: 'unavailable', waiting_for: 'provider acme' } as const
+  assert.match(whyStopped({ ...stopped, ...away }).words, /waits for provider acme and continues by itself/)
 })
 
 const failedRun = newId()

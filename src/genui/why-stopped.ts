@@ -1,7 +1,10 @@
 import type { PauseReason, Run } from '../kernel/run.ts'
 import { sayCounted } from './amounts.ts'
 
-type Stopped = Pick<Run, 'status' | 'pause_reason' | 'error_code' | 'error_message' | 'max_steps' | 'completed_at'>
+type Stopped = Pick<
+  Run,
+  'status' | 'pause_reason' | 'waiting_for' | 'error_code' | 'error_message' | 'max_steps' | 'completed_at'
+>
 
 export interface Explained {
   /** Plain words, followed by the message of the run's error. */
@@ -54,10 +57,12 @@ const PAUSES: { readonly [Reason in PauseReason]: string } = {
   unavailable: 'The model or the prompt library did not answer for too long. The run can be continued.',
 }
 
-function pausedBecause({ pause_reason: reason, max_steps: most, completed_at: endedAt }: Stopped): string {
+function pausedBecause(run: Stopped): string {
+  const { pause_reason: reason, max_steps: most, completed_at: endedAt, waiting_for: waitingFor } = run
   if (reason === null) return 'The run is paused.'
   if (reason === 'step_limit' && most !== null)
     return `The run reached its limit of ${sayCounted(most, 'step')}. Resume it to go on.`
+  if (reason === 'unavailable' && waitingFor !== null) return `The run waits for ${waitingFor} and continues by itself.`
   // An eval asks no people: its run ends with the question.
   if (reason === 'human' && endedAt !== null) return 'The run ended with a question to a person.'
   return PAUSES[reason]
