@@ -51,6 +51,7 @@ export const SMALL_TABLES = [
   'project_tokens',
   'project_calls',
   'usage_days',
+  'provider_waits',
   'systems',
   'chats',
   'app_projects',
