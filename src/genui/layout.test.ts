@@ -272,7 +272,7 @@ test('every status, pause and known failure has its own words for why a run stop
     'The model could not be used. Resume it to continue. It says: 401: no such key.',
   )
   const unknown = { ...failed, error_code: 'toString', error_message: null }
-  assert.equal(explainStop(unknown).words, 'The run failed. Resume it to continue.')
+  assert.equal(explainStop(unknown).words, 'The run failed after 3 steps. Resume it to continue.')
   const limited = aRun({ status: 'paused', pause_reason: 'step_limit', max_steps: 1 })
   assert.equal(explainStop(limited).words, 'The run reached its limit of 1 step. Resume it to continue.')
 })

@@ -37,6 +37,7 @@ export type StoppedRun = Pick<
   | 'pause_reason'
   | 'error_code'
   | 'max_steps'
+  | 'step_count'
   | 'resumed_as'
   | 'completed_at'
   | 'waiting_for'
@@ -55,9 +56,12 @@ export function whyStopped(run: StoppedRun, subject = 'The run'): WhyStopped | n
     case 'completed':
       return null
     case 'cancelled':
-      return { why: `${subject} was cancelled.`, action: continuationBy(run) }
+      return { why: `The run was cancelled after ${stepsText(run.step_count)}.`, action: continuationBy(run) }
     case 'failed':
-      return { why: FAILURES.get(run.error_code) ?? `${subject} failed.`, action: continuationBy(run) }
+      return {
+        why: FAILURES.get(run.error_code) ?? `${subject} failed after ${stepsText(run.step_count)}.`,
+        action: continuationBy(run),
+      }
     case 'paused':
       return pauseOf(run, subject)
   }
@@ -141,8 +145,9 @@ function pauseOf(run: StoppedRun, subject: string): WhyStopped {
   }
 }
 
-const stepsOf = ({ max_steps: most }: StoppedRun): string =>
-  most === null ? ' of steps' : ` of ${most === 1 ? '1 step' : `${most} steps`}`
+const stepsOf = ({ max_steps: most }: StoppedRun): string => ` of ${most === null ? 'steps' : stepsText(most)}`
+
+const stepsText = (count: number): string => (count === 1 ? '1 step' : `${count} steps`)
 
 const inSentence = (subject: string): string => subject.replace(/^(The|It)\b/, (word) => word.toLowerCase())
 

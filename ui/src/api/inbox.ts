@@ -2,8 +2,9 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { Task } from '../../../src/kernel/task.ts'
 import { get } from './client.ts'
-import { readUpTo } from './pages.ts'
+import { LONGEST_PAGE, readAll, readUpTo } from './pages.ts'
 import { projectPath, queries } from './queries.ts'
+import { callOf } from './task-words.ts'
 
 export const inboxKinds = ['suggestion', 'question', 'outcome', 'budget', 'escalation', 'work'] as const
 export type InboxKind = (typeof inboxKinds)[number]
@@ -64,3 +65,17 @@ async function readWaiting(projectId: string, pages: number, signal: AbortSignal
     hasMore: parts.some(({ next_cursor }) => next_cursor !== null),
   }
 }
+
+/** The calls of a run that wait for approval, by the tasks that decide about them. */
+export const awaitedCallsQuery = (projectId: string, runId: string) =>
+  queryOptions({
+    queryKey: ['task', projectId, 'list', 'calls', runId],
+    queryFn: async () => {
+      const query = { kind: 'suggestion', status: 'pending', limit: LONGEST_PAGE }
+      const tasks = await readAll<Task>(projectPath(projectId, '/tasks'), query)
+      return tasks.flatMap((task) => {
+        const call = task.run_id === runId ? callOf(task) : null
+        return call === null ? [] : [{ id: task.id, tool: call.tool }]
+      })
+    },
+  })

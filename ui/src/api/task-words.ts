@@ -25,3 +25,16 @@ export const changeNames: Record<SuggestedChange['op'], string> = {
   delete: 'Delete',
   relate: 'Relate',
 }
+
+/** A tool call that waits for a person. */
+export interface AwaitedCall {
+  op: 'call'
+  tool: string
+  args: unknown
+}
+
+/** The call that a suggestion is about; null if it is about objects. */
+export function callOf({ changes }: Pick<Task, 'changes'>): AwaitedCall | null {
+  const [only] = (changes ?? []) as ({ op: string } | AwaitedCall)[] // a union, whose parts the schema tells apart
+  return only?.op === 'call' ? (only as AwaitedCall) : null
+}
