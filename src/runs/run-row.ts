@@ -16,12 +16,15 @@ export const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 const IS_WAIT = `completed_at is null and (waiting_for is not null
   or (status = 'paused' and not (agent_id is null and pause_reason = 'unavailable' and waits_for = 'human')))`
 
+/** SQL: the wait of a run of `agent_runs`. */
+export const WAIT_COLUMNS = `waiting_for, wait_message, ${IS_WAIT} as is_wait,
+  case when waits_for = 'provider' and completed_at is null then coalesce(wake_at, ready_at) end as next_try_at`
+
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,
   case when status in ('paused', 'failed', 'cancelled') then (${continuationOf('agent_runs.id')}) end as resumed_as,
   started_flow_run_id as flow_run_id, input_tokens, output_tokens, model,
-  waiting_for, wait_message, case when waits_for = 'provider' and completed_at is null then coalesce(wake_at, ready_at) end as next_try_at,
-  ${IS_WAIT} as is_wait, usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
+  ${WAIT_COLUMNS}, usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
 
 interface UsageRow {
   input_tokens: number
