@@ -28,6 +28,6 @@ export function toAgent(row: AgentRow): Agent {
 
 /** Lists of texts are arrays in PostgreSQL; every other structure is JSON. */
 function toColumn(field: keyof AgentDefinition, value: unknown): unknown {
-  const isTextList = field === 'tools' || field === 'competencies'
+  const isTextList = field === 'tools' || field === 'competencies' || field === 'require_approval'
   return isTextList || value === null || typeof value !== 'object' ? value : JSON.stringify(value)
 }

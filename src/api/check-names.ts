@@ -2,6 +2,8 @@ import type { CheckNames } from '../agents/agents.ts'
 import { findFlow, flowNames } from '../flows/definition/find-flow.ts'
 import { didYouMean } from '../kernel/nearest.ts'
 import { unknownProvider } from '../models/providers.ts'
+import { seniorTools } from '../org/senior-tools.ts'
+import { approvalProblem } from '../tools/approval-problem.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { timingProblem } from '../triggers/timing.ts'
 
@@ -19,6 +21,8 @@ export function createCheckNames(registry: Pick<ToolRegistry, 'check'>): CheckNa
     }
     const names = [...definition.tools, ...definition.steps.flatMap((step) => step.tools ?? [])]
     const unknown = await registry.check(db, projectId, names)
-    return unknown === null ? null : `tools: ${unknown}`
+    if (unknown !== null) return `tools: ${unknown}`
+    const given = definition.flow_type === 'flow' ? null : [...names, ...seniorTools.map(({ name }) => name)]
+    return approvalProblem(registry, db, projectId, { given, approved: definition.require_approval })
   }
 }

@@ -125,6 +125,7 @@ const named = {
   TaskPatch: task.taskPatch,
   Creator: task.creatorSchema,
   SuggestedChange: task.changeSchema,
+  SuggestedCall: task.suggestedCallSchema,
   Rejection: task.rejectInput,
   TaskIds: task.taskIds,
   ApprovalResults: task.approvalResultSchema,

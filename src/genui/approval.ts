@@ -1,8 +1,9 @@
 // A task that waits for people: a suggestion with its exact change, or a question.
 import type { Component, Layout, LeafComponent } from '../kernel/genui.ts'
-import type { Task } from '../kernel/task.ts'
+import { objectChanges, suggestedCall, type Task } from '../kernel/task.ts'
 import { asLabel, asMarkdown, asText, visible } from './plain-text.ts'
 import { showQuestion } from './question.ts'
+import { showCall } from './show-call.ts'
 import { showChange } from './show-change.ts'
 
 export interface ApprovalFacts {
@@ -32,11 +33,13 @@ export function showApproval({ task, author }: ApprovalFacts): Layout {
 }
 
 function showSuggestion(task: Task): Component[] {
-  const all = task.changes ?? []
+  const call = suggestedCall(task)
+  const called = call && showCall(call)
+  const all = objectChanges(task)
   const shown = all.slice(0, MOST_CHANGES)
   const room = Math.floor(MOST_CHARACTERS / Math.max(1, shown.length))
   const diffs = shown.map((change, index) => showChange(`change_${index + 1}`, change, room))
-  const isWhole = all.length <= MOST_CHANGES && diffs.every((diff) => diff.is_whole)
+  const isWhole = all.length <= MOST_CHANGES && diffs.every((diff) => diff.is_whole) && called?.isWhole !== false
   const reasoning = task.reasoning?.trim() ?? ''
   const why: Component[] =
     reasoning === ''
@@ -49,7 +52,8 @@ function showSuggestion(task: Task): Component[] {
             components: [{ type: 'markdown', id: 'reasoning', value: asMarkdown(reasoning) }],
           },
         ]
-  return [...why, ...diffs, ...showState(task, isWhole), ...showDecision(task, isWhole)]
+  const shownCall = called ? [called.table] : []
+  return [...why, ...shownCall, ...diffs, ...showState(task, isWhole), ...showDecision(task, isWhole)]
 }
 
 const isStale = ({ metadata }: Task): boolean => metadata.stale === true
@@ -58,8 +62,19 @@ function showState(task: Task, isWhole: boolean): Component[] {
   const say = (value: string, tone: 'neutral' | 'good' | 'warning' | 'bad'): Component[] => [
     { type: 'text', id: 'state', value: asText(value), tone },
   ]
-  if (task.status === 'completed') return say('This was approved, and the change is made.', 'good')
-  if (task.status === 'rejected') return say('This was rejected, and nothing changed.', 'neutral')
+  const isCall = suggestedCall(task) !== null
+  if (task.status === 'completed') {
+    return say(
+      isCall ? 'This was approved, and its run makes the call.' : 'This was approved, and the change is made.',
+      'good',
+    )
+  }
+  if (task.status === 'rejected') {
+    return say(
+      isCall ? 'This was rejected, and the call is not made.' : 'This was rejected, and nothing changed.',
+      'neutral',
+    )
+  }
   if (task.status !== 'pending') return say(`This is ${task.status}.`, 'neutral')
   if (isStale(task)) {
     const { stale_reason: reason } = task.metadata
@@ -102,7 +117,13 @@ function showLinks(task: Task): LeafComponent[] {
     action: { type: 'open', target, id: of },
     emphasis: 'plain',
   })
-  const objectIds = [...new Set((task.changes ?? []).slice(0, MOST_CHANGES).map((change) => change.object_id))]
+  const objectIds = [
+    ...new Set(
+      objectChanges(task)
+        .slice(0, MOST_CHANGES)
+        .map((change) => change.object_id),
+    ),
+  ]
   return [
     open('open_task', 'Open the task', 'task', task.id),
     ...(task.run_id === null ? [] : [open('open_run', 'Open the run', 'run', task.run_id)]),

@@ -80,6 +80,34 @@ test('the approval of a suggestion shows the change, the reason, and buttons wit
   ])
 })
 
+test('the approval of a call shows its tool and its arguments as a table, and no object', () => {
+  const args = { order: '<b>7</b>', amount: 5, to: { city: 'Paris' } }
+  const task = aTask({ title: 'Call refund', changes: [{ op: 'call', tool: 'mcp:desk/refund', args }] })
+  const layout = approval(task)
+  assert.deepEqual(find(layout, 'table', 'call'), {
+    type: 'table',
+    id: 'call',
+    title: 'Call mcp:desk/refund',
+    columns: [{ label: 'Argument' }, { label: 'Value' }],
+    rows: [
+      { cells: ['order', '"<b>7</b>"'] },
+      { cells: ['amount', '5'] },
+      { cells: ['to', '{\n  "city": "Paris"\n}'] },
+    ],
+  })
+  assert.deepEqual(
+    actions(layout).map(([label]) => label),
+    ['Approve', 'Reject'],
+  )
+  assert.ok(!has(layout, 'open_object_1'))
+  assert.match(find(approval({ ...task, status: 'completed' }), 'text', 'state').value, /its run makes the call/)
+  const long = approval(aTask({ changes: [{ op: 'call', tool: 'refund', args: { text: 'x'.repeat(2_001) } }] }))
+  assert.deepEqual(
+    actions(long).map(([label]) => label),
+    ['Reject'],
+  )
+})
+
 test('a stale suggestion can only be rejected; a resolved suggestion has no buttons', () => {
   const stale = approval(aTask({ changes: [change()], metadata: { stale: true, stale_reason: 'It moved.' } }))
   assert.deepEqual(

@@ -25,6 +25,17 @@ export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'ch
   return rows[0]?.is_ready ?? false
 }
 
+/** Called when the time that calls may wait for approval was changed: their runs set their clocks anew. */
+export async function wakeForApproval(db: Db, projectId: string): Promise<number> {
+  const { rowCount } = await db.query(
+    `update agent_runs set ready_at = muster.now() where id in (
+       select id from agent_runs where project_id = $1 and status = 'paused' and pause_reason = 'human' and waits_for = 'human'
+         and owner is null and ready_at is null order by id for update)`,
+    [projectId],
+  )
+  return rowCount ?? 0
+}
+
 /** A batch is small enough for a short statement, however many runs sleep. */
 const MOST_AT_ONCE = 5_000
 

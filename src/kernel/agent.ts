@@ -11,6 +11,21 @@ export const toolNameField = z
   .string()
   .regex(/^([A-Za-z0-9_-]{1,64}|mcp:[A-Za-z0-9._-]{1,63}\/([A-Za-z0-9_.-]{1,128}|\*))$/, 'must be a tool name')
 
+/** These tools ask people already, or end the run: an approval of them would be asked in vain. */
+const NEVER_APPROVED: ReadonlySet<string> = new Set(['ask_human', 'finish_loop'])
+
+export const requireApprovalField = z
+  .array(
+    toolNameField.refine(
+      (name) => !NEVER_APPROVED.has(name),
+      'must not be ask_human or finish_loop: calls of these need no approval',
+    ),
+  )
+  .max(200)
+  .describe(
+    'Tools whose calls wait until a person approves them, by name or pattern: "refund", "mcp:stripe/*". Each must be a tool of the agent.',
+  )
+
 export const modelChoice = z.strictObject({
   provider: z.string().min(1).max(63).describe('The name of a provider: GET /api/providers lists them.'),
   name: z.string().min(1).max(200).describe('The name of the model, as the provider spells it.'),
@@ -114,9 +129,10 @@ export const agentFields = {
   execution_mode: z
     .enum(['execute', 'suggest', 'hybrid'])
     .describe(
-      'execute: the agent changes objects. suggest: people decide about each change. hybrid: the agent chooses for each change.',
+      'execute: the agent acts by itself. suggest: people decide about each change of an object and each call with an effect outside Muster. hybrid: the agent chooses for each of them.',
     ),
   capabilities: capabilitiesField.describe('The changes of objects that the agent may make or suggest.'),
+  require_approval: requireApprovalField,
   senior_id: idField.nullable().describe('The id of the agent that is told when this one is stuck or bored.'),
   competencies: z
     .array(z.string().min(1).max(200))
@@ -152,6 +168,7 @@ export const agentDefaults: Omit<AgentDefinition, 'name'> = {
   reaction_config: null,
   execution_mode: 'execute',
   capabilities: { canCreateObjects: true, canUpdateObjects: true, canDeleteObjects: true },
+  require_approval: [],
   senior_id: null,
   competencies: [],
   token_allocation: null,

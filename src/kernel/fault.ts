@@ -15,6 +15,8 @@ export const faultPoints = [
   'park.after_commit',
   'cancel.mid',
   'approval.after_decision_before_apply',
+  'approval.after_decision',
+  'approval.before_call',
   'final.after_commit',
   'flow.mid',
   'topology.mid_switch',

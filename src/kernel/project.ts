@@ -100,6 +100,10 @@ export const settingsSchema = z.strictObject({
     .array(hostField)
     .max(100)
     .describe('Servers that heed the header Idempotency-Key: a write to them is repeated after a crash.'),
+  approval_timeout: durationField
+    .min(1)
+    .nullable()
+    .describe('The most time that a call waits for approval. After that it counts as rejected. Null means no limit.'),
 })
 export type Settings = z.infer<typeof settingsSchema>
 export const settingsPatch = settingsSchema.partial()
@@ -131,6 +135,7 @@ export const defaultSettings: Settings = {
   max_concurrent_runs: null,
   monthly_token_limit: null,
   idempotent_hosts: [],
+  approval_timeout: null,
 }
 
 /** Stored values over the defaults. A field of another release that does not fit is replaced by its default. */

@@ -1,4 +1,4 @@
-import type { Capabilities } from './agent.ts'
+import type { AgentDefinition, Capabilities } from './agent.ts'
 
 export type ExecutionMode = 'execute' | 'suggest' | 'hybrid'
 
@@ -6,27 +6,39 @@ export type ExecutionMode = 'execute' | 'suggest' | 'hybrid'
 export interface Rights {
   capabilities: Capabilities
   mode: ExecutionMode
+  /** Names and patterns of the tools whose calls wait for a person. */
+  require_approval: readonly string[]
 }
 
-/** A sub-run has its own agent's rights within its parent's, never more; a sub-run of a suggesting run suggests too. */
-export function rightsWithin(
-  bounds: Partial<Rights>,
-  agent: { capabilities: Capabilities; execution_mode: ExecutionMode },
-): Rights {
-  const { capabilities: outer, mode } = bounds
-  const own = agent.capabilities
-  if (!outer) return { capabilities: own, mode: mode === 'suggest' ? 'suggest' : agent.execution_mode }
-  const types = intersect(outer.allowedObjectTypes, own.allowedObjectTypes)
+export type AgentRights = Pick<AgentDefinition, 'capabilities' | 'execution_mode'> & Pick<Rights, 'require_approval'>
+
+/** A sub-run has its own agent's rights within its parent's, never more. */
+export function rightsWithin(bounds: Partial<Rights>, agent: AgentRights): Rights {
   return {
-    capabilities: {
-      canCreateObjects: outer.canCreateObjects && own.canCreateObjects,
-      canUpdateObjects: outer.canUpdateObjects && own.canUpdateObjects,
-      canDeleteObjects: outer.canDeleteObjects && own.canDeleteObjects,
-      ...(types ? { allowedObjectTypes: types } : {}),
-    },
-    mode: mode === 'suggest' ? 'suggest' : agent.execution_mode,
+    capabilities: bounds.capabilities ? within(bounds.capabilities, agent.capabilities) : agent.capabilities,
+    mode: stricter(bounds.mode ?? 'execute', agent.execution_mode),
+    require_approval: [...new Set([...(bounds.require_approval ?? []), ...agent.require_approval])],
   }
 }
+
+function within(outer: Capabilities, own: Capabilities): Capabilities {
+  const types = intersect(outer.allowedObjectTypes, own.allowedObjectTypes)
+  return {
+    canCreateObjects: outer.canCreateObjects && own.canCreateObjects,
+    canUpdateObjects: outer.canUpdateObjects && own.canUpdateObjects,
+    canDeleteObjects: outer.canDeleteObjects && own.canDeleteObjects,
+    ...(types ? { allowedObjectTypes: types } : {}),
+  }
+}
+
+const STRICTEST_FIRST: readonly ExecutionMode[] = ['suggest', 'hybrid', 'execute']
+
+const stricter = (a: ExecutionMode, b: ExecutionMode): ExecutionMode =>
+  STRICTEST_FIRST.find((mode) => mode === a || mode === b) ?? 'suggest'
+
+/** Tells whether a tool's name fits a name or a pattern (`mcp:<server>/*`). */
+export const fitsTool = (pattern: string, name: string): boolean =>
+  pattern === name || (pattern.endsWith('/*') && name.startsWith(pattern.slice(0, -1)))
 
 const NEEDED = {
   create: 'canCreateObjects',

@@ -112,6 +112,23 @@ export type RunEvent =
         /** Names this announcement alone. Absent in events of earlier releases, whose keys did so. */
         ref?: string
         effect: ToolEffect | 'run'
+        /** Set if the call waits for a person. `reasoning`: why it should be made, in the agent's words. */
+        approval?: { reasoning: string }
+      }
+    }
+  /**
+   * A person decided about a call that waited, or nobody did in time (then `by` is null). An approved call is made after
+   * this event; the result of a rejected one is in the same commit.
+   */
+  | {
+      kind: 'tool.decided'
+      data: {
+        step: number
+        call_id: string
+        task_id: string
+        decision: 'approved' | 'rejected'
+        by: string | null
+        reason?: string
       }
     }
   | { kind: 'tool.progress'; data: { step: number; call_id: string; progress: unknown } }

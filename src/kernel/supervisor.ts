@@ -1,6 +1,6 @@
 // The words of the supervisor system: the state of its graph, and the request and the answer of `POST /v1/agent/run`.
 import { z } from 'zod'
-import { modelChoice, toolNameField } from './agent.ts'
+import { agentFields, modelChoice, requireApprovalField, sentCapabilities, toolNameField } from './agent.ts'
 import { filledText, idField, jsonObject } from './fields.ts'
 import { isPromptName } from './prompt.ts'
 
@@ -83,6 +83,9 @@ export const specialistConfig = z.strictObject({
   ...part,
   tools: z.array(toolNameField).max(200),
   description: z.string().max(2_000).optional().describe('The work that it is for, as the planner is told.'),
+  execution_mode: agentFields.execution_mode.optional(),
+  capabilities: sentCapabilities.optional().describe('The changes of objects that the specialist may make or suggest.'),
+  require_approval: requireApprovalField.optional(),
 })
 type SpecialistConfig = z.infer<typeof specialistConfig>
 

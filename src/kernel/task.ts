@@ -38,6 +38,27 @@ export const changeSchema = z.strictObject({
 })
 
 export type SuggestedChange = z.infer<typeof changeSchema>
+
+/** A tool call that waits for a person; it is made in the run that asked for it. */
+export const suggestedCallSchema = z.strictObject({
+  op: z.literal('call'),
+  tool: z.string().describe('The tool by the name that agents list it under: `refund`, `mcp:stripe/refund`.'),
+  args: z.unknown().describe('The arguments as the tool will get them.'),
+})
+export type SuggestedCall = z.infer<typeof suggestedCallSchema>
+
+const suggestedSchema = z.discriminatedUnion('op', [changeSchema, suggestedCallSchema])
+export type Suggested = z.infer<typeof suggestedSchema>
+
+/** The call that a suggestion is about; null if it is about objects. */
+export function suggestedCall({ changes }: { changes: readonly Suggested[] | null }): SuggestedCall | null {
+  const [only] = changes ?? []
+  return only?.op === 'call' ? only : null
+}
+
+/** The changes of objects that a suggestion proposes. */
+export const objectChanges = ({ changes }: { changes: readonly Suggested[] | null }): SuggestedChange[] =>
+  (changes ?? []).filter((change) => change.op !== 'call')
 export const changeVerbs = { create: 'Create', update: 'Update', delete: 'Delete', relate: 'Relate' } as const
 
 export const creatorSchema = z.strictObject({
@@ -61,7 +82,7 @@ export const taskSchema = z.strictObject({
   parent_task_id: idField.nullable(),
   result: z.unknown(),
   error_message: z.string().nullable(),
-  changes: z.array(changeSchema).nullable(),
+  changes: z.array(suggestedSchema).nullable(),
   reasoning: z.string().nullable(),
   run_id: idField.nullable(),
   progress: z.strictObject({

@@ -45,6 +45,10 @@ export interface CallTool extends ToolFace {
   isPoller: boolean
   /** The time limit, in place of the project's tool_timeout. */
   timeoutMs: number | null
+  /** The name under which agents list the tool, if the model sees another one: `mcp:<server>/<tool>`. */
+  origin?: string
+  /** Set on a tool as a suggesting or choosing agent sees it (runs/offered-tool.ts). */
+  offered?: { tool: CallTool; added: readonly string[] }
   execute(args: unknown, context: ToolContext): Promise<unknown>
 }
 
@@ -72,6 +76,8 @@ export interface WriteCall {
   hasAgent: boolean
   /** The most that the run could do when it was started; its present rights are read at the time of the call. */
   bounds: Partial<Rights>
+  /** True if a person has approved this very call: it is not put before people once more. */
+  isApproved?: boolean
   /** The runs above this one, from the top. */
   ancestors: readonly string[]
   /** The depth of the changes that this run makes. */

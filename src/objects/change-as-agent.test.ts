@@ -32,7 +32,7 @@ async function ask(
     suggested.push(one)
     return newId()
   }
-  const rights = { mode, capabilities }
+  const rights = { mode, capabilities, require_approval: [] }
   const shared = { projectId, agentId: newId(), runId: newId(), depth: 0, apply: null, reasoning: 'Because.' }
   const outcome = await inTransaction(pool, (tx) =>
     changeAsAgent(tx, { writer, suggest }, { ...shared, rights, change }),

@@ -7,6 +7,7 @@ import type { Agent } from '../kernel/agent.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask, type NotedTask } from '../kernel/operation.ts'
 import type { Task } from '../kernel/task.ts'
+import { closeCallsOfAgent } from '../tasks/close-questions.ts'
 import { makeDue, watchIdle } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
 import { allocationChanged, withdrawRequest } from './budget.ts'
@@ -55,6 +56,7 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
   const runIds = rows.map((row) => row.ended_run_id)
   await askToEnd(tx, runIds)
   await endFlows(tx, agent)
+  await closeCallsOfAgent(tx, agent)
   const blocked = rows.filter((row) => row.was === 'blocked')
   await withdrawEscalations(tx, log, blocked)
   await withdrawRequest(tx, log, id)

@@ -39,7 +39,7 @@ async function decide(owned: OwnedRun, asked: AskedCall, signal: CallSignal): Pr
     case 'failed':
       return [toEvent(call, hookError(passed.message), true, startedAt)]
     case 'passed':
-      if (!passed.value) return [announcement(owned, call, call.args, call.step, call.index, tool)]
+      if (!passed.value) return [announcement(owned, { ...call, given: asked.args, tool, text: owned.state.text })]
       return [toEvent(call, passed.value.result, passed.value.isError, startedAt)]
   }
 }

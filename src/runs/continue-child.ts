@@ -49,6 +49,6 @@ async function hasSpawned(tx: Db, runId: string, childId: string): Promise<boole
 }
 
 function within(outer: Rights, stored: Partial<Rights>): Rights {
-  const { capabilities, mode } = stored
-  return capabilities ? rightsWithin(outer, { capabilities, execution_mode: mode ?? 'execute' }) : outer
+  const { capabilities = outer.capabilities, mode = 'execute', require_approval = [] } = stored
+  return rightsWithin(outer, { capabilities, execution_mode: mode, require_approval })
 }

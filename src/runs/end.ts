@@ -6,8 +6,9 @@ import { fault } from '../kernel/fault.ts'
 import type { PauseReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
-import { append, type OwnedRun, withChange } from './owned-run.ts'
-import type { PendingCall, RunState } from './run-state.ts'
+import { closeCalls } from '../tasks/close-questions.ts'
+import { append, appendWritten, type OwnedRun, withChange } from './owned-run.ts'
+import { isHeld, type PendingCall, type RunState } from './run-state.ts'
 
 export interface End {
   event: RunEvent
@@ -104,7 +105,13 @@ export function waiting(
 
 /** Writes the last events of this owner. */
 export async function leave(owned: OwnedRun, end: End, events: readonly RunEvent[] = [], change = {}): Promise<'left'> {
-  await append(owned, [...events, withNotBegun(owned, end.event)], withChange(change, end.set))
+  const last = { events: [...events, withNotBegun(owned, end.event)], change: withChange(change, end.set) }
+  if (end.set.ended && [...owned.state.pending.values()].some(isHeld)) {
+    await appendWritten(owned, async (tx) => {
+      await closeCalls(tx, [owned.run.id])
+      return last
+    })
+  } else await append(owned, last.events, last.change)
   await fault('final.after_commit')
   return 'left'
 }
@@ -128,5 +135,6 @@ export async function endUnowned(
   { id: runId, ancestors }: { id: string; ancestors: readonly string[] },
   end: End,
 ): Promise<void> {
+  await closeCalls(tx, [runId])
   await journal.appendIn(tx, { runId, fence: null, events: [end.event], change: { set: end.set }, ancestors })
 }

@@ -2,7 +2,7 @@
 import type { ClaimedRun } from '../journal/claim.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { OwnedRun } from './owned-run.ts'
-import type { PendingCall } from './run-state.ts'
+import { isHeld, type PendingCall } from './run-state.ts'
 import { toEvent } from './tool-result.ts'
 
 const NOT_APPLIED = 'Nothing is applied in an eval: this call was not made. Go on as if it had succeeded.'
@@ -20,9 +20,10 @@ export function heldInEval({ run, state, stage }: Pick<OwnedRun, 'run' | 'state'
   })
 }
 
-/** Null if the call only reads, or starts a run that belongs to the eval too. */
+/** Null if the call only reads, or starts a run that belongs to the eval too, and needs nobody's approval. */
 function answerTo(call: PendingCall, { byName }: OwnedRun['stage']): Record<string, unknown> | null {
   const tool = byName.get(call.name)
+  if (isHeld(call)) return { applied: false, note: NOT_APPLIED }
   // The caller answers a call of a tool that is gone.
   if (!tool || tool.kind === 'spawn_agent' || tool.kind === 'finish_loop') return null
   if (tool.kind === 'ask_human') return { answered: false, note: NOBODY_ASKED }

@@ -8,6 +8,7 @@ import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
+import { closeCalls } from '../tasks/close-questions.ts'
 import { announceCalls } from './announce-calls.ts'
 import { type End, leave, runFailed } from './end.ts'
 import { heedSwitches } from './heed-switches.ts'
@@ -119,7 +120,8 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
     if (call.ref.startsWith(run.id)) continue
     const identity = identityOf(call)
     const key = callKey(run.id, identity, countCall(counts, identity))
-    Object.assign(call, { key, ref: `${run.id}:${call.ref}`, attempt: 1, isUnknown: false, written: null })
+    const approval = call.approval && { ...call.approval, isApproved: false }
+    Object.assign(call, { key, ref: `${run.id}:${call.ref}`, attempt: 1, isUnknown: false, approval, written: null })
   }
   return state
 }
@@ -226,5 +228,8 @@ async function failRun(deps: RunDeps, run: ClaimedRun, error: unknown): Promise<
 
 async function endUnopened(deps: RunDeps, run: ClaimedRun, end: End): Promise<void> {
   const { id: runId, fence, ancestors } = run
-  await deps.journal.append({ runId, fence, events: [end.event], change: { set: end.set }, ancestors })
+  await deps.journal.appendAfter(deps.pool, async (tx) => {
+    await closeCalls(tx, [runId])
+    return { runId, fence, events: [end.event], change: { set: end.set }, ancestors }
+  })
 }

@@ -8,6 +8,7 @@ import type { ForkedRun, ForkInput, Run } from '../kernel/run.ts'
 import { loadState } from './load-state.ts'
 import { getRun } from './read-runs.ts'
 import { requireAgent } from './resume.ts'
+import { isHeld } from './run-state.ts'
 import { requireEnabled } from './start.ts'
 
 interface Source {
@@ -115,7 +116,7 @@ async function findPoint(
 /** A fork repeats calls without a result, unless one must not be repeated without a person's word. */
 async function requireSettled(db: Db, source: Source, seq: number, afterStep: number): Promise<void> {
   const { pending } = await loadState(db, { ...source, up_to: seq })
-  const unsafe = [...pending.values()].find((call) => call.effect === 'unsafe')
+  const unsafe = [...pending.values()].find((call) => call.effect === 'unsafe' && !isHeld(call))
   if (!unsafe) return
   throw conflict(
     `The call of ${unsafe.name} in step ${afterStep} has no result, and a fork would make it again. ` +

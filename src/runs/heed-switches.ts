@@ -1,7 +1,9 @@
 // The switches of a run: its owner asks them before each step.
+import { settleApprovals } from './approvals.ts'
 import { cancelled, leave, notBegun, stopped } from './end.ts'
 import { append, type OwnedRun, RunLost } from './owned-run.ts'
 import { parkHalted } from './park.ts'
+import { isHeld } from './run-state.ts'
 
 /**
  * Acts on a cancel, a stop or another request that arrived meanwhile. go: there was none · left: the run is no longer
@@ -22,6 +24,9 @@ export async function heedSwitches(owned: OwnedRun): Promise<'go' | 'left'> {
 /** The agent was stopped. The attempt at its task goes on in a new run when the agent is started. */
 async function pauseStopped(owned: OwnedRun): Promise<'left'> {
   const { state } = owned
+  // The run that goes on from here asks anew about the calls that nobody has decided about.
+  const held = [...state.pending.values()].filter(isHeld)
+  if (held.length > 0) await settleApprovals(owned, held)
   return leave(owned, stopped('stopped', state.text || null, { notBegun: notBegun(state) }))
 }
 

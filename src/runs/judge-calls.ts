@@ -8,6 +8,7 @@ import type { RunEvent, StepCall } from '../kernel/run-event.ts'
 import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { type End, runCompleted, runFailed } from './end.ts'
+import { approvalFor } from './need-approval.ts'
 import type { OwnedRun } from './owned-run.ts'
 
 export type Announced = Extract<RunEvent, { kind: 'tool.started' }>
@@ -55,7 +56,18 @@ export function judgeCalls(
       const why = refusal ?? (ends ? null : { message: 'The run ended before this call was made.', blocked: null })
       events.push(settledCall(call, step, why))
     } else if (tool) {
-      events.push(announcement(owned, call, parsed.args, step, index, tool))
+      events.push(
+        announcement(owned, {
+          id: call.id,
+          name: call.name,
+          given: call.args,
+          args: parsed.args,
+          step,
+          index,
+          tool,
+          text,
+        }),
+      )
     }
   })
   return {
@@ -133,17 +145,30 @@ function doomLoopEnd(text: string, calls: readonly StepCall[], verdicts: readonl
   return runFailed('DOOM_LOOP', message, text || null)
 }
 
+export interface CallToAnnounce {
+  id: string
+  name: string
+  /** The arguments as the model gave them, and as the tool gets them. */
+  given: unknown
+  args: unknown
+  step: number
+  index: number
+  tool: Tool
+  /** The text of the step. */
+  text: string
+}
+
 export function announcement(
-  { run, settings }: Pick<OwnedRun, 'run' | 'settings'>,
-  { id, name }: StepCall,
-  args: unknown,
-  step: number,
-  index: number,
-  tool: Tool,
+  { run, settings, rights }: Pick<OwnedRun, 'run' | 'settings' | 'rights'>,
+  { id, name, given, args, step, index, tool, text }: CallToAnnounce,
 ): Announced {
   const effect = tool.kind === 'call' ? (tool.effectOf?.(args, settings) ?? tool.effect) : 'run'
   const ref = `${run.id}:${step}:${index + 1}`
-  return { kind: 'tool.started', data: { step, call_id: id, name, args, key: ref, ref, effect } }
+  const approval = approvalFor(rights, { tool, given, effect, text })
+  return {
+    kind: 'tool.started',
+    data: { step, call_id: id, name, args, key: ref, ref, effect, ...(approval ? { approval } : {}) },
+  }
 }
 
 /** The announced calls with their keys. A call's occurrence depends on those announced before it. */

@@ -8,23 +8,30 @@ import { notBegun, waiting } from './end.ts'
 import { append, appendWhere, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { Waits } from './settle-calls.ts'
 
-/** The run holds no slot until a sub-run ends, a person answers, or the run's time is up. */
+/** The run holds no slot until a sub-run ends, a person answers or decides, or the run's time is up. */
 export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
   const { signals } = owned.run
-  if (waits.human) {
+  const { count, leftMs } = waits.approvals ?? { count: 0, leftMs: null }
+  if (waits.human || count > 0) {
     const end = waiting('human', [], signals)
-    await append(owned, [end.event], { set: end.set })
+    const set = {
+      ...end.set,
+      waiting_for: waits.human ? 'person' : 'approval',
+      ...(leftMs === null ? {} : { ready_in_ms: Math.ceil(leftMs) }),
+    }
+    await append(owned, [end.event], { set })
+    if (leftMs !== null) owned.deps.onReady(leftMs)
   } else {
-    const leftMs = remainingMs(owned)
+    const untilDeadlineMs = remainingMs(owned)
     await append(owned, [{ kind: 'run.parked', data: { waits_for: 'children' } }], {
       set: {
         waits_for: 'children',
         release: true,
         seen_signals: signals,
-        ...(leftMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(leftMs)) }),
+        ...(untilDeadlineMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(untilDeadlineMs)) }),
       },
     })
-    if (leftMs !== null) owned.deps.onReady(leftMs)
+    if (untilDeadlineMs !== null) owned.deps.onReady(untilDeadlineMs)
   }
   await fault('park.after_commit')
 }

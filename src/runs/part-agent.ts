@@ -1,12 +1,11 @@
 import { type Agent, agentDefaults } from '../kernel/agent.ts'
+import { defined } from '../kernel/defined.ts'
 import { idFrom } from '../kernel/id.ts'
-import { isSpecialist, type SystemPart } from '../kernel/supervisor.ts'
+import { isSpecialist, type SpecialistPart, type SystemPart } from '../kernel/supervisor.ts'
 
 /** A part of a supervisor system as an agent. The supervisor has no tools, and reads its prompts for each question. */
 export function agentOfPart(part: SystemPart, projectId: string): Agent {
-  const own = isSpecialist(part)
-    ? { prompt_id: part.config.prompt_id, model: part.config.model, tools: part.config.tools }
-    : { model: part.config.supervisor.model }
+  const own = isSpecialist(part) ? ofSpecialist(part.config) : { model: part.config.supervisor.model }
   return {
     ...agentDefaults,
     name: part.node,
@@ -23,6 +22,11 @@ export function agentOfPart(part: SystemPart, projectId: string): Agent {
     created_at: BEGINNING,
     updated_at: BEGINNING,
   }
+}
+
+function ofSpecialist({ prompt_id, model, tools, ...rights }: SpecialistPart['config']): Partial<Agent> {
+  const { execution_mode, capabilities, require_approval } = rights
+  return { prompt_id, model, tools, ...defined({ execution_mode, capabilities, require_approval }) }
 }
 
 const BEGINNING = new Date(0).toISOString()

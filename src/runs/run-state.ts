@@ -25,6 +25,8 @@ export interface PendingCall {
   isUnknown: boolean
   /** True if this owner has made the call, or is making it. */
   hasBegun: boolean
+  /** Set if a person decides about the call before it is made. */
+  approval: { reasoning: string; isApproved: boolean } | null
   /** The result of a write that was made and that middleware has not seen yet. */
   written: { result: unknown; isError: boolean; blocked: BlockedReason | null; startedAt: number } | null
 }
@@ -155,6 +157,9 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       state.pending.set(event.data.call_id, pendingCall(event.data))
       countCall(state.callCounts, identityOf(event.data))
       return
+    case 'tool.decided':
+      noteDecision(state, event.data)
+      return
     case 'tool.written':
       noteWritten(state, event.data)
       return
@@ -216,11 +221,19 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
 
 export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data']): PendingCall {
   const { call_id: id, step, name, args, key, ref = key, effect } = announced
-  return { id, name, args, key, ref, effect, step, attempt: 1, isUnknown: false, hasBegun: false, written: null }
+  const approval = announced.approval ? { ...announced.approval, isApproved: false } : null
+  const fresh = { attempt: 1, isUnknown: false, hasBegun: false, approval, written: null }
+  return { id, name, args, key, ref, effect, step, ...fresh }
 }
 
 /** True if the last step has calls without a result. */
 const hasOpenCalls = ({ pending, asked }: RunState): boolean => pending.size + asked.size > 0
+
+/** From an approval on the call may have begun; a rejected call gets its result in the same commit. */
+function noteDecision(state: RunState, data: Extract<RunEvent, { kind: 'tool.decided' }>['data']): void {
+  const approval = state.pending.get(data.call_id)?.approval
+  if (approval) approval.isApproved = data.decision === 'approved'
+}
 
 function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.written' }>['data']): void {
   const call = state.pending.get(data.call_id)
@@ -381,10 +394,13 @@ const personAnswer = (
   { answer, task_id: taskId, summaries }: Extract<RunEvent, { kind: 'supervisor.answered' }>['data'],
 ): PersonAnswer => ({ answer, taskId, summaries: summaries ?? personAnswers.at(-1)?.summaries ?? 0 })
 
+/** True while nobody has decided about the call. Such a call has not begun. */
+export const isHeld = ({ approval }: Pick<PendingCall, 'approval'>): boolean => approval?.isApproved === false
+
 /** The outcomes of calls that the former owner had begun are unknown. */
 function doubtCalls(state: RunState, notBegun: readonly string[]): void {
   for (const call of state.pending.values()) {
-    if (call.effect === 'run' || notBegun.includes(call.id)) continue
+    if (call.effect === 'run' || isHeld(call) || notBegun.includes(call.id)) continue
     call.attempt++
     call.isUnknown = true
   }

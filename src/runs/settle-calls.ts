@@ -5,6 +5,7 @@ import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { CallTool } from '../kernel/tool.ts'
 import { executeTool } from '../tools/execute-tool.ts'
+import { type OpenApprovals, settleApprovals } from './approvals.ts'
 import { atOnce } from './at-once.ts'
 import { settleChildren } from './children.ts'
 import { heldInEval } from './eval-calls.ts'
@@ -13,7 +14,7 @@ import { append, type OwnedRun, openAppend, remainingMs } from './owned-run.ts'
 import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
-import { type PendingCall, pendingCall } from './run-state.ts'
+import { isHeld, type PendingCall, pendingCall } from './run-state.ts'
 import { settleWrites } from './settle-writes.ts'
 import { timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
 
@@ -21,14 +22,18 @@ import { timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
 export type Settled = { next: 'again' } | { next: 'outcome_unknown'; call: PendingCall } | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
+  /** A person must answer a question. */
   human: boolean
+  approvals?: OpenApprovals
 }
 
 export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const { state, stage, control, run, deps } = owned
   const held = heldInEval(owned)
   if (held.length > 0) await append(owned, held)
-  const pending = [...state.pending.values()]
+  const waiting = [...state.pending.values()].filter(isHeld)
+  const approvals = waiting.length > 0 ? await settleApprovals(owned, waiting) : { count: 0, leftMs: null }
+  const pending = [...state.pending.values()].filter((call) => !isHeld(call))
   const unknown = pending.find((call) => call.effect === 'unsafe' && call.isUnknown)
   const callable = pending.filter((call) => call.effect !== 'run' && !(call.effect === 'unsafe' && call.isUnknown))
   if (callable.length > 0) {
@@ -47,10 +52,9 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
   const openChildren = spawns.length > 0 ? await settleChildren(owned, spawns) : 0
   const openQuestions = questions.length > 0 ? await settleQuestions(owned, questions) : 0
-  if (unknown && openChildren + openQuestions === 0) return { next: 'outcome_unknown', call: unknown }
-  if (openChildren + openQuestions > 0) {
-    return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0 } }
-  }
+  const open = openChildren + openQuestions + approvals.count
+  if (unknown && open === 0) return { next: 'outcome_unknown', call: unknown }
+  if (open > 0) return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0, approvals } }
   return { next: 'again' }
 }
 
@@ -90,7 +94,7 @@ async function callAll(
 
 /** Calls that change nothing need no announcement before they are made. */
 export const changesNothing = (events: readonly RunEvent[]): boolean =>
-  events.every((event) => event.kind !== 'tool.started' || event.data.effect === 'readonly')
+  events.every((event) => event.kind !== 'tool.started' || (event.data.effect === 'readonly' && !event.data.approval))
 
 /**
  * Commits a step whose calls change nothing. They are made while the step waits for its commit; results that arrive in

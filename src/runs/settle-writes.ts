@@ -46,7 +46,9 @@ async function write(owned: OwnedRun, call: PendingCall): Promise<void> {
         runId: run.id,
         agentId: agent.id,
         hasAgent: run.agent_id !== null,
-        bounds: run.rights,
+        // A part of a supervisor system is bound by its configuration, which no row of an agent holds.
+        bounds: run.agent_id === null ? owned.rights : run.rights,
+        isApproved: call.approval?.isApproved === true,
         ancestors: run.ancestors,
         depth: run.chain_depth,
       })

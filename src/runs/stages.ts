@@ -4,6 +4,7 @@ import type { ExecutionMode } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { type End, runCompleted } from './end.ts'
+import { offeredTool } from './offered-tool.ts'
 import type { OwnedRun, RunDeps, StageTools } from './owned-run.ts'
 
 /** Called when a pass through the pipeline ended. Returns the run's end, or the event that begins the next pass. */
@@ -39,9 +40,14 @@ export async function stageTools(
   if (agent.flow_type === 'loop' && !names.includes('finish_loop')) names.push('finish_loop')
   const resolved = await deps.resolveTools(agent.project_id, names)
   if (resolved.missing.length > 0) return { missing: resolved.missing }
-  const tools = resolved.tools.map((tool) => (tool.kind === 'write' ? tool.inMode(mode) : tool))
+  const tools = resolved.tools.map((tool) => toolInMode(tool, mode))
   const byName = new Map<string, Tool>(tools.map((tool) => [tool.name, tool]))
   return { tools: { index: stage, byName, faces: tools.map(faceOf) } }
+}
+
+function toolInMode(tool: Tool, mode: ExecutionMode): Tool {
+  if (tool.kind === 'write') return tool.inMode(mode)
+  return tool.kind === 'call' ? offeredTool(tool, mode) : tool
 }
 
 /** A run that makes a decision calls no tools. */

@@ -7,7 +7,7 @@ const ANSWERED: PreparedSql = {
   text: `select distinct r.id from tasks t join agent_runs r on r.id = t.run_id
      where t.kind = 'escalation' and t.run_id is not null and t.completed_at > muster.now() - interval '1 hour'
        and r.waits_for = 'human' and r.owner is null and r.ready_at is null
-       and not exists (select from tasks o where o.run_id = t.run_id and o.kind = 'escalation'
+       and not exists (select from tasks o where o.run_id = t.run_id and (o.kind = 'escalation' or o.call is not null)
          and o.status in ('pending', 'in-progress'))
      limit ${MOST_AT_ONCE}`,
 }

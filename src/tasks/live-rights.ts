@@ -21,11 +21,7 @@ export async function liveRights(
   for (const agentId of above) {
     const agent = rights.get(agentId)
     // Runs below the run of a deleted agent keep the rights that they were started with.
-    if (agent) bounds = { ...rightsWithin(bounds, agent), mode: boundMode(bounds, agent.execution_mode) }
+    if (agent) bounds = rightsWithin(bounds, agent)
   }
   return rightsWithin(bounds, own)
 }
-
-/** Of the modes, only suggest also binds the runs below. */
-const boundMode = (bounds: Partial<Rights>, mode: Rights['mode']): Rights['mode'] =>
-  bounds.mode === 'suggest' || mode === 'suggest' ? 'suggest' : 'execute'

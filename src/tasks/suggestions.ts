@@ -5,25 +5,47 @@ import { inTransaction } from '../db/transaction.ts'
 import { conflict, MusterError } from '../kernel/errors.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Actor } from '../kernel/principal.ts'
-import { isResolved, type Task } from '../kernel/task.ts'
+import { isResolved, objectChanges, type Task } from '../kernel/task.ts'
 import { byAgent } from '../objects/author.ts'
 import { relate } from '../objects/relationships.ts'
 import { changeOf } from '../objects/suggested-change.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
+import {
+  approveCall,
+  isCallTask,
+  markStale,
+  type ResolveTools,
+  rejectCall,
+  type SuggestionDecision,
+} from './decide-call.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
+import { getTask } from './tasks.ts'
 
 interface Approved {
   task: Task
-  /** The number of runs that the changes started. */
+  /** The number of runs that the changes started, or that the decision woke. */
   started: number
 }
 
-/** Applies the suggestion once, in the agent's name. If the graph has moved on, the task says so instead. */
+/** The parts with which an approved suggestion takes effect. */
+export interface ApprovalParts {
+  pool: Pool
+  writer: ObjectWriter
+  resolveTools: ResolveTools
+}
+
+/**
+ * Applies the suggestion once, in the agent's name; the call of a suggested call is made by its run. If the graph has
+ * moved on, the task says so instead.
+ */
 export async function approveSuggestion(
-  pool: Pool,
-  writer: ObjectWriter,
-  { projectId, taskId, actor }: { projectId: string; taskId: string; actor: Actor },
+  { pool, writer, resolveTools }: ApprovalParts,
+  { projectId, taskId, actor }: SuggestionDecision,
 ): Promise<Approved> {
+  const read = await getTask(pool, projectId, taskId)
+  if (isCallTask(read)) {
+    return { task: await approveCall(pool, resolveTools, read, { projectId, taskId, actor }), started: 1 }
+  }
   const outcome = await inTransaction(pool, async (tx): Promise<Approved | MusterError> => {
     const { task, depth } = await lockSuggestion(tx, projectId, taskId)
     await tx.query('savepoint before_changes')
@@ -50,8 +72,7 @@ export interface Verdict {
 
 /** Approves each suggestion separately. Returns a verdict for every id, in the order of the ids. */
 export async function approveMany(
-  pool: Pool,
-  writer: ObjectWriter,
+  parts: ApprovalParts,
   ids: readonly string[],
   { projectId, actor }: { projectId: string; actor: Actor },
 ): Promise<{ results: Verdict[]; started: number }> {
@@ -68,7 +89,7 @@ export async function approveMany(
 
   async function decide(taskId: string): Promise<Omit<Verdict, 'id'>> {
     try {
-      started += (await approveSuggestion(pool, writer, { projectId, taskId, actor })).started
+      started += (await approveSuggestion(parts, { projectId, taskId, actor })).started
       return { ok: true }
     } catch (error) {
       if (!(error instanceof MusterError)) throw error
@@ -79,8 +100,10 @@ export async function approveMany(
 
 export async function rejectSuggestion(
   pool: Pool,
-  { projectId, taskId, actor, reason }: { projectId: string; taskId: string; actor: Actor; reason: string | undefined },
+  { projectId, taskId, actor, reason }: SuggestionDecision & { reason: string | undefined },
 ): Promise<Task> {
+  const read = await getTask(pool, projectId, taskId)
+  if (isCallTask(read)) return rejectCall(pool, read, { projectId, taskId, actor }, reason)
   return inTransaction(pool, async (tx) => {
     const { task } = await lockSuggestion(tx, projectId, taskId)
     const rejected = await resolve(tx, task, { status: 'rejected', result: reason === undefined ? null : { reason } })
@@ -111,7 +134,7 @@ async function apply(
   const author = byAgent(task.created_by.id ?? '', { runId: task.run_id, depth, approver: actor })
   const changes: Record<string, unknown>[] = []
   let started = 0
-  for (const suggested of task.changes ?? []) {
+  for (const suggested of objectChanges(task)) {
     const change = changeOf(suggested)
     if (change.op === 'relate') {
       const outcome = await relate(tx, { projectId, change, author })
@@ -132,14 +155,6 @@ async function apply(
     if (outcome.kind === 'written') started += outcome.started
   }
   return { changes, started }
-}
-
-/** A stale task stays open: it can be rejected, and its list entry no longer says that it can be approved. */
-async function markStale(tx: Db, taskId: string, why: string): Promise<void> {
-  await tx.query(
-    `update tasks set metadata = metadata || jsonb_build_object('stale', true, 'stale_reason', $2::text) where id = $1`,
-    [taskId, why],
-  )
 }
 
 async function resolve(

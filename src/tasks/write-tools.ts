@@ -1,6 +1,7 @@
 // The tools with which runs change Muster's own data. Each call is carried out in the transaction that journals it.
 import type { Db } from '../db/pool.ts'
 import { idFrom } from '../kernel/id.ts'
+import type { Rights } from '../kernel/rights.ts'
 import type { WriteCall, WriteResult, WriteTool } from '../kernel/tool.ts'
 import { changeAsAgent } from '../objects/change-as-agent.ts'
 import { graphTools, isGraphTool, parseChange } from '../objects/object-tools.ts'
@@ -31,7 +32,8 @@ export function createWriteTools({ writer }: { writer: ObjectWriter }) {
     }
     if (!isGraphTool(name)) throw new Error(`there is no writing tool called ${name}`)
     const parsed = parseChange(name, args)
-    const rights = await liveRights(tx, call)
+    const live = await liveRights(tx, call)
+    const rights: Rights | null = live && call.isApproved ? { ...live, mode: 'execute' } : live
     const { started, ...outcome } = await changeAsAgent(
       tx,
       {

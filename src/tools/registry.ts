@@ -98,7 +98,7 @@ export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions)
           seen.add(origin)
           const shown = modelToolName(server, each.name, taken)
           taken.add(shown)
-          found.set(shown, { ...each, name: shown })
+          found.set(shown, { ...each, name: shown, origin: `mcp:${origin}` })
         }
       }
       return { tools: [...found.values()], missing }

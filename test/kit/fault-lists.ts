@@ -23,12 +23,19 @@ export const runPoints = [
 /** The points that reactions.test.ts exercises. */
 export const changePoints = ['approval.after_decision_before_apply'] as const satisfies readonly FaultPoint[]
 
+/** The points that approval-crash.test.ts exercises, beside those around every call. */
+export const approvalPoints = [
+  'approval.after_decision',
+  'approval.before_call',
+] as const satisfies readonly FaultPoint[]
+
 /** The points that flow-crash.test.ts exercises. */
 export const flowPoints = ['flow.mid'] as const satisfies readonly FaultPoint[]
 
 /** The points that topology-crash.test.ts exercises. */
 export const topologyPoints = ['topology.mid_switch'] as const satisfies readonly FaultPoint[]
 
+export type ApprovalPoint = (typeof approvalPoints)[number]
 export type ChangePoint = (typeof changePoints)[number]
 export type ServerPoint = (typeof serverPoints)[number]
 export type RunPoint = (typeof runPoints)[number]

@@ -108,6 +108,10 @@ const properties = fc.option(fc.dictionary(strangeText, fc.oneof(strangeText, fc
 const id = fc.uuid()
 const maybe = <Value>(of: fc.Arbitrary<Value>) => fc.option(of, { nil: null })
 
+const aCall = fc
+  .record({ tool: strangeText, args: fc.oneof(properties, fc.jsonValue({ maxDepth: 2 })) })
+  .map(({ tool, args }) => [{ op: 'call' as const, tool, args: args as unknown }])
+
 const task: fc.Arbitrary<Task> = fc
   .record({
     kind: fc.constantFrom('suggestion' as const, 'escalation' as const),
@@ -119,17 +123,20 @@ const task: fc.Arbitrary<Task> = fc
     run_id: maybe(id),
     metadata: fc.constantFrom({}, { stale: true }, { stale: true, stale_reason: '<b>moved</b>' }, { kind: 'x' }),
     changes: maybe(
-      fc.array(
-        fc.record({
-          op: fc.constantFrom('create' as const, 'update' as const, 'delete' as const, 'relate' as const),
-          object_type: strangeText,
-          object_id: maybe(id),
-          key: maybe(strangeText),
-          base_version: maybe(fc.nat()),
-          before: properties,
-          after: properties,
-        }),
-        { maxLength: 25 },
+      fc.oneof(
+        aCall,
+        fc.array(
+          fc.record({
+            op: fc.constantFrom('create' as const, 'update' as const, 'delete' as const, 'relate' as const),
+            object_type: strangeText,
+            object_id: maybe(id),
+            key: maybe(strangeText),
+            base_version: maybe(fc.nat()),
+            before: properties,
+            after: properties,
+          }),
+          { maxLength: 25 },
+        ),
       ),
     ),
   })

@@ -13,6 +13,7 @@ import { createCipher } from '../../src/secrets/cipher.ts'
 import { cpuTimeOf } from '../kit/cpu-time.ts'
 import { migrationsFolder } from '../kit/database.ts'
 import {
+  approvalPoints,
   changePoints,
   flowPoints,
   runPoints,
@@ -229,7 +230,8 @@ test('every fault point that is declared is exercised and called in the code, an
     for (const match of (await readFile(file, 'utf8')).matchAll(/\bfault\('([^']+)'\)/g)) called.add(match[1] ?? '')
   }
   assert.deepEqual([...called].sort(), [...faultPoints].sort())
-  const exercised = new Set([...serverPoints, ...runPoints, ...changePoints, ...flowPoints, ...topologyPoints])
+  const lists = [serverPoints, runPoints, changePoints, approvalPoints, flowPoints, topologyPoints]
+  const exercised = new Set(lists.flat())
   assert.deepEqual([...exercised].sort(), [...faultPoints].sort())
 })
 

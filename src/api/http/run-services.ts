@@ -63,7 +63,7 @@ export interface RunServices {
   /** Called when a provider was changed or deleted through this process. */
   onProvider?: (name: string) => void
   mcp: Mcp
-  tools: Pick<ToolRegistry, 'list' | 'check'>
+  tools: Pick<ToolRegistry, 'list' | 'check' | 'resolve'>
   prompts: PromptServices
   flows: FlowServices
   org: OrgServices

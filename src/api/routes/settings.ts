@@ -1,7 +1,7 @@
 import type { Pool } from '../../db/pool.ts'
 import { getSettings, updateSettings } from '../../identity/settings.ts'
 import { wakeForMonth } from '../../journal/month.ts'
-import { HALT_CHANNEL, tellProcesses } from '../../journal/wake.ts'
+import { HALT_CHANNEL, tellProcesses, wakeForApproval } from '../../journal/wake.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import { settingsPatch, settingsSchema } from '../../kernel/project.ts'
 import { unknownProvider } from '../../models/providers.ts'
@@ -42,6 +42,7 @@ export function addSettingsRoutes(
         await tellProcesses(pool, HALT_CHANNEL)
         if ((await wakeForMonth(pool, request.params.id)) > 0) onReady()
       }
+      if (request.body.approval_timeout !== undefined && (await wakeForApproval(pool, request.params.id)) > 0) onReady()
       org.sweep()
       return settings
     },

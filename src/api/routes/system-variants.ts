@@ -5,6 +5,7 @@ import { instantField } from '../../kernel/fields.ts'
 import { type SystemConfig, systemConfig, variantName } from '../../kernel/supervisor.ts'
 import { unknownProvider } from '../../models/providers.ts'
 import { getSystem, listSystems, putSystem, requestShares } from '../../supervisor/systems.ts'
+import { approvalProblem } from '../../tools/approval-problem.ts'
 import type { ToolRegistry } from '../../tools/registry.ts'
 import type { App } from '../http/app.ts'
 import { actorOf } from '../http/auth.ts'
@@ -88,5 +89,10 @@ async function nameProblem(
   }
   const names = specialists.flatMap(({ tools }) => tools)
   const unknown = await registry.check(db, projectId, names)
-  return unknown === null ? null : `tools: ${unknown}`
+  if (unknown !== null) return `tools: ${unknown}`
+  for (const { name, tools, require_approval: approved = [] } of specialists) {
+    const problem = await approvalProblem(registry, db, projectId, { given: tools, approved })
+    if (problem !== null) return `${name}: ${problem}`
+  }
+  return null
 }

@@ -9,6 +9,7 @@ import {
   approvalResultSchema,
   isResolved,
   rejectInput,
+  suggestedCall,
   type Task,
   taskIds,
   taskInput,
@@ -24,6 +25,7 @@ import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
 import { createTask, getTask, listTasks, NOBODY } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
+import type { ToolRegistry } from '../../tools/registry.ts'
 import type { App } from '../http/app.ts'
 import { actorOf } from '../http/auth.ts'
 import type { Create } from '../http/idempotency.ts'
@@ -50,6 +52,7 @@ interface TaskRouteParts {
   writer: ObjectWriter
   onReady: () => void
   org: OrgServices
+  tools: Pick<ToolRegistry, 'resolve'>
 }
 
 export function addTaskRoutes(app: App, parts: TaskRouteParts): void {
@@ -121,7 +124,8 @@ export function addTaskRoutes(app: App, parts: TaskRouteParts): void {
   addDecisionRoutes(app, parts)
 }
 
-function addDecisionRoutes(app: App, { pool, writer, onReady }: TaskRouteParts): void {
+function addDecisionRoutes(app: App, { pool, writer, onReady, tools }: TaskRouteParts): void {
+  const parts = { pool, writer, resolveTools: tools.resolve }
   app.post(
     '/api/projects/:id/tasks/approve',
     openTo('member', 'Approve several suggestions, each by itself', {
@@ -131,7 +135,7 @@ function addDecisionRoutes(app: App, { pool, writer, onReady }: TaskRouteParts):
     }),
     async (request) => {
       const actor = actorOf(request)
-      const { results, started } = await approveMany(pool, writer, request.body.ids, {
+      const { results, started } = await approveMany(parts, request.body.ids, {
         projectId: request.params.id,
         actor,
       })
@@ -142,7 +146,7 @@ function addDecisionRoutes(app: App, { pool, writer, onReady }: TaskRouteParts):
 
   app.post(
     '/api/projects/:id/tasks/:taskId/approve',
-    openTo('member', "Approve a suggestion: its changes are made in the agent's name", {
+    openTo('member', "Approve a suggestion: its changes, or its call, are made in the agent's name", {
       params: taskParams,
       body: emptyBody,
       response: answers(200, taskSchema),
@@ -150,7 +154,7 @@ function addDecisionRoutes(app: App, { pool, writer, onReady }: TaskRouteParts):
     async (request) => {
       const taskId = requireId(request.params.taskId, 'task')
       const decision = { projectId: request.params.id, taskId, actor: actorOf(request) }
-      const { task, started } = await approveSuggestion(pool, writer, decision)
+      const { task, started } = await approveSuggestion(parts, decision)
       if (started > 0) onReady()
       return task
     },
@@ -158,15 +162,18 @@ function addDecisionRoutes(app: App, { pool, writer, onReady }: TaskRouteParts):
 
   app.post(
     '/api/projects/:id/tasks/:taskId/reject',
-    openTo('member', 'Reject a suggestion: nothing changes', {
+    openTo('member', 'Reject a suggestion: nothing changes, and a run that waits with a call gets the reason', {
       params: taskParams,
       body: rejectInput,
       response: answers(200, taskSchema),
     }),
-    (request) => {
+    async (request) => {
       const taskId = requireId(request.params.taskId, 'task')
       const reason = request.body?.reason
-      return rejectSuggestion(pool, { projectId: request.params.id, taskId, actor: actorOf(request), reason })
+      const decision = { projectId: request.params.id, taskId, actor: actorOf(request), reason }
+      const task = await rejectSuggestion(pool, decision)
+      if (suggestedCall(task)) onReady()
+      return task
     },
   )
 }

@@ -1,4 +1,6 @@
 // The tasks that wait for people, each with the commands that settle it.
+import { isRecord } from '../../kernel/is-record.ts'
+import { objectChanges, suggestedCall } from '../../kernel/task.ts'
 import type { TaskAnswer } from '../answers.ts'
 import type { CommandContext, Execute } from '../command.ts'
 import { ageText } from '../durations.ts'
@@ -44,7 +46,7 @@ function printCards({ out, now }: CommandContext, tasks: readonly OpenTask[]): v
     out.print('  ', styled('bold', visibleLine(task.title)))
     const text = (task.reasoning ?? restOfDescription(task)).slice(0, LONGEST_TEXT).trim()
     if (text !== '') out.print(indented(text))
-    for (const line of changeLines(task)) out.print('  │ ', ...line)
+    for (const line of [...callLines(task), ...changeLines(task)]) out.print('  │ ', ...line)
     for (const command of commandsFor(task, id)) out.print('  ', styled('cyan', command))
     out.print()
   }
@@ -64,9 +66,18 @@ function commandsFor(task: TaskAnswer, id: string): string[] {
   return [`muster answer ${id} "…"`]
 }
 
+/** The tool that waits to be called, and its arguments, one a line. */
+function callLines(task: TaskAnswer): StyledText[][] {
+  const call = suggestedCall(task)
+  if (call === null) return []
+  const args = isRecord(call.args) ? call.args : { arguments: call.args }
+  const lines = Object.keys(args).map((key) => [`${visibleLine(key)}: ${valueText(args, key)}`])
+  return [[styled('bold', `calls ${visibleLine(call.tool)}`)], ...lines]
+}
+
 /** The properties that differ, each before and after. */
-function changeLines({ changes }: TaskAnswer): StyledText[][] {
-  return (changes ?? []).flatMap(({ before, after }) => {
+function changeLines(task: TaskAnswer): StyledText[][] {
+  return objectChanges(task).flatMap(({ before, after }) => {
     const keys = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])
     return [...keys].flatMap((key) => {
       const [old, now] = [valueText(before, key), valueText(after, key)]

@@ -38,6 +38,7 @@ const full: AgentDefinition = {
   },
   execution_mode: 'hybrid',
   capabilities: { canCreateObjects: false, canUpdateObjects: true, canDeleteObjects: false, allowedObjectTypes: [] },
+  require_approval: ['http_fetch'],
   senior_id: '0199a6f0-5f3e-7c1a-9d52-8f6b1e2c3d4e',
   competencies: ['prose'],
   token_allocation: 0,

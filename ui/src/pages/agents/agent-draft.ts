@@ -48,6 +48,7 @@ export interface AgentDraft {
     isForAllTypes: boolean
     allowedObjectTypes: string[]
   }
+  require_approval: string[]
   senior_id: string | null
   competencies: string[]
   token_allocation: TypedNumber
@@ -152,6 +153,7 @@ export function definitionFrom(draft: AgentDraft): AgentDefinition {
     reaction_config: isReaction ? reaction_config : null,
     execution_mode: draft.execution_mode,
     capabilities: { ...rights, ...(!isForAllTypes && { allowedObjectTypes }) },
+    require_approval: draft.require_approval,
     senior_id: draft.senior_id,
     competencies: draft.competencies,
     token_allocation: numberOf(draft.token_allocation),

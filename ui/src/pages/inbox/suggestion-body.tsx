@@ -2,7 +2,7 @@
 import { Button, Group } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { Check, X } from 'lucide-react'
-import type { SuggestedChange } from '../../../../src/kernel/task.ts'
+import { objectChanges, type SuggestedChange } from '../../../../src/kernel/task.ts'
 import { changeNames } from '../../api/task-words.ts'
 import { showMarks } from '../../parts/property-diff.ts'
 import { PropertyDiff } from '../../parts/property-diff-view.tsx'
@@ -18,7 +18,7 @@ export function SuggestionBody(props: CardProps & { mayDecide: boolean }) {
   return (
     <>
       {task.reasoning && <Prose>{task.reasoning}</Prose>}
-      {(task.changes ?? []).map((change, place) => (
+      {objectChanges(task).map((change, place) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the changes of a suggestion never move
         <Change key={place} projectId={projectId} change={change} />
       ))}

@@ -1,6 +1,6 @@
 // How objects are called and laid out in tables.
 import type { GraphObject, ObjectVersion } from '../../../../src/kernel/object.ts'
-import type { Task } from '../../../../src/kernel/task.ts'
+import { objectChanges, type Task } from '../../../../src/kernel/task.ts'
 import { oneLine } from '../../parts/figures.ts'
 
 /** The name that people would use: its key, its name or its title. */
@@ -44,6 +44,6 @@ export function changesBetween(before: ObjectVersion['properties'] | null, after
 
 /** True if an open suggestion would change the object or relate it. */
 export const touches = (task: Task, objectId: string): boolean =>
-  (task.changes ?? []).some(
+  objectChanges(task).some(
     ({ op, object_id, after }) => object_id === objectId || (op === 'relate' && after?.to_id === objectId),
   )

@@ -1,0 +1,213 @@
+// People decide about a call that waits. The decision and the wake-up of the run are one transaction; the owner that takes
+// up the run makes the call.
+import { getAgent } from '../agents/agents.ts'
+import { recordAudit } from '../audit/record.ts'
+import type { Db, Pool } from '../db/pool.ts'
+import { inTransaction } from '../db/transaction.ts'
+import { wakeWaiting } from '../journal/wake.ts'
+import { agentDefaults } from '../kernel/agent.ts'
+import { conflict, MusterError } from '../kernel/errors.ts'
+import { fault } from '../kernel/fault.ts'
+import { isRecord } from '../kernel/is-record.ts'
+import type { Actor } from '../kernel/principal.ts'
+import { type AgentRights, capabilityProblem, fitsTool, type Rights, rightsWithin } from '../kernel/rights.ts'
+import { isSpecialist, type SpecialistPart, type SystemPart } from '../kernel/supervisor.ts'
+import { isResolved, type SuggestedCall, suggestedCall, type Task } from '../kernel/task.ts'
+import type { Tool } from '../kernel/tool.ts'
+import { changeOfTool } from '../objects/object-tools.ts'
+import { listedName, schemaHash } from '../tools/tool-identity.ts'
+import { liveRights } from './live-rights.ts'
+import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
+
+export type ResolveTools = (projectId: string, names: readonly string[]) => Promise<{ tools: Tool[] }>
+
+export interface SuggestionDecision {
+  projectId: string
+  taskId: string
+  actor: Actor
+}
+
+/** A suggestion about a call, with the run that waits for it. */
+export type CallTask = Task & { run_id: string }
+
+export const isCallTask = (task: Task): task is CallTask => suggestedCall(task) !== null && task.run_id !== null
+
+interface WaitingRun {
+  agent_id: string | null
+  part: SystemPart | null
+  rights: Partial<Rights>
+  ancestors: string[]
+}
+
+/** Lets the run make the call, if all that the call needs is still there; otherwise the task says what is not. */
+export async function approveCall(
+  pool: Pool,
+  resolveTools: ResolveTools,
+  task: CallTask,
+  { projectId, taskId, actor }: SuggestionDecision,
+): Promise<Task> {
+  const run = await readRun(pool, task.run_id)
+  const tool = run && (await findTool(pool, resolveTools, projectId, task, run))
+  const outcome = await inTransaction(pool, async (tx): Promise<Task | MusterError> => {
+    // An agent is locked before its runs, and a run before its tasks, as by all who change several of them.
+    const refusal = run ? await refusalOf(tx, { projectId, task, run, tool }) : 'Its run is gone.'
+    const isOpen = await lockOpenRun(tx, task.run_id)
+    const { schema_hash: hash } = await lockCall(tx, projectId, taskId)
+    const stale =
+      refusal ??
+      (isOpen ? null : 'Its run no longer waits for it.') ??
+      (tool && schemaHash(tool) !== hash ? 'The tool takes other arguments since this was suggested.' : null)
+    if (stale !== null) {
+      await markStale(tx, taskId, stale)
+      return conflict(`${stale} Reject this suggestion, or let the agent make a new one.`)
+    }
+    await fault('approval.after_decision_before_apply')
+    const result = { approved_by: actor.id }
+    const approved = await resolveCall(tx, { projectId, taskId, actor, status: 'completed', result })
+    await wakeWaiting(tx, task.run_id, 'human')
+    return approved
+  })
+  if (outcome instanceof MusterError) throw outcome
+  return outcome
+}
+
+/** The run gets the reason as the call's error result. */
+export async function rejectCall(
+  pool: Pool,
+  task: CallTask,
+  { projectId, taskId, actor }: SuggestionDecision,
+  reason: string | undefined,
+): Promise<Task> {
+  return inTransaction(pool, async (tx) => {
+    await lockOpenRun(tx, task.run_id)
+    await lockCall(tx, projectId, taskId)
+    const result = reason === undefined ? null : { reason }
+    const rejected = await resolveCall(tx, { projectId, taskId, actor, status: 'rejected', result })
+    await wakeWaiting(tx, task.run_id, 'human')
+    return rejected
+  })
+}
+
+async function readRun(db: Db, runId: string): Promise<WaitingRun | null> {
+  const { rows } = await db.query<WaitingRun>(
+    'select agent_id, part, rights, ancestors from agent_runs where id = $1',
+    [runId],
+  )
+  return rows[0] ?? null
+}
+
+/** The tool as the run's agent has it now; null if the agent has it no longer. */
+async function findTool(
+  db: Db,
+  resolveTools: ResolveTools,
+  projectId: string,
+  task: CallTask,
+  run: WaitingRun,
+): Promise<Tool | null> {
+  const name = suggestedCall(task)?.tool ?? ''
+  const given = await toolsGiven(db, projectId, run)
+  if (given === null || !isGiven(given, name)) return null
+  const { tools } = await resolveTools(projectId, [name])
+  return tools.find((tool) => listedName(tool) === name) ?? null
+}
+
+/** The names of the tools that the run may call; null if its agent is deleted. */
+async function toolsGiven(db: Db, projectId: string, run: WaitingRun): Promise<string[] | null> {
+  if (run.agent_id === null) return isSpecialist(run.part) ? run.part.config.tools : []
+  try {
+    const { tools, steps } = await getAgent(db, projectId, run.agent_id)
+    return [...tools, ...steps.flatMap((step) => step.tools ?? []), ...SENIOR_TOOLS]
+  } catch (error) {
+    if (error instanceof MusterError && error.status === 404) return null
+    throw error
+  }
+}
+
+/** Every agent with subordinates has these tools, without naming them. */
+const SENIOR_TOOLS: readonly string[] = ['task_list', 'task_update', 'budget_add']
+
+const isGiven = (given: readonly string[], name: string): boolean => given.some((pattern) => fitsTool(pattern, name))
+
+/** The reason why the call cannot be made any more, with the agents locked; null if it can. */
+async function refusalOf(
+  tx: Db,
+  { projectId, task, run, tool }: { projectId: string; task: CallTask; run: WaitingRun; tool: Tool | null },
+): Promise<string | null> {
+  const { agent_id: agentId, rights: bounds, ancestors } = run
+  const hasAgent = agentId !== null
+  const rights = await liveRights(tx, {
+    runId: task.run_id,
+    agentId: agentId ?? task.created_by.id ?? '',
+    hasAgent,
+    ancestors,
+    bounds: isSpecialist(run.part) ? rightsWithin(bounds, rightsOf(run.part)) : bounds,
+  })
+  if (rights === null) return 'Its agent was deleted.'
+  if (hasAgent && !(await getAgent(tx, projectId, agentId)).enabled) return 'Its agent is disabled.'
+  const call = suggestedCall(task)
+  const given = await toolsGiven(tx, projectId, run)
+  if (!call || !tool || !isGiven(given ?? [], call.tool)) return 'Its agent no longer has this tool.'
+  return rightsProblem(rights, call)
+}
+
+const rightsOf = ({ config }: SpecialistPart): AgentRights => ({
+  capabilities: config.capabilities ?? agentDefaults.capabilities,
+  execution_mode: config.execution_mode ?? agentDefaults.execution_mode,
+  require_approval: config.require_approval ?? [],
+})
+
+/** Only changes of objects need a right; every other call needs the tool alone. */
+function rightsProblem({ capabilities }: Rights, { tool, args }: SuggestedCall): string | null {
+  const op = changeOfTool(tool)
+  if (op === null) return null
+  const types = op === 'create' && isRecord(args) && typeof args.type === 'string' ? [args.type] : []
+  return capabilityProblem(capabilities, op, types)
+}
+
+/** Locks the run. Returns whether it may still make calls. */
+async function lockOpenRun(tx: Db, runId: string): Promise<boolean> {
+  const { rows } = await tx.query<{ is_open: boolean }>(
+    `select completed_at is null and cancel_requested_at is null as is_open from agent_runs where id = $1 for update`,
+    [runId],
+  )
+  return rows[0]?.is_open ?? false
+}
+
+async function lockCall(tx: Db, projectId: string, taskId: string): Promise<{ schema_hash: string }> {
+  const { rows } = await tx.query<TaskRow & { schema_hash: string }>(
+    `select ${TASK_COLUMNS}, call->>'schema_hash' as schema_hash from tasks where id = $1 and project_id = $2 for update`,
+    [taskId, projectId],
+  )
+  const { status } = onlyTask(rows)
+  if (isResolved(status)) throw conflict(`This suggestion is already ${status}.`)
+  return { schema_hash: rows[0]?.schema_hash ?? '' }
+}
+
+/** A stale task stays open: it can be rejected, and its list entry no longer says that it can be approved. */
+export async function markStale(tx: Db, taskId: string, why: string): Promise<void> {
+  await tx.query(
+    `update tasks set metadata = metadata || jsonb_build_object('stale', true, 'stale_reason', $2::text) where id = $1`,
+    [taskId, why],
+  )
+}
+
+async function resolveCall(
+  tx: Db,
+  {
+    projectId,
+    taskId,
+    actor,
+    status,
+    result,
+  }: SuggestionDecision & { status: 'completed' | 'rejected'; result: object | null },
+): Promise<Task> {
+  const { rows } = await tx.query<TaskRow>(
+    `update tasks set status = $2, result = $3, decided_by = $4, completed_at = muster.now(),
+       metadata = case when $2 = 'completed' then metadata - 'stale' - 'stale_reason' else metadata end
+     where id = $1 returning ${TASK_COLUMNS}`,
+    [taskId, status, result === null ? null : JSON.stringify(result), actor.id],
+  )
+  const action = status === 'completed' ? 'task.approve' : 'task.reject'
+  await recordAudit(tx, { action, actor, projectId, targetType: 'task', targetId: taskId })
+  return onlyTask(rows)
+}
