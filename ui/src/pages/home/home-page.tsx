@@ -94,10 +94,10 @@ function Overview({ projects, home, visit }: OverviewProps) {
       <HomeFigures home={home} visit={visit} />
       <div className={classes.columns}>
         <WaitingList home={home} projects={projects} />
-        <div>
+        <Stack gap="md">
           <RunningList home={home} projects={projects} />
           <ProviderWaitList home={home} projects={projects} />
-        </div>
+        </Stack>
         <FailedList home={home} projects={projects} visit={visit} />
       </div>
       <ProjectRows projects={projects} home={home} />
