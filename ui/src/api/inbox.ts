@@ -4,14 +4,17 @@ import type { Task } from '../../../src/kernel/task.ts'
 import { get } from './client.ts'
 import { LONGEST_PAGE, readAll, readUpTo } from './pages.ts'
 import { projectPath, queries } from './queries.ts'
-import { callOf } from './task-words.ts'
+import { suggestedCall } from './task-words.ts'
 
-export const inboxKinds = ['suggestion', 'question', 'outcome', 'budget', 'escalation', 'work'] as const
+export const inboxKinds = ['suggestion', 'call', 'question', 'outcome', 'anew', 'budget', 'escalation', 'work'] as const
 export type InboxKind = (typeof inboxKinds)[number]
 
 /** The words of a task's metadata are only read here: people and agents can write them, and the API does not trust them. */
-export function inboxKindOf({ kind, run_id, metadata }: Pick<Task, 'kind' | 'run_id' | 'metadata'>): InboxKind {
-  if (kind !== 'escalation') return kind
+export function inboxKindOf(task: Pick<Task, 'kind' | 'run_id' | 'metadata' | 'changes'>): InboxKind {
+  const { kind, run_id, metadata } = task
+  if (kind === 'suggestion') return suggestedCall(task) === null ? 'suggestion' : 'call'
+  if (kind === 'work') return 'work'
+  if (metadata.kind === 'begin_anew' && Array.isArray(metadata.calls)) return 'anew'
   if (run_id !== null) return metadata.kind === 'outcome_unknown' ? 'outcome' : 'question'
   return typeof metadata.exhaustedAgentId === 'string' ? 'budget' : 'escalation'
 }
@@ -74,7 +77,7 @@ export const awaitedCallsQuery = (projectId: string, runId: string) =>
       const query = { kind: 'suggestion', status: 'pending', limit: LONGEST_PAGE }
       const tasks = await readAll<Task>(projectPath(projectId, '/tasks'), query)
       return tasks.flatMap((task) => {
-        const call = task.run_id === runId ? callOf(task) : null
+        const call = task.run_id === runId ? suggestedCall(task) : null
         return call === null ? [] : [{ id: task.id, tool: call.tool }]
       })
     },

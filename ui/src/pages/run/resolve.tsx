@@ -68,7 +68,10 @@ function Continuation({ run }: { run: Run }) {
 }
 
 function useAct(run: Run) {
-  const { write, isBusy, problem } = useWrite({ reads: [runQuery(run.project_id, run.id).queryKey] })
+  const { project_id: projectId, id } = run
+  const { write, isBusy, problem } = useWrite({
+    reads: [runQuery(projectId, id).queryKey, questionQuery(projectId, id).queryKey],
+  })
   const shown = problem !== null && (
     <div style={{ flexBasis: '100%' }}>
       <Problem text={problem} />
@@ -109,19 +112,27 @@ function Answer({ run }: { run: Run }) {
   )
 }
 
+/** If several calls are undecided, they are shown one after the other. */
 function Outcome({ run }: { run: Run }) {
   const { act, isBusy, problem } = useAct(run)
+  const question = useQuery(questionQuery(run.project_id, run.id))
+  const callId = question.data?.metadata.call_id
   const say = (outcome: 'done' | 'not_done') =>
     act(() =>
       post(
         projectPath(run.project_id, `/runs/${run.id}/resume`),
-        { outcome },
+        { outcome, ...(typeof callId === 'string' ? { call_id: callId } : {}) },
         { headers: { prefer: 'respond-async' } },
       ),
     )
   return (
     <Group gap="xs">
       {problem}
+      {question.data && (
+        <Text size="sm" style={{ flexBasis: '100%' }}>
+          {question.data.title}
+        </Text>
+      )}
       <Button size="xs" variant="default" loading={isBusy} onClick={() => say('done')}>
         It was done
       </Button>

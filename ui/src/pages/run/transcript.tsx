@@ -116,7 +116,7 @@ function Said({ step, isSummary, calls, onFork, projectId }: SaidProps) {
         </Panel>
       )}
       {calls.map((call) => (
-        <ToolCard key={call.seq} call={call} projectId={projectId} />
+        <ToolCard key={`${call.seq} ${call.call_id}`} call={call} projectId={projectId} />
       ))}
       {step.tool_calls
         .filter(({ id }) => !calls.some(({ call_id }) => call_id === id))

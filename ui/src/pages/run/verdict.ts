@@ -54,7 +54,7 @@ function detail(
     case 'human':
       return run.waiting_for === 'approval' ? {} : { text: `${agentName} waits for an answer from a person.` }
     case 'outcome_unknown':
-      return { text: 'Muster was interrupted during a call that changes something. Was the call made?' }
+      return { text: 'A call that changes something was cut off before it answered. Was it made?' }
     case 'step_limit':
       return { text: `It stopped after ${steps(run.max_steps ?? run.step_count)}, its limit.${how(run, 'more steps')}` }
     case 'timeout':
