@@ -32,7 +32,7 @@ import * as task from '../kernel/task.ts'
 import * as usage from '../kernel/usage.ts'
 import type { Nouns } from './http/components.ts'
 import { errorSchema } from './http/errors.ts'
-import { adjustInput, startInput, workersInput } from './routes/flow-runs.ts'
+import { adjustInput, resumeFlowInput, startInput, workersInput } from './routes/flow-runs.ts'
 import { recommendationSchema, templateSchema, workloadInput } from './routes/flow-templates.ts'
 import { topologyInput } from './routes/flow-topology.ts'
 import { verdictSchema } from './routes/flows.ts'
@@ -156,6 +156,7 @@ const named = {
   FlowRun: flowRunSchema,
   FlowRunInput: startInput,
   FlowRunPatch: adjustInput,
+  FlowRunResume: resumeFlowInput,
   FlowProgress: progressSchema,
   WorkersInput: workersInput,
   FlowTask: flowTaskSchema,

@@ -32,6 +32,8 @@ export type FlowProgress = z.infer<typeof progressSchema>
 export const flowRunSchema = z.strictObject({
   id: idField,
   flow_id: idField.nullable(),
+  resumed_from: idField.nullable().describe('The flow run whose finished leaves this one has taken over.'),
+  resumed_as: idField.nullable().describe('The flow run that resumes this one.'),
   parent_run_id: idField.nullable().describe('The run of an agent that is a flow, which started this flow run.'),
   pattern: z.string().describe('The type of the root.'),
   status: z.enum(flowRunStatuses),
@@ -116,6 +118,8 @@ export type FlowEvent =
         /** Set if the result is one of a list: the list that it belongs to, and its place there, from 0. */
         part?: { of: string; place: number }
         duration: number
+        /** The outcome is that of an earlier life of the leaf, or of the flow run that this one resumes. */
+        taken_over?: true
       }
     }
   | {
@@ -126,6 +130,8 @@ export type FlowEvent =
         attempt: number
         error: string
         duration: number
+        /** The calls with an effect that the agent has made, one a line. */
+        made?: string
       }
     }
   | { kind: 'source.page'; data: { task_id: string; from: number; items: unknown[]; is_last: boolean } }

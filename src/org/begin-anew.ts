@@ -4,10 +4,8 @@ import type { Db } from '../db/pool.ts'
 import type { MadeCall } from '../journal/finished-calls.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
-import { beginAnewTaskId, decisionOf, isBeginAnewTask } from '../tasks/begin-anew-tasks.ts'
-import { asMetadata, linesOf } from '../tasks/made-calls-text.ts'
+import { askBeginAnew, beginAnewTaskId, decisionOf, isBeginAnewTask } from '../tasks/begin-anew-tasks.ts'
 import { makeDue } from '../tasks/task-queue.ts'
-import { escalate } from './escalate.ts'
 import { logOnCommit } from './log-on-commit.ts'
 import { lockTasks, type WorkTask } from './work-row.ts'
 
@@ -23,26 +21,18 @@ export async function askBeforeAnew(tx: Db, log: Log, task: WorkTask, { runId, c
        progress_note = 'Waits for a person: may the work begin anew?' where id = $1`,
     [task.id],
   )
-  await escalate(tx, log, {
-    id: beginAnewTaskId(task.id, runId),
+  const question = {
     projectId: task.project_id,
-    to: null,
-    from: task.assigned_to ?? '',
-    title: `May "${task.title}" begin anew?`,
-    description: [
-      `The work on the task "${task.title}" cannot be continued and would begin anew. Its earlier attempts have made calls`,
-      'that may be made a second time then.',
-      '',
-      linesOf(calls),
-      '',
-      'Complete this task with the result "again", and the work begins anew and is told these calls; or with "stop", and',
-      'the task is blocked.',
-    ].join('\n'),
-    priority: 'high',
-    metadata: { kind: 'begin_anew', run_id: runId, task_id: task.id, calls: asMetadata(calls) },
-    chainDepth: task.chain_depth,
-    rootTaskId: task.root_task_id,
-  })
+    agentId: task.assigned_to,
+    workId: task.id,
+    work: `the task "${task.title}"`,
+    earlierRunId: runId,
+    metadata: { task_id: task.id },
+    calls,
+  }
+  await askBeginAnew(tx, question)
+  const about = { project_id: task.project_id, agent_id: task.assigned_to, task_id: task.id }
+  logOnCommit(tx, log, 'task.escalated', { ...about, correlation_id: task.root_task_id }, { to_agent_id: null })
 }
 
 /** Called in the transaction that resolved the question. */

@@ -34,6 +34,7 @@ export interface EarlierRun
   status: RunStatus
   pause_reason: PauseReason | null
   error_code: string | null
+  error_message: string | null
   started_at: Date | null
   completed_at: Date | null
   trigger: Record<string, unknown> & { type: TriggerType; settled?: Settlement }
@@ -50,7 +51,7 @@ export interface EarlierRun
 
 type Facts = Pick<EarlierRun, 'is_parent_open' | 'has_open_children' | 'continued_by'>
 
-const COLUMNS = `id, project_id, agent_id, status, pause_reason, error_code, started_at, completed_at, trigger, input, step_count, max_steps,
+const COLUMNS = `id, project_id, agent_id, status, pause_reason, error_code, error_message, started_at, completed_at, trigger, input, step_count, max_steps,
   timeout, last_seq, rights, key_scope, answer, payers, chain_depth, parent_run_id, depth, entry_id, task_id, flow_run_id,
   started_flow_run_id`
 
@@ -128,9 +129,11 @@ export function continuationRun(earlier: EarlierRun, given: Continuation): NewRu
   }
 }
 
-function inherited({ trigger, started_at }: EarlierRun): Record<string, unknown> {
-  const { eval_id, settled } = trigger
-  return defined({ eval_id, settled: started_at === null ? settled : undefined })
+/** A continuation belongs to the same eval and the same leaf. */
+function inherited({ trigger, started_at, flow_run_id: flowRunId }: EarlierRun): Record<string, unknown> {
+  const { eval_id, settled, flow_run_id, task_id } = trigger
+  const ofLeaf = flowRunId === null ? {} : { flow_run_id, task_id }
+  return defined({ eval_id, ...ofLeaf, settled: started_at === null ? settled : undefined })
 }
 
 export async function insertContinuation(tx: Db, earlier: EarlierRun, given: Continuation): Promise<string> {

@@ -17,6 +17,30 @@ export const readOutcomes = (db: Db, ids: readonly string[]): Promise<Map<string
 export const readEnded = (db: Db, ids: readonly string[]): Promise<Map<string, ChildOutcome>> =>
   read(db, `${OF} and completed_at is not null`, ids)
 
+/** The newest run of each scope among the runs of these flow runs, by its scope. */
+export async function readNewest(
+  db: Db,
+  flowRunIds: readonly string[],
+  scopes: readonly string[],
+): Promise<Map<string, ChildOutcome>> {
+  const { rows } = await db.query<{ id: string; key_scope: string }>(
+    `select r.id, s.key_scope from unnest($2::text[]) as s (key_scope) cross join lateral (
+       select id from agent_runs where flow_run_id = any($1::uuid[]) and key_scope = s.key_scope
+       order by created_at desc, id desc limit 1) r`,
+    [flowRunIds, scopes],
+  )
+  const outcomes = await readOutcomes(
+    db,
+    rows.map((row) => row.id),
+  )
+  return new Map(
+    rows.flatMap(({ id, key_scope: scope }): [string, ChildOutcome][] => {
+      const outcome = outcomes.get(id)
+      return outcome ? [[scope, outcome]] : []
+    }),
+  )
+}
+
 const OF = `select id, status, pause_reason, summary, error_message, completed_at, created_at
   from agent_runs where id = any($1)`
 

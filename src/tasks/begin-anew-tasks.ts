@@ -1,17 +1,76 @@
 // Questions to people whether work may begin anew although calls of it took effect. Each is closed only with a decision.
+import type { Db } from '../db/pool.ts'
+import { cleanText } from '../journal/clean-json.ts'
+import type { MadeCall } from '../journal/finished-calls.ts'
+import { cutText } from '../kernel/cut-text.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
-import type { Task, TaskPatch } from '../kernel/task.ts'
+import { type Creator, MAX_TITLE, type Task, type TaskPatch } from '../kernel/task.ts'
+import { asMetadata, linesOf } from './made-calls-text.ts'
 
 export type BeginAnew = 'again' | 'stop'
+
+export interface AnewQuestion {
+  projectId: string
+  /** The agent that would begin anew. */
+  agentId: string | null
+  /** The id of the task, or the scope of the leaf. */
+  workId: string
+  /** The work in words: `the task "Refund A-1"`. */
+  work: string
+  /** The newest run of the work, whose history cannot be continued. */
+  earlierRunId: string
+  /** The run that is held until the answer, if there is one. */
+  heldRunId?: string
+  metadata: Readonly<Record<string, unknown>>
+  calls: readonly MadeCall[]
+}
 
 /** One question for each piece of work and each run after which it would begin anew. */
 export const beginAnewTaskId = (workId: string, runId: string): string => idFrom(`begin anew ${workId} ${runId}`)
 
+/** Called in the transaction that makes the work wait. */
+export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void> {
+  const { projectId, agentId, workId, work, earlierRunId, heldRunId, calls } = question
+  const creator: Creator = { type: 'agent', id: agentId }
+  const metadata = {
+    ...question.metadata,
+    kind: 'begin_anew',
+    run_id: earlierRunId,
+    work: workId,
+    calls: asMetadata(calls),
+  }
+  await tx.query(
+    `insert into tasks (id, project_id, kind, title, description, priority, created_by, run_id, metadata)
+     values ($1, $2, 'escalation', $3, $4, 'high', $5, $6, $7) on conflict (id) do nothing`,
+    [
+      beginAnewTaskId(workId, earlierRunId),
+      projectId,
+      cleanText(cutText(`May ${work} begin anew?`, MAX_TITLE, '…')),
+      cleanText(descriptionOf(work, calls)),
+      JSON.stringify(creator),
+      heldRunId ?? null,
+      cleanText(JSON.stringify(metadata)),
+    ],
+  )
+}
+
+function descriptionOf(work: string, calls: readonly MadeCall[]): string {
+  return [
+    `The work on ${work} cannot be continued and would begin anew. Its earlier attempts have made these calls, which may`,
+    'be made a second time then:',
+    '',
+    linesOf(calls),
+    '',
+    'Complete this task with the result "again", and the work begins anew and is told these calls; or with "stop", and',
+    'it stays undone.',
+  ].join('\n')
+}
+
 /** Decides by the id, because a client cannot choose the id of a task; metadata can be written by anybody. */
 export function isBeginAnewTask(task: Pick<Task, 'id' | 'kind' | 'metadata'>): boolean {
-  const { task_id: taskId, leaf, run_id: runId } = task.metadata
-  return task.kind === 'escalation' && task.id === beginAnewTaskId(String(leaf ?? taskId), String(runId))
+  const { work, run_id: runId } = task.metadata
+  return task.kind === 'escalation' && task.id === beginAnewTaskId(String(work), String(runId))
 }
 
 /** The decision that the task was answered with; null while it is open. */

@@ -38,6 +38,7 @@ export async function updateTaskIn(
 ): Promise<Task> {
   const read = await getTask(tx, projectId, taskId)
   if (isOutcomeTask(read)) await lockRun(tx, read.run_id)
+  if (isBeginAnewTask(read) && read.run_id !== null) await lockRun(tx, read.run_id)
   const before = await lockTask(tx, projectId, taskId)
   const changed = Object.keys(patch)
   if (changed.length === 0) return before

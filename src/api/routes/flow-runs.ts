@@ -7,6 +7,7 @@ import { inTransaction } from '../../db/transaction.ts'
 import { getEnabledFlow, requireFlow } from '../../flows/definition/flows.ts'
 import { type Adjustment, adjustFlow } from '../../flows/execution/adjust.ts'
 import { cancelFlow } from '../../flows/execution/cancel.ts'
+import { flowToResume } from '../../flows/execution/resume-flow.ts'
 import { type NewFlowRun, prepareFlow, startFlow } from '../../flows/execution/start.ts'
 import { flowHasEnded, getFlowRun, listFlowRuns, readFlowRow, readStarted } from '../../flows/history/flow-runs.ts'
 import { writeOutput, writeResults } from '../../flows/history/whole-output.ts'
@@ -51,6 +52,13 @@ type StartInput = z.infer<typeof startInput>
 export const adjustInput = z.strictObject({
   timeout: durationField.min(1).optional().describe('The time the run has, from its start.'),
   workers: count.optional().describe('The most leaves under way at once.'),
+})
+
+export const resumeFlowInput = z.strictObject({
+  timeout: durationField
+    .min(1)
+    .optional()
+    .describe('The time the new flow run has, instead of that of the one before.'),
 })
 
 export interface FlowRunRoutes {
@@ -107,6 +115,28 @@ export function addFlowRunRoutes(app: App, options: FlowRunRoutes): void {
         const runId = await startFlow(tx, run, actorOf(request), flows.patterns)
         if (flows.isAnnounced) await tellProcesses(tx, FLOW_CHANNEL, runId)
         return getFlowRun(tx, id, runId, flows.leafLimit)
+      })
+      if (replayed) reply.header('idempotency-replayed', 'true')
+      else flows.onReady()
+      return answerWhenEnded(request, reply, kept, { isOld: replayed })
+    },
+  )
+
+  app.post(
+    '/api/projects/:id/flow-runs/:runId/resume',
+    openTo('member', 'Continue a flow run in a new one that takes over every finished leaf', {
+      params: flowRunParams,
+      headers: startHeaders,
+      body: resumeFlowInput.nullish(),
+      response: { 200: flowRunSchema, 202: flowRunSchema, default: errorSchema },
+    }),
+    async (request, reply) => {
+      const { id, runId: flowRunId } = request.params
+      const { kept, replayed } = await startOnce(request, async (tx) => {
+        const run = await flowToResume(tx, id, flowRunId, { timeoutMs: request.body?.timeout })
+        const newId = await startFlow(tx, run, actorOf(request), flows.patterns)
+        if (flows.isAnnounced) await tellProcesses(tx, FLOW_CHANNEL, newId)
+        return getFlowRun(tx, id, newId, flows.leafLimit)
       })
       if (replayed) reply.header('idempotency-replayed', 'true')
       else flows.onReady()

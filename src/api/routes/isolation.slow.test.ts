@@ -197,6 +197,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown; he
     theirs: theirFlowRun,
   })),
   { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/cancel`, theirs: theirFlowRun },
+  { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/resume`, theirs: theirFlowRun },
   { route: (id) => `POST /api/projects/${mine.id}/flow-runs/${id}/workers`, theirs: theirFlowRun, body: { add: 1 } },
   { route: (id) => `PATCH /api/projects/${mine.id}/flow-runs/${id}`, theirs: theirFlowRun, body: { timeout: 1 } },
   {

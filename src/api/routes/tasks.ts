@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { recordAudit } from '../../audit/record.ts'
 import type { Db, Pool } from '../../db/pool.ts'
+import type { Journal } from '../../journal/journal.ts'
 import { wakeWaiting } from '../../journal/wake.ts'
 import { idField, pageOf } from '../../kernel/fields.ts'
 import type { Log } from '../../kernel/log.ts'
@@ -20,7 +21,9 @@ import {
 } from '../../kernel/task.ts'
 import type { ObjectWriter } from '../../objects/write-objects.ts'
 import { taskChanged } from '../../org/task-changed.ts'
+import { endHeld } from '../../runs/held-run.ts'
 import { decideOutcome, lockUndecided } from '../../runs/undecided.ts'
+import { decisionOf, isBeginAnewTask } from '../../tasks/begin-anew-tasks.ts'
 import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
 import { createTask, getTask, listTasks, NOBODY } from '../../tasks/tasks.ts'
@@ -50,13 +53,14 @@ interface TaskRouteParts {
   create: Create
   log: Log
   writer: ObjectWriter
+  journal: Journal
   onReady: () => void
   org: OrgServices
   tools: Pick<ToolRegistry, 'resolve'>
 }
 
 export function addTaskRoutes(app: App, parts: TaskRouteParts): void {
-  const { pool, create, log, onReady, org } = parts
+  const { pool, create, journal, log, onReady, org } = parts
   app.post(
     '/api/projects/:id/tasks',
     openTo('member', 'Create a task', {
@@ -110,7 +114,7 @@ export function addTaskRoutes(app: App, parts: TaskRouteParts): void {
       const task = await updateTask(pool, projectId, taskId, request.body, {
         actor: actorOf(request),
         onChanged: async (tx, before, after) => {
-          if (isResolved(after.status) && !isResolved(before.status)) await tellRun(tx, after, request)
+          if (isResolved(after.status) && !isResolved(before.status)) await tellRun(tx, journal, after, request)
           await taskChanged(tx, log, before, after)
         },
         lockRun: lockUndecided,
@@ -179,8 +183,9 @@ function addDecisionRoutes(app: App, { pool, writer, onReady, tools }: TaskRoute
 }
 
 /** Wakes the run that waits for the answer, in the commit that stores the answer. */
-async function tellRun(tx: Db, task: Task, request: FastifyRequest): Promise<void> {
+async function tellRun(tx: Db, journal: Journal, task: Task, request: FastifyRequest): Promise<void> {
   if (task.kind !== 'escalation' || task.run_id === null) return
+  if (isBeginAnewTask(task) && decisionOf(task) === 'stop') return void (await endHeld(tx, journal, task.run_id))
   if (!isOutcomeTask(task)) return void (await wakeWaiting(tx, task.run_id, 'human'))
   const outcome = outcomeOf(task)
   const { id: projectId } = request.params as { id: string } // every route of this file has this parameter

@@ -14,6 +14,8 @@ const runOf = ({ elapsed, timeout, workers = 100, progress = {} }: Case): FlowRu
   id: '',
   project_id: '',
   flow_id: null,
+  resumed_from: null,
+  resumed_as: null,
   parent_run_id: null,
   pattern: 'parallel',
   status: 'running',

@@ -1,16 +1,23 @@
 // The runs of agents that work for a flow run: the leaves that are agents, and the agent stages of pipelines.
+import { setTimeout as delay } from 'node:timers/promises'
 import { guessAgent } from '../../agents/agent-names.ts'
 import { findAgent } from '../../agents/agents.ts'
-import type { Db } from '../../db/pool.ts'
+import { isUnavailable } from '../../db/failures.ts'
+import type { Db, Pool } from '../../db/pool.ts'
+import { callsOfRun, type MadeCall } from '../../journal/finished-calls.ts'
 import { insertRunsSql } from '../../journal/insert-run.ts'
 import { errorText } from '../../kernel/error-text.ts'
 import type { AgentLeaf } from '../../kernel/flow.ts'
 import { idFrom } from '../../kernel/id.ts'
 import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
-import { type ChildOutcome, readEnded } from '../../runs/run-outcomes.ts'
+import { type ChildOutcome, readEnded, readNewest } from '../../runs/run-outcomes.ts'
+import { linesOf } from '../../tasks/made-calls-text.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
+import { unitOf } from '../machine/leaf-id.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
+import { beginLeafAgain, NoRoom } from './continue-leaf.ts'
 import type { LeafBounds } from './leaf-bounds.ts'
+import { leafScope } from './leaf-scope.ts'
 import { writeInBatches } from './write-in-batches.ts'
 
 /** The ids of the runs behind an agent leaf: one, or one for each of its calls. Every replay gets the same ids. */
@@ -30,19 +37,89 @@ export const isAgentLeaf = (leaf: FlowLeaf): leaf is AgentFlowLeaf => 'agent' in
 /** At most this many characters are rendered and written in one go. */
 const MOST_CHARACTERS = 2_097_152
 
+/** True if an earlier run may have done a part of this leaf's work. */
+export const isAgain = (
+  leaf: Pick<FlowLeaf, 'id' | 'attempt'>,
+  { flowRunIds }: Pick<LeafRuns, 'flowRunIds'>,
+): boolean => leaf.attempt > 1 || flowRunIds.length > 1 || unitOf(leaf.id) !== leaf.id
+
+export interface StartedLeaves {
+  /** The leaves that cannot be started, each with its problem. */
+  problems: Problem[]
+  /** The leaves whose earlier runs have not ended yet: they are started a moment later. */
+  later: AgentFlowLeaf[]
+}
+
 /**
  * Queues the runs of leaves. The caller leaves out leaves that have all their runs, because their agents may be disabled
- * by now. Returns the leaves that cannot be started, each with its problem. Rejects only if the database cannot be
- * reached.
+ * by now. Rejects only if the database cannot be reached.
  */
-export async function startAgentLeaves(db: Db, of: LeafRuns, leaves: readonly AgentFlowLeaf[]): Promise<Problem[]> {
-  const problems: Problem[] = []
+export async function startAgentLeaves(
+  pool: Pool,
+  of: LeafRuns,
+  leaves: readonly AgentFlowLeaf[],
+): Promise<StartedLeaves> {
+  const started: StartedLeaves = { problems: [], later: [] }
   for (const [name, given] of Map.groupBy(leaves, ({ node }) => node.agent)) {
-    const agent = await usableAgent(db, of.projectId, name)
-    if (typeof agent === 'string') problems.push(...given.map((leaf) => ({ leaf, problem: agent })))
-    else problems.push(...(await queueRuns(db, { ...of, agent }, given)))
+    const agent = await usableAgent(pool, of.projectId, name)
+    if (typeof agent === 'string') {
+      started.problems.push(...given.map((leaf) => ({ leaf, problem: agent })))
+      continue
+    }
+    const { first = [], again = [] } = Object.groupBy(given, (leaf) => (isAgain(leaf, of) ? 'again' : 'first'))
+    started.problems.push(...(await queueRuns(pool, { ...of, agent }, first)))
+    for (const leaf of again) await startAgain(pool, { ...of, agent }, leaf, started)
   }
-  return problems
+  return started
+}
+
+async function startAgain(pool: Pool, of: Insertion, leaf: AgentFlowLeaf, started: StartedLeaves): Promise<void> {
+  const { agent, flowRunIds, within } = of
+  const ids = runIdsOf(of.flowRunId, leaf)
+  try {
+    for (const [place, id] of ids.entries()) {
+      const begun = await beginLeafAgain(pool, {
+        fresh: freshRun(of, leaf, { id, input: leaf.argumentOf(place), place }),
+        agent,
+        name: leaf.nodeId ?? leaf.title ?? leaf.node.agent,
+        flowRunIds,
+        isByPerson: flowRunIds.length > 1 && leaf.attempt === 1,
+        ...(within?.tree === undefined ? {} : { tree: within.tree }),
+      })
+      if (begun.is === 'ending') return void started.later.push(leaf)
+    }
+  } catch (error) {
+    if (isUnavailable(error)) throw error
+    started.problems.push({ leaf, problem: errorText(error) })
+  }
+}
+
+function freshRun(
+  { agent, projectId, flowRunId, within, scope }: Insertion,
+  leaf: Pick<AgentFlowLeaf, 'id' | 'node' | 'answer' | 'isEach'>,
+  { id, input, place }: { id: string; input: unknown; place: number },
+) {
+  return {
+    id,
+    projectId,
+    agentId: agent.id,
+    trigger: {
+      type: 'flow',
+      flow_run_id: flowRunId,
+      task_id: leaf.id,
+      ...(within?.eval_id === undefined ? {} : { eval_id: within.eval_id }),
+    },
+    input: input ?? null,
+    maxSteps: agent.max_steps,
+    timeoutMs: leaf.node.timeout ?? agent.default_timeout,
+    flowRunId,
+    answer: leaf.answer === null ? null : { name: leaf.answer.name, schema: { ...leaf.answer.schema } },
+    depth: within?.depth ?? 0,
+    chainDepth: within?.chain_depth ?? 0,
+    rights: within?.rights ?? {},
+    payers: within?.payers ?? [],
+    keyScope: leafScope(scope, leaf.id, leaf.isEach ? place : undefined),
+  }
 }
 
 async function queueRuns(db: Db, of: Insertion, leaves: readonly AgentFlowLeaf[]): Promise<Problem[]> {
@@ -57,8 +134,9 @@ async function queueRuns(db: Db, of: Insertion, leaves: readonly AgentFlowLeaf[]
   }
   await writeInBatches(calls(), {
     mostCharacters: MOST_CHARACTERS,
-    entryOf: ({ leaf: { id: leafId, node, answer, argumentOf }, place, id }) => {
-      const entry = newRun({ id, leafId, node, answer, input: argumentOf(place) })
+    entryOf: ({ leaf: { id: leafId, node, answer, isEach, argumentOf }, place, id }) => {
+      const scope = leafScope(of.scope, leafId, isEach ? place : undefined)
+      const entry = newRun({ id, scope, leafId, node, answer, input: argumentOf(place) })
       return { entry, characters: entry.input.length }
     },
     write: (runs) => insertRuns(db, of, runs),
@@ -69,23 +147,50 @@ async function queueRuns(db: Db, of: Insertion, leaves: readonly AgentFlowLeaf[]
 
 /** Queues the run of an agent stage, unless an earlier owner has queued it. Returns the problem if it cannot begin. */
 export async function startStageRun(
-  db: Db,
-  run: LeafRuns & { id: string; leafId: string; node: AgentLeaf; input: unknown },
-): Promise<string | null> {
-  const { node, flowRunId, projectId, within, id, leafId, input } = run
+  db: Pool,
+  run: LeafRuns & { id: string; keyScope: string; isAgain: boolean; leafId: string; node: AgentLeaf; input: unknown },
+): Promise<{ runId: string } | { problem: string }> {
+  const { node, projectId, id, leafId, input, keyScope } = run
   const agent = await usableAgent(db, projectId, node.agent)
-  if (typeof agent === 'string') return (await knownRuns(db, [id])).has(id) ? null : agent
+  if (typeof agent === 'string') return (await knownRuns(db, [id])).has(id) ? { runId: id } : { problem: agent }
   try {
-    await insertRuns(db, { flowRunId, projectId, within, agent }, [newRun({ id, leafId, node, answer: null, input })])
-    return null
+    if (run.isAgain) return await startStageAgain(db, { ...run, agent })
+    await insertRuns(db, { ...run, agent }, [newRun({ id, scope: keyScope, leafId, node, answer: null, input })])
+    return { runId: id }
   } catch (error) {
-    if (error instanceof NoRoom) return error.message
+    if (error instanceof NoRoom) return { problem: error.message }
     throw error
+  }
+}
+
+/** The time between two looks at an earlier run that is about to end. */
+export const ENDING_WAIT_MS = 200
+
+async function startStageAgain(
+  pool: Pool,
+  run: Insertion & { id: string; keyScope: string; leafId: string; node: AgentLeaf; input: unknown },
+): Promise<{ runId: string }> {
+  const { id, leafId, node, input, agent, flowRunIds, keyScope, within } = run
+  const fresh = freshRun(run, { id: leafId, node, answer: null, isEach: false }, { id, input, place: 0 })
+  const tree = within?.tree === undefined ? {} : { tree: within.tree }
+  const leaf = {
+    fresh: { ...fresh, keyScope },
+    agent,
+    name: node.id ?? node.agent,
+    flowRunIds,
+    isByPerson: false,
+    ...tree,
+  }
+  for (;;) {
+    const begun = await beginLeafAgain(pool, leaf)
+    if (begun.is !== 'ending') return { runId: begun.runId }
+    await delay(ENDING_WAIT_MS)
   }
 }
 
 interface NewRun {
   id: string
+  scope: string
   leafId: string
   input: string
   answer: string | null
@@ -95,12 +200,14 @@ interface NewRun {
 /** Throws if the input cannot be serialised. */
 const newRun = (given: {
   id: string
+  scope: string
   leafId: string
   node: AgentLeaf
   answer: FlowLeaf['answer']
   input: unknown
 }): NewRun => ({
   id: given.id,
+  scope: given.scope,
   leafId: given.leafId,
   input: JSON.stringify(given.input ?? null),
   answer: given.answer === null ? null : JSON.stringify(given.answer),
@@ -115,8 +222,12 @@ async function usableAgent(db: Db, projectId: string, name: string): Promise<Age
 
 type Agent = NonNullable<Awaited<ReturnType<typeof findAgent>>>
 
-interface LeafRuns {
+export interface LeafRuns {
   flowRunId: string
+  /** The scope that the keys of all leaves of the flow run share. */
+  scope: string
+  /** This flow run and those that it resumes. */
+  flowRunIds: readonly string[]
   projectId: string
   within: LeafBounds | null
 }
@@ -139,9 +250,10 @@ const NEW_RUNS = {
   chain_depth: '$13::int',
   rights: '$14::jsonb',
   payers: '$15::uuid[]',
+  key_scope: 'u.key_scope',
 }
 const FROM_LISTS =
-  'from unnest($1::uuid[], $7::text[], $8::jsonb[], $9::int[], $10::jsonb[]) as u (id, task_id, input, timeout, answer)'
+  'from unnest($1::uuid[], $7::text[], $8::jsonb[], $9::int[], $10::jsonb[], $16::text[]) as u (id, task_id, input, timeout, answer, key_scope)'
 
 const INSERT = `${insertRunsSql(NEW_RUNS, FROM_LISTS)} on conflict (id) do nothing`
 
@@ -151,7 +263,7 @@ const INSERT = `${insertRunsSql(NEW_RUNS, FROM_LISTS)} on conflict (id) do nothi
  */
 const INSERT_COUNTED = `
   with tree as materialized (
-    select runs_below from flow_runs where id = $16 for no key update
+    select runs_below from flow_runs where id = $17 for no key update
   ), room as materialized (
     select from tree where ${MOST_RUNS_BELOW} >= runs_below + (
       select count(*) from unnest($1::uuid[]) as g (id) where not exists (select from agent_runs r where r.id = g.id))
@@ -159,18 +271,9 @@ const INSERT_COUNTED = `
     ${insertRunsSql(NEW_RUNS, `${FROM_LISTS} where exists (select from room)`)} on conflict (id) do nothing returning id
   ), counted as (
     update flow_runs set runs_below = runs_below + (select count(*) from added)
-    where id = $16 and exists (select from added)
+    where id = $17 and exists (select from added)
   )
   select exists (select from room) as has_room`
-
-/** The tree has so many runs that this one does not begin. */
-class NoRoom extends Error {
-  constructor(tree: string) {
-    super(
-      `The flow runs below the flow run ${tree} may have ${MOST_RUNS_BELOW} runs of agents together, and they have them.`,
-    )
-  }
-}
 
 /** Inserts the runs that do not exist yet, and counts these alone. */
 async function insertRuns(db: Db, of: Insertion, runs: readonly NewRun[]): Promise<void> {
@@ -191,6 +294,7 @@ async function insertRuns(db: Db, of: Insertion, runs: readonly NewRun[]): Promi
     within?.chain_depth ?? 0,
     JSON.stringify(within?.rights ?? {}),
     within?.payers ?? [],
+    runs.map((run) => run.scope),
   ]
   if (within?.tree === undefined) {
     await db.query(INSERT, values)
@@ -208,11 +312,11 @@ async function knownRuns(db: Db, runIds: readonly string[]): Promise<Set<string>
 /** Finds the leaves that have runs. The owner that announced a leaf may have died before it queued all its runs. */
 export async function readQueued(
   db: Db,
-  flowRunId: string,
+  of: LeafRuns,
   leaves: readonly FlowLeaf[],
 ): Promise<{ inPart: Set<FlowLeaf>; whole: Set<FlowLeaf> }> {
   if (leaves.length === 0) return { inPart: new Set(), whole: new Set() }
-  const runIds = new Map(leaves.map((leaf) => [leaf, runIdsOf(flowRunId, leaf)]))
+  const runIds = new Map(leaves.map((leaf) => [leaf, runIdsOf(of.flowRunId, leaf)]))
   const known = await knownRuns(db, [...runIds.values()].flat())
   const isKnown = (id: string): boolean => known.has(id)
   return {
@@ -224,28 +328,68 @@ export async function readQueued(
 /** Leaves whose runs have all ended, with their outcomes. */
 export async function settledAgents(
   db: Db,
-  flowRunId: string,
+  of: LeafRuns,
   leaves: readonly FlowLeaf[],
 ): Promise<{ leaf: FlowLeaf; outcome: LeafOutcome }[]> {
   if (leaves.length === 0) return []
-  const runIds = leaves.map((leaf) => runIdsOf(flowRunId, leaf))
+  const runIds = leaves.map((leaf) => runIdsOf(of.flowRunId, leaf))
   const outcomes = await readEnded(db, runIds.flat())
-  return leaves.flatMap((leaf, place) => {
+  const newest = await newestOf(db, of, leaves, outcomes)
+  const settled: { leaf: FlowLeaf; outcome: LeafOutcome }[] = []
+  for (const [place, leaf] of leaves.entries()) {
     const ids = runIds[place] ?? []
-    const ended = ids.flatMap((id) => outcomes.get(id) ?? [])
-    return ended.length === ids.length ? [{ leaf, outcome: joinedOutcome(leaf, ended) }] : []
-  })
+    const ended = ids.flatMap((id, at) => {
+      const later = newest.get(leafScope(of.scope, leaf.id, leaf.isEach ? at : undefined))
+      return settledRun(outcomes.get(id), later) ?? []
+    })
+    if (ended.length === ids.length) settled.push({ leaf, outcome: await joinedOutcome(db, leaf, ended) })
+  }
+  return settled
 }
 
-function joinedOutcome(leaf: FlowLeaf, runs: readonly ChildOutcome[]): LeafOutcome {
+/**
+ * The run that decides about a leaf. An earlier run may have completed the same work; a run whose call is undecided
+ * waits for a person, whose word continues it in another run.
+ */
+function settledRun(own: ChildOutcome | undefined, newest: ChildOutcome | undefined): ChildOutcome | null {
+  if (newest?.status === 'completed') return newest
+  if (!own) return null
+  if (own.pauseReason !== 'outcome_unknown' || !newest) return own
+  return newest.hasEnded && newest.pauseReason !== 'outcome_unknown' ? newest : null
+}
+
+/** The newest runs of leaves that are tried again, or whose runs have an undecided call, by scope. */
+async function newestOf(
+  db: Db,
+  of: LeafRuns,
+  leaves: readonly FlowLeaf[],
+  outcomes: ReadonlyMap<string, ChildOutcome>,
+): Promise<Map<string, ChildOutcome>> {
+  const scopes = leaves.flatMap((leaf) =>
+    runIdsOf(of.flowRunId, leaf).flatMap((id, place) =>
+      isAgain(leaf, of) || outcomes.get(id)?.pauseReason === 'outcome_unknown'
+        ? [leafScope(of.scope, leaf.id, leaf.isEach ? place : undefined)]
+        : [],
+    ),
+  )
+  return scopes.length === 0 ? new Map() : readNewest(db, of.flowRunIds, scopes)
+}
+
+async function joinedOutcome(db: Db, leaf: FlowLeaf, runs: readonly ChildOutcome[]): Promise<LeafOutcome> {
   const values: unknown[] = []
   for (const run of runs) {
     const outcome = outcomeOfRun(run)
-    if (outcome.status === 'failed') return outcome
+    if (outcome.status === 'failed') return withCalls(outcome, await callsOfRun(db, run.id))
     values.push(outcome.value)
   }
   return { status: 'completed', value: leaf.isEach ? values : values[0] }
 }
+
+/** A queen must know the calls of a worker that failed: they stand, whoever does the rest. */
+const withCalls = (outcome: FailedLeaf, calls: readonly MadeCall[]): LeafOutcome =>
+  calls.length === 0 ? outcome : { ...outcome, made: linesOf(calls) }
+
+type FailedLeaf = Extract<LeafOutcome, { status: 'failed' }>
 
 /** A longer summary is cut in the error of a leaf; the run has all of it. */
 const MOST_SUMMARY = 16_384

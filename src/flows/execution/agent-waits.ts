@@ -1,4 +1,5 @@
 import type { Db } from '../../db/pool.ts'
+import { newestOfChain } from '../../runs/continue-run.ts'
 import { type ChildOutcome, readEnded } from '../../runs/run-outcomes.ts'
 
 /** The runs that pipelines of this process wait for. */
@@ -17,8 +18,11 @@ export function createAgentWaits(db: Db): AgentWaits {
   const check = async (): Promise<void> => {
     if (waits.size === 0) return
     for (const [id, outcome] of await readEnded(db, [...waits.keys()])) {
-      waits.get(id)?.resolve(outcome)
+      const wait = waits.get(id)
       waits.delete(id)
+      if (outcome.pauseReason !== 'outcome_unknown') wait?.resolve(outcome)
+      // A person decides about a call; another run continues with the decision.
+      else if (wait) waits.set(await newestOfChain(db, id), wait)
     }
   }
   return {

@@ -7,9 +7,10 @@ import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
 import { TooLarge } from '../machine/render.ts'
 import type { PipelineEvent } from '../pipeline/pipeline-event.ts'
-import { isAgentLeaf, startAgentLeaves } from './agent-leaves.ts'
+import { ENDING_WAIT_MS, isAgain, isAgentLeaf, startAgentLeaves } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
 import { handOut } from './handouts.ts'
+import { leafScope } from './leaf-scope.ts'
 import { openSource } from './open-source.ts'
 import { appendToFlow, FlowLost, type OwnedFlow } from './owned-flow.ts'
 import { readItems, readPages } from './read-items.ts'
@@ -25,18 +26,24 @@ import { writeInBatches } from './write-in-batches.ts'
  */
 export async function beginAll(owned: OwnedFlow, leaves: readonly FlowLeaf[]): Promise<void> {
   const { deps, flow, mailbox, local } = owned
-  const of = { flowRunId: flow.id, projectId: flow.project_id, within: flow.within }
   const startedAtMs = Date.now()
   const settled = (leaf: FlowLeaf, outcome: LeafOutcome): void =>
     mailbox.put({ type: 'settled', leaf, outcome, startedAtMs })
   const fail = (leaf: FlowLeaf, error: string): void => settled(leaf, { status: 'failed', error })
   const agents = leaves.filter(isAgentLeaf)
   if (agents.length > 0) {
-    for (const { leaf, problem } of await startAgentLeaves(deps.pool, of, agents)) {
+    const { problems, later } = await startAgentLeaves(deps.pool, owned.leafRuns, agents)
+    for (const { leaf, problem } of problems) {
       // Some runs of the leaf may be under way.
       if (leaf.isEach) await cancelLeafRuns(deps, flow, [leaf])
       fail(leaf, problem)
     }
+    for (const leaf of later) {
+      owned.ending.add(leaf.id)
+      owned.after(ENDING_WAIT_MS, { type: 'begin', leaf })
+    }
+    // An earlier run may have done the work of a leaf already.
+    if (agents.some((leaf) => isAgain(leaf, owned.leafRuns))) mailbox.put({ type: 'news' })
     deps.onReady()
   }
   const functions = leaves.filter((leaf) => isFunctionLeaf(leaf) && !local.has(leaf.id))
@@ -68,7 +75,7 @@ const MOST_HANDED_OUT = 4_194_304
 const LARGEST_HANDOUT = 64 * 1_048_576
 
 async function handOutAll(
-  { deps, flow, handedOut }: OwnedFlow,
+  { deps, flow, handedOut, leafRuns }: OwnedFlow,
   leaves: readonly FlowLeaf[],
   fail: (leaf: FlowLeaf, error: string) => void,
 ): Promise<void> {
@@ -81,7 +88,8 @@ async function handOutAll(
       const size = jsonSize(argument, { bytes: LARGEST_HANDOUT, nodes: Number.POSITIVE_INFINITY })
       if (size.bytes > LARGEST_HANDOUT)
         throw new TooLarge(`The function would be handed more than ${LARGEST_HANDOUT} bytes.`)
-      return { entry: { id, attempt, node, isEach, argument }, characters: size.bytes }
+      const key = leafScope(leafRuns.scope, id)
+      return { entry: { id, attempt, node, isEach, argument, key }, characters: size.bytes }
     },
     write: async (handouts) => {
       await handOut(deps.pool, of, handouts)
@@ -107,7 +115,8 @@ function callHere(owned: OwnedFlow, leaf: FlowLeaf, settled: (outcome: LeafOutco
   const { signal, own } = signalFor(owned, id)
   const whileIdle = createWhileIdle(owned, id, signal)
   const of = { flowRunId: flow.id, projectId: flow.project_id, log: deps.log, whileIdle }
-  void callFunction({ leaf: { id, attempt, node, isEach, argument }, run, signal, ...of }).then((outcome) => {
+  const key = leafScope(owned.leafRuns.scope, id)
+  void callFunction({ leaf: { id, attempt, node, isEach, argument, key }, run, signal, ...of }).then((outcome) => {
     if (signals.get(id) === own) signals.delete(id)
     releaseSlot(owned, id)
     settled(outcome)
@@ -157,9 +166,7 @@ async function beginStream(owned: OwnedFlow, leaf: StreamLeaf, settled: (outcome
   }
   runStream({
     leaf,
-    flowRunId: flow.id,
-    projectId: flow.project_id,
-    within: flow.within,
+    ...owned.leafRuns,
     pool,
     log,
     functions,
@@ -187,7 +194,7 @@ function beginSource(owned: OwnedFlow, leaf: FlowLeaf, settled: (outcome: LeafOu
   const { signal } = signalFor(owned, leaf.id)
   const context: FunctionContext = {
     signal,
-    key: `${flow.id}:${leaf.id}`,
+    key: leafScope(owned.leafRuns.scope, leaf.id),
     attempt: leaf.attempt,
     run_id: flow.id,
     project_id: flow.project_id,

@@ -21,6 +21,8 @@ interface Called {
 
 export interface FunctionCall extends Called {
   leaf: Pick<FlowLeaf, 'id' | 'node' | 'attempt' | 'isEach'> & {
+    /** The same in every attempt at the leaf. */
+    key: string
     /** The argument of the function; if it is called several times, the arguments in the order of the calls. */
     argument: unknown
   }
@@ -29,8 +31,7 @@ export interface FunctionCall extends Called {
 /** Never throws. A function with several arguments is called with one after the other; its results are a list. */
 export async function callFunction({ leaf, ...called }: FunctionCall): Promise<LeafOutcome> {
   const name = 'function' in leaf.node ? leaf.node.function : ''
-  const { attempt } = leaf
-  const key = `${called.flowRunId}:${leaf.id}`
+  const { attempt, key } = leaf
   const shared = { ...called, leafId: leaf.id, name, attempt, timeoutMs: leaf.node.timeout ?? LONGEST_MS }
   if (!leaf.isEach) return callOnce({ ...shared, key }, leaf.argument)
   const values: unknown[] = []

@@ -19,6 +19,10 @@ export interface ClaimedFlow {
   last_seq: number
   /** The number of agent leaves that had ended when the flow run was claimed. */
   ended_leaves: number
+  /** The flow run that this one resumes. */
+  resumed_from: string | null
+  /** The scope of the keys of its leaves; null means the flow run itself. */
+  key_scope: string | null
   /** The run that waits for this one, and the bounds that it sets to the runs of the leaves. */
   parent_run_id: string | null
   within: LeafBounds | null
@@ -46,7 +50,7 @@ const STILL = `(r.waited + coalesce(extract(epoch from muster.now() - r.all_wait
 
 export const CLAIMED_COLUMNS = `
   r.id, r.project_id, r.flow_id, r.root, r.input, r.fence, r.workers, r.timeout, r.crashes, r.last_seq, r.ended_leaves, r.adjustments,
-  r.parent_run_id, r.within, r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
+  r.resumed_from, r.key_scope, r.parent_run_id, r.within, r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
   (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age, ${STILL} as still,
   r.all_wait_since is not null as is_still, muster.now() as claimed_at`
 

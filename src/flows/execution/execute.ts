@@ -10,12 +10,13 @@ import type { LeafOutcome } from '../machine/machine.ts'
 import type { NodeOutcome } from '../machine/move.ts'
 import { isAgentLeaf } from './agent-leaves.ts'
 import { createAgentWaits } from './agent-waits.ts'
-import { releaseSlot } from './begin-leaf.ts'
+import { beginAll, releaseSlot } from './begin-leaf.ts'
 import { cancelFlowsBelow } from './cancel.ts'
 import { type ClaimedFlow, giveUpFlow } from './claim.ts'
 import { endFlow } from './end.ts'
 import { crashLoop, endRegardless } from './end-regardless.ts'
 import { withdrawUntaken } from './handouts.ts'
+import { flowScope } from './leaf-scope.ts'
 import { checkElsewhere, takeUpLeaves, wantTopology } from './leaves-elsewhere.ts'
 import type { Mailbox } from './mailbox.ts'
 import {
@@ -31,6 +32,7 @@ import { expireNode, stopDropped, takeOutcome, takeUntold } from './settle-leaf.
 import { startLeaves } from './start-leaves.ts'
 import { attemptKey, progressOf, stateOf, unbegun } from './state.ts'
 import { cancelAllRuns, stopLeaves } from './stop-leaves.ts'
+import { chainOf, hasLives, readFinished } from './take-over-leaves.ts'
 import {
   checkWatched,
   isLate,
@@ -65,10 +67,19 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
   }
   try {
     const events = flow.last_seq === 0 ? [] : await readFlowJournal(deps.pool, flow.id)
-    const state = stateOf(flow, events, deps.patterns)
+    const flowRunIds = await chainOf(deps.pool, flow)
+    const finished = await readFinished(deps.pool, flowRunIds)
+    const state = stateOf(flow, events, deps.patterns, { finished, keepsFinished: hasLives(flow.root) })
     const owned: OwnedFlow = {
       deps,
       flow,
+      leafRuns: {
+        flowRunId: flow.id,
+        scope: flowScope(flow),
+        flowRunIds,
+        projectId: flow.project_id,
+        within: flow.within,
+      },
       mailbox,
       after,
       signals,
@@ -81,6 +92,7 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
       isNew: !events.some((event) => event.kind === 'flow.started'),
       local,
       handedOut: new Set<string>(),
+      ending: new Set<string>(),
       state,
       seenLeaves: flow.ended_leaves,
       seenAdjustments: flow.adjustments,
@@ -217,6 +229,10 @@ function heed(owned: OwnedFlow, course: Course, message: FlowMessage): Promise<u
     case 'watch':
       checkWatched(owned, events, message.leafId)
       break
+    case 'begin':
+      owned.ending.delete(message.leaf.id)
+      // A leaf that is not running was dropped meanwhile.
+      return state.running.has(message.leaf.id) ? beginAll(owned, [message.leaf]) : null
     case 'news':
     case 'room':
       break
@@ -262,8 +278,8 @@ function parkTime(owned: OwnedFlow, isHalted: boolean): number | null {
 }
 
 /** True if no leaf of the flow runs in this process, and none waits for room in it. */
-function isIdle({ state, mailbox, handedOut }: OwnedFlow): boolean {
-  if (!mailbox.isEmpty()) return false
+function isIdle({ state, mailbox, handedOut, ending }: OwnedFlow): boolean {
+  if (!mailbox.isEmpty() || ending.size > 0) return false
   for (const leaf of state.running.values()) if (!isAgentLeaf(leaf) && !handedOut.has(leaf.id)) return false
   return true
 }

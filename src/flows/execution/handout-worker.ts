@@ -64,8 +64,8 @@ export function createHandoutWorker(options: HandoutWorkerOptions): HandoutWorke
     signals.set(handout, stop)
     const worker = ownerId()
     try {
-      const { leaf: node, ...given } = call
-      const leaf = { id, attempt, node, ...given }
+      const { leaf: node, key = `${flowRunId}:${id}`, ...given } = call
+      const leaf = { id, attempt, node, key, ...given }
       const of = { flowRunId, projectId, log, whileIdle: createWhileIdle(projectId) }
       const outcome = await callFunction({ leaf, run, signal: stop.signal, ...of })
       if (!stop.signal.aborted) await settleHandout(pool, handout, outcome, worker)

@@ -17,7 +17,8 @@ export interface Handout {
   attempt: number
   project_id: string
   function: string
-  call: { leaf: FunctionLeaf; argument: unknown; isEach: boolean }
+  /** Handouts of earlier releases have no key. */
+  call: { leaf: FunctionLeaf; argument: unknown; isEach: boolean; key?: string }
   fence: number
 }
 
@@ -35,7 +36,7 @@ export const LEAF_QUEUE: QueueTable = {
 }
 
 /** A leaf with its argument: one value, or the list of arguments if it is called several times. */
-export type NewHandout = Pick<FlowLeaf, 'id' | 'attempt' | 'node' | 'isEach'> & { argument: unknown }
+export type NewHandout = Pick<FlowLeaf, 'id' | 'attempt' | 'node' | 'isEach'> & { argument: unknown; key: string }
 
 /** Hands out leaves. Leaves that are handed out already stay as they are. */
 export async function handOut(
@@ -56,7 +57,9 @@ export async function handOut(
       of.projectId,
       leaves.map((leaf) => leaf.id),
       leaves.map((leaf) => leaf.attempt),
-      JSON.stringify(leaves.map(({ node, argument, isEach }) => ({ leaf: node, argument: argument ?? null, isEach }))),
+      JSON.stringify(
+        leaves.map(({ node, argument, isEach, key }) => ({ leaf: node, argument: argument ?? null, isEach, key })),
+      ),
       FLOW_CHANNEL,
       HANDOUT_NOTICE,
     ],

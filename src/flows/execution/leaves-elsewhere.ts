@@ -24,7 +24,7 @@ export async function takeUpLeaves(
   if (begun.length === 0) return
   const functions = begun.filter(isFunctionLeaf).map((leaf) => leaf.id)
   const handouts = await readHandouts(deps.pool, flow.id, functions)
-  const queued = await readQueued(deps.pool, flow.id, begun.filter(isAgentLeaf))
+  const queued = await readQueued(deps.pool, owned.leafRuns, begun.filter(isAgentLeaf))
   const elsewhere = begun.filter((leaf) =>
     isAgentLeaf(leaf) ? mayBegin || queued.inPart.has(leaf) : handouts.has(attemptKey(leaf)),
   )
@@ -65,7 +65,7 @@ export async function checkElsewhere(owned: OwnedFlow, events: FlowEvent[]): Pro
   if (rows[0]?.is_topology_new) wantTopology(owned, rows[0])
   await owned.waits.check()
   const agents = [...state.running.values()].filter(isAgentLeaf)
-  const settled = [...(await settledAgents(deps.pool, flow.id, agents)), ...(await settledHandouts(owned))]
+  const settled = [...(await settledAgents(deps.pool, owned.leafRuns, agents)), ...(await settledHandouts(owned))]
   for (const { leaf, outcome } of settled) {
     takeOutcome(owned, events, leaf, outcome, state.begun.get(attemptKey(leaf)) ?? Date.now())
   }

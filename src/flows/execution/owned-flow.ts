@@ -9,6 +9,7 @@ import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
 import type { Patterns } from '../machine/pattern.ts'
 import { type PipelineEvent, pipelineEventKinds } from '../pipeline/pipeline-event.ts'
+import type { LeafRuns } from './agent-leaves.ts'
 import type { AgentWaits } from './agent-waits.ts'
 import type { ClaimedFlow } from './claim.ts'
 import type { FlowChange, FlowJournal } from './journal.ts'
@@ -48,6 +49,8 @@ export type FlowMessage =
   | { type: 'settled'; leaf: FlowLeaf; outcome: LeafOutcome; startedAtMs: number }
   | { type: 'due'; leaf: FlowLeaf }
   | { type: 'room' }
+  /** The earlier run of an agent leaf may have ended: the leaf begins. */
+  | { type: 'begin'; leaf: FlowLeaf }
   /** An agent leaf has ended, or somebody changed the flow run. */
   | { type: 'news' }
   | { type: 'expired'; node: string }
@@ -66,6 +69,8 @@ export class FlowLost extends Error {}
 export interface OwnedFlow {
   deps: FlowDeps
   flow: ClaimedFlow
+  /** The facts that every run of a leaf shares. */
+  leafRuns: LeafRuns
   mailbox: Mailbox<FlowMessage>
   after: (ms: number, message: FlowMessage) => void
   /** Fires when the flow run is stopped and nothing new is to be begun. */
@@ -75,6 +80,8 @@ export interface OwnedFlow {
   state: FlowState
   /** Functions that this process has room for and calls itself, by leaf. */
   local: Set<string>
+  /** Agent leaves that begin when their earlier runs have ended. */
+  ending: Set<string>
   /** Functions that are left to any process that takes them, by leaf. */
   handedOut: Set<string>
   /** The instant from which on each watched leaf may be slow, by leaf. */

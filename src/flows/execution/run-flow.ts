@@ -17,6 +17,7 @@ import { isHalted } from '../../runs/park.ts'
 import { findFlow } from '../definition/find-flow.ts'
 import { requireFlow } from '../definition/flows.ts'
 import type { Checking } from '../definition/known-names.ts'
+import { flowOfRunToResume } from './resume-flow.ts'
 import { insertFlowRuns, type NewFlowRun, prepareFlow } from './start.ts'
 import { beginTokenWait, endTokenWait } from './token-waits.ts'
 
@@ -64,7 +65,8 @@ async function begin(parts: RunFlowParts, owned: OwnedRun, flowRunId: string): P
     async (tx) => {
       isDeleted = await isAgentDeleted(tx, agent.id)
       if (isDeleted || (await isHalted(tx, run.project_id))) return false
-      await insertFlowRuns(tx, [{ id: flowRunId, run: prepared, actor: agentActor(agent.id) }], null, patterns)
+      const started = await takingOver(tx, owned, prepared)
+      await insertFlowRuns(tx, [{ id: flowRunId, run: started, actor: agentActor(agent.id) }], null, patterns)
       await tx.query(`update agent_runs set started_flow_run_id = $2, open_children = 1 where id = $1 and fence = $3`, [
         run.id,
         flowRunId,
@@ -83,6 +85,13 @@ async function begin(parts: RunFlowParts, owned: OwnedRun, flowRunId: string): P
   await fault('park.after_commit')
   parts.onFlowReady()
   return true
+}
+
+/** A run that continues another resumes the flow run of that one. A new input is for a flow run of its own. */
+async function takingOver(tx: Db, { run, state }: OwnedRun, prepared: NewFlowRun): Promise<NewFlowRun> {
+  if (state.flowRunId === null || run.input !== null) return prepared
+  const resumed = await flowOfRunToResume(tx, run.project_id, state.flowRunId)
+  return resumed ? { ...prepared, ...resumed } : prepared
 }
 
 /** An agent that is deleted at this moment finds the parked run, or is found here. */
@@ -109,6 +118,7 @@ async function prepare({ pool, ...checking }: RunFlowParts, owned: OwnedRun): Pr
       input,
       timeoutMs,
       workers: null,
+      keyScope: `${run.key_scope ?? run.id}:flow`,
       parent: await parentOf(pool, owned),
     }
     return await prepareFlow(pool, started, checking.patterns)

@@ -11,20 +11,17 @@ import type { LeafOutcome } from '../machine/machine.ts'
 import { sourceLeaf } from '../machine/source.ts'
 import type { PipelineProgress, PipelineSource, StageContext } from '../pipeline/parts.ts'
 import type { PipelineEvent } from '../pipeline/pipeline-event.ts'
-import { createRecordReader } from '../pipeline/read-record.ts'
+import { createRecordReader, earlierPipelines } from '../pipeline/read-record.ts'
 import { runPipeline } from '../pipeline/run-pipeline.ts'
-import { outcomeOfRun, stageRunIdOf, startStageRun } from './agent-leaves.ts'
+import { isAgain, type LeafRuns, outcomeOfRun, stageRunIdOf, startStageRun } from './agent-leaves.ts'
 import type { AgentWaits } from './agent-waits.ts'
 import { callOnce } from './call-function.ts'
-import type { LeafBounds } from './leaf-bounds.ts'
+import { leafScope } from './leaf-scope.ts'
 import { openSource } from './open-source.ts'
 import type { FlowDeps } from './owned-flow.ts'
 
-export interface StreamParts {
+export interface StreamParts extends LeafRuns {
   leaf: FlowLeaf & { stream: NonNullable<FlowLeaf['stream']> }
-  flowRunId: string
-  projectId: string
-  within: LeafBounds | null
   pool: Pool
   log: Log
   functions: ReadonlyMap<string, AppFunction>
@@ -42,19 +39,22 @@ export interface StreamParts {
 
 /** Rejects only if the flow's journal cannot be read or written. */
 export async function runStream(parts: StreamParts): Promise<LeafOutcome> {
-  const { leaf, flowRunId, pool, signal, append, onProgress } = parts
+  const { leaf, flowRunId, scope, pool, signal, append, onProgress } = parts
   const { stream } = leaf
   const source = tryFor(() => sourceOf(parts))
   if ('problem' in source) return { status: 'failed', error: source.problem }
+  const earlier = await earlierPipelines(pool, parts.flowRunIds, { flowRunId, leafId: leaf.id })
   return runPipeline({
     flowRunId,
     leafId: leaf.id,
+    keyScope: leafScope(scope, leaf.id),
+    hasEarlier: earlier.length > 0,
     node: stream,
     buffer: stream.buffer ?? parts.buffer,
     source,
     argumentOf: stream.argumentOf,
     append,
-    read: createRecordReader(pool, flowRunId, leaf.id),
+    read: createRecordReader(pool, { flowRunId, leafId: leaf.id }, earlier),
     signal,
     onProgress,
     draining: parts.draining,
@@ -71,7 +71,14 @@ function tryFor(find: () => PipelineSource | { problem: string }): PipelineSourc
   }
 }
 
-function sourceOf({ leaf, functions, flowRunId, projectId, log }: StreamParts): PipelineSource | { problem: string } {
+function sourceOf({
+  leaf,
+  functions,
+  flowRunId,
+  scope,
+  projectId,
+  log,
+}: StreamParts): PipelineSource | { problem: string } {
   const source = sourceLeaf(leaf.stream.source)
   const argument = leaf.argumentOf(0)
   if (!source)
@@ -82,7 +89,7 @@ function sourceOf({ leaf, functions, flowRunId, projectId, log }: StreamParts): 
   const run = functions.get(name)
   if (!run) return { problem: `There is no function called ${name}.` }
   const shared: Omit<FunctionContext, 'signal'> = {
-    key: `${flowRunId}:${leaf.id}:source`,
+    key: `${leafScope(scope, leaf.id)}:source`,
     attempt: 1,
     run_id: flowRunId,
     project_id: projectId,
@@ -116,16 +123,17 @@ async function callAgent(
   parts: StreamParts,
   node: AgentLeaf,
   input: unknown,
-  { key, failures, signal }: StageContext,
+  { key, runKey, failures, signal }: StageContext,
 ): Promise<LeafOutcome> {
-  const { leaf, flowRunId, projectId, within, pool, waits, onReady } = parts
-  const id = stageRunIdOf(key, failures)
-  const run = { id, flowRunId, projectId, within, leafId: leaf.id, node, input }
-  const problem = await waits.queue(() => startStageRun(pool, run))
-  if (problem) return { status: 'failed', error: problem }
+  const { leaf, flowRunId, flowRunIds, scope, projectId, within, pool, waits, onReady } = parts
+  const id = stageRunIdOf(runKey, failures)
+  const again = failures > 0 || isAgain(leaf, parts)
+  const run = { id, flowRunId, flowRunIds, scope, projectId, within, leafId: leaf.id, node, input, keyScope: key }
+  const started = await waits.queue(() => startStageRun(pool, { ...run, isAgain: again }))
+  if ('problem' in started) return { status: 'failed', error: started.problem }
   onReady()
-  cancelIfLate(parts, signal, id)
-  return outcomeOfRun(await waits.wait(id))
+  cancelIfLate(parts, signal, started.runId)
+  return outcomeOfRun(await waits.wait(started.runId))
 }
 
 /**

@@ -28,6 +28,8 @@ test('the results of a flow run are bounded together, and a refused result is jo
       last_seq: 0,
       ended_leaves: 0,
       adjustments: 0,
+      resumed_from: null,
+      key_scope: null,
       parent_run_id: null,
       within: null,
       cancel_requested_at: null,

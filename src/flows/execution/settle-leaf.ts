@@ -1,4 +1,5 @@
 // Gives the outcomes of leaves to the machine, and journals them with all that follows from them.
+import { defined } from '../../kernel/defined.ts'
 import type { FlowEvent } from '../../kernel/flow-run.ts'
 import { jsonSize } from '../../kernel/json-size.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
@@ -21,7 +22,7 @@ export function takeOutcome(
   events.push(
     outcome.status === 'completed'
       ? { kind: 'task.completed', data: { ...shared, ...resultOf(outcome), ...partOf(leaf) } }
-      : { kind: 'task.failed', data: { ...shared, error: outcome.error } },
+      : { kind: 'task.failed', data: { ...shared, error: outcome.error, ...defined({ made: outcome.made }) } },
   )
   state.pools.done(leaf, shared.duration, outcome.status === 'completed')
   const next = settle(state, leaf, { ...outcome, tookMs: shared.duration }, bytes)

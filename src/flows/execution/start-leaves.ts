@@ -1,18 +1,13 @@
 // The beginning of the leaves of a flow run. A leaf begins after the journal says so; `beginEarly` is the one exception.
-import { defined } from '../../kernel/defined.ts'
 import type { FlowEvent } from '../../kernel/flow-run.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import { beginAll, isFunctionLeaf, releaseSlot } from './begin-leaf.ts'
+import { noteBegun, type Start } from './note-begun.ts'
 import type { OwnedFlow } from './owned-flow.ts'
 import { takeUntold } from './settle-leaf.ts'
-import { attemptKey, type FlowState } from './state.ts'
+import { attemptKey } from './state.ts'
+import { takeOverFinished } from './take-over-leaves.ts'
 import { writeEvents } from './write-events.ts'
-
-interface Start {
-  leaf: FlowLeaf
-  worker: string | null
-  handover: { from: string; to: string } | null
-}
 
 /**
  * Starts as many of the waiting leaves as there is room for, and writes the events so far with those of the starts. True:
@@ -24,6 +19,7 @@ export async function startLeaves(
   { mayStart, mayBeginEarly }: { mayStart: boolean; mayBeginEarly: boolean },
 ): Promise<boolean> {
   const { state, mailbox } = owned
+  if (mayStart) takeOverFinished(owned, events)
   const starts = mayStart ? takeStartable(owned) : []
   // The switch is journalled before the leaves that are started under it.
   for (const data of state.pools.switched()) events.push({ kind: 'topology.switched', data })
@@ -104,20 +100,4 @@ function takeStartable(owned: OwnedFlow): Start[] {
   }
   slots.passOn()
   return starts
-}
-
-/** Notes that the attempt begins now. Returns its event. */
-function noteBegun(state: FlowState, { leaf, worker, handover }: Start): FlowEvent {
-  state.begun.set(attemptKey(leaf), Date.now())
-  const name = leaf.nodeId ?? leaf.title ?? ('agent' in leaf.node ? leaf.node.agent : leaf.node.function)
-  const data = defined({
-    task_id: leaf.id,
-    name,
-    attempt: leaf.attempt,
-    agent: 'agent' in leaf.node ? leaf.node.agent : undefined,
-    after: leaf.after.length > 0 ? [...leaf.after] : undefined,
-    worker: worker ?? undefined,
-    handover: handover ? { from: handover.from, to: handover.to } : undefined,
-  })
-  return { kind: 'task.started', data }
 }

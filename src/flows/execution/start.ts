@@ -20,6 +20,10 @@ export interface NewFlowRun {
   input: unknown
   timeoutMs: number
   workers: number | null
+  /** The flow run that this one resumes. */
+  resumedFrom?: string | null
+  /** The scope of the keys of its leaves; without one it is the flow run itself. */
+  keyScope?: string | null
   /** The run that waits for this one. */
   parent?: { runId: string; within: LeafBounds }
 }
@@ -39,6 +43,8 @@ export async function startFlow(db: Db, run: NewFlowRun, actor: Actor, patterns:
 
 /** The run as it is to be stored, with the topologies that were learned from earlier runs. */
 export async function prepareFlow(db: Db, run: NewFlowRun, patterns: Patterns): Promise<NewFlowRun> {
+  // A flow run that resumes another has the tree of that one, so that its leaves have the same ids.
+  if (run.resumedFrom) return run
   return { ...run, root: await withLearntTopologies(db, run.projectId, run.root, patterns) }
 }
 
@@ -49,13 +55,15 @@ const START: PreparedSql = {
       select * from rows from (unnest($1::uuid[]), unnest($2::uuid[]), unnest($3::uuid[]),
         jsonb_array_elements($4::jsonb), jsonb_array_elements($5::jsonb), unnest($6::int[]), unnest($7::int[]),
         jsonb_array_elements($8::jsonb), unnest($9::int[]), jsonb_array_elements($10::jsonb),
-        unnest($11::uuid[]), jsonb_array_elements($12::jsonb))
-        as g (id, project_id, flow_id, root, input, timeout, workers, progress, expected, needs, parent_run_id, within)
-    ), owning as (select id from workers where id = $13), made as (
+        unnest($11::uuid[]), jsonb_array_elements($12::jsonb), unnest($13::uuid[]), unnest($14::text[]))
+        as g (id, project_id, flow_id, root, input, timeout, workers, progress, expected, needs, parent_run_id, within,
+          resumed_from, key_scope)
+    ), owning as (select id from workers where id = $15), made as (
       insert into flow_runs as r (id, project_id, flow_id, root, input, timeout, workers, progress, expected, needs,
-        parent_run_id, within, owner, fence, ready_at, status, started_at, check_at)
+        parent_run_id, within, resumed_from, key_scope, owner, fence, ready_at, status, started_at, check_at)
       select g.id, g.project_id, (select f.id from flows f where f.id = g.flow_id for key share), g.root, g.input, g.timeout, g.workers, g.progress, g.expected,
         array(select jsonb_array_elements_text(g.needs)), g.parent_run_id, nullif(g.within, 'null'),
+        g.resumed_from, g.key_scope,
         o.id, case when o.id is null then 0 else 1 end, case when o.id is null then muster.now() end,
         case when o.id is null then 'queued' else 'running' end, case when o.id is not null then muster.now() end,
         case when o.id is not null then ${FIRST_CHECK} end
@@ -63,7 +71,7 @@ const START: PreparedSql = {
       returning r.owner, ${CLAIMED_COLUMNS}
     ), noted as (
       insert into audit_log (${NOTE_COLUMNS})
-      select * from unnest(${NOTE_TYPES.map((type, index) => `$${index + 14}::${type}[]`).join(', ')})
+      select * from unnest(${NOTE_TYPES.map((type, index) => `$${index + 16}::${type}[]`).join(', ')})
     )
     select * from made where owner is not null`,
 }
@@ -99,6 +107,8 @@ export async function insertFlowRuns(
     JSON.stringify(runs.map((run) => ownFunctions(run.root, patterns))),
     runs.map((run) => run.parent?.runId ?? null),
     JSON.stringify(runs.map((run) => run.parent?.within ?? null)),
+    runs.map((run) => run.resumedFrom ?? null),
+    runs.map((run) => run.keyScope ?? null),
     owner,
     ...noteLists(notes),
   ])

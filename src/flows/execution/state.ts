@@ -3,6 +3,7 @@ import type { FlowEvent, FlowProgress } from '../../kernel/flow-run.ts'
 import { jsonSize } from '../../kernel/json-size.ts'
 import { plannedLeaves } from '../definition/planned-leaves.ts'
 import { type FlowLeaf, hasAgentStage } from '../machine/flow-leaf.ts'
+import { unitOf } from '../machine/leaf-id.ts'
 import { createMachine, type LeafOutcome } from '../machine/machine.ts'
 import type { Patterns } from '../machine/pattern.ts'
 import type { PipelineEvent } from '../pipeline/pipeline-event.ts'
@@ -35,10 +36,21 @@ export interface FlowState {
   items: Map<string, NonNullable<FlowProgress['items']>>
   /** Leaves whose results nobody waits for. They are to be journalled, and stopped if they are under way. */
   dropped: { leaf: FlowLeaf; as: 'failed' | 'skipped'; isTold: boolean }[]
+  /** The outcomes that leaves of the same work may take over, by unit. */
+  finished: Map<string, FinishedLeaf>
+  /** True if finished leaves of this flow run may be wanted again. */
+  keepsFinished: boolean
   /** The leaves that the journal has as skipped already. */
   toldSkipped: Set<string>
   /** The results of the leaves in bytes of JSON: the owner holds all of them, and reads them anew after a takeover. */
   heldBytes: number
+}
+
+export interface FinishedLeaf {
+  value: unknown
+  tookMs: number
+  /** True if the value is that of a source, which is journalled in pages. */
+  isPaged: boolean
 }
 
 /** The error of a flow run names this many failures at most. */
@@ -50,7 +62,15 @@ export type RecordedEvent = (FlowEvent | Extract<PipelineEvent, { kind: 'items.c
 export const attemptKey = ({ id, attempt }: Pick<FlowLeaf, 'id' | 'attempt'>): string => `${attempt} ${id}`
 
 /** Rebuilds the state from the outcomes in the journal. */
-export function stateOf(flow: ClaimedFlow, events: readonly RecordedEvent[], patterns: Patterns): FlowState {
+export function stateOf(
+  flow: ClaimedFlow,
+  events: readonly RecordedEvent[],
+  patterns: Patterns,
+  { finished, keepsFinished }: Pick<FlowState, 'finished' | 'keepsFinished'> = {
+    finished: new Map(),
+    keepsFinished: false,
+  },
+): FlowState {
   const state: FlowState = {
     machine: createMachine(flow.root, flow.input, patterns),
     fresh: [],
@@ -67,6 +87,8 @@ export function stateOf(flow: ClaimedFlow, events: readonly RecordedEvent[], pat
     items: new Map(),
     dropped: [],
     toldSkipped: new Set(),
+    finished,
+    keepsFinished,
     heldBytes: 0,
   }
   const nowMs = Date.now()
@@ -151,12 +173,12 @@ function noteTold({ dropped }: FlowState, leafId: string): void {
 
 function outcomeOf(
   kind: 'task.completed' | 'task.failed',
-  data: { result?: unknown; error?: string; duration: number },
+  data: { result?: unknown; error?: string; made?: string; duration: number },
 ): LeafOutcome {
   const tookMs = data.duration
   return kind === 'task.completed'
     ? { status: 'completed', value: data.result, tookMs }
-    : { status: 'failed', error: data.error ?? '', tookMs }
+    : { status: 'failed', error: data.error ?? '', tookMs, ...(data.made === undefined ? {} : { made: data.made }) }
 }
 
 /** Returns the leaves that may start because this leaf has ended. `bytes` is the size of its result, if it is known. */
@@ -168,6 +190,7 @@ export function settle(state: FlowState, leaf: FlowLeaf, outcome: LeafOutcome, b
   if (outcome.status === 'completed') {
     state.counts.completed += weightOf(leaf)
     state.heldBytes += bytes ?? jsonSize(outcome.value).bytes
+    if (state.keepsFinished) noteFinished(state, leaf, outcome)
   } else {
     if (!isRetried) noteFailed(state, leaf, outcome.error)
     // Runs of other stages may be under way. A pipeline that is tried again has another id.
@@ -175,6 +198,14 @@ export function settle(state: FlowState, leaf: FlowLeaf, outcome: LeafOutcome, b
   }
   noteDropped(state, 'skipped')
   return next
+}
+
+function noteFinished(
+  { finished }: FlowState,
+  leaf: FlowLeaf,
+  { value, tookMs = 0 }: Extract<LeafOutcome, { status: 'completed' }>,
+): void {
+  finished.set(unitOf(leaf.id), { value, tookMs, isPaged: leaf.isSource })
 }
 
 /** One stage of a failed pipeline counts as failed, and the others as skipped. */

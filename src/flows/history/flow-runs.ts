@@ -22,6 +22,8 @@ export interface FlowRunRow {
   id: string
   project_id: string
   flow_id: string | null
+  resumed_from: string | null
+  resumed_as: string | null
   parent_run_id: string | null
   pattern: string
   status: FlowRunStatus
@@ -52,9 +54,8 @@ export interface FlowRunRow {
 
 // Stored values are compressed; a value that is too large even so is not written out to be measured. The database
 // writes values out with spaces, hence twice the limit; values that pass are measured exactly.
-const columns = (
-  mostBytes: number,
-): string => `id, project_id, flow_id, parent_run_id, root->>'type' as pattern, status, input, error, progress, workers, timeout,
+const columns = (mostBytes: number): string => `id, project_id, flow_id, resumed_from,
+  case when completed_at is not null then (select n.id from flow_runs n where n.resumed_from = flow_runs.id limit 1) end as resumed_as, parent_run_id, root->>'type' as pattern, status, input, error, progress, workers, timeout,
   created_at, started_at, completed_at, duration, cancel_requested_at, last_seq,
   input_tokens, output_tokens, usage_estimated, cost_usd, expected, people_waits, waited, muster.now() as read_at,
   ${isLarge('output', mostBytes)} as is_large, case when not ${isLarge('output', mostBytes)} then output end as output`
@@ -199,13 +200,16 @@ function toFlowRun(
   usualWorkers: number,
   mostBytes: number,
 ): FlowRun {
-  const { id, flow_id, parent_run_id, pattern, status, input, error, progress, duration } = row
+  const { id, flow_id, resumed_from, resumed_as, parent_run_id, pattern, status, input, error, progress, duration } =
+    row
   const url = `/api/projects/${row.project_id}/flow-runs/${id}/output`
   const isTooMuch = (value: unknown): boolean => Buffer.byteLength(JSON.stringify(value ?? null)) > mostBytes
   const isOutputCut = row.is_large || isTooMuch(row.output)
   return {
     id,
     flow_id,
+    resumed_from,
+    resumed_as,
     parent_run_id,
     pattern,
     status,

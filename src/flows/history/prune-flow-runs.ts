@@ -30,6 +30,7 @@ export async function pruneFlowRuns(
          select id, completed_at, last_seq from flow_runs
          where project_id = $1 and completed_at < muster.now() - $2 * interval '1 day'
            and not exists (select from agent_runs p where p.id = flow_runs.parent_run_id)
+           and not exists (select from flow_runs n where n.resumed_from = flow_runs.id and n.completed_at is null)
            and (completed_at, id) > ($3::timestamptz, $4::uuid)
          order by completed_at, id limit ${FLOW_RUNS_AT_ONCE} for update skip locked
        ), ${treesOf(LEAVES)}, ${KEPT}

@@ -43,6 +43,20 @@ export const isAttempt = (mark: Mark): boolean => mark.startsWith('~')
 export const isIteration = (mark: Mark): boolean => mark.startsWith('#')
 export const numberIn = (mark: Mark): number => Number(mark.slice(1))
 
+/**
+ * The id of the leaf in the first life of the patterns around it: the same for every attempt at the same work. A leaf
+ * that a queen gives out again is the same work, too.
+ */
+export function unitOf(id: string): string {
+  if (!/~| again$/.test(id)) return id
+  const { name, marks, keys } = parse(id)
+  return format({
+    name,
+    marks: marks.map((mark) => (isAttempt(mark) ? '~1' : mark)),
+    keys: keys.map(({ key }) => ({ key: key.replace(/ again$/, ''), attempt: 1 })),
+  })
+}
+
 const HEAD = /^([^/]*?)((?:[#~]\d+)*)(?:\/|$)/
 const ATTEMPT = /^(.*)~(\d+)$/
 const isText = (key: string): boolean => key.split(' ', 3).length === 3

@@ -33,7 +33,8 @@ export interface Machine {
 export type LeafOutcome =
   /** `onRecord`: the value is in the journal already, in the pages of a source or in the items of the last stage. */
   | { status: 'completed'; value: unknown; tookMs?: number; onRecord?: 'pages' | 'items' }
-  | { status: 'failed'; error: string; tookMs?: number }
+  /** `made`: the calls with an effect that a failed agent has made, one a line. */
+  | { status: 'failed'; error: string; made?: string; tookMs?: number }
 
 interface State {
   input: unknown
@@ -125,7 +126,9 @@ export function createMachine(root: FlowNode, input: unknown, patterns: Patterns
 }
 
 function outcomeOf(settled: LeafOutcome): NodeOutcome {
-  if (settled.status === 'failed') return failed(settled.error)
+  if (settled.status === 'failed') {
+    return settled.made === undefined ? failed(settled.error) : { ...failed(settled.error), made: settled.made }
+  }
   const { status, value, tookMs } = settled
   return { status, value, error: null, ...(tookMs === undefined ? {} : { tookMs }) }
 }

@@ -5,7 +5,7 @@ import type { FlowNode, FunctionLeaf, Leaf, PatternNode, Work } from '../../kern
 /** Partial: a part of the node failed, or is not good enough, and there is a value all the same. */
 export type NodeOutcome =
   | { status: 'completed' | 'partial'; value: unknown; error: null; problems?: readonly string[]; tookMs?: number }
-  | { status: 'failed'; value: unknown; error: string }
+  | { status: 'failed'; value: unknown; error: string; made?: string }
 
 /** A node within the node, started by the pattern under a key of its own. */
 export interface Child {
@@ -70,7 +70,11 @@ export type Move = StartMove | { end: NodeOutcome } | 'wait'
 
 export const completed = (value: unknown): NodeOutcome => ({ status: 'completed', value, error: null })
 export const partial = (value: unknown): NodeOutcome => ({ status: 'partial', value, error: null })
-export const failed = (error: string, value: unknown = null): NodeOutcome => ({ status: 'failed', value, error })
+export const failed = (error: string, value: unknown = null): Extract<NodeOutcome, { status: 'failed' }> => ({
+  status: 'failed',
+  value,
+  error,
+})
 
 /** Completed, or partial if a part was partial. */
 export const endOf = (value: unknown, parts: Iterable<NodeOutcome | null>): NodeOutcome =>

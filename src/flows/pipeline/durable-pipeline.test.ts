@@ -30,6 +30,7 @@ class Lost extends Error {}
 function partsOf(flowRunId: string, leafId: string, fence: number, call: PipelineParts['call']): PipelineParts {
   return {
     flowRunId,
+    keyScope: 'scope',
     leafId,
     node,
     buffer: 10,
@@ -43,7 +44,7 @@ function partsOf(flowRunId: string, leafId: string, fence: number, call: Pipelin
     append: async (events) => {
       if ((await journal.append({ runId: flowRunId, fence, events })).status === 'lost') throw new Lost()
     },
-    read: createRecordReader(pool, flowRunId, leafId),
+    read: createRecordReader(pool, { flowRunId, leafId }, []),
     signal: new AbortController().signal,
   }
 }

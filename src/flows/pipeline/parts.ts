@@ -14,6 +14,8 @@ export type PipelineSource =
 export interface StageContext {
   /** Every call of this stage with this item has the same key. */
   key: string
+  /** Names the calls of this stage with this item in this flow run alone. */
+  runKey: string
   /** The attempts count from 1, and rise with every call: failed attempts and owners that died both count. */
   attempt: number
   /** The number of failed attempts before this one. A crash does not count. */
@@ -43,6 +45,10 @@ export interface PipelineParts {
   flowRunId: string
   /** The id of this attempt of the whole pipeline. An item on record under this id is never worked on again. */
   leafId: string
+  /** The scope of the keys of its calls, the same in every life of the pipeline. */
+  keyScope: string
+  /** True if earlier lives of the pipeline have items on record. */
+  hasEarlier?: boolean
   node: Pick<Stream, 'stages' | 'on_error'>
   /** The most items between two stages. */
   buffer: number

@@ -44,6 +44,7 @@ function play(items: unknown[], options: Options): Promise<LeafOutcome> {
   const works = Object.values(stages)
   return runPipeline({
     flowRunId: 'run',
+    keyScope: 'scope',
     leafId: 'pipe',
     node: {
       stages: Object.keys(stages).map((name) => ({ type: 'task', function: name, ...leaf })),

@@ -29,7 +29,7 @@ export async function runPipeline(parts: PipelineParts): Promise<LeafOutcome> {
   const failure = await work(parts, state)
   if (failure) return failure
   const { values, isLarge } = await readOutput(read, node.stages.length - 1)
-  return { status: 'completed', value: values, ...(isLarge ? { onRecord: 'items' as const } : {}) }
+  return { status: 'completed', value: values, ...(isLarge && !parts.hasEarlier ? { onRecord: 'items' as const } : {}) }
 }
 
 /** Returns the reason if the pipeline ended before all items were done, else null. */

@@ -88,8 +88,10 @@ async function callOnce(
   const timeoutMs = parts.node.stages[stage]?.timeout
   let timer: NodeJS.Timeout | undefined
   try {
-    const key = `${parts.flowRunId}:${parts.leafId}:${stage}:${item.index}`
-    const context = { key, attempt, failures, signal: controller.signal }
+    const place = `${stage}:${item.index}`
+    const key = `${parts.keyScope}:${place}`
+    const runKey = `${parts.flowRunId}:${parts.leafId}:${place}`
+    const context = { key, runKey, attempt, failures, signal: controller.signal }
     const called = parts.call(stage, parts.argumentOf(stage, item.value), context)
     const late = new Promise<LeafOutcome>((resolve) => {
       if (timeoutMs === undefined) return

@@ -152,16 +152,27 @@ function resultOf(
   for (const attempt of attemptsOf(key)) {
     const known = round.team.children.get(attempt)
     if (known === undefined) {
-      const agent = round.balancer.choose(attempt === key ? null : round.balancer.agentOf(key))
+      const agent = agentFor(round, key, attempt)
       const node = { type: 'task', agent, input: '{{item}}' } as const
       round.move.start.push({ key: attempt, node, title: subtask.title, previous: round.team.previous, ...write() })
       return null
     }
     if (known?.status === 'failed' && attempt === key) continue
+    if (known?.status === 'failed' && known.made !== undefined) {
+      return { ...known, error: `${known.error}\nThese calls have been made and stand:\n${known.made}` }
+    }
     if (known) round.sources.set(subtask.id, [...(round.sources.get(subtask.id) ?? []), attempt])
     return known
   }
   return null
+}
+
+/** A worker that failed after calls with an effect continues its own work; any other failure goes to another worker. */
+function agentFor({ balancer, team }: Round, key: string, attempt: string): string {
+  const first = attempt === key ? null : team.children.get(key)
+  const agent = balancer.agentOf(key)
+  if (first?.status === 'failed' && first.made !== undefined && agent !== null) return agent
+  return balancer.choose(attempt === key ? null : agent)
 }
 
 /** Watches the runs under way, and asks the queen about a subtask as soon as one of its runs is slow. */

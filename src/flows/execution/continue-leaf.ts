@@ -1,0 +1,134 @@
+// An agent leaf that is tried again: by its own retry, by a retry of a pattern around it, by a queen, or because its flow
+// run was resumed. Its run continues the newest run of the same work, so that finished calls are not made again. If that
+// cannot be, it begins anew; after a call that must not be repeated unseen the new run is held until a person decides.
+import { MARK_CHANGED } from '../../db/changed-in.ts'
+import type { Db, Pool } from '../../db/pool.ts'
+import { inTransaction } from '../../db/transaction.ts'
+import { callsOfRun, hasUnsafe, type MadeCall } from '../../journal/finished-calls.ts'
+import { insertRun, type NewRun } from '../../journal/insert-run.ts'
+import type { Agent } from '../../kernel/agent.ts'
+import { CONTINUE } from '../../kernel/continue-phrase.ts'
+import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
+import { canContinue, continuationRun, type EarlierRun, lockEarlier, lostTools } from '../../runs/continue-run.ts'
+import { askBeginAnew } from '../../tasks/begin-anew-tasks.ts'
+import { effectsParagraph } from '../../tasks/made-calls-text.ts'
+
+export interface LeafRun {
+  /** The run as it is begun where nothing can be continued. */
+  fresh: NewRun & { flowRunId: string; keyScope: string }
+  agent: Pick<Agent, 'id' | 'name' | 'tools' | 'steps' | 'flow_type' | 'max_steps'>
+  /** The name of the leaf, for people. */
+  name: string
+  /** The flow runs that this one resumes, and itself. */
+  flowRunIds: readonly string[]
+  /** True if people asked for the new attempt: they resumed the flow run. */
+  isByPerson: boolean
+  /** The uppermost flow run, which counts the runs below it. */
+  tree?: string
+}
+
+/** The tree has so many runs that this one does not begin. */
+export class NoRoom extends Error {
+  constructor(tree: string) {
+    super(
+      `The flow runs below the flow run ${tree} may have ${MOST_RUNS_BELOW} runs of agents together, and they have them.`,
+    )
+  }
+}
+
+/** begun: the run is queued, or held for a person · done: an earlier run has completed this work · ending: try later. */
+export type BegunLeaf = { is: 'begun' | 'done'; runId: string } | { is: 'ending' }
+
+export async function beginLeafAgain(pool: Pool, leaf: LeafRun): Promise<BegunLeaf> {
+  return inTransaction(pool, async (tx) => {
+    if (await isKnown(tx, leaf.fresh.id)) return { is: 'begun', runId: leaf.fresh.id }
+    const earlier = await newestRun(tx, leaf)
+    if (!earlier) return insert(tx, leaf, leaf.fresh)
+    if (earlier.status === 'completed') return { is: 'done', runId: earlier.id }
+    if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
+    if (await mayContinue(tx, leaf, earlier)) {
+      return insert(tx, leaf, continued(leaf, earlier))
+    }
+    const calls = await callsOfRun(tx, earlier.id)
+    const begun = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
+    if (hasUnsafe(calls)) await holdForPerson(tx, leaf, earlier.id, calls)
+    return begun
+  })
+}
+
+async function isKnown(tx: Db, runId: string): Promise<boolean> {
+  return (await tx.query('select from agent_runs where id = $1', [runId])).rowCount === 1
+}
+
+/** Counts the run on the uppermost flow run, if there is one. */
+async function insert(tx: Db, { tree }: LeafRun, run: NewRun): Promise<BegunLeaf> {
+  if (tree !== undefined) {
+    const { rowCount } = await tx.query(
+      `update flow_runs set runs_below = runs_below + 1 where id = $1 and runs_below < ${MOST_RUNS_BELOW}`,
+      [tree],
+    )
+    if (rowCount === 0) throw new NoRoom(tree)
+  }
+  await insertRun(tx, run)
+  return { is: 'begun', runId: run.id }
+}
+
+async function newestRun(tx: Db, { fresh, flowRunIds }: LeafRun): Promise<EarlierRun | null> {
+  const { rows } = await tx.query<{ id: string }>(
+    `select id from agent_runs where flow_run_id = any($1::uuid[]) and key_scope = $2
+     order by created_at desc, id desc limit 1`,
+    [flowRunIds, fresh.keyScope],
+  )
+  return rows[0] ? lockEarlier(tx, fresh.projectId, rows[0].id) : null
+}
+
+/** A decision of a flow makes no calls, so it is asked for anew. */
+async function mayContinue(tx: Db, { agent, fresh, isByPerson }: LeafRun, earlier: EarlierRun): Promise<boolean> {
+  if (earlier.agent_id !== agent.id || earlier.continued_by !== null || fresh.answer) return false
+  if (isByPerson) return true
+  return canContinue(earlier) && (await lostTools(tx, earlier.id, agent, [])).length === 0
+}
+
+function continued({ fresh, agent, isByPerson }: LeafRun, earlier: EarlierRun): NewRun {
+  const isFlow = agent.flow_type === 'flow'
+  const run = continuationRun(earlier, {
+    id: fresh.id,
+    trigger: { ...fresh.trigger, resumed_from: earlier.id, ...(isByPerson ? { resumed_by: 'person' } : {}) },
+    input: isFlow ? null : continuationText(earlier),
+    maxSteps: fresh.maxSteps,
+    timeoutMs: fresh.timeoutMs,
+  })
+  return { ...run, flowRunId: fresh.flowRunId, keyScope: fresh.keyScope, depth: fresh.depth ?? 0 }
+}
+
+function continuationText({ error_message: error }: EarlierRun): string {
+  const told = `${CONTINUE} Calls that have a result were made and stand.`
+  return error === null ? told : `${told}\n\nThe last attempt failed: ${error}`
+}
+
+/** A fresh start is told the calls of the attempts before it. */
+function told(input: unknown, calls: readonly MadeCall[]): unknown {
+  if (calls.length === 0) return input
+  const text = typeof input === 'string' ? input : JSON.stringify(input ?? null)
+  return `${text}\n\n${effectsParagraph(calls)}\nDo not make a call again whose effect is there already.`
+}
+
+/** The new run waits like a run that has asked a question; the answer wakes it, or ends it. */
+async function holdForPerson(tx: Db, leaf: LeafRun, earlierId: string, calls: readonly MadeCall[]): Promise<void> {
+  const { fresh, agent, name } = leaf
+  await tx.query(
+    `update agent_runs set status = 'paused', pause_reason = 'human', waits_for = 'human', waiting_for = 'person',
+       ready_at = null, ${MARK_CHANGED} where id = $1`,
+    [fresh.id],
+  )
+  await askBeginAnew(tx, {
+    projectId: fresh.projectId,
+    agentId: agent.id,
+    workId: fresh.keyScope,
+    work: `the task "${name}" of a flow`,
+    earlierRunId: earlierId,
+    heldRunId: fresh.id,
+    metadata: { flow_run_id: fresh.flowRunId },
+    calls,
+  })
+}
