@@ -9,6 +9,7 @@ import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { beginAnewTaskId } from '../../src/tasks/begin-anew-tasks.ts'
 import { atEnd } from '../kit/at-end.ts'
+import { findViolations } from '../kit/axe.ts'
 import { noBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import type { Plan } from '../kit/fake-model.ts'
@@ -53,6 +54,7 @@ describe('effects in a browser', { skip }, () => {
     })
     const { page, troubles } = await kit.open(t, `/runs/${failed.id}`)
     await page.getByText('Continues after step 2; 2 calls took effect and are not repeated.').waitFor()
+    await picture(page, 'failed')
     assert.equal(await page.getByRole('button', { name: 'Retry' }).count(), 0)
     await kit.checkLooks(page, `/runs/${failed.id}`, () => page.getByText(/took effect/).waitFor())
 
@@ -64,6 +66,7 @@ describe('effects in a browser', { skip }, () => {
     assert.match(lines[0] ?? '', /^pay \{"url":.*"label":"failed 1"\}/)
     assert.match(lines[1] ?? '', /^post \{"url":.*"label":"failed 2"\}/)
     assert.equal(lines.length, 2)
+    assert.deepEqual(await findViolations(page), [])
     await picture(page, 'again')
     await again.getByRole('button', { name: 'Close' }).last().click()
 
@@ -134,7 +137,7 @@ describe('effects in a browser', { skip }, () => {
     await reason.getByText('Resume continues it: 1 finished task is kept.').waitFor()
     await reason.getByRole('button', { name: 'Resume' }).click()
     const dialog = page.getByRole('dialog', { name: 'Resume' })
-    await dialog.getByText('takes over the 1 of 2 tasks').waitFor()
+    await dialog.getByText('1 of 2 tasks is finished.').waitFor()
     await picture(page, 'flow')
     await dialog.getByRole('button', { name: 'Resume' }).click()
     await page.getByRole('link', { name: /Continues the flow run/ }).waitFor()
@@ -220,7 +223,7 @@ describe('effects in a browser', { skip }, () => {
     const id = await askAboutBeginning()
     const { page, troubles } = await kit.open(t, `/inbox?item=${id}`)
     const card = page.getByRole('listitem', { name: 'May "Pay Ada" begin anew?' })
-    for (const text of ['refund', '{ "order": 7 }', 'key-1', 'unknown']) await cell(card, text).first().waitFor()
+    for (const text of ['refund', '{"order":7}', 'key-1', 'unknown']) await cell(card, text).first().waitFor()
     await card.getByRole('button', { name: 'Begin anew' }).waitFor()
     await kit.checkLooks(page, `/inbox?item=${id}`, () => card.getByRole('button', { name: 'Stop' }).waitFor())
     await picture(page, 'anew')

@@ -8,6 +8,7 @@ import { showMarks } from './property-diff.ts'
 /** A longer value is folded. */
 const MAX_OPEN = 300
 const MAX_SUMMARY = 120
+const MAX_LINE = 60
 
 export function ArgumentTable({ args, name = 'Arguments' }: { args: unknown; name?: string }) {
   const rows = isRecord(args) ? Object.entries(args) : [['value', args] as const]
@@ -36,7 +37,7 @@ export function ArgumentTable({ args, name = 'Arguments' }: { args: unknown; nam
 
 /** A text as it is, all else as JSON; long ones behind their beginning. */
 export function ShownValue({ of: value }: { of: unknown }) {
-  const text = showMarks(typeof value === 'string' ? value : (JSON.stringify(value, null, 2) ?? ''))
+  const text = showMarks(typeof value === 'string' ? value : jsonOf(value))
   if (text.length <= MAX_OPEN) return <span className={classes.value}>{text}</span>
   return (
     <details>
@@ -44,4 +45,10 @@ export function ShownValue({ of: value }: { of: unknown }) {
       <div className={classes.value}>{text}</div>
     </details>
   )
+}
+
+/** Small values take one line. */
+function jsonOf(value: unknown): string {
+  const line = JSON.stringify(value) ?? ''
+  return line.length <= MAX_LINE ? line : (JSON.stringify(value, null, 2) ?? '')
 }

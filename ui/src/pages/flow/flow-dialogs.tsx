@@ -76,8 +76,8 @@ function ResumeDialog({ projectId, run, onClose }: Props) {
   return (
     <FormDialog title="Resume" action="Resume" onClose={onClose} write={state} onSubmit={resume}>
       <Text size="sm">
-        A new flow run takes over the {completed} of {total} {total === 1 ? 'task' : 'tasks'} that are done, and begins
-        the others.
+        {completed} of {total} {total === 1 ? 'task' : 'tasks'} {completed === 1 ? 'is' : 'are'} finished. A new flow
+        run takes over what is finished and begins the rest.
       </Text>
       <NumberInput
         label="Timeout"

@@ -1,5 +1,4 @@
 // The calls that a new start may make once more, each in one line.
-import { Alert } from '@mantine/core'
 import { TriangleAlert } from 'lucide-react'
 import type { RunEffect } from '../../../../src/kernel/run.ts'
 import { oneLine } from '../../parts/figures.ts'
@@ -14,7 +13,10 @@ const MAX_LINE = 300
 export function MayRepeat({ effects }: { effects: readonly RunEffect[] }) {
   if (effects.length === 0) return null
   return (
-    <Alert color="yellow" icon={<TriangleAlert size={16} aria-hidden />} title={repeatSentence(effects)}>
+    <div className={classes.repeats}>
+      <p>
+        <TriangleAlert size={14} aria-hidden /> <strong>{repeatSentence(effects)}</strong>
+      </p>
       <ul className={classes.effects} aria-label="Calls that may be repeated">
         {effects.map((effect) => (
           <li key={`${effect.run_id} ${effect.step} ${effect.call_id}`}>
@@ -27,6 +29,6 @@ export function MayRepeat({ effects }: { effects: readonly RunEffect[] }) {
           </li>
         ))}
       </ul>
-    </Alert>
+    </div>
   )
 }
