@@ -5,6 +5,7 @@ import { whileUnavailable } from '../db/patience.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Ask } from '../flows/definition/built-in-functions.ts'
 import type { WhileIdle } from '../flows/definition/function-context.ts'
+import { findAnswer, noteAnswer } from '../flows/execution/asked-items.ts'
 import { noteAsked, readPayers, waitOrRefuse } from '../flows/execution/asked-usage.ts'
 import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
@@ -42,10 +43,16 @@ export interface ModelParts {
 /** Asks the project's default model, for leaves of flows that need no agent. Rejects when the model does not answer. */
 export function createAsk(parts: ModelParts): Ask {
   const { pool } = parts
-  return async ({ projectId, flowRunId, leafId, whileIdle }, prompt, signal) => {
+  return async ({ projectId, flowRunId, leafId, item, whileIdle }, prompt, signal) => {
+    const itemOf = item && leafId !== undefined ? { flowRunId, leafId, ...item } : null
+    const known = itemOf && (await findAnswer(pool, itemOf, prompt))
+    if (known !== null) return known
     const payers = await readPayers(pool, flowRunId)
     const { default_model: choice } = await getSettings(pool, projectId)
-    const also = (tx: Db, usage: StepUsage): Promise<void> => noteAsked(tx, { flowRunId, leafId, payers }, usage)
+    const also: Question['also'] = async (tx, usage, answer) => {
+      await noteAsked(tx, { flowRunId, leafId, payers }, usage)
+      if (itemOf && answer !== null) await noteAnswer(tx, itemOf, { prompt, answer })
+    }
     const ifSpent = (): Promise<void> => waitOrRefuse(pool, flowRunId)
     const source = 'function' as const
     const question = { projectId, source, choice, prompt, payers, also, ifSpent, whileIdle, mayWait: true }
@@ -80,8 +87,8 @@ interface Question extends Pick<ModelRequest, 'answerSchema'> {
   payers?: readonly string[]
   /** Called if one of them has no tokens left. Resolves if the question waits for tokens, else rejects. */
   ifSpent?: () => Promise<void>
-  /** Writes that are committed with the tokens of a call. */
-  also?: (tx: Db, usage: StepUsage) => Promise<void>
+  /** Writes that are committed with the tokens of a call, and with its answer if it has one. */
+  also?: (tx: Db, usage: StepUsage, answer: string | null) => Promise<void>
   whileIdle?: WhileIdle | undefined
   /** With false, the question is not asked while the project is halted or has no tokens. */
   mayWait: boolean
@@ -143,7 +150,7 @@ async function pay(
     const usage = usageOf(model, outcome)
     await whileUnavailable(COUNTED_WITHIN_MS, () =>
       call.settle(usage.input_tokens + usage.output_tokens, async (tx) => {
-        await also?.(tx, usage)
+        await also?.(tx, usage, textOf(outcome))
         await noteUsage(tx, projectId, source, usage)
       }),
     )
@@ -186,6 +193,12 @@ function answerOf(outcome: ModelOutcome, attempts: number): Answer {
     case 'fail':
       return { ...lost, message: ending.message }
   }
+}
+
+/** The text of an outcome that answers the question, else null. */
+function textOf(outcome: ModelOutcome): string | null {
+  const answer = answerOf(outcome, 0)
+  return 'text' in answer ? answer.text : null
 }
 
 function usageOf(model: Model, { usage }: ModelOutcome): StepUsage {

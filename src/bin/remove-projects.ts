@@ -11,7 +11,7 @@ const EVENTS_AT_ONCE = 20_000
 /** The column with the number of rows that are deleted with one row. */
 const COUNTED_BY: Partial<Record<ProjectTable, string>> = {
   agent_runs: 'last_seq',
-  flow_runs: 'last_seq',
+  flow_runs: 'last_seq + asked_calls',
   prompt_variants: 'version',
   evals: 'total',
 }
@@ -51,6 +51,7 @@ export const SMALL_TABLES = [
   'project_tokens',
   'project_calls',
   'usage_days',
+  'tool_waits',
   'systems',
   'chats',
   'app_projects',

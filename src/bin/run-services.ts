@@ -35,7 +35,7 @@ import { createCheckpoints } from '../supervisor/checkpoints/checkpoints.ts'
 import { createSupervise } from '../supervisor/supervise.ts'
 import { createAskHuman } from '../tasks/ask-human.ts'
 import { createConfinedPrograms } from '../tools/confine-programs.ts'
-import { createMcp } from '../tools/mcp.ts'
+import { createMcp, type Mcp } from '../tools/mcp.ts'
 import { createToolRegistry } from '../tools/registry.ts'
 import { followAgent } from '../triggers/follow-agent.ts'
 import { reactions } from '../triggers/reactions.ts'
@@ -97,6 +97,12 @@ function openTools({ config, app, pool, cipher, egress, log }: RunParts) {
   return { mcp, registry: createToolRegistry({ builtIns, appTools: app?.tools ?? [], mcp }) }
 }
 
+function leaveProjects(mcp: Mcp, projectIds: ReadonlySet<string>, log: Log): void {
+  mcp
+    .leave(projectIds)
+    .catch((error: unknown) => log.warn({ err: error }, 'files of a deleted project’s programs could not be removed'))
+}
+
 export async function startRuns(parts: RunParts): Promise<StartedRuns> {
   const { config, app, pool, cipher, egress, log } = parts
   const { mcp, registry } = openTools(parts)
@@ -125,6 +131,7 @@ export async function startRuns(parts: RunParts): Promise<StartedRuns> {
     hub,
     log,
     slots: config.role === 'api' ? 0 : config.concurrency,
+    tools: registry.ownNames,
     leaseMs: config.leaseMs,
     drainMs: config.drainMs,
     // No other process uses the embedded database, because this process has claimed the data folder.
@@ -147,11 +154,7 @@ export async function startRuns(parts: RunParts): Promise<StartedRuns> {
     },
   })
   worker.join(prompts.companion)
-  worker.hearDeleted((projectIds) => {
-    mcp
-      .leave(projectIds)
-      .catch((error: unknown) => log.warn({ err: error }, 'files of a deleted project’s programs could not be removed'))
-  })
+  worker.hearDeleted((projectIds) => leaveProjects(mcp, projectIds, log))
   const others = watchOthers({ db: pool, hub, log })
   const haltedWaker = createHaltedWaker({ db: pool, log, onReady: () => worker.onReady() })
   const services: StartedRuns['services'] = {

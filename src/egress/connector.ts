@@ -1,6 +1,7 @@
 import { buildConnector } from 'undici'
 import type { AllowList } from './allow.ts'
 import { type EgressPolicy, type Lookup, resolveChecked } from './resolve.ts'
+import { noteUnsent } from './unsent.ts'
 
 export interface ConnectorOptions {
   policy: EgressPolicy
@@ -36,8 +37,13 @@ export function createConnector(options: ConnectorOptions): buildConnector.conne
   }
 
   return (request, callback) => {
-    connect(request, callback).catch((error: unknown) => {
-      callback(error instanceof Error ? error : new Error(String(error)), null)
+    const told: buildConnector.Callback = (...[error, socket]) => {
+      if (error) noteUnsent(error)
+      // The pair is passed on as it came: an error, or a socket.
+      callback(...([error, socket] as Parameters<buildConnector.Callback>))
+    }
+    connect(request, told).catch((error: unknown) => {
+      told(error instanceof Error ? error : new Error(String(error)), null)
     })
   }
 }

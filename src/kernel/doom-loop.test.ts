@@ -4,8 +4,9 @@ import { type CountedCall, countCalls, type DoomLoopCount, type DoomLoopVerdict,
 
 const limits = { warn: 3, stop: 5 }
 
-// A letter is a call, a word of letters one step, `p` a poller, `x` malformed arguments, `u` an unknown tool. In the
-// labels `.` runs, `!` is refused, `#` stops the run; one mark per call.
+// A letter is a call, a word of letters one step, `p` a poller, `x` malformed arguments, `u` an unknown tool; a capital
+// letter is a call with an effect, `P` a poller with one. In the labels `.` runs, `-` is surplus, `!` is refused, `#`
+// stops the run; one mark per call.
 const table: [steps: string, labels: string][] = [
   ['a', '.'],
   ['a a', '. .'],
@@ -56,6 +57,19 @@ const table: [steps: string, labels: string][] = [
   ['bbb bb b', '... .. !'],
   ['abc c c', '... . !'],
   ['a a b b b b b', '. . . . ! ! #'],
+  ['A', '.'],
+  ['AA', '..'],
+  ['AAA', '..-'],
+  ['AAAAAA', '..----'],
+  ['AAA AAA', '..- ..-'],
+  ['AAA AAA AAA', '..- ..- !!!'],
+  ['AAA A A A A', '..- . ! ! #'],
+  ['ABABAB', '....--'],
+  ['ABAaB', '.....'],
+  ['AAABBB', '..-..-'],
+  ['aaaAAA', '.....-'],
+  ['PPP', '..-'],
+  ['A A A', '. . !'],
 ]
 
 test('there are at least 40 labelled sequences', () => assert.ok(table.length >= 40, `${table.length}`))
@@ -74,23 +88,27 @@ test('a reference counter over all short sequences of two calls agrees', () => {
 })
 
 test('the order of arguments and the text of a number do not make another call', () => {
-  const first = countCalls(noCallsYet, [{ name: 't', args: { a: 1, b: [{ c: 1, d: 2 }] }, isPoller: false }], limits)
+  const first = countCalls(
+    noCallsYet,
+    [{ name: 't', args: { a: 1, b: [{ c: 1, d: 2 }] }, isPoller: false, hasEffect: false }],
+    limits,
+  )
   const second = countCalls(
     first.after,
-    [{ name: 't', args: { b: [{ d: 2, c: 1.0 }], a: 1 }, isPoller: false }],
+    [{ name: 't', args: { b: [{ d: 2, c: 1.0 }], a: 1 }, isPoller: false, hasEffect: false }],
     limits,
   )
   assert.equal(second.after.count, 2)
 })
 
 test('the same arguments to another tool, or as raw text, are another call', () => {
-  const first = countCalls(noCallsYet, [{ name: 't', args: { a: 1 }, isPoller: false }], limits)
+  const first = countCalls(noCallsYet, [{ name: 't', args: { a: 1 }, isPoller: false, hasEffect: false }], limits)
   for (const call of [
     { name: 'other', args: { a: 1 } },
     { name: 't', args: '{"a":1}' },
     { name: 't', args: { a: '1' } },
   ]) {
-    assert.equal(countCalls(first.after, [{ ...call, isPoller: false }], limits).after.count, 1)
+    assert.equal(countCalls(first.after, [{ ...call, isPoller: false, hasEffect: false }], limits).after.count, 1)
   }
 })
 
@@ -106,7 +124,7 @@ test('other limits are obeyed', () => {
 })
 
 function play(steps: string, withLimits: { warn: number; stop: number }): string {
-  const mark: Record<DoomLoopVerdict, string> = { run: '.', refuse: '!', stop: '#' }
+  const mark: Record<DoomLoopVerdict, string> = { run: '.', surplus: '-', refuse: '!', stop: '#' }
   let count = noCallsYet
   return steps
     .split(' ')
@@ -119,10 +137,12 @@ function play(steps: string, withLimits: { warn: number; stop: number }): string
 }
 
 function call(letter: string): CountedCall {
-  if (letter === 'p') return { name: 'poll', args: {}, isPoller: true }
-  if (letter === 'x') return { name: 'tool', args: '{"broken":', isPoller: false }
-  if (letter === 'u') return { name: 'no_such_tool', args: {}, isPoller: false }
-  return { name: 'tool', args: { letter }, isPoller: false }
+  const hasEffect = letter !== letter.toLowerCase()
+  if (letter.toLowerCase() === 'p') return { name: 'poll', args: {}, isPoller: true, hasEffect }
+  const plain = { isPoller: false, hasEffect }
+  if (letter === 'x') return { name: 'tool', args: '{"broken":', ...plain }
+  if (letter === 'u') return { name: 'no_such_tool', args: {}, ...plain }
+  return { name: 'tool', args: { letter }, ...plain }
 }
 
 function reference(calls: readonly string[]): string {

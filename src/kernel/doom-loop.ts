@@ -17,10 +17,18 @@ export interface CountedCall {
   args: unknown
   /** True for a tool that is meant to be called again until something is there. */
   isPoller: boolean
+  /** True if making the call changes something. */
+  hasEffect: boolean
 }
 
-/** run: make the call · refuse: an error result instead, telling the model to try something else · stop: end the run. */
-export type DoomLoopVerdict = 'run' | 'refuse' | 'stop'
+/**
+ * run: make the call · surplus: an error result instead, because the step has made this call often enough · refuse: an
+ * error result instead, telling the model to try something else · stop: end the run.
+ */
+export type DoomLoopVerdict = 'run' | 'surplus' | 'refuse' | 'stop'
+
+/** Of identical calls with an effect in one step this many are made. */
+const MAX_EFFECTS_IN_STEP = 2
 
 export interface DoomLoopLimits {
   warn: number
@@ -34,14 +42,18 @@ export function countCalls(
   limits: DoomLoopLimits,
 ): { after: DoomLoopCount; verdicts: DoomLoopVerdict[] } {
   let after = before
-  const verdictOf = new Map<string, DoomLoopVerdict>()
-  const verdicts = calls.map((call) => {
+  const seen = new Map<string, { verdict: DoomLoopVerdict; times: number }>()
+  const verdicts = calls.map((call): DoomLoopVerdict => {
     const identity = identify(call)
-    const known = verdictOf.get(identity)
-    if (known) return known
+    const known = seen.get(identity)
+    if (known) {
+      known.times += 1
+      const isSurplus = call.hasEffect && known.times > MAX_EFFECTS_IN_STEP
+      return isSurplus && known.verdict === 'run' ? 'surplus' : known.verdict
+    }
     after = call.isPoller ? noCallsYet : { last: identity, count: identity === after.last ? after.count + 1 : 1 }
     const verdict = judge(after.count, limits)
-    verdictOf.set(identity, verdict)
+    seen.set(identity, { verdict, times: 1 })
     return verdict
   })
   return { after, verdicts }

@@ -78,6 +78,14 @@ export const settingsSchema = z.strictObject({
   supervisor_max_rounds: count(1).describe(
     'The most times that specialists of a supervisor system work on a task before people are asked.',
   ),
+  supervisor_token_limit: z
+    .int()
+    .min(1)
+    .max(1_000_000_000_000)
+    .nullable()
+    .describe(
+      'The most tokens that a supervisor and its specialists use for a task before people are asked; their answer allows as many again. Null means no limit.',
+    ),
   default_model: modelField.describe(
     'The model of agents that name none, of the functions muster.ask, muster.condense and the like, and of supervisor systems.',
   ),
@@ -130,6 +138,7 @@ export const defaultSettings: Settings = {
   alert_factor: 2,
   reaction_chain_limit: 8,
   supervisor_max_rounds: 25,
+  supervisor_token_limit: null,
   default_model: { provider: 'offline', name: 'offline' },
   run_retention_days: null,
   max_concurrent_runs: null,

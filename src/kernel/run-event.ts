@@ -37,6 +37,28 @@ interface NodeQuestion {
 /** The answer of a specialist that was asked for its summary: a summary that fits, or the problem with the answer. */
 type SummaryStep = { fits: AgentSummaryDecision } | { problem: string }
 
+/**
+ * timeout: the tool did not answer in its time · deadline: the time of the run was up · shutdown: the process stopped ·
+ * cancel: the run was cancelled · connection: the request was sent, and no answer came.
+ */
+export type CutReason = 'timeout' | 'deadline' | 'shutdown' | 'cancel' | 'connection'
+
+export type CutOff = {
+  reason: CutReason
+  started_at: string
+  /** Milliseconds until the call was given up. */
+  duration: number
+  /** The tool's own words. */
+  message?: string
+}
+
+export type UndecidedEntry = {
+  call_id: string
+  step: number
+  name: string
+  args: unknown
+}
+
 /** The stage of a run in its pipeline: the step of a sequential agent, the iteration of a loop. Counted from 0. */
 type Stage = number
 
@@ -132,6 +154,8 @@ export type RunEvent =
       }
     }
   | { kind: 'tool.progress'; data: { step: number; call_id: string; progress: unknown } }
+  /** The call had begun and was given up before it answered; nobody knows whether it took effect. */
+  | { kind: 'tool.cut_off'; data: { step: number; call_id: string; name: string } & CutOff }
   /** A tool's write was made in the same commit as this event. Middleware sees its result before the model does. */
   | {
       kind: 'tool.written'
@@ -177,9 +201,12 @@ export type RunEvent =
     }
   /**
    * A person answered the escalation of a supervisor's run, or let an unavailable run go on (then `task_id` is null).
-   * `summaries` is the number of summaries before the answer.
+   * `summaries` and `tokens` are the summaries and the used tokens before the answer, from which limits are counted.
    */
-  | { kind: 'supervisor.answered'; data: { task_id: string | null; answer: string; summaries: number | null } }
+  | {
+      kind: 'supervisor.answered'
+      data: { task_id: string | null; answer: string; summaries: number | null; tokens?: number }
+    }
   /** The run of an agent that is a flow has started its flow run, in this very commit. */
   | { kind: 'flow.started'; data: { flow_run_id: string } }
   | { kind: 'flow.ended'; data: { flow_run_id: string; status: string; duration: number } }
@@ -195,9 +222,11 @@ export type RunEvent =
       data: {
         pause_reason: PauseReason
         summary: string | null
-        /** The call whose outcome nobody knows; the run that this one continues may have announced it. */
+        /** The calls whose outcomes nobody knows; the run that this one continues may have announced them. */
+        calls?: UndecidedEntry[]
+        /** The first of them. Earlier releases wrote and read no other. */
         call_id?: string
-        call?: { step: number; name: string; args: unknown }
+        call?: Omit<UndecidedEntry, 'call_id'>
         not_begun?: string[]
         /** The reason why an unavailable run could not go on. */
         error_message?: string

@@ -153,6 +153,12 @@ export const resumeInput = z.strictObject({
   max_steps: stepLimit.optional(),
   timeout: timeoutField.optional(),
   outcome: z.enum(['done', 'not_done']).optional(),
+  call_id: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe('The call that outcome is about, if several are undecided.'),
   result: z.unknown().optional(),
 })
 export type ResumeInput = z.infer<typeof resumeInput>

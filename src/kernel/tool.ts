@@ -34,12 +34,15 @@ export interface ToolContext {
   emit(progress: Readonly<Record<string, unknown>>): void
 }
 
+/** Thrown by a tool whose request was sent and whose answer did not come: nobody knows whether the call took effect. */
+export class OutcomeUnknown extends Error {}
+
 /** A tool that is called and returns a result. A thrown error is an error result to the model. */
 export interface CallTool extends ToolFace {
   kind: 'call'
   /** The effect of any call; if calls differ, the effect of the worst one. */
   effect: ToolEffect
-  /** The effect of this very call. Asked once, when the call is announced; the answer is journalled with the call. */
+  /** The effect of this very call. Asked before the call is announced; the answer is journalled with the call. */
   effectOf?(args: unknown, settings: Settings): ToolEffect
   /** True if repeating the same call is this tool's purpose; the doom-loop guard allows it. */
   isPoller: boolean

@@ -7,6 +7,7 @@ import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
 import { repeat } from '../kernel/repeat.ts'
 import { createHealth } from './health.ts'
+import { publishNames } from './process-names.ts'
 import { MISSED_BEATS, type WatchOptions, watchWorkers } from './watch-workers.ts'
 import { forgetWorker, insertWorker, renewLease, renewWithLock, takeLock, type Worker } from './workers.ts'
 
@@ -14,6 +15,8 @@ export interface PresenceOptions extends Pick<WatchOptions, 'onDeath'> {
   url: string
   pool: Pool
   slots: number
+  /** The tools that this process has for runs, by name. Without a list it may be given any run. */
+  tools?: readonly string[]
   leaseMs: number
   /** True if no other process can be alive over this database: it is embedded, and the data folder was claimed. */
   isAlone: boolean
@@ -104,7 +107,7 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
       const { id } = worker
       if (!(await renewWithLock(db, worker))) await comeBackAsAnother(db, id)
     } else {
-      await insertWorker(db, worker)
+      await enter(db)
       isRegistered = true
     }
     lease.renewed(askedAt)
@@ -126,7 +129,12 @@ export async function startPresence(options: PresenceOptions): Promise<Presence>
     hasLapsed = true
     options.onLapse()
     worker = { ...worker, id: newId() }
+    await enter(db)
+  }
+
+  async function enter(db: Db): Promise<void> {
     await insertWorker(db, worker)
+    if (options.tools && worker.slots > 0) await publishNames(db, worker.id, 'tools', options.tools)
   }
 
   function checkLapse(): void {

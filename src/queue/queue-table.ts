@@ -65,6 +65,8 @@ export interface Dealt<Claimed> {
   mayHaveMore: boolean
   /** The projects of `leftOut` that have ready rows and were passed over, in the order of their turns. */
   passedOver: string[]
+  /** The rows that this process may not take, and that it therefore left to others. */
+  refused?: string[]
 }
 
 export const NO_PROJECT = LOWEST_ID
@@ -155,6 +157,7 @@ export interface DealtColumns {
   cursor: string | null
   may_have_more: boolean
   passed_over: string[]
+  refused?: string[]
 }
 
 const NOTHING_DEALT: DealtColumns = { cursor: null, may_have_more: false, passed_over: [] }
@@ -162,8 +165,8 @@ const NOTHING_DEALT: DealtColumns = { cursor: null, may_have_more: false, passed
 /** A claim that takes nothing still returns one row: its `id` is null, and the other columns are the next position. */
 export function dealt<Claimed extends { id: string }>(rows: readonly (Claimed & DealtColumns)[]): Dealt<Claimed> {
   const claimed = rows.filter((row) => row.id !== null)
-  const [{ cursor, may_have_more: mayHaveMore, passed_over: passedOver } = NOTHING_DEALT] = rows
-  return { claimed, cursor: cursor ?? NO_PROJECT, mayHaveMore, passedOver }
+  const [{ cursor, may_have_more: mayHaveMore, passed_over: passedOver, refused = [] } = NOTHING_DEALT] = rows
+  return { claimed, cursor: cursor ?? NO_PROJECT, mayHaveMore, passedOver, refused }
 }
 
 /** `with …, picked (id)`: one suspect, if none has its turn. Project $2, which had the last turn, comes last. */

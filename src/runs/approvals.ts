@@ -6,7 +6,7 @@ import type { Tool } from '../kernel/tool.ts'
 import { type CallDecision, callTaskId, expireCalls, readDecisions, suggestCall } from '../tasks/call-suggestions.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
 import { append, type OwnedRun } from './owned-run.ts'
-import type { PendingCall } from './run-state.ts'
+import type { PendingCall } from './pending-call.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 import { toolGone } from './tool-result.ts'
 

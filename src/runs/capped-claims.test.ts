@@ -9,6 +9,7 @@ import { newId } from '../kernel/id.ts'
 import { NO_PROJECT } from '../queue/queue-table.ts'
 import { createSlots } from '../queue/slots.ts'
 import { createCappedClaims } from './capped-claims.ts'
+import { createRoutedClaims } from './routed-claims.ts'
 
 const { pool } = await createTestDatabase()
 
@@ -31,7 +32,7 @@ async function addRuns(projectId: string, count: number): Promise<void> {
 async function createProcess(count: number, caps: ReadonlyMap<string, number>) {
   const owner = await insertWorker(pool)
   const slots = createSlots(count)
-  const claims = createCappedClaims({ pool, slots })
+  const claims = createCappedClaims({ pool, slots, routed: createRoutedClaims({ pool, tools: null }) })
   const switches = { halted: new Set<string>(), deleted: new Set<string>(), limited: new Set<string>(), caps }
   let cursor = NO_PROJECT
   return {

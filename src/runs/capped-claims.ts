@@ -2,10 +2,11 @@
 // are claimed behind a lock of its row, one project at a time. The deal over the other projects says which capped
 // projects it passed over; these come first at the next claim. Capped projects without ready runs cost nothing.
 import type { Pool } from '../db/pool.ts'
-import { type ClaimedRun, claimCappedRuns, claimRuns } from '../journal/claim.ts'
+import { type ClaimedRun, claimCappedRuns } from '../journal/claim.ts'
 import type { Dealt, FairAsk } from '../queue/queue-table.ts'
 import type { Slots } from '../queue/slots.ts'
 import type { ProjectSwitches } from './project-switches.ts'
+import type { RoutedClaims } from './routed-claims.ts'
 
 export interface CappedClaims {
   claim(ask: Omit<FairAsk, 'leftOut'>, switches: ProjectSwitches): Promise<Dealt<ClaimedRun>>
@@ -18,7 +19,15 @@ const MOST_TURNS = 2
 /** A project that was found at its cap is asked again after this time, or when one of its runs here has ended. */
 const AT_CAP_MS = 1_000
 
-export function createCappedClaims({ pool, slots }: { pool: Pool; slots: Slots }): CappedClaims {
+export function createCappedClaims({
+  pool,
+  slots,
+  routed,
+}: {
+  pool: Pool
+  slots: Slots
+  routed: RoutedClaims
+}): CappedClaims {
   /** Projects that were passed over, in the order of their turns. */
   const owed = new Set<string>()
   const fullSince = new Map<string, number>()
@@ -29,7 +38,7 @@ export function createCappedClaims({ pool, slots }: { pool: Pool; slots: Slots }
       const first = await takeTurns(ask, caps, { turns: MOST_TURNS, isAll: false })
       const left = { ...ask, ...underWayWith(first), free: ask.free - first.length }
       if (left.free <= 0) return { claimed: first, cursor: ask.cursor, mayHaveMore: true, passedOver: [] }
-      const dealt = await claimRuns(pool, { ...left, leftOut: [...caps.keys(), ...deleted] })
+      const dealt = await routed.claim({ ...left, leftOut: [...caps.keys(), ...deleted] })
       for (const projectId of dealt.passedOver) if (caps.has(projectId) && !isFull(projectId)) owed.add(projectId)
       const taken = [...first, ...dealt.claimed]
       // Slots that no other project wants go to capped projects.
@@ -52,7 +61,8 @@ export function createCappedClaims({ pool, slots }: { pool: Pool; slots: Slots }
       const room = Math.min(ask.free - claimed.length, slots.roomFor(projectId))
       const limit = isAll ? room : Math.min(1, room)
       if (limit <= 0) continue
-      const runs = await claimCappedRuns(pool, { owner: ask.owner, projectId, limit, cap })
+      const runs = await claimCappedRuns(pool, { owner: ask.owner, projectId, limit, cap, tools: routed.tools })
+      if (runs.length === 0) await routed.onNothingTaken({ projectId })
       if (runs.length < limit) fullSince.set(projectId, performance.now())
       claimed.push(...runs)
     }

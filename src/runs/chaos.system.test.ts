@@ -64,7 +64,12 @@ async function runPlan(plan: Plan): Promise<Run> {
   })
   let run = await first.run(agent)
   while (run.pause_reason === 'outcome_unknown') {
-    const next = await resumeRun(pool, projectId, run.id, { outcome: 'done' })
+    const undecided = (await first.steps(run.id)).filter((step) => step.kind === 'tool' && step.outcome === 'unknown')
+    let next = run
+    for (const step of undecided) {
+      const decision = { outcome: 'done', ...(step.kind === 'tool' ? { call_id: step.call_id } : {}) } as const
+      next = await resumeRun(pool, projectId, run.id, decision)
+    }
     first.worker.onReady()
     run = await first.finished(next.id)
   }

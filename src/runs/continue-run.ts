@@ -37,7 +37,7 @@ export interface EarlierRun
   error_message: string | null
   started_at: Date | null
   completed_at: Date | null
-  trigger: Record<string, unknown> & { type: TriggerType; settled?: Settlement }
+  trigger: Record<string, unknown> & { type: TriggerType; settled?: Settlement | Settlement[] }
   entry_id: string | null
   flow_run_id: string | null
   started_flow_run_id: string | null

@@ -8,7 +8,8 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
 import { closeCalls } from '../tasks/close-questions.ts'
 import { append, appendWritten, type OwnedRun, withChange } from './owned-run.ts'
-import { isHeld, type PendingCall, type RunState } from './run-state.ts'
+import { isHeld, type PendingCall } from './pending-call.ts'
+import type { RunState } from './run-state.ts'
 
 export interface End {
   event: RunEvent
@@ -46,16 +47,19 @@ export function cancelled(summary: string | null): End {
 export function stopped(
   pause_reason: PauseReason,
   summary: string | null,
-  { undecided, notBegun }: { undecided?: PendingCall; notBegun?: string[] } = {},
+  { undecided = [], notBegun }: { undecided?: readonly PendingCall[]; notBegun?: string[] } = {},
 ): End {
-  const call = undecided && {
-    call_id: undecided.id,
-    call: { step: undecided.step, name: undecided.name, args: undecided.args },
+  const calls = undecided.map(({ id: call_id, step, name, args }) => ({ call_id, step, name, args }))
+  const [first] = calls
+  const named = first && {
+    call_id: first.call_id,
+    call: { step: first.step, name: first.name, args: first.args },
+    calls,
   }
   return {
     event: {
       kind: 'run.paused',
-      data: { pause_reason, summary, ...call, ...(notBegun ? { not_begun: notBegun } : {}) },
+      data: { pause_reason, summary, ...named, ...(notBegun ? { not_begun: notBegun } : {}) },
     },
     set: { status: 'paused', pause_reason, summary, ended: true },
   }

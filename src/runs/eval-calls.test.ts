@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import type { Tool } from '../kernel/tool.ts'
 import { heldInEval } from './eval-calls.ts'
 import type { OwnedRun } from './owned-run.ts'
-import { newState, pendingCall } from './run-state.ts'
+import { pendingCall } from './pending-call.ts'
+import { newState } from './run-state.ts'
 
 const names: Record<string, Tool['kind']> = {
   keyed: 'call',
@@ -19,7 +20,7 @@ function ownedRunOf(evalId: string | null): Pick<OwnedRun, 'run' | 'state' | 'st
   const state = newState()
   for (const [name, kind] of [...Object.entries(names), ['gone', 'call'] as const]) {
     const effect = kind === 'call' ? (name === 'gone' ? 'unsafe' : (name as 'keyed')) : 'run' // named after it
-    const call = pendingCall({ step: 1, call_id: name, name, args: {}, key: name, effect })
+    const call = pendingCall({ step: 1, call_id: name, name, args: {}, key: name, effect }, 0)
     // This is the state after the death of the owner that announced the call.
     state.pending.set(name, { ...call, isUnknown: true, attempt: 2 })
   }

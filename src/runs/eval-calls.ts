@@ -2,7 +2,7 @@
 import type { ClaimedRun } from '../journal/claim.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { OwnedRun } from './owned-run.ts'
-import { isHeld, type PendingCall } from './run-state.ts'
+import { isHeld, type PendingCall } from './pending-call.ts'
 import { toEvent } from './tool-result.ts'
 
 const NOT_APPLIED = 'Nothing is applied in an eval: this call was not made. Go on as if it had succeeded.'

@@ -11,15 +11,16 @@ import { isSupervisor } from '../kernel/supervisor.ts'
 import { closeCalls } from '../tasks/close-questions.ts'
 import { announceCalls } from './announce-calls.ts'
 import { type End, leave, runFailed } from './end.ts'
-import { heedSwitches } from './heed-switches.ts'
+import { handBackForTool, heedSwitches } from './heed-switches.ts'
 import { loadState } from './load-state.ts'
 import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
 import { append, chosenModel, type Definition, type OwnedRun, type RunDeps, RunLost } from './owned-run.ts'
 import { park } from './park.ts'
+import type { PendingCall } from './pending-call.ts'
 import { readPrompt, roleText } from './read-prompt.ts'
 import type { RunControl } from './run-control.ts'
-import { applyEvent, newState, type PendingCall, type RunState } from './run-state.ts'
+import { applyEvent, newState, type RunState } from './run-state.ts'
 import { settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
 import { summaryQuestion } from './summary.ts'
@@ -96,7 +97,7 @@ async function loop(owned: OwnedRun): Promise<void> {
       case 'again':
         continue
       case 'outcome_unknown':
-        return leaveUndecided(owned, settled.call)
+        return leaveUndecided(owned, settled.calls)
       case 'park':
         await park(owned, settled.for)
         deps.onReady()
@@ -120,8 +121,15 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
     if (call.ref.startsWith(run.id)) continue
     const identity = identityOf(call)
     const key = callKey(run.id, identity, countCall(counts, identity))
-    const approval = call.approval && { ...call.approval, isApproved: false }
-    Object.assign(call, { key, ref: `${run.id}:${call.ref}`, attempt: 1, isUnknown: false, approval, written: null })
+    Object.assign(call, {
+      key,
+      ref: `${run.id}:${call.ref}`,
+      attempt: 1,
+      isUnknown: false,
+      cutOff: null,
+      approval: call.approval && { ...call.approval, isApproved: false },
+      written: null,
+    })
   }
   return state
 }
@@ -133,14 +141,23 @@ function startedEvent(run: ClaimedRun): RunEvent {
   return { kind: 'run.started', data }
 }
 
-/** Writes first that a sub-run starts or goes on, and the outcome of a call that a person gave at the resume. */
+/** Writes first that a sub-run starts or goes on, and the outcomes of calls that people gave. */
 async function announce(owned: OwnedRun): Promise<void> {
   const { run, state } = owned
-  if (run.ancestors.length > 0 && run.is_new) await append(owned, [startedEvent(run)])
-  if (run.ancestors.length > 0 && run.was_paused) await append(owned, [{ kind: 'run.continued', data: {} }])
-  const { settled } = run.trigger
-  const call = settled && state.pending.get(settled.call_id)
-  if (call) await append(owned, [settledByPerson(call, settled)])
+  const first = firstEvents(run)
+  if (first.length > 0) await append(owned, first)
+  const settled = [run.trigger.settled ?? []].flat().flatMap((decision) => {
+    const call = state.pending.get(decision.call_id)
+    return call ? [settledByPerson(call, decision)] : []
+  })
+  if (settled.length > 0) await append(owned, settled)
+}
+
+/** The claim of a run without ancestors has written these events itself. */
+function firstEvents(run: ClaimedRun): RunEvent[] {
+  if (run.ancestors.length === 0) return []
+  const continued: RunEvent[] = run.was_paused ? [{ kind: 'run.continued', data: {} }] : []
+  return run.is_new ? [startedEvent(run)] : continued
 }
 
 /** The model gets the person's word as the call's result; the call is not repeated. */
@@ -182,7 +199,11 @@ async function openRun(
       : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
   ])
   if (!model) return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
-  if ('missing' in stage) return close(missingTools(stage.missing))
+  if ('missing' in stage) {
+    if (!isElsewhere(deps, stage.missing)) return close(missingTools(stage.missing))
+    await handBackForTool({ run, state, deps }, firstEvents(run))
+    return null
+  }
   const prompt = agent.prompt_id === null ? agent.prompt || roleText(agent.role) : ''
   return { ...opened, model: model satisfies Model, stage: stage.tools, prompt, call: null, question: null }
 }
@@ -199,12 +220,20 @@ const noModel = {
 const missingTools = (names: readonly string[]): End =>
   runFailed('TOOL_ERROR', `The agent names tools that do not exist (any more): ${names.join(', ')}.`, null)
 
-/** Returns false if tools of the stage do not exist; the run has ended then. */
+/**
+ * A process with these tools may be alive, or come: the agent was changed since the claim. MCP servers are known to all
+ * processes.
+ */
+const isElsewhere = ({ isRouted }: RunDeps, missing: readonly string[]): boolean =>
+  isRouted && missing.some((name) => !name.startsWith('mcp:'))
+
+/** Returns false if tools of the stage do not exist; the run has ended or was handed back then. */
 async function enterStage(owned: OwnedRun): Promise<boolean> {
   const { deps, agent, state, rights, run } = owned
   const stage = await stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates })
   if ('missing' in stage) {
-    await leave(owned, missingTools(stage.missing))
+    if (isElsewhere(deps, stage.missing)) await handBackForTool(owned)
+    else await leave(owned, missingTools(stage.missing))
     return false
   }
   owned.stage = stage.tools

@@ -6,9 +6,9 @@ import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { ForkedRun, ForkInput, Run } from '../kernel/run.ts'
 import { loadState } from './load-state.ts'
+import { isHeld } from './pending-call.ts'
 import { getRun } from './read-runs.ts'
 import { requireAgent } from './resume.ts'
-import { isHeld } from './run-state.ts'
 import { requireEnabled } from './start.ts'
 
 interface Source {

@@ -1,9 +1,10 @@
 // The switches of a run: its owner asks them before each step.
+import type { RunEvent } from '../kernel/run-event.ts'
 import { settleApprovals } from './approvals.ts'
 import { cancelled, leave, notBegun, stopped } from './end.ts'
 import { append, type OwnedRun, RunLost } from './owned-run.ts'
 import { parkHalted } from './park.ts'
-import { isHeld } from './run-state.ts'
+import { isHeld } from './pending-call.ts'
 
 /**
  * Acts on a cancel, a stop or another request that arrived meanwhile. go: there was none · left: the run is no longer
@@ -28,6 +29,21 @@ async function pauseStopped(owned: OwnedRun): Promise<'left'> {
   const held = [...state.pending.values()].filter(isHeld)
   if (held.length > 0) await settleApprovals(owned, held)
   return leave(owned, stopped('stopped', state.text || null, { notBegun: notBegun(state) }))
+}
+
+/**
+ * Gives the run back because this process lacks a tool of it: the next claim leaves it to a process that has the tool.
+ * `first` are events that come before.
+ */
+export async function handBackForTool(
+  { run, state, deps }: Pick<OwnedRun, 'run' | 'state' | 'deps'>,
+  first: readonly RunEvent[] = [],
+): Promise<void> {
+  const { id: runId, fence, ancestors } = run
+  const event = { kind: 'run.parked', data: { waits_for: 'tool', not_begun: notBegun(state) } } as const
+  const change = { set: { release: true, ready_in_ms: 0 } } as const
+  await deps.journal.append({ runId, fence, events: [...first, event], change, ancestors })
+  deps.onReady()
 }
 
 /**

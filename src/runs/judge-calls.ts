@@ -1,5 +1,5 @@
 import { callKey, countCall, identityOf } from '../kernel/call-key.ts'
-import { countCalls, type DoomLoopCount } from '../kernel/doom-loop.ts'
+import { countCalls, type DoomLoopCount, type DoomLoopVerdict } from '../kernel/doom-loop.ts'
 import { isRecord } from '../kernel/is-record.ts'
 import type { RequestedCall } from '../kernel/model-call.ts'
 import { didYouMean } from '../kernel/nearest.ts'
@@ -40,7 +40,14 @@ export function judgeCalls(
 ): JudgedCalls {
   const { state, settings } = owned
   const { calls, problems } = uniqueCalls(requested, step)
-  const counted = calls.map(({ name, args }) => ({ name, args, isPoller: isPoller(tools.get(name)) }))
+  const names = [...tools.keys()]
+  const parsedCalls = calls.map((call, index) => parseCall(tools.get(call.name), call, problems[index] ?? null, names))
+  const counted = calls.map(({ name, args }, index) => {
+    const tool = tools.get(name)
+    const parsed = parsedCalls[index]
+    const hasEffect = tool !== undefined && parsed?.refusal === null && hasEffectOf(tool, parsed.args, settings)
+    return { name, args, isPoller: isPoller(tool), hasEffect }
+  })
   const limits = { warn: settings.doom_loop_warn, stop: settings.doom_loop_stop }
   const { after, verdicts } = countCalls(state.doomLoop, counted, limits)
   const isStopped = verdicts.includes('stop') && !refuseAll
@@ -48,7 +55,7 @@ export function judgeCalls(
   let exit: { result: unknown } | null = null
   calls.forEach((call, index) => {
     const tool = tools.get(call.name)
-    const parsed = parseCall(tool, call, problems[index] ?? null, [...tools.keys()])
+    const parsed = parsedCalls[index] ?? { args: call.args, refusal: null }
     const refusal = refuseAll ?? doomLoopRefusal(verdicts[index], call.name) ?? parsed.refusal
     if (!refusal && !exit && tool?.kind === 'finish_loop' && !isStopped) exit = { result: resultOf(parsed.args) }
     const ends = exit !== null && tool?.kind === 'finish_loop'
@@ -131,7 +138,19 @@ function parseCall(
 
 const isPoller = (tool: Tool | undefined): boolean => tool?.kind === 'call' && tool.isPoller
 
-function doomLoopRefusal(verdict: string | undefined, name: string): Refusal | null {
+/** The effect of a call, as it is journalled with its announcement. */
+const effectOf = (tool: Tool, args: unknown, settings: OwnedRun['settings']): Announced['data']['effect'] =>
+  tool.kind === 'call' ? (tool.effectOf?.(args, settings) ?? tool.effect) : 'run'
+
+/** The exit of a loop changes nothing; every other call that is not readonly does. */
+const hasEffectOf = (tool: Tool, args: unknown, settings: OwnedRun['settings']): boolean =>
+  tool.kind !== 'finish_loop' && effectOf(tool, args, settings) !== 'readonly'
+
+function doomLoopRefusal(verdict: DoomLoopVerdict | undefined, name: string): Refusal | null {
+  if (verdict === 'surplus') {
+    const message = `You asked for ${name} with exactly these arguments more than twice in one step. Two calls were made, this one was not.`
+    return { message, blocked: 'doom_loop' }
+  }
   if (verdict !== 'refuse' && verdict !== 'stop') return null
   const message =
     `You have called ${name} with exactly these arguments several times in a row. It was not called again: ` +
@@ -162,7 +181,7 @@ export function announcement(
   { run, settings, rights }: Pick<OwnedRun, 'run' | 'settings' | 'rights'>,
   { id, name, given, args, step, index, tool, text }: CallToAnnounce,
 ): Announced {
-  const effect = tool.kind === 'call' ? (tool.effectOf?.(args, settings) ?? tool.effect) : 'run'
+  const effect = effectOf(tool, args, settings)
   const ref = `${run.id}:${step}:${index + 1}`
   const approval = approvalFor(rights, { tool, given, effect, text })
   return {

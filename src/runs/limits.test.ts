@@ -12,7 +12,16 @@ const poll = testTool('poll', async () => 'not yet', { isPoller: true })
 const broken = testTool('broken', async () => {
   throw new Error('out of order')
 })
-const runs = await createTestRuns({ tools: [look, poll, broken] })
+const paid: string[] = []
+const pay = testTool(
+  'pay',
+  async (_args, { key }) => {
+    paid.push(key)
+    return 'paid'
+  },
+  { effect: 'unsafe' },
+)
+const runs = await createTestRuns({ tools: [look, poll, broken, pay] })
 
 const script = (answers: readonly ScriptedAnswer[] | Script, options = {}) => {
   const model = createScriptedModel(answers, options)
@@ -130,6 +139,32 @@ test('the same malformed call over and over is a doom loop too; calls of a polle
   const polling = await runs.run(await runs.createAgent({ tools: ['poll'] }))
   assert.equal(polling.status, 'completed')
   assert.equal(polling.step_count, 9)
+})
+
+test('of identical calls with an effect in one step two are made, and the others are refused', async () => {
+  made.length = 0
+  const child = await runs.createAgent({ name: 'paid by the step' })
+  const calls = [
+    ...Array.from({ length: 4 }, () => ({ name: 'pay', args: { to: 'Ann' } })),
+    { name: 'pay', args: { to: 'Bob' } },
+    ...Array.from({ length: 4 }, () => ({ name: 'look', args: { what: 1 } })),
+    ...Array.from({ length: 3 }, () => ({ name: 'spawn_agent', args: { agent: child.name, input: 'go' } })),
+  ].map((call, place) => ({ id: `c${place}`, ...call }))
+  script((request) => (request.tools.length > 0 && request.prompt.length <= 2 ? { calls } : { text: 'done' }))
+  const run = await runs.run(await runs.createAgent({ tools: ['pay', 'look', 'spawn_agent'] }))
+  assert.equal(run.status, 'completed')
+  assert.equal(new Set(paid).size, 3, 'Ann twice and Bob once, each under a key of its own')
+  assert.equal(paid.length, 3)
+  assert.equal(made.length, 4, 'reading changes nothing')
+  const tools = (await runs.steps(run.id)).filter((step) => step.kind === 'tool')
+  assert.deepEqual(
+    calls.map(({ id }) => tools.find((tool) => tool.call_id === id)?.blocked),
+    [...[null, null, 'doom_loop', 'doom_loop', null], ...[null, null, null, null], ...[null, null, 'doom_loop']],
+  )
+  const refused = tools.find((tool) => tool.call_id === 'c2')
+  assert.match(JSON.stringify(refused?.result), /Two calls were made, this one was not\./)
+  const { rowCount } = await runs.pool.query('select from agent_runs where parent_run_id = $1', [run.id])
+  assert.equal(rowCount, 2)
 })
 
 test('two hundred calls in one step, some with the same id, each get one result', async () => {

@@ -1,10 +1,13 @@
 import type { Db, PreparedSql } from '../db/pool.ts'
 import { RUN_QUEUE } from '../journal/claim.ts'
+import { AWAITS_TOOLS } from '../journal/tool-waits.ts'
 import { type AtHand, atHand, dueAtHand } from '../queue/queue-table.ts'
 import { type ProjectSwitches, SWITCHES, type SwitchRow, switchesOf } from './project-switches.ts'
 
 export interface RunsSeen extends AtHand {
   has_due: boolean
+  /** True if some runs wait for a process that has their tools. */
+  awaits_tools: boolean
   /** The cancelled runs among those that this process works on. This look is the fallback for a lost notification. */
   cancelled: string[]
   /** The runs whose agent was stopped, among those that this process works on. */
@@ -15,7 +18,7 @@ export interface RunsSeen extends AtHand {
 // One statement instead of five: every process asks every second, and mostly there is nothing.
 const LOOK: PreparedSql = {
   name: 'runs_at_hand',
-  text: `select ${atHand(RUN_QUEUE)}, ${dueAtHand(RUN_QUEUE)},
+  text: `select ${atHand(RUN_QUEUE)}, ${dueAtHand(RUN_QUEUE)}, ${AWAITS_TOOLS} as awaits_tools,
     told.*, (select jsonb_agg(s) from (${SWITCHES}) s) as switches
     from (
       select coalesce(array_agg(id) filter (where cancel_requested_at is not null), '{}')::text[] as cancelled,

@@ -16,9 +16,9 @@ import { estimateInputTokens } from '../models/estimate-tokens.ts'
 import { cutToBytes, toJsonResult } from '../tools/json-result.ts'
 import { callHook } from './call-hook.ts'
 import type { OwnedRun } from './owned-run.ts'
+import type { PendingCall } from './pending-call.ts'
 import { changeRequest, requestChanges, requestView } from './request-view.ts'
 import { type Answered, changeResponse, responseView } from './response-view.ts'
-import type { PendingCall } from './run-state.ts'
 
 /** aborted: the signal fired before the hooks were done. */
 export type Passed<Value> = { kind: 'passed'; value: Value } | { kind: 'failed'; message: string } | { kind: 'aborted' }

@@ -62,6 +62,8 @@ export interface RunDeps {
   /** The decisions with which the run of a task begins; absent if this process does not work on tasks. */
   opening?: Opening
   calls: ProjectCalls
+  /** True if runs go to processes that have their tools: a run whose tool is not here is given back. */
+  isRouted: boolean
   middleware?: readonly Middleware[]
   /** Executes the run of a supervisor; absent if there is no supervisor system. Resolves when the run is left. */
   supervise?: (owned: OwnedRun) => Promise<void>

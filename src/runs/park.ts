@@ -23,7 +23,10 @@ export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
     if (leftMs !== null) owned.deps.onReady(leftMs)
   } else {
     const untilDeadlineMs = remainingMs(owned)
-    await append(owned, [{ kind: 'run.parked', data: { waits_for: 'children' } }], {
+    // An earlier release does not read tool.cut_off; it doubts all calls but these.
+    const pending = [...owned.state.pending.values()]
+    const doubted = pending.some((call) => call.isUnknown) ? { not_begun: notBegun(owned.state) } : {}
+    await append(owned, [{ kind: 'run.parked', data: { waits_for: 'children', ...doubted } }], {
       set: {
         waits_for: 'children',
         release: true,

@@ -1,7 +1,7 @@
 import { idFrom } from '../kernel/id.ts'
 import { askHumanArguments } from '../tools/run-tools.ts'
 import { append, type OwnedRun } from './owned-run.ts'
-import type { PendingCall } from './run-state.ts'
+import type { PendingCall } from './pending-call.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 
 /** Asks the open questions and takes the answers that exist. Returns the number of questions without an answer. */

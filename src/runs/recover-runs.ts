@@ -2,10 +2,12 @@ import type { Pool } from '../db/pool.ts'
 import { promoteDueRuns } from '../journal/claim.ts'
 import type { Journal } from '../journal/journal.ts'
 import { releaseOwnerless } from '../journal/take-over.ts'
+import { endToolWaits, tellOfLongWaits } from '../journal/tool-waits.ts'
 import { wakeOverlooked, wakeWaiting } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
 import { createHealth } from '../queue/health.ts'
 import { findAnsweredRuns } from '../tasks/answered-runs.ts'
+import { askForTool, closeToolTasks } from '../tasks/tool-tasks.ts'
 import { lookAtRuns, type RunsSeen } from './look-at-runs.ts'
 
 const OVERLOOKED_EVERY_SWEEPS = 5
@@ -49,6 +51,7 @@ export function createRecovery(
     const parts: (() => Promise<number>)[] = []
     if (seen.has_due) parts.push(() => promoteDueRuns(pool))
     if (seen.has_orphans) parts.push(() => releaseOwnerless({ pool, journal }))
+    if (seen.awaits_tools) parts.push(lookForTools)
     // After a failure this look stays due, because sweeps without it would make the recovery seem well.
     if (--sweepsUntilOverlooked < 0) parts.push(wakeAllOverlooked)
     let count = 0
@@ -61,6 +64,13 @@ export function createRecovery(
       }
     }
     if (failures.length > 0) throw failures[0]
+    return count
+  }
+
+  async function lookForTools(): Promise<number> {
+    const count = await endToolWaits(pool, closeToolTasks)
+    if (count > 0) log.info({ runs: count }, 'runs continue, because a process has their tools')
+    await tellOfLongWaits(pool, askForTool)
     return count
   }
 

@@ -1,21 +1,27 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import { getSettings } from '../identity/settings.ts'
-import type { Settlement } from '../journal/claim.ts'
 import { conflict, invalidRequest, type MusterError, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run } from '../kernel/run.ts'
 import { isResolved, type TaskStatus } from '../kernel/task.ts'
-import { closeOutcomeTask } from '../tasks/outcome-tasks.ts'
 import { type EarlierRun, insertContinuation, lockEarlier, newestOfChain } from './continue-run.ts'
+import { recordDecision } from './decisions.ts'
 import { getRun } from './read-runs.ts'
 import { requireEnabled } from './start.ts'
 
 /**
  * A new run that continues a run that failed, was cancelled or paused for good, with its journal as the history. If the
- * outcome of a call was unknown, the person's word is its result.
+ * outcome of a call was unknown, the person's word is its result; while other calls are undecided, the word is kept and
+ * the run is returned as it is.
  */
-export async function resumeRun(db: Db, projectId: string, runId: string, input: ResumeInput): Promise<Run> {
+export async function resumeRun(
+  db: Db,
+  projectId: string,
+  runId: string,
+  input: ResumeInput,
+  { isRecorded = false }: { isRecorded?: boolean } = {},
+): Promise<Run> {
   const earlier = await lockResumable(db, projectId, runId)
   requireOutcome(earlier.pause_reason, input)
   if (!input.outcome) await requireFree(db, earlier)
@@ -25,16 +31,16 @@ export async function resumeRun(db: Db, projectId: string, runId: string, input:
     throw conflict(`The agent ${agent.name} is a flow now and has no prompt to continue the steps of this run.`)
   }
   const id = newId()
-  const settled = await settlement(db, runId, input)
+  const settled = await recordDecision(db, runId, input, isRecorded)
+  if (settled === null) return getRun(db, projectId, runId)
   await insertContinuation(db, earlier, {
     id,
-    trigger: { type: 'resume', resumed_from: runId, ...(settled ? { settled } : {}) },
+    trigger: { type: 'resume', resumed_from: runId, ...(settled.length > 0 ? { settled } : {}) },
     input: input.input ?? null,
     maxSteps: input.max_steps ?? agent.max_steps ?? (await subRunLimit(db, earlier)),
     timeoutMs: input.timeout ?? agent.default_timeout,
     taskId: await takeTaskAlong(db, earlier, id),
   })
-  if (settled) await closeOutcomeTask(db, runId, settled.outcome)
   return getRun(db, projectId, id)
 }
 
@@ -123,7 +129,7 @@ const WAIT_SENTENCES: Partial<Record<PauseReason, string>> = {
 const waitSentence = (reason: PauseReason | null): string =>
   (reason && WAIT_SENTENCES[reason]) ?? 'This run continues by itself when the project is no longer halted.'
 
-function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeInput): void {
+function requireOutcome(reason: PauseReason | null, { outcome, result, call_id: callId }: ResumeInput): void {
   const isUnknown = reason === 'outcome_unknown'
   if (isUnknown && !outcome) {
     throw invalidRequest('Give the outcome of the call: outcome must be "done" or "not_done".')
@@ -131,20 +137,7 @@ function requireOutcome(reason: PauseReason | null, { outcome, result }: ResumeI
   if (outcome === 'not_done' && result !== undefined) {
     throw invalidRequest('result is the result of a call that was done: send it only with outcome "done".')
   }
-  if (!isUnknown && (outcome || result !== undefined)) {
-    throw invalidRequest('outcome and result are for runs that paused with outcome_unknown.')
+  if (!isUnknown && (outcome || result !== undefined || callId !== undefined)) {
+    throw invalidRequest('outcome, result and call_id are for runs that paused with outcome_unknown.')
   }
-}
-
-/** The person's word is stored in the trigger: the new run's owner journals it first of all. */
-async function settlement(db: Db, runId: string, { outcome, result }: ResumeInput): Promise<Settlement | null> {
-  if (!outcome) return null
-  const { rows } = await db.query<{ data: { call_id?: string } }>(
-    `select data from run_events where run_id = $1 and kind = 'run.paused' and not data ? 'run_id'
-     order by seq desc limit 1`,
-    [runId],
-  )
-  const callId = rows[0]?.data.call_id
-  if (callId === undefined) throw new Error('a run paused with outcome_unknown does not name the call')
-  return { call_id: callId, outcome, result: result ?? null }
 }

@@ -1,5 +1,5 @@
 import type { Pool } from '../db/pool.ts'
-import { type ClaimedRun, claimSuspectRun, releaseSuspectRun } from '../journal/claim.ts'
+import { type ClaimedRun, releaseSuspectRun } from '../journal/claim.ts'
 import type { Journal } from '../journal/journal.ts'
 import { releaseOwn } from '../journal/take-over.ts'
 import { fault } from '../kernel/fault.ts'
@@ -11,6 +11,7 @@ import { createCappedClaims } from './capped-claims.ts'
 import { createDefinitions } from './definitions.ts'
 import type { Definition } from './owned-run.ts'
 import type { ProjectSwitches } from './project-switches.ts'
+import { createRoutedClaims } from './routed-claims.ts'
 
 export interface DefinedRun extends ClaimedRun {
   definition: Definition | null
@@ -26,16 +27,20 @@ export function createRunClaims({
   journal,
   slots,
   switches,
+  tools,
   log,
 }: {
   pool: Pool
   journal: Journal
   slots: Slots
   switches: () => ProjectSwitches
+  /** The tools that this process has, by name; null if it may take any run. */
+  tools: readonly string[] | null
   log: Log
 }): RunClaims {
   const define = createDefinitions(pool)
-  const capped = createCappedClaims({ pool, slots })
+  const routed = createRoutedClaims({ pool, tools })
+  const capped = createCappedClaims({ pool, slots, routed })
   return {
     onEnd: capped.onEnd,
     claim: async (ask: Omit<FairAsk, 'leftOut'>): Promise<Dealt<DefinedRun>> => {
@@ -44,7 +49,7 @@ export function createRunClaims({
       return { ...dealt, claimed: await withDefinitions(dealt.claimed) }
     },
     claimSuspect: async (owner, lastProjectId) => {
-      const run = await claimSuspectRun(pool, owner, lastProjectId)
+      const run = await routed.claimSuspect(owner, lastProjectId)
       return run && ((await withDefinitions([run]))[0] ?? null)
     },
     releaseSuspect: (owner) => releaseSuspectRun(pool, owner),

@@ -4,32 +4,10 @@ import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-
 import { type CallCounts, countCall, identityOf } from '../kernel/call-key.ts'
 import { CONTINUE } from '../kernel/continue-phrase.ts'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
-import type { BlockedReason } from '../kernel/run.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
-import type { ToolEffect } from '../kernel/tool.ts'
 import { assistantMessage, resultPart, userMessage } from './messages.ts'
+import { doubtCalls, noteDecision, noteWritten, type PendingCall, pendingCall } from './pending-call.ts'
 import { taskTexts } from './prompt-parts.ts'
-
-/** A call that was announced and has no result yet. */
-export interface PendingCall {
-  id: string
-  name: string
-  args: unknown
-  key: string
-  /** Names this call among all calls of all runs. Rows that the call makes have ids from it. */
-  ref: string
-  effect: ToolEffect | 'run'
-  step: number
-  attempt: number
-  /** True if an earlier owner died or left after the announcement: nobody knows whether the call was made. */
-  isUnknown: boolean
-  /** True if this owner has made the call, or is making it. */
-  hasBegun: boolean
-  /** Set if a person decides about the call before it is made. */
-  approval: { reasoning: string; isApproved: boolean } | null
-  /** The result of a write that was made and that middleware has not seen yet. */
-  written: { result: unknown; isError: boolean; blocked: BlockedReason | null; startedAt: number } | null
-}
 
 /** A call that the last step asked for, and that is not decided yet. */
 export interface AskedCall {
@@ -137,7 +115,7 @@ export function newState(): RunState {
   }
 }
 
-/** `at` in milliseconds; only waits need it. */
+/** `at` in milliseconds. */
 export function applyEvent(state: RunState, event: RunEvent, at: number): void {
   switch (event.kind) {
     case 'run.started':
@@ -154,14 +132,19 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'tool.started':
       state.asked.delete(event.data.call_id)
-      state.pending.set(event.data.call_id, pendingCall(event.data))
+      state.pending.set(event.data.call_id, pendingCall(event.data, at))
       countCall(state.callCounts, identityOf(event.data))
       return
+    case 'tool.cut_off': {
+      const call = state.pending.get(event.data.call_id)
+      if (call) Object.assign(call, { isUnknown: true, cutOff: event.data })
+      return
+    }
     case 'tool.decided':
-      noteDecision(state, event.data)
+      noteDecision(state.pending, event.data)
       return
     case 'tool.written':
-      noteWritten(state, event.data)
+      noteWritten(state.pending, event.data)
       return
     case 'tool.completed':
       state.asked.delete(event.data.call_id)
@@ -177,7 +160,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       compact(state, event.data)
       return
     case 'run.recovered':
-      doubtCalls(state, [])
+      doubtCalls(state.pending, [])
       state.mayHaveLostCall = state.hasStarted && !hasOpenCalls(state)
       return
     case 'flow.started':
@@ -186,11 +169,11 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'flow.ended':
       return
     case 'run.parked':
-      if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
+      if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
     case 'run.paused':
       state.pausedAt = at
-      if (event.data.not_begun) doubtCalls(state, event.data.not_begun)
+      if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
     case 'run.continued':
       if (state.pausedAt !== null) state.pausedMs += at - state.pausedAt
@@ -205,7 +188,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'run.failed':
     case 'run.cancelled':
       // Matters to a run that continues this one: a call that had begun may have taken effect.
-      doubtCalls(state, event.data.not_begun ?? [])
+      doubtCalls(state.pending, event.data.not_begun ?? [])
       return
     case 'node.entered':
     case 'supervisor.updated':
@@ -219,28 +202,8 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
   }
 }
 
-export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data']): PendingCall {
-  const { call_id: id, step, name, args, key, ref = key, effect } = announced
-  const approval = announced.approval ? { ...announced.approval, isApproved: false } : null
-  const fresh = { attempt: 1, isUnknown: false, hasBegun: false, approval, written: null }
-  return { id, name, args, key, ref, effect, step, ...fresh }
-}
-
 /** True if the last step has calls without a result. */
 const hasOpenCalls = ({ pending, asked }: RunState): boolean => pending.size + asked.size > 0
-
-/** From an approval on the call may have begun; a rejected call gets its result in the same commit. */
-function noteDecision(state: RunState, data: Extract<RunEvent, { kind: 'tool.decided' }>['data']): void {
-  const approval = state.pending.get(data.call_id)?.approval
-  if (approval) approval.isApproved = data.decision === 'approved'
-}
-
-function noteWritten(state: RunState, data: Extract<RunEvent, { kind: 'tool.written' }>['data']): void {
-  const call = state.pending.get(data.call_id)
-  if (!call) return
-  const { result, is_error: isError, blocked, started_at: at } = data
-  call.written = { result, isError, blocked, startedAt: Date.parse(at) }
-}
 
 type StartedData = Extract<RunEvent, { kind: 'run.started' }>['data']
 
@@ -386,22 +349,15 @@ interface PersonAnswer {
   taskId: string | null
   /** The number of summaries from which rounds are counted. */
   summaries: number
+  /** The number of used tokens from which the limit of tokens is counted. */
+  tokens: number
 }
 
 /** A run that only goes on begins no new rounds. */
-const personAnswer = (
+function personAnswer(
   { personAnswers }: RunState,
-  { answer, task_id: taskId, summaries }: Extract<RunEvent, { kind: 'supervisor.answered' }>['data'],
-): PersonAnswer => ({ answer, taskId, summaries: summaries ?? personAnswers.at(-1)?.summaries ?? 0 })
-
-/** True while nobody has decided about the call. Such a call has not begun. */
-export const isHeld = ({ approval }: Pick<PendingCall, 'approval'>): boolean => approval?.isApproved === false
-
-/** The outcomes of calls that the former owner had begun are unknown. */
-function doubtCalls(state: RunState, notBegun: readonly string[]): void {
-  for (const call of state.pending.values()) {
-    if (call.effect === 'run' || isHeld(call) || notBegun.includes(call.id)) continue
-    call.attempt++
-    call.isUnknown = true
-  }
+  { answer, task_id: taskId, summaries, tokens }: Extract<RunEvent, { kind: 'supervisor.answered' }>['data'],
+): PersonAnswer {
+  const before = personAnswers.at(-1) ?? { summaries: 0, tokens: 0 }
+  return { answer, taskId, summaries: summaries ?? before.summaries, tokens: tokens ?? before.tokens }
 }

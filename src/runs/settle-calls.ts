@@ -2,24 +2,27 @@
 // sub-run or a person parks the run.
 import type { RunChange } from '../journal/run-change.ts'
 import { fault } from '../kernel/fault.ts'
-import type { RunEvent } from '../kernel/run-event.ts'
+import type { CutReason, RunEvent } from '../kernel/run-event.ts'
 import type { CallTool } from '../kernel/tool.ts'
-import { executeTool } from '../tools/execute-tool.ts'
+import { executeTool, type ToolOutcome } from '../tools/execute-tool.ts'
 import { type OpenApprovals, settleApprovals } from './approvals.ts'
 import { atOnce } from './at-once.ts'
 import { settleChildren } from './children.ts'
 import { heldInEval } from './eval-calls.ts'
 import { afterTool, hookError } from './middleware.ts'
 import { append, type OwnedRun, openAppend, remainingMs } from './owned-run.ts'
+import { isHeld, type PendingCall, pendingCall } from './pending-call.ts'
 import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
-import { isHeld, type PendingCall, pendingCall } from './run-state.ts'
 import { settleWrites } from './settle-writes.ts'
-import { timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
+import { cutOff, timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
 
 /** again: every call that can be settled now is settled · park: the calls that are left wait for others. */
-export type Settled = { next: 'again' } | { next: 'outcome_unknown'; call: PendingCall } | { next: 'park'; for: Waits }
+export type Settled =
+  | { next: 'again' }
+  | { next: 'outcome_unknown'; calls: PendingCall[] }
+  | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
   /** A person must answer a question. */
@@ -34,8 +37,8 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const waiting = [...state.pending.values()].filter(isHeld)
   const approvals = waiting.length > 0 ? await settleApprovals(owned, waiting) : { count: 0, leftMs: null }
   const pending = [...state.pending.values()].filter((call) => !isHeld(call))
-  const unknown = pending.find((call) => call.effect === 'unsafe' && call.isUnknown)
-  const callable = pending.filter((call) => call.effect !== 'run' && !(call.effect === 'unsafe' && call.isUnknown))
+  const unknown = pending.filter(isUndecided)
+  const callable = pending.filter((call) => call.effect !== 'run' && !isUndecided(call))
   if (callable.length > 0) {
     const call = control.signalFor(remainingMs(owned))
     await makeCalls(owned, callable, call)
@@ -53,10 +56,13 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const openChildren = spawns.length > 0 ? await settleChildren(owned, spawns) : 0
   const openQuestions = questions.length > 0 ? await settleQuestions(owned, questions) : 0
   const open = openChildren + openQuestions + approvals.count
-  if (unknown && open === 0) return { next: 'outcome_unknown', call: unknown }
   if (open > 0) return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0, approvals } }
-  return { next: 'again' }
+  // A call that was cut off just now is found in the next round.
+  return unknown.length > 0 ? { next: 'outcome_unknown', calls: unknown } : { next: 'again' }
 }
+
+/** A call that nobody may repeat, and whose outcome nobody knows. */
+const isUndecided = (call: PendingCall): boolean => call.effect === 'unsafe' && call.isUnknown
 
 /** Results that arrive while an earlier one is being committed are committed together, with the next commit. */
 async function makeCalls(owned: OwnedRun, calls: readonly PendingCall[], signal: CallSignal): Promise<void> {
@@ -101,7 +107,7 @@ export const changesNothing = (events: readonly RunEvent[]): boolean =>
  * time are committed with the step. Everything is committed before the next model call, as always.
  */
 export async function commitWithCalls(owned: OwnedRun, events: readonly RunEvent[], change: RunChange): Promise<void> {
-  const calls = events.flatMap((event) => (event.kind === 'tool.started' ? [pendingCall(event.data)] : []))
+  const calls = events.flatMap((event) => (event.kind === 'tool.started' ? [pendingCall(event.data, Date.now())] : []))
   const signal = owned.control.signalFor(remainingMs(owned))
   const commit = openAppend(owned, events, change)
   const results: RunEvent[] = []
@@ -116,7 +122,7 @@ export async function commitWithCalls(owned: OwnedRun, events: readonly RunEvent
   if (results.length > 0) await append(owned, results)
 }
 
-/** Returns no events if the call was not made, or its outcome is unknown; the run is about to stop. */
+/** Returns no events if the call was not made, or if this process may have lost the run. */
 async function makeCall(owned: OwnedRun, call: PendingCall, signal: CallSignal): Promise<RunEvent[]> {
   const { run, settings, stage, deps, control } = owned
   const tool = stage.byName.get(call.name)
@@ -135,6 +141,10 @@ async function makeCall(owned: OwnedRun, call: PendingCall, signal: CallSignal):
   const outcome = await execute(owned, tool, call, signal, progress)
   const last = await progress.end()
   const before = last ? [said(last)] : []
+  const cut = call.effect === 'unsafe' ? cutReason(outcome.cause, signal) : null
+  // A process that may have lost the run must not write; the next owner doubts the call all the same.
+  if (cut === 'lapse') return []
+  if (cut) return [...before, cutOff(call, cut, startedAt, outcome)]
   if (outcome.cause === 'aborted') {
     if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
     // The effect of the call is unknown: another attempt has the same key, and people decide about an unsafe call.
@@ -153,6 +163,23 @@ async function makeCall(owned: OwnedRun, call: PendingCall, signal: CallSignal):
       return [...before, toEvent(call, hookError(passed.message), true, startedAt)]
     case 'passed':
       return [...before, toEvent(call, passed.value.result, passed.value.isError, startedAt)]
+  }
+}
+
+/** Why nobody knows the outcome of an unsafe call that was made; null if its outcome is known. */
+function cutReason(cause: ToolOutcome['cause'], signal: CallSignal): CutReason | 'lapse' | null {
+  switch (cause) {
+    case 'ok':
+    case 'error':
+      return null
+    case 'timeout':
+      return 'timeout'
+    case 'lost':
+      return 'connection'
+    case 'aborted': {
+      const by = signal.cause()
+      return by === 'hand_back' ? 'shutdown' : (by ?? 'lapse')
+    }
   }
 }
 

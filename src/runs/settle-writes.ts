@@ -4,7 +4,7 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import type { WriteResult } from '../kernel/tool.ts'
 import { hasHook } from './middleware.ts'
 import { append, appendWritten, type OwnedRun } from './owned-run.ts'
-import type { PendingCall } from './run-state.ts'
+import type { PendingCall } from './pending-call.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 import { toEvent } from './tool-result.ts'
 

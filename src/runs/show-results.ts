@@ -3,7 +3,7 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { atOnce } from './at-once.ts'
 import { afterTool, hasHook, hookError } from './middleware.ts'
 import { type OwnedRun, remainingMs } from './owned-run.ts'
-import type { PendingCall } from './run-state.ts'
+import type { PendingCall } from './pending-call.ts'
 import { toEvent, withheld } from './tool-result.ts'
 
 /** The result of a call that the run itself carries out. It is kept elsewhere, and can be read again. */

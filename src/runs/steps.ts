@@ -4,6 +4,7 @@ import { invalidRequest } from '../kernel/errors.ts'
 import type { Page } from '../kernel/fields.ts'
 import type { Step } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
+import { undecidedCalls } from './decisions.ts'
 
 /** A run's own model calls and tool calls, oldest first, up to a number of bytes. The cursor is the last seq seen. */
 export async function listSteps(
@@ -17,7 +18,7 @@ export async function listSteps(
     const { rows } = await db.query<FoundStep>(READ, [runId, after, limit + 1])
     const looked = rows.slice(0, limit)
     const isMore = (rows[0]?.found ?? 0) > looked.length
-    const items = looked.filter(isOwnStep).map(toStep)
+    const items = looked.filter(isOwnStep).flatMap(toSteps)
     after = looked.at(-1)?.seq ?? after
     // Copies of sub-runs' events by earlier releases, and pauses that are no steps, may fill a page.
     if (items.length > 0 || !isMore) return { items, next_cursor: isMore ? String(after) : null }
@@ -57,6 +58,17 @@ const READ = `
 const isOwnStep = ({ kind, data }: FoundStep): boolean =>
   data.run_id === undefined && (kind !== 'run.paused' || data.call !== undefined)
 
+/** A pause shows one row for each call that is undecided. */
+function toSteps(found: FoundStep): Step[] {
+  if (found.kind !== 'run.paused') return [toStep(found)]
+  const { data } = { data: found.data } as unknown as Extract<RunEvent, { kind: 'run.paused' }> // written by Muster
+  const unknown = { result: null, is_error: false, blocked: null, outcome: 'unknown' } as const
+  const started_at = found.at.toISOString()
+  return undecidedCalls(data).map((call) => ({
+    ...{ ...call, seq: found.seq, kind: 'tool', ...unknown, started_at, duration: 0 },
+  }))
+}
+
 function toStep({ seq, at, kind, data, args, duration: flowMs }: FoundStep): Step {
   const event = { kind, data } as unknown as RunEvent // written by Muster
   if (event.kind === 'step.completed') {
@@ -68,11 +80,6 @@ function toStep({ seq, at, kind, data, args, duration: flowMs }: FoundStep): Ste
   if (event.kind === 'tool.completed') {
     const { step, call_id, name, result, is_error, blocked, started_at, duration } = event.data
     return { step, seq, kind: 'tool', call_id, name, args, result, is_error, blocked, started_at, duration }
-  }
-  if (event.kind === 'run.paused' && event.data.call_id && event.data.call) {
-    const { call_id, call } = event.data
-    const unknown = { result: null, is_error: false, blocked: null, outcome: 'unknown' } as const
-    return { ...call, seq, kind: 'tool', call_id, ...unknown, started_at: at.toISOString(), duration: 0 }
   }
   if (event.kind === 'flow.started') {
     return { seq, kind: 'flow', ...event.data, started_at: at.toISOString(), duration: flowMs }

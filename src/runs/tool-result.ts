@@ -1,5 +1,5 @@
-import type { RunEvent } from '../kernel/run-event.ts'
-import type { PendingCall } from './run-state.ts'
+import type { CutReason, RunEvent } from '../kernel/run-event.ts'
+import type { PendingCall } from './pending-call.ts'
 
 type Completed = Extract<RunEvent, { kind: 'tool.completed' }>
 type Settled = Pick<PendingCall, 'id' | 'name' | 'step'>
@@ -22,6 +22,21 @@ export function toEvent(
       blocked,
       started_at: new Date(startedAt).toISOString(),
       duration: Math.max(0, Date.now() - startedAt),
+    },
+  }
+}
+
+/** The call has no result: people decide about it. `said` are the tool's own words if the connection broke. */
+export function cutOff(call: Settled, reason: CutReason, startedAt: number, said: { result: unknown }): RunEvent {
+  const { step, id: call_id, name } = call
+  const { error } = said.result as { error?: string } // the result of a call that failed is {error}
+  return {
+    kind: 'tool.cut_off',
+    data: {
+      ...{ step, call_id, name, reason },
+      started_at: new Date(startedAt).toISOString(),
+      duration: Math.max(0, Date.now() - startedAt),
+      ...(reason === 'connection' && error !== undefined ? { message: error } : {}),
     },
   }
 }

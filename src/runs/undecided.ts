@@ -2,48 +2,67 @@ import type { Db } from '../db/pool.ts'
 import { MusterError } from '../kernel/errors.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Run } from '../kernel/run.ts'
-import { askAboutOutcome, type Outcome } from '../tasks/outcome-tasks.ts'
+import { askAboutOutcome, type Outcome, type OutcomeTask } from '../tasks/outcome-tasks.ts'
 import { stopped } from './end.ts'
 import { appendWritten, type OwnedRun } from './owned-run.ts'
+import type { PendingCall } from './pending-call.ts'
 import { resumeRun } from './resume.ts'
-import type { PendingCall } from './run-state.ts'
+import { continuationOf } from './run-row.ts'
 
-/** The outcome of the call is unknown: the run pauses, and in the same commit people are asked. */
-export async function leaveUndecided(owned: OwnedRun, call: PendingCall): Promise<void> {
+/** The outcomes of the calls are unknown: the run pauses, and in the same commit people are asked about each of them. */
+export async function leaveUndecided(owned: OwnedRun, calls: readonly PendingCall[]): Promise<void> {
   const { run, state, agent } = owned
-  const end = stopped('outcome_unknown', state.text || null, { undecided: call })
+  const end = stopped('outcome_unknown', state.text || null, { undecided: calls })
+  const of = {
+    projectId: run.project_id,
+    runId: run.id,
+    agentId: agent.id,
+    isOfSupervisor: run.agent_id === null,
+    isOneOfMany: calls.length > 1,
+  }
   await appendWritten(owned, async (tx) => {
-    await askAboutOutcome(tx, {
-      projectId: run.project_id,
-      runId: run.id,
-      agentId: agent.id,
-      isOfSupervisor: run.agent_id === null,
-      callId: call.id,
-      name: call.name,
-      args: call.args,
-    })
+    for (const { id: callId, name, args, key, announcedAt, cutOff } of calls) {
+      await askAboutOutcome(tx, { ...of, callId, name, args, key, announcedAt, cutOff })
+    }
     return { events: [end.event], change: { set: end.set } }
   })
   await fault('final.after_commit')
 }
 
 /**
- * A person's word lets the run go on, in a new run. Returns null if nothing can go on: the run or its agent is gone, or
- * the run was a specialist's, whose supervisor has gone on. The word is kept in any case.
+ * A person's word at the task lets the run go on, in a new run, if it was the last that was missing. Returns null if
+ * nothing goes on: other calls are undecided, the run or its agent is gone, or the run was a specialist's, whose
+ * supervisor has gone on. The word is kept in any case.
  */
-export async function decideOutcome(tx: Db, projectId: string, runId: string, outcome: Outcome): Promise<Run | null> {
-  if (await isOfSupervisor(tx, runId)) return null
+export async function decideOutcome(
+  tx: Db,
+  projectId: string,
+  { run_id: runId, metadata }: OutcomeTask,
+  outcome: Outcome,
+): Promise<Run | null> {
+  if (!(await isAwaited(tx, runId))) return null
   try {
-    return await resumeRun(tx, projectId, runId, { outcome })
+    const decision = { outcome, call_id: String(metadata.call_id) }
+    const run = await resumeRun(tx, projectId, runId, decision, { isRecorded: true })
+    return run.id === runId ? null : run
   } catch (error) {
     if (error instanceof MusterError && error.status === 404) return null
     throw error
   }
 }
 
-async function isOfSupervisor(tx: Db, runId: string): Promise<boolean> {
-  const { rows } = await tx.query<{ agent_id: string | null }>('select agent_id from agent_runs where id = $1', [runId])
-  return rows[0]?.agent_id === null
+/**
+ * False for a specialist, whose supervisor has continued; for a leaf whose flow run has ended, which takes the word when
+ * it is resumed; and for a run that was continued without the word.
+ */
+async function isAwaited(tx: Db, runId: string): Promise<boolean> {
+  const { rows } = await tx.query<{ is_awaited: boolean }>(
+    `select agent_id is not null and (${continuationOf('agent_runs.id')}) is null and not exists (
+       select from flow_runs f where f.id = agent_runs.flow_run_id and f.completed_at is not null) as is_awaited
+     from agent_runs where id = $1`,
+    [runId],
+  )
+  return rows[0]?.is_awaited ?? false
 }
 
 /** Locks the run before its task, as a resume does, so that two people who decide at once do not block each other. */

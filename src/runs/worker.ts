@@ -7,6 +7,7 @@ import type { Journal } from '../journal/journal.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
 import { createProjectCalls, type ProjectCalls } from '../journal/project-calls.ts'
 import { takeOver } from '../journal/take-over.ts'
+import { waitForTools } from '../journal/tool-waits.ts'
 import {
   CANCEL_CHANNEL,
   EVAL_CHANNEL,
@@ -27,6 +28,7 @@ import { createSlots } from '../queue/slots.ts'
 import { TASK_CHANNEL } from '../tasks/task-queue.ts'
 import { type Companion, type Companions, createCompanions } from './companions.ts'
 import { executeRun } from './execute-run.ts'
+import type { RunsSeen } from './look-at-runs.ts'
 import type { RunDeps } from './owned-run.ts'
 import { type FollowedSwitches, followSwitches } from './project-switches.ts'
 import { createRecovery } from './recover-runs.ts'
@@ -41,13 +43,18 @@ export interface WorkerOptions {
   log: Log
   /** With 0 slots this process starts runs and shows them, and works on none. */
   slots: number
+  /** The tools that this process has, by name: it takes no run that needs another. Without a list it takes any run. */
+  tools?: readonly string[]
   leaseMs: number
   /** The time for which calls under way may go on by themselves when this process stops. */
   drainMs: number
   isAlone: boolean
   /** The time without a success of recovery after which this process is not ready. */
   unwellAfterMs?: number
-  deps: Omit<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls' | 'runFlow'>
+  deps: Omit<
+    RunDeps,
+    'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls' | 'runFlow' | 'isRouted'
+  >
 }
 
 export interface RunWorker {
@@ -92,7 +99,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const switches = await whileUnavailable(START_PATIENCE_MS, () => followSwitches(pool))
   const companions = createCompanions()
   const inHand = createRunsInHand({ hub, texts: () => texts })
-  const claims = createRunClaims({ pool, journal, slots, switches: switches.now, log })
+  const claims = createRunClaims({ pool, journal, slots, switches: switches.now, tools: options.tools ?? null, log })
   const calls = createProjectCalls({ pool, ownerId: () => presence.ownerId() })
   let isStarted = false
   let draining: NodeJS.Timeout | undefined
@@ -108,6 +115,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const flows = Promise.withResolvers<NonNullable<RunDeps['runFlow']>>()
   const deps: RunDeps = {
     ...options.deps,
+    isRouted: options.tools !== undefined,
     calls,
     runFlow: async (owned) => (await flows.promise)(owned),
     isHalted,
@@ -178,11 +186,17 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
 
   async function sweep(): Promise<void> {
     const { seen, mayBeReady } = await recovery.sweep(presence.ownerId())
-    switches.heed(seen.switches)
-    for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
-    for (const id of seen.stopped) inHand.askToStop(id)
+    heedSeen(seen, { switches, inHand })
     if (isWorker) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
+    else if (seen.has_ready) await waitForTools(pool, 'any') // a process with slots finds such runs when it claims
   }
+}
+
+/** Acts on facts of the database whose notice may have been lost. */
+function heedSeen(seen: RunsSeen, { switches, inHand }: Pick<Hearing, 'switches' | 'inHand'>): void {
+  switches.heed(seen.switches)
+  for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
+  for (const id of seen.stopped) inHand.askToStop(id)
 }
 
 /** Executes runs, and tells the companions of those that have ended or wait. */

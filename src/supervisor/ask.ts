@@ -12,7 +12,7 @@ import { heedSwitches } from '../runs/heed-switches.ts'
 import { userMessage } from '../runs/messages.ts'
 import { takeStep } from '../runs/model-step.ts'
 import { misfit } from '../runs/opening.ts'
-import { append, type OwnedRun, type Question } from '../runs/owned-run.ts'
+import { append, type OwnedRun, type Question, withChange } from '../runs/owned-run.ts'
 import { systemPart, taskTexts } from '../runs/prompt-parts.ts'
 import { waitForLibrary } from '../runs/read-prompt.ts'
 import { noTools } from '../runs/stages.ts'
@@ -40,26 +40,28 @@ export async function ask(owned: OwnedRun, asked: NodeAsk): Promise<string> {
     const known = state.nodeAnswers.get(asked.key)
     if (known !== undefined) return known
     if ((await heedSwitches(owned)) === 'left') throw new RunLeft()
-    const own = await openNode(owned, asked)
-    if (own && (await takeStep(own)) === 'left') throw new RunLeft()
+    if ((await openNode(owned, asked)) && (await takeStep(owned)) === 'left') throw new RunLeft()
   }
 }
 
 /**
- * The run as one node sees it, with the model of the node and its question. Null if the prompt library is unavailable;
- * it is tried again.
+ * Gives the run the model of the node and its question. The run is not copied: a step notes on it what its end must
+ * know. False if the prompt library is unavailable; it is tried again.
  */
-async function openNode(owned: OwnedRun, asked: NodeAsk): Promise<OwnedRun | null> {
-  const { deps, settings, agent, state } = owned
+async function openNode(owned: OwnedRun, asked: NodeAsk): Promise<boolean> {
+  const { deps, settings, state } = owned
   // The prompt of a node has no history that could be shortened.
   state.isCompacted = true
   const choice = asked.model ?? { ...settings.default_model, max_output_tokens: 4_096 }
   const model = await deps.resolveModel(choice)
   if (!model) throw await failRun(owned, 'MODEL_ERROR', `There is no provider called "${choice.provider}".`)
   const prompt = await readPrompt(owned, asked)
-  if (!prompt) return null
-  const own: OwnedRun = { ...owned, agent: { ...agent, name: asked.node, model: choice }, model, stage: noTools }
-  return Object.assign(own, { question: questionOf(owned, asked, prompt) })
+  if (!prompt) return false
+  owned.agent = { ...owned.agent, name: asked.node, model: choice }
+  owned.model = model
+  owned.stage = noTools
+  owned.question = questionOf(owned, asked, prompt)
+  return true
 }
 
 async function readPrompt(owned: OwnedRun, { promptId, values, problem }: NodeAsk): Promise<Question['prompt'] | null> {
@@ -91,7 +93,9 @@ const questionOf = (owned: OwnedRun, { name, node, key, also }: NodeAsk, prompt:
     if (name === null && answer === '') {
       throw await failRun(owned, 'MODEL_ERROR', `The model did not finish the text that ${node} asked for.`, change)
     }
-    await append(owned, [stepDone({ node: { name: node, key } }), ...(also?.(answer) ?? [])], change)
+    // The next owner may end the run without a call of its own, so the model is noted with the step.
+    const events = [stepDone({ node: { name: node, key } }), ...(also?.(answer) ?? [])]
+    await append(owned, events, withChange(change, {}))
     return 'again'
   },
 })

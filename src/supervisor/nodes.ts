@@ -14,8 +14,9 @@ import { leave, runUnavailable } from '../runs/end.ts'
 import { heedSwitches } from '../runs/heed-switches.ts'
 import { append, type OwnedRun, RunLost } from '../runs/owned-run.ts'
 import { ask, failRun, type NodeAsk, RunLeft } from './ask.ts'
-import { judgeDecision } from './decision.ts'
+import { type JudgedAnswer, judgeDecision } from './decision.ts'
 import type { Nodes } from './graph.ts'
+import { type FailedTwice, failedTwiceReason, findFailedTwice, roundsReason, tokensReason } from './rules.ts'
 import { readSpecialistRun, readWork, type SpecialistRun, type SpecialistWork } from './specialist.ts'
 
 /** The key of the question whose answer is the final text. */
@@ -31,13 +32,12 @@ export function createNodes(ownedRunOf: (execution: string) => OwnedRun): Nodes 
 }
 
 async function decide(owned: OwnedRun, state: SupervisorState): Promise<SupervisorState> {
-  const { settings, state: run } = owned
+  const { state: run } = owned
   const { config } = partOf(owned)
-  const names = config.specialists.map(({ name }) => name)
-  const since = run.personAnswers.at(-1)?.summaries ?? 0
-  if (state.history.length - since >= settings.supervisor_max_rounds) {
-    return escalated(state, `The task took ${settings.supervisor_max_rounds} rounds and is not done.`)
-  }
+  const tooLong = roundsReason(owned, state)
+  if (tooLong) return escalated(state, tooLong)
+  const failed = await findFailedTwice(owned, state)
+  const judge = (answer: string): JudgedAnswer => judgeWithin(owned, state, answer, failed)
   const key = decisionKey(state.history.length, run.personAnswers.length)
   const asked: NodeAsk = {
     node: 'supervisor',
@@ -47,17 +47,42 @@ async function decide(owned: OwnedRun, state: SupervisorState): Promise<Supervis
     model: config.supervisor.model,
     values: valuesOf(owned, state),
     also: (answer) => {
-      const judged = judgeDecision(state, answer, names)
+      const judged = judge(answer)
       return judged.ok ? [updated('supervisor', judged.state)] : []
     },
   }
-  const first = judgeDecision(state, await ask(owned, asked), names)
-  if (first.ok) return first.state
-  const again = { ...asked, key: `${key} again`, problem: first.problem }
-  const second = judgeDecision(state, await ask(owned, again), names)
-  return second.ok
-    ? second.state
-    : escalated(state, `The decision of the supervisor did not fit, twice: ${second.problem}`)
+  let problem: string | undefined
+  for (const question of [asked, { ...asked, key: `${key} again` }]) {
+    // An answer on record was asked for within the limit.
+    const tooMuch = run.nodeAnswers.has(question.key) ? null : await tokensReason(owned)
+    if (tooMuch) return escalated(state, tooMuch)
+    const judged = judge(await ask(owned, problem === undefined ? question : { ...question, problem }))
+    if (judged.ok) return withinTokens(owned, judged.state)
+    problem = judged.problem
+  }
+  return escalated(state, `The decision of the supervisor did not fit, twice: ${problem}`)
+}
+
+/** Judges the decision, and escalates in place of a delegation that has failed twice already. */
+function judgeWithin(
+  owned: OwnedRun,
+  state: SupervisorState,
+  answer: string,
+  failed: FailedTwice | null,
+): JudgedAnswer {
+  const names = partOf(owned).config.specialists.map(({ name }) => name)
+  const judged = judgeDecision(state, answer, names)
+  if (!judged.ok || !failed || judged.state.active_agent !== failed.agent) return judged
+  const instructions = instructionsIn(owned, answer, judged.state.plan, failed.agent)
+  const isSame = instructions !== null && cleanText(instructions) === failed.instructions
+  return isSame ? { ok: true, state: escalated(judged.state, failedTwiceReason(failed)) } : judged
+}
+
+/** A delegation that the tokens do not allow is not made. */
+async function withinTokens(owned: OwnedRun, state: SupervisorState): Promise<SupervisorState> {
+  if (state.active_agent === undefined) return state
+  const tooMuch = await tokensReason(owned)
+  return tooMuch ? escalated(state, tooMuch) : state
 }
 
 function escalated(state: SupervisorState, notes: string): SupervisorState {
@@ -68,22 +93,29 @@ function escalated(state: SupervisorState, notes: string): SupervisorState {
 const decisionKey = (summaries: number, answers: number): string => `decision ${summaries} ${answers}`
 
 /** The instructions of the newest decision for this specialist, and the number of answers before the decision. */
-function instructionsOf(
-  { state }: OwnedRun,
-  { history, plan }: Pick<SupervisorState, 'history' | 'plan'>,
-  name: string,
-) {
-  for (let answers = state.personAnswers.length; answers >= 0; answers--) {
+function instructionsOf(owned: OwnedRun, { history, plan }: Pick<SupervisorState, 'history' | 'plan'>, name: string) {
+  const { personAnswers } = owned.state
+  for (let answers = personAnswers.length; answers >= 0; answers--) {
     const key = decisionKey(history.length, answers)
-    for (const text of [state.nodeAnswers.get(`${key} again`), state.nodeAnswers.get(key)]) {
-      const read = text === undefined ? null : readDecision('supervisor_decision', text)
-      if (!read?.ok || read.decision.agent !== name) continue
-      const own = plan.filter((toDo) => toDo.owner_agent === name && toDo.status !== 'DONE')
-      const instructions = read.decision.instructions?.trim() || own.map((toDo) => toDo.description).join('\n')
-      return { key, instructions: instructions || taskOf(state), answers }
+    for (const text of decisionsAt(owned, key)) {
+      const instructions = instructionsIn(owned, text, plan, name)
+      if (instructions !== null) return { key, instructions, answers }
     }
   }
   throw new Error(`there are no instructions for ${name}`)
+}
+
+/** The answers to the question with this key, the newest first. */
+const decisionsAt = ({ state }: OwnedRun, key: string): string[] =>
+  [`${key} again`, key].flatMap((each) => state.nodeAnswers.get(each) ?? [])
+
+/** The instructions that a decision gives this specialist; null if it gives it none. */
+function instructionsIn({ state }: OwnedRun, text: string, plan: SupervisorState['plan'], name: string): string | null {
+  const read = readDecision('supervisor_decision', text)
+  if (!read.ok || read.decision.agent !== name) return null
+  const own = plan.filter((toDo) => toDo.owner_agent === name && toDo.status !== 'DONE')
+  const instructions = read.decision.instructions?.trim() || own.map((toDo) => toDo.description).join('\n')
+  return instructions || taskOf(state)
 }
 
 async function runSpecialist(
@@ -180,7 +212,7 @@ async function escalate(owned: OwnedRun, state: SupervisorState): Promise<void> 
   const key = questionKey(owned)
   if (isAsked(owned)) return
   await append(owned, [entered(owned, 'hitl_escalation')])
-  const values = valuesOf(owned, state)
+  const values = valuesOf(owned, state, ruleReason(owned, state) ?? undefined)
   await ask(owned, {
     node: 'hitl_escalation',
     key,
@@ -198,7 +230,19 @@ export const isAsked = (owned: OwnedRun): boolean => owned.state.nodeAnswers.has
 
 export const finalText = ({ state }: OwnedRun): string => state.nodeAnswers.get(FINAL) ?? ''
 
-export const questionText = (owned: OwnedRun): string => owned.state.nodeAnswers.get(questionKey(owned)) ?? ''
+/** The question to people. If a rule escalated and not the supervisor, the reason comes first. */
+export function questionText(owned: OwnedRun, state: SupervisorState): string {
+  const question = owned.state.nodeAnswers.get(questionKey(owned)) ?? ''
+  const reason = ruleReason(owned, state)
+  return reason === null ? question : `${reason}\n\n${question}`
+}
+
+/** The reason of an escalation that the supervisor did not decide itself, else null. */
+function ruleReason(owned: OwnedRun, { history, notes }: SupervisorState): string | null {
+  const [newest] = decisionsAt(owned, decisionKey(history.length, owned.state.personAnswers.length))
+  const read = newest === undefined ? null : readDecision('supervisor_decision', newest)
+  return read?.ok && read.decision.action === 'escalate' ? null : (notes ?? null)
+}
 
 const entered = ({ state }: OwnedRun, node: string): RunEvent => ({
   kind: 'node.entered',
@@ -233,7 +277,12 @@ function descriptionsOf(specialists: SupervisorPart['config']['specialists']) {
   return described.length === 0 ? {} : { specialist_descriptions: Object.fromEntries(described) }
 }
 
-function valuesOf(owned: OwnedRun, { plan, history }: Pick<SupervisorState, 'plan' | 'history'>): PromptValues {
+/** `reason` says why people are asked. */
+function valuesOf(
+  owned: OwnedRun,
+  { plan, history }: Pick<SupervisorState, 'plan' | 'history'>,
+  reason?: string,
+): PromptValues {
   const { config, context } = partOf(owned)
   const { context_id: contextId, metadata } = context
   return {
@@ -245,6 +294,7 @@ function valuesOf(owned: OwnedRun, { plan, history }: Pick<SupervisorState, 'pla
       ...(contextId === null ? {} : { context_id: contextId }),
       specialists: config.specialists.map(({ name }) => name),
       ...descriptionsOf(config.specialists),
+      ...(reason === undefined ? {} : { reason }),
     }),
   }
 }

@@ -12,6 +12,7 @@ import { RunLeft } from './ask.ts'
 import type { Checkpoints } from './checkpoints/checkpoints.ts'
 import { buildGraph, type Graph, type Nodes } from './graph.ts'
 import { createNodes, finalText, isAsked, partOf, questionText } from './nodes.ts'
+import { tokensOf } from './rules.ts'
 
 const MOST_GRAPHS = 100
 
@@ -77,7 +78,7 @@ async function execute(owned: OwnedRun, graph: Graph): Promise<void> {
       const { supervisor, agent } = read.state
       if (supervisor.status === 'DONE') return void (await leave(owned, runCompleted(finalText(owned))))
       // Without a question after the last answer, the answer is journalled and the graph has not started again yet.
-      if (isAsked(owned) && !(await takeAnswer(owned, supervisor))) return waitForPerson(owned)
+      if (isAsked(owned) && !(await takeAnswer(owned, supervisor))) return waitForPerson(owned, supervisor)
       const { active_agent: _, ...rest } = supervisor
       input = { supervisor: { ...rest, status: 'RUNNING' }, agent }
     }
@@ -104,7 +105,9 @@ async function takeAnswer(owned: OwnedRun, { history }: SupervisorState): Promis
   const given = (await owned.deps.askHuman.answers([taskId])).get(taskId)
   if (!given) return false
   const answer = wordsOf(given)
-  await append(owned, [{ kind: 'supervisor.answered', data: { task_id: taskId, answer, summaries: history.length } }])
+  const tokens = await tokensOf(owned.deps.pool, owned.run.id)
+  const data = { task_id: taskId, answer, summaries: history.length, tokens }
+  await append(owned, [{ kind: 'supervisor.answered', data }])
   return true
 }
 
@@ -115,9 +118,9 @@ function wordsOf({ answer, isRefused }: { answer: unknown; isRefused: boolean })
 }
 
 /** People are asked once. An eval asks no people, and its run ends here. */
-async function waitForPerson(owned: OwnedRun): Promise<void> {
+async function waitForPerson(owned: OwnedRun, state: SupervisorState): Promise<void> {
   const { deps, run, agent } = owned
-  const question = questionText(owned)
+  const question = questionText(owned, state)
   if (run.trigger.eval_id !== undefined) return void (await leave(owned, stopped('human', question)))
   const taskId = escalationId(owned)
   await deps.askHuman.ask({ taskId, projectId: run.project_id, runId: run.id, agentId: agent.id, question })

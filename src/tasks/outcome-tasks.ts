@@ -1,11 +1,12 @@
-// These tasks ask people about the outcome of a tool call whose process died before the call answered: the call must
-// not be repeated unseen. A task is made when its run pauses, and closed only with an outcome.
+// These tasks ask people about the outcome of a tool call that was cut off before it answered: the call must not be
+// repeated unseen. A task is made when its run pauses, one for each call, and closed only with an outcome.
 
 import type { Db } from '../db/pool.ts'
 import { cleanText } from '../journal/clean-json.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
+import type { CutOff } from '../kernel/run-event.ts'
 import { type Creator, MAX_TITLE, type Task, type TaskPatch } from '../kernel/task.ts'
 
 export interface UndecidedCall {
@@ -17,6 +18,19 @@ export interface UndecidedCall {
   callId: string
   name: string
   args: unknown
+  key: string
+  /** The time of the announcement in milliseconds. */
+  announcedAt: number
+  /** Null if the process of the call died or left. */
+  cutOff: CutOff | null
+  /** True if the run waits for decisions about other calls, too. */
+  isOneOfMany: boolean
+}
+
+export interface OutcomeDecision {
+  outcome: Outcome
+  /** The result of a call that was done, for the model. */
+  result: unknown
 }
 
 export type Outcome = 'done' | 'not_done'
@@ -43,12 +57,30 @@ export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void
   )
 }
 
-/** After a run was resumed directly, its task is completed with the same outcome. */
-export async function closeOutcomeTask(tx: Db, runId: string, outcome: Outcome): Promise<void> {
+/** A decision that was given at the run completes the task of the call, which keeps the decision. */
+export async function closeOutcomeTask(
+  tx: Db,
+  runId: string,
+  callId: string,
+  decision: OutcomeDecision,
+): Promise<void> {
+  const { outcome, result } = decision
   await tx.query(
-    `update tasks set status = 'completed', result = $3, completed_at = muster.now()
-     where run_id = $1 and kind = 'escalation' and metadata->>'kind' = $2 and status in ('pending', 'in-progress')`,
-    [runId, KIND, JSON.stringify(outcome)],
+    `update tasks set status = 'completed', result = $2, completed_at = muster.now(), metadata = metadata || $3::jsonb
+     where id = $1 and status in ('pending', 'in-progress')`,
+    [taskIdOf(runId, callId), JSON.stringify(outcome), JSON.stringify(result === null ? {} : { call_result: result })],
+  )
+}
+
+/** The decisions about calls of the run so far, by call. */
+export async function decidedOutcomes(tx: Db, runId: string): Promise<Map<string, OutcomeDecision>> {
+  const { rows } = await tx.query<{ call_id: string; outcome: unknown; result: unknown }>(
+    `select metadata->>'call_id' as call_id, result as outcome, metadata->'call_result' as result from tasks
+     where run_id = $1 and kind = 'escalation' and metadata->>'kind' = $2 and status = 'completed'`,
+    [runId, KIND],
+  )
+  return new Map(
+    rows.flatMap(({ call_id: id, outcome, result }) => (isOutcome(outcome) ? [[id, { outcome, result }]] : [])),
   )
 }
 
@@ -80,16 +112,35 @@ const isOutcome = (result: unknown): result is Outcome => result === 'done' || r
 
 const taskIdOf = (runId: string, callId: string): string => idFrom(`${runId}:outcome:${callId}`)
 
-function descriptionOf({ name, args, runId, isOfSupervisor }: UndecidedCall): string {
+function descriptionOf(call: UndecidedCall): string {
+  const { name, args, key, announcedAt, cutOff, runId, isOfSupervisor, isOneOfMany } = call
   const text = JSON.stringify(args, null, 2) ?? ''
   return [
-    `The process that called ${name} stopped before the call had answered. The call may have taken effect or not, and it`,
-    'is not repeated. Check whether it had an effect, then complete this task with the result "done" or "not_done".',
+    `${whyUnknown(name, cutOff)} The call may have taken effect or not, and it is not repeated.`,
+    'Check whether it had an effect, then complete this task with the result "done" or "not_done".',
     isOfSupervisor
-      ? `The run ${runId} was a specialist's; its supervisor was told that the outcome is unknown, and has gone on.`
-      : `The run ${runId} goes on with your answer.`,
+      ? `The run ${runId} was a specialist's; its supervisor was told that the outcome is unknown, and continues.`
+      : `The run ${runId} continues with your answer${isOneOfMany ? ' when its other undecided calls are decided, too' : ''}.`,
     '',
-    'It was called with:',
+    `It was called at ${cutOff?.started_at ?? new Date(announcedAt).toISOString()} with the idempotency key ${key} and:`,
     cutText(text, MOST_CHARACTERS, '\n[cut]'),
   ].join('\n')
 }
+
+function whyUnknown(name: string, cutOff: CutOff | null): string {
+  switch (cutOff?.reason) {
+    case undefined:
+    case 'shutdown':
+      return `The process that called ${name} stopped before the call had answered.`
+    case 'timeout':
+      return `The call of ${name} did not answer within ${seconds(cutOff?.duration)} and was given up.`
+    case 'deadline':
+      return `The time of the run was up ${seconds(cutOff?.duration)} after ${name} was called, before the call had answered.`
+    case 'cancel':
+      return `The run was cancelled before its call of ${name} had answered.`
+    case 'connection':
+      return `The connection broke after the request of ${name} was sent: ${cutText(cutOff?.message ?? '', 500)}`
+  }
+}
+
+const seconds = (ms = 0): string => `${new Intl.NumberFormat('en', { maximumFractionDigits: 1 }).format(ms / 1_000)} s`

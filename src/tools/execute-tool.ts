@@ -1,14 +1,15 @@
 // A tool is called (a function of ours, of an app module, of an MCP server) or carried out by the run itself
 // (run-tools.ts). A called tool may throw, hang or answer with a gigabyte: `executeTool` returns each of these as data.
 // The registry finds tools by name; mcp.ts brings those of MCP servers.
-import type { CallTool, ToolContext } from '../kernel/tool.ts'
+import { type CallTool, OutcomeUnknown, type ToolContext } from '../kernel/tool.ts'
 import { cutToBytes, type JsonResult, toJsonResult } from './json-result.ts'
 
 export interface ToolOutcome {
   /** JSON; with `isError` it is `{error: sentence}`. */
   result: unknown
   isError: boolean
-  cause: 'ok' | 'error' | 'timeout' | 'aborted'
+  /** lost: the tool says that its request was sent, and that no answer came. */
+  cause: 'ok' | 'error' | 'timeout' | 'aborted' | 'lost'
   /** The size of the result before it was cut or refused. */
   rawBytes?: number
 }
@@ -55,7 +56,10 @@ export async function executeTool(
     if (settled === 'abandoned' || ('thrown' in settled && call.cause !== null)) {
       return stopped(tool, call.cause ?? 'aborted', limits)
     }
-    if ('thrown' in settled) return failed(messageOf(settled.thrown), limits)
+    if ('thrown' in settled) {
+      const cause = settled.thrown instanceof OutcomeUnknown ? 'lost' : 'error'
+      return { ...failed(messageOf(settled.thrown), limits), cause }
+    }
     return answered(tool, toJsonResult(settled.value, limits.outputLimitBytes), limits)
   } finally {
     call.isOver = true

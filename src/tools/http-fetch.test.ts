@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { atEnd } from '../../test/kit/at-end.ts'
+import { findClosedUrl } from '../../test/kit/model-server.ts'
 import { createEgress } from '../egress/egress.ts'
 import { silentLog } from '../kernel/log.ts'
 import { defaultSettings } from '../kernel/project.ts'
@@ -42,6 +43,12 @@ const pages: Record<string, (response: ServerResponse) => void> = {
       .writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'text/plain' })
       .end(gzipSync(Buffer.alloc(20_000_000, 'x'))),
   '/silent': () => {},
+  '/closes': (response) => response.destroy(),
+  '/breaks-off': (response) => {
+    response.writeHead(200, { 'content-length': '100' }).write('half')
+    setImmediate(() => response.destroy())
+  },
+  '/see-closes': (response) => response.writeHead(303, { location: '/closes' }).end(),
   '/moved-here': (response) => response.writeHead(307, { location: '/text' }).end(),
   '/see': (response) => response.writeHead(303, { location: '/json' }).end(),
   '/moved-away': (response) => response.writeHead(307, { location: `http://localhost:${port}/text` }).end(),
@@ -248,4 +255,24 @@ test('a redirect of a write is followed within its origin or if it reads; any ot
   const away = answerOf(await call({ url: `${base}/moved-away`, method: 'POST', body: 'x' }))
   assert.deepEqual([away.status, away.headers.location], [307, `http://localhost:${port}/text`])
   assert.equal(seen.length, 1)
+})
+
+test('a write whose connection broke after it was sent has an unknown outcome; one that was never sent has not', async () => {
+  const closed = await findClosedUrl()
+  const open = new URL(closed)
+  const reaching = createHttpFetchTool(createEgress({ allow: [`127.0.0.1:${port}`, open.host] }))
+  const causeOf = async (args: Record<string, unknown>): Promise<string> => {
+    const context = { signal: new AbortController().signal, key: 'k', attempt: 1, run_id: 'r', project_id: 'p' }
+    const given = { ...context, log: silentLog, emit: () => {} }
+    return (await executeTool(reaching, args, given, { timeoutMs: 60_000, outputLimitBytes: 1_000 })).cause
+  }
+  assert.equal(await causeOf({ url: `${base}/closes`, method: 'POST' }), 'lost')
+  assert.equal(await causeOf({ url: `${base}/breaks-off`, method: 'POST' }), 'lost')
+  assert.equal(await causeOf({ url: `${base}/missing`, method: 'POST' }), 'ok')
+  assert.equal(await causeOf({ url: `${base}/see-closes`, method: 'POST' }), 'error', 'the write was answered')
+  assert.equal(await causeOf({ url: `${base}/closes` }), 'error', 'a read changes nothing')
+  assert.equal(await causeOf({ url: closed, method: 'POST' }), 'error', 'nobody listens')
+  assert.equal(await causeOf({ url: 'http://127.0.0.1:82/', method: 'POST' }), 'error', 'refused by our own rules')
+  assert.equal(await causeOf({ url: 'http://127.0.0.1:1/', method: 'POST' }), 'error', 'a port that fetch refuses')
+  assert.equal(await causeOf({ url: 'http://no-such-name.invalid/', method: 'POST' }), 'error', 'the name is unknown')
 })

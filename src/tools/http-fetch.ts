@@ -3,7 +3,8 @@ import { z } from 'zod'
 import type { Egress, Fetch } from '../egress/egress.ts'
 import { readBody } from '../egress/read-body.ts'
 import { nextHop, redirectTarget } from '../egress/redirects.ts'
-import type { CallTool, ToolEffect } from '../kernel/tool.ts'
+import { isUnsent } from '../egress/unsent.ts'
+import { type CallTool, OutcomeUnknown, type ToolEffect } from '../kernel/tool.ts'
 import { zodArguments } from './arguments.ts'
 
 const MAX_BODY_BYTES = 1_048_576
@@ -79,9 +80,12 @@ export function createHttpFetchTool(egress: Pick<Egress, 'fetch'>): CallTool {
             signal,
           })
       const response = await made.catch((error: unknown) => {
-        throw new Error(explain(error), { cause: error })
+        throw failure(error, isRead)
       })
-      return { status: response.status, headers: shownHeaders(response), body: await bodyOf(response) }
+      const shown = await bodyOf(response).catch((error: unknown) => {
+        throw failure(error, isRead)
+      })
+      return { status: response.status, headers: shownHeaders(response), body: shown }
     },
   }
 }
@@ -128,7 +132,10 @@ async function write(request: Fetch, url: string, { signal, ...made }: Write): P
     const headers = next.headers
       .filter(([name]) => name !== 'idempotency-key')
       .map(([name, value]): [string, string] => [name, value])
-    return request(target, { method: next.method, headers, signal })
+    return request(target, { method: next.method, headers, signal }).catch((error: unknown) => {
+      // The write itself was answered.
+      throw new Error(`The write was answered with a redirect to ${target.href}. ${explain(error)}`)
+    })
   }
 }
 
@@ -178,6 +185,12 @@ function decode(bytes: Buffer, type: string): string {
   } catch {
     return bytes.toString('utf8')
   }
+}
+
+/** A write whose request was sent may have taken effect. Without an inner error the request was not even made. */
+function failure(error: unknown, isRead: boolean): Error {
+  const isLost = !isRead && error instanceof Error && error.cause instanceof Error && !isUnsent(error)
+  return isLost ? new OutcomeUnknown(explain(error), { cause: error }) : new Error(explain(error), { cause: error })
 }
 
 /** undici says "fetch failed" and keeps the reason one level down. */

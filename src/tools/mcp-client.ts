@@ -12,6 +12,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { z } from 'zod'
 import type { Fetch } from '../egress/egress.ts'
+import { isUnsent } from '../egress/unsent.ts'
 import { LONGEST_MS } from '../kernel/limits.ts'
 import type { McpToolEntry } from '../kernel/mcp-server.ts'
 import type { ToolContext } from '../kernel/tool.ts'
@@ -77,6 +78,8 @@ export async function connectMcp(place: McpPlace, options: McpClientOptions): Pr
       {
         cause: error,
         isSessionLost: error instanceof StreamableHTTPError && error.code === 404,
+        // A status is an answer, as it is for http_fetch.
+        mayHaveActed: !isUnsent(error) && !(error instanceof StreamableHTTPError && (error.code ?? 0) >= 400),
         output: transport instanceof StdioTransport ? transport.stderr : '',
       },
     )

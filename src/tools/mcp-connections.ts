@@ -1,4 +1,5 @@
 // One connection per MCP server, kept while it is used. A server that fails is tried again, later each time.
+import { OutcomeUnknown } from '../kernel/tool.ts'
 import { McpBroken } from './mcp-broken.ts'
 import type { McpConnection } from './mcp-client.ts'
 import { createMcpSlots, type McpSlotOptions } from './mcp-slots.ts'
@@ -55,9 +56,8 @@ export function createMcpConnections<Server extends { id: string; name: string }
         if (!(error instanceof McpBroken)) throw error
         // A server that forgot the MCP session did not carry the call out.
         if (error.isSessionLost) return await once(server, signal, work)
-        throw new Error(`The call failed because the MCP server "${server.name}" did: ${error.reason}.`, {
-          cause: error,
-        })
+        const sentence = `The call failed because the MCP server "${server.name}" did: ${error.reason}.`
+        throw new (error.mayHaveActed ? OutcomeUnknown : Error)(sentence, { cause: error })
       }
     },
 

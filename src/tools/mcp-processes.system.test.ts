@@ -57,7 +57,9 @@ test('a server that hangs is killed with its children once its call is given up,
 
 test('the children of a server that crashes are ended', async () => {
   const pids = await spawnedPids('fixture')
-  assert.match(errorText(await kit.call('fixture', 'crash')), /"fixture" did: it ended with code 3\.$/)
+  const crashed = await kit.call('fixture', 'crash')
+  assert.match(errorText(crashed), /"fixture" did: it ended with code 3\.$/)
+  assert.equal(crashed.cause, 'lost', 'nobody knows whether the call took effect')
   await untilGone(pids)
 })
 

@@ -7,6 +7,7 @@ import type { ListedTool } from '../kernel/listed-tool.ts'
 import type { McpToolEntry } from '../kernel/mcp-server.ts'
 import { didYouMean } from '../kernel/nearest.ts'
 import type { CallTool, Tool, ToolEffect } from '../kernel/tool.ts'
+import { findNames, listNames } from '../queue/process-names.ts'
 
 export interface McpTools {
   /** The names of the approved tools by server; a server that is not registered is absent. */
@@ -24,7 +25,9 @@ export interface ApprovedTools {
 }
 
 export interface ToolRegistry {
-  /** The sentence that says which tool does not exist, or null. */
+  /** The built-in tools and those of the app module, by name. */
+  ownNames: readonly string[]
+  /** The sentence that says which tool no live process has, or null. */
   check(db: Db, projectId: string, names: readonly string[]): Promise<string | null>
   /** Each tool once, in the order of `names`, MCP tools last, under the names that the model sees. */
   resolve(projectId: string, names: readonly string[]): Promise<{ tools: Tool[]; missing: string[] }>
@@ -50,10 +53,16 @@ export function createToolRegistry({ builtIns, appTools, mcp }: RegistryOptions)
   }
 
   return {
+    ownNames: [...own.keys()],
     async check(db, projectId, names) {
       const remote = names.map(parseMcpName).filter((name) => name !== null)
-      const unknown = names.find((name) => parseMcpName(name) === null && !own.has(name))
-      if (unknown !== undefined) return `There is no tool called "${unknown}".${didYouMean(unknown, own.keys())}`
+      const notHere = names.filter((name) => parseMcpName(name) === null && !own.has(name))
+      const elsewhere = notHere.length === 0 ? new Set<string>() : await findNames(db, 'tools', notHere)
+      const unknown = notHere.find((name) => !elsewhere.has(name))
+      if (unknown !== undefined) {
+        const known = new Set([...own.keys(), ...(await listNames(db, 'tools'))])
+        return `There is no tool called "${unknown}".${didYouMean(unknown, known)}`
+      }
       if (remote.length === 0) return null
       const servers = [...new Set(remote.map(({ server }) => server))]
       const approved = (await mcp?.approvedNames(db, projectId, servers)) ?? new Map<string, readonly string[]>()

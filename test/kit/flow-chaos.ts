@@ -2,6 +2,7 @@
 // are compared with the journal at each crash, and the results with the meaning of the tree.
 import type { Db } from '../../src/db/pool.ts'
 import { inTransaction } from '../../src/db/transaction.ts'
+import type { FunctionContext } from '../../src/flows/definition/function-context.ts'
 import { cancelFlow } from '../../src/flows/execution/cancel.ts'
 import { freeOrphanedFlows } from '../../src/flows/execution/claim.ts'
 import { freeOrphanedHandouts } from '../../src/flows/execution/handouts.ts'
@@ -9,7 +10,6 @@ import { getFlowRun } from '../../src/flows/history/flow-runs.ts'
 import type { BuiltInNode } from '../../src/flows/machine/built-in-patterns.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import { systemActor } from '../../src/kernel/principal.ts'
-import type { ToolContext } from '../../src/kernel/tool.ts'
 import { forgetWorker } from '../../src/queue/workers.ts'
 import { callTreeFunction, meaningOf, treeFunctions } from './flow-tree.ts'
 import { createTestFlows, type TestFlows } from './flows.ts'
@@ -76,7 +76,7 @@ export async function createChaos(): Promise<Chaos> {
     for (const name of treeFunctions) {
       functions.set(name, async (argument: never, context) => {
         const life = await lifeOf(context.run_id)
-        const leaf = leafOf(context)
+        const leaf = leafOf(context as FunctionContext)
         note(life, leaf, context.key)
         if (life.isOver) calledAfterwards.push(...overcalled(life))
         await befall(life, context.run_id, ++life.called)
@@ -225,7 +225,8 @@ async function longWait(): Promise<true> {
   return true
 }
 
-const leafOf = ({ key, attempt }: ToolContext): string => `${attempt} ${key.split(':')[1]}`
+/** Every life of a leaf has an id of its own; its key is the same in all of them. */
+const leafOf = ({ leafId, attempt }: FunctionContext): string => `${attempt} ${leafId}`
 const leavesOf = ({ calls }: Life): string[] => [...calls.keys()].map((call) => call.split(':')[0] ?? '')
 
 function note(life: Life, leaf: string, key: string): void {

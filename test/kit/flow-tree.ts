@@ -135,28 +135,38 @@ export function meaningOf(root: BuiltInNode, input: unknown): Meaning {
   const results: Meaning['results'] = {}
   const gave: Meaning['gave'] = {}
   const tally = { completed: 0, failed: 0, calls: 0 }
+  /** Leaves by their place in the order of a life. A leaf that is finished is not called in a later life. */
+  const finished = new Set<number>()
+  let next = 0
   return { ...read(root, input), results, gave, ...tally }
 
   function read(node: BuiltInNode, previous: unknown): Ended {
     if (node.type === 'task') return leaf(node, previous)
     const attempts = 1 + (node.retry?.max_retries ?? 0)
+    const first = next
     let ended = once(node, previous)
-    for (let attempt = 2; attempt <= attempts && ended.status === 'failed'; attempt++) ended = once(node, previous)
+    for (let attempt = 2; attempt <= attempts && ended.status === 'failed'; attempt++) {
+      next = first
+      ended = once(node, previous)
+    }
     return ended
   }
 
   /** `each` has the items for which the leaf is called, one after the other. */
   function leaf(node: BuiltInNode, given: unknown, each?: readonly unknown[]): Ended {
     if (!('function' in node)) throw new Error('there are no agents here')
+    const unit = next++
     const fails = failsOf(node.function)
     const attempts = 1 + (node.retry?.max_retries ?? 0)
-    tally.calls += Math.min(attempts, fails)
+    const isKept = finished.has(unit)
+    if (!isKept) tally.calls += Math.min(attempts, fails)
     if (fails >= attempts) {
       tally.failed++
       return FAILED
     }
     tally.completed++
-    tally.calls += each?.length ?? 1
+    if (!isKept) tally.calls += each?.length ?? 1
+    finished.add(unit)
     const call = (one: unknown): unknown => callTreeFunction(node.function, one, fails + 1)
     const value = each ? each.map(call) : call(given)
     if (node.id !== undefined) {

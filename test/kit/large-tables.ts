@@ -14,6 +14,7 @@ export const LARGE_TABLES = [
   'flow_alerts',
   'flow_handouts',
   'flow_leaf_usage',
+  'flow_answers',
   'tasks',
   'processing_log',
   'audit_log',
@@ -155,6 +156,8 @@ const FILL: readonly string[] = [
    from generate_series(0, $runs / 10 - 1) i where cardinality($2::uuid[]) > 0`,
   `insert into flow_leaf_usage (flow_run_id, task_id, input_tokens, output_tokens, usage_estimated)
    select ${FLOW_RUN('i')}, 'root', 1000, 100, false from generate_series(0, $runs / 10 - 1) i`,
+  `insert into flow_answers (flow_run_id, task_id, call, place, question, answer)
+   select ${FLOW_RUN('i')}, 'root', '', place, 'hash', 'An answer' from generate_series(0, $runs / 10 - 1) i, generate_series(0, 4) place`,
   `insert into flow_alerts (id, project_id, flow_run_id, kind, progress, suspected_cause, actions, created_at, acked_at)
    select ${id('b', 'i')}, ${project('i * 10 + 2')}, ${FLOW_RUN('i')}, 'slow', '{}', 'load', '[]', ${at('i * 10')}, ${at('i * 10')}
    from generate_series(0, $runs / 10 - 1) i where cardinality($2::uuid[]) > 0`,

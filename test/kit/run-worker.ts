@@ -68,6 +68,8 @@ export interface TestRunsOptions {
   askHuman?: AskHuman
   resolvePrompt?: RunDeps['resolvePrompt']
   middleware?: readonly Middleware[]
+  /** True: this process takes only runs whose tools it has, as a server does. */
+  isRouted?: boolean
   /** Another process over the same database. */
   database?: TestDatabase & { projectId: string; models: Map<string, Model> }
 }
@@ -97,6 +99,7 @@ export async function createTestRuns(options: TestRunsOptions = {}): Promise<Tes
     hub,
     log,
     slots: options.slots ?? 20,
+    ...(options.isRouted ? { tools: registry.ownNames } : {}),
     leaseMs: options.leaseMs ?? 10_000,
     drainMs: 8_000,
     isAlone: false,

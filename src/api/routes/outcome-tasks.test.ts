@@ -47,7 +47,7 @@ const continuationOf = (runId: string): Promise<Run> =>
   })
 
 /** A run whose owner died with an unsafe call under way, with the journal that such an owner leaves. */
-async function undecided(calls = ['call_1_1']): Promise<{ runId: string; agentId: string; task: Task }> {
+async function undecided(calls = ['call_1_1']): Promise<{ runId: string; agentId: string; task: Task; tasks: Task[] }> {
   const agent = await kit.createAgent(project.id, { tools: ['send'] })
   const [runId = ''] = await insertRuns(kit.pool, project.id, 1)
   await kit.pool.query('update agent_runs set agent_id = $2 where id = $1', [runId, agent.id])
@@ -71,15 +71,15 @@ async function undecided(calls = ['call_1_1']): Promise<{ runId: string; agentId
   })
   kit.services.onReady()
   await until(async () => (await readRun(runId)).completed_at)
-  return { runId, agentId: agent.id, task: await openTaskOf(runId) }
+  const tasks = await openTasksOf(runId)
+  assert.equal(tasks.length, calls.length, 'there is not one task for each call')
+  return { runId, agentId: agent.id, task: tasks[0] ?? assert.fail(), tasks }
 }
 
-async function openTaskOf(runId: string): Promise<Task> {
+async function openTasksOf(runId: string): Promise<Task[]> {
   const { items } = (await kit.call<{ items: Task[] }>(`GET ${base}/tasks?kind=escalation&status=pending&limit=200`))
     .body
-  const tasks = items.filter((task) => task.run_id === runId)
-  assert.equal(tasks.length, 1, 'the number of open tasks is not one')
-  return tasks[0] ?? assert.fail()
+  return items.filter((task) => task.run_id === runId)
 }
 
 test('the pause makes a task that names the call, and the steps have the call without a result', async () => {
@@ -169,24 +169,45 @@ test('of several decisions at once, at the task and at the run, one counts and t
   }
 })
 
-test('two calls without an outcome are decided one after the other, each by its own task', async () => {
-  const { runId, task } = await undecided(['first', 'second'])
-  assert.equal(task.metadata.call_id, 'first')
-  await patch(task.id, { status: 'completed', result: 'done' })
-  const next = await continuationOf(runId)
-  assert.equal(next.pause_reason, 'outcome_unknown')
-  const second = await openTaskOf(next.id)
-  assert.equal(second.metadata.call_id, 'second')
-  // The earlier run announced the call. The steps of this run have the call all the same.
-  const { items } = (await kit.call<{ items: Step[] }>(`GET ${base}/runs/${next.id}/steps`)).body
-  const row = items.at(-1)
-  assert.deepEqual(row?.kind === 'tool' && [row.call_id, row.args, row.outcome], [
-    'second',
-    { to: 'second' },
-    'unknown',
+test('two calls without an outcome have a task each, and the run continues when both are decided', async () => {
+  const { runId, tasks } = await undecided(['first', 'second'])
+  assert.deepEqual(tasks.map((task) => task.metadata.call_id).toSorted(), ['first', 'second'])
+  const { items } = (await kit.call<{ items: Step[] }>(`GET ${base}/runs/${runId}/steps`)).body
+  assert.deepEqual(
+    items.flatMap((row) => (row.kind === 'tool' ? [[row.call_id, row.args, row.outcome]] : [])),
+    [
+      ['first', { to: 'first' }, 'unknown'],
+      ['second', { to: 'second' }, 'unknown'],
+    ],
+  )
+  const taskOf = (callId: string): Task => tasks.find((task) => task.metadata.call_id === callId) ?? assert.fail()
+  assert.equal((await patch(taskOf('second').id, { status: 'completed', result: 'done' })).status, 200)
+  const { rowCount } = await kit.pool.query('select from agent_runs where resumed_from = $1', [runId])
+  assert.equal(rowCount, 0, 'the other call is undecided')
+  const route = `POST ${base}/runs/${runId}/resume`
+  const twice = await kit.call(route, { body: { outcome: 'done', call_id: 'second' } })
+  assert.equal(twice.status, 409, twice.text)
+  const resumed = await kit.call<Run>(route, { body: { outcome: 'not_done' } })
+  assert.deepEqual([resumed.status, resumed.body.status, resumed.body.resumed_from], [200, 'completed', runId])
+  assert.equal((await readTask(taskOf('first').id)).result, 'not_done')
+})
+
+test('a decision about one of several calls is answered with the run, which stays paused', async () => {
+  const { runId, tasks } = await undecided(['first', 'second', 'third'])
+  const route = `POST ${base}/runs/${runId}/resume`
+  const unclear = await kit.call(route, { body: { outcome: 'done' } })
+  assert.equal(unclear.status, 400)
+  for (const callId of ['first', 'second', 'third']) assert.ok(unclear.text.includes(callId), unclear.text)
+  const kept = await kit.call<Run>(route, { body: { outcome: 'done', call_id: 'second', result: 7 } })
+  assert.deepEqual([kept.status, kept.body.id, kept.body.status], [200, runId, 'paused'])
+  const { rows } = await kit.pool.query(`select action from audit_log where target_id = $1 order by seq desc limit 1`, [
+    runId,
   ])
-  await patch(second.id, { status: 'completed', result: 'not_done' })
-  assert.equal((await continuationOf(next.id)).status, 'completed')
+  assert.deepEqual(rows, [{ action: 'run.decide' }])
+  for (const task of tasks) {
+    const isDecided = task.metadata.call_id === 'second'
+    assert.equal((await readTask(task.id)).status, isDecided ? 'completed' : 'pending')
+  }
 })
 
 test('after a cancel of the run a person must still tell the outcome of the call', async () => {

@@ -260,7 +260,9 @@ async function startAndAnswer(
   let started: Run | null = null
   const { kept, replayed } = await once(request, async (tx) => {
     started = await start(tx)
-    await recordAudit(tx, noteOf('run.start', request, started))
+    // An ended run is returned if other calls of it are undecided.
+    const action = started.completed_at === null ? 'run.start' : 'run.decide'
+    await recordAudit(tx, noteOf(action, request, started))
     return { run: started }
   })
   if (replayed) reply.header('idempotency-replayed', 'true')

@@ -189,7 +189,7 @@ async function tellRun(tx: Db, journal: Journal, task: Task, request: FastifyReq
   if (!isOutcomeTask(task)) return void (await wakeWaiting(tx, task.run_id, 'human'))
   const outcome = outcomeOf(task)
   const { id: projectId } = request.params as { id: string } // every route of this file has this parameter
-  const run = outcome && (await decideOutcome(tx, projectId, task.run_id, outcome))
+  const run = outcome && (await decideOutcome(tx, projectId, task, outcome))
   if (!run) return
   await recordAudit(tx, {
     action: 'run.start',

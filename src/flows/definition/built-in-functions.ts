@@ -13,7 +13,15 @@ interface AskedFor {
   projectId: string
   flowRunId: string
   leafId: string | undefined
+  /** Set for a question about one item of a list: once answered, it is not asked again. */
+  item?: AskedItem | undefined
   whileIdle?: WhileIdle | undefined
+}
+
+/** An item within the leaf: the call of the function that asks about it, and its place in the list of that call. */
+export interface AskedItem {
+  call: string
+  place: number
 }
 
 /** The characters that condense shows the model in one prompt, besides the words of the prompt itself. */
@@ -42,7 +50,7 @@ const builtIns = {
     run: async ({ prompt, items, share }, ask) => {
       const answers: string[] = []
       const mine = share ? (sharesOf(items, share.of)[share.place] ?? []) : items
-      for (const item of mine) answers.push(await ask(promptWith(prompt, item)))
+      for (const [place, item] of mine.entries()) answers.push(await ask(promptWith(prompt, item), place))
       return answers
     },
   }),
@@ -94,10 +102,12 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
   return new Map(
     Object.entries(builtIns).map(([name, { call }]): [string, AppFunction] => [
       name,
-      (input: unknown, { project_id, run_id, leafId, signal, whileIdle }: FunctionContext) =>
-        call(input, name, (text) => {
+      (input: unknown, context: FunctionContext) =>
+        call(input, name, (text, place) => {
+          const { project_id, run_id, leafId, signal, whileIdle } = context
           signal.throwIfAborted()
-          return ask({ projectId: project_id, flowRunId: run_id, leafId, whileIdle }, text, signal)
+          const item = place === undefined ? undefined : { call: context.key, place }
+          return ask({ projectId: project_id, flowRunId: run_id, leafId, item, whileIdle }, text, signal)
         }),
     ]),
   )
@@ -106,7 +116,8 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
 /** The problems of one call that an error tells. */
 const MOST_TOLD = 5
 
-type AskText = (prompt: string) => Promise<string>
+/** With a place, the question is about the item at that place of a list. */
+type AskText = (prompt: string, place?: number) => Promise<string>
 
 /** A function whose arguments do not fit throws an error that names each of them and its problem. */
 function builtIn<Input extends z.ZodType>(parts: {

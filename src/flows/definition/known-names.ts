@@ -3,6 +3,7 @@ import type { Db } from '../../db/pool.ts'
 import { LEFT_CODE } from '../../db/source-column.ts'
 import { isId } from '../../kernel/id.ts'
 import { didYouMean } from '../../kernel/nearest.ts'
+import { findNames, listNames } from '../../queue/process-names.ts'
 import type { Patterns } from '../machine/pattern.ts'
 import type { KnownNames } from './validate.ts'
 
@@ -27,7 +28,7 @@ export async function knownNames(
   const haveLeft = agentNames(found.filter(({ has_left }) => isCode && has_left))
   const agents = agentNames(found.filter(({ has_left }) => !(isCode && has_left)))
   const wanted = [...namesUnder(root, ['function', ...functionFields])].filter((name) => !functions.has(name))
-  const elsewhere = wanted.length === 0 ? new Set<string>() : await findFunctions(db, wanted)
+  const elsewhere = wanted.length === 0 ? new Set<string>() : await findNames(db, 'functions', wanted)
   const isAgent = (name: string): boolean => agents.has(name) || (isId(name) && agents.has(name.toLowerCase()))
   const isFunction = (name: string): boolean => functions.has(name) || elsewhere.has(name)
   const guesses = await guessAgents(
@@ -35,7 +36,7 @@ export async function knownNames(
     projectId,
     named.filter((name) => !isAgent(name) && !haveLeft.has(name)),
   )
-  const others = wanted.every(isFunction) ? [] : await listFunctions(db)
+  const others = wanted.every(isFunction) ? [] : await listNames(db, 'functions')
   let guessed = 0
   return {
     isAgent,
@@ -52,23 +53,6 @@ async function guessAgents(db: Db, projectId: string, unknown: readonly string[]
   const guesses = new Map<string, string>()
   for (const name of unknown.slice(0, MOST_GUESSES)) guesses.set(name, await guessAgent(db, projectId, name))
   return guesses
-}
-
-const LIVE_FUNCTIONS = `process_functions p join workers w on w.id = p.worker_id, unnest(p.names) as name
-     where w.lease_until > muster.now()`
-
-async function listFunctions(db: Db): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(`select distinct name from ${LIVE_FUNCTIONS} limit 1000`)
-  return rows.map((row) => row.name)
-}
-
-/** The wanted functions that other live processes know. */
-async function findFunctions(db: Db, wanted: readonly string[]): Promise<Set<string>> {
-  const { rows } = await db.query<{ name: string }>(
-    `select distinct name from ${LIVE_FUNCTIONS} and name = any($1::text[])`,
-    [wanted],
-  )
-  return new Set(rows.map((row) => row.name))
 }
 
 interface NamedAgent {

@@ -4,6 +4,7 @@
 import { MARK_CHANGED } from '../../db/changed-in.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import type { Settlement } from '../../journal/claim.ts'
 import { callsOfRun, hasUnsafe, type MadeCall } from '../../journal/finished-calls.ts'
 import { insertRun, type NewRun } from '../../journal/insert-run.ts'
 import type { Agent } from '../../kernel/agent.ts'
@@ -12,6 +13,7 @@ import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
 import { canContinue, continuationRun, type EarlierRun, lockEarlier, lostTools } from '../../runs/continue-run.ts'
 import { askBeginAnew } from '../../tasks/begin-anew-tasks.ts'
 import { effectsParagraph } from '../../tasks/made-calls-text.ts'
+import { decidedOutcomes } from '../../tasks/outcome-tasks.ts'
 
 export interface LeafRun {
   /** The run as it is begun where nothing can be continued. */
@@ -47,7 +49,7 @@ export async function beginLeafAgain(pool: Pool, leaf: LeafRun): Promise<BegunLe
     if (earlier.status === 'completed') return { is: 'done', runId: earlier.id }
     if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
     if (await mayContinue(tx, leaf, earlier)) {
-      return insert(tx, leaf, continued(leaf, earlier))
+      return insert(tx, leaf, continued(leaf, earlier, await decisionsOf(tx, earlier)))
     }
     const calls = await callsOfRun(tx, earlier.id)
     const begun = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
@@ -89,11 +91,22 @@ async function mayContinue(tx: Db, { agent, fresh, isByPerson }: LeafRun, earlie
   return canContinue(earlier) && (await lostTools(tx, earlier.id, agent, [])).length === 0
 }
 
-function continued({ fresh, agent, isByPerson }: LeafRun, earlier: EarlierRun): NewRun {
+/** People's words about undecided calls that came after the flow run had ended. */
+async function decisionsOf(tx: Db, { id, pause_reason: reason }: EarlierRun): Promise<Settlement[]> {
+  if (reason !== 'outcome_unknown') return []
+  return [...(await decidedOutcomes(tx, id))].map(([callId, decision]) => ({ call_id: callId, ...decision }))
+}
+
+function continued({ fresh, agent, isByPerson }: LeafRun, earlier: EarlierRun, settled: Settlement[]): NewRun {
   const isFlow = agent.flow_type === 'flow'
   const run = continuationRun(earlier, {
     id: fresh.id,
-    trigger: { ...fresh.trigger, resumed_from: earlier.id, ...(isByPerson ? { resumed_by: 'person' } : {}) },
+    trigger: {
+      ...fresh.trigger,
+      resumed_from: earlier.id,
+      ...(isByPerson ? { resumed_by: 'person' } : {}),
+      ...(settled.length > 0 ? { settled } : {}),
+    },
     input: isFlow ? null : continuationText(earlier),
     maxSteps: fresh.maxSteps,
     timeoutMs: fresh.timeoutMs,

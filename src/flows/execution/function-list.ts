@@ -1,4 +1,5 @@
 import type { Pool } from '../../db/pool.ts'
+import { publishNames } from '../../queue/process-names.ts'
 
 /** Publishes the names of the process's functions, under each name that the process has had. */
 export function createFunctionList(
@@ -8,11 +9,7 @@ export function createFunctionList(
   let publishedAs: string | null = null
   return async (ownerId) => {
     if (ownerId === publishedAs) return
-    await pool.query(
-      `insert into process_functions (worker_id, names) select id, $2 from workers where id = $1
-       on conflict (worker_id) do update set names = excluded.names`,
-      [ownerId, [...functions.keys()]],
-    )
+    await publishNames(pool, ownerId, 'functions', [...functions.keys()])
     publishedAs = ownerId
   }
 }

@@ -30,7 +30,7 @@ class Lost extends Error {}
 function partsOf(flowRunId: string, leafId: string, fence: number, call: PipelineParts['call']): PipelineParts {
   return {
     flowRunId,
-    keyScope: 'scope',
+    keyScope: 'run:pipe',
     leafId,
     node,
     buffer: 10,

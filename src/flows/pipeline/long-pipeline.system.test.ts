@@ -47,7 +47,7 @@ test('100,000 items through three stages take no more memory than 10,000, also w
   const play = (signal: AbortSignal) =>
     runPipeline({
       flowRunId: 'run',
-      keyScope: 'scope',
+      keyScope: 'run:pipe',
       leafId: 'pipe',
       buffer: 100,
       source,

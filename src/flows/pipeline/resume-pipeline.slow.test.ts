@@ -37,7 +37,7 @@ const given = (outcome: LeafOutcome): unknown => (outcome.status === 'completed'
 function partsOf(journal: ReturnType<typeof createMortalJournal>, more: Partial<PipelineParts>): PipelineParts {
   return {
     flowRunId: 'run',
-    keyScope: 'scope',
+    keyScope: 'run:pipe',
     leafId: 'pipe',
     buffer: 3,
     source: { items: [] },

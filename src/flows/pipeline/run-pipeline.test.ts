@@ -44,7 +44,7 @@ function play(items: unknown[], options: Options): Promise<LeafOutcome> {
   const works = Object.values(stages)
   return runPipeline({
     flowRunId: 'run',
-    keyScope: 'scope',
+    keyScope: 'run:pipe',
     leafId: 'pipe',
     node: {
       stages: Object.keys(stages).map((name) => ({ type: 'task', function: name, ...leaf })),

@@ -92,3 +92,11 @@ test('a failed or cancelled run is resumed; a failure gives its reason before th
     action: 'resume',
   })
 })
+
+test('a run whose tool no process has says so, queued or under way', () => {
+  for (const status of ['queued', 'running'] as const) {
+    const { text, tone, action } = verdictOf(run({ status, waiting_for: 'tool refund' }), 'Writer')
+    assert.equal(text, 'Writer waits for a process that has the tool refund.')
+    assert.deepEqual([tone, action], ['blocked', null])
+  }
+})

@@ -25,6 +25,7 @@ export const LIMIT_GROUPS: { name: string; fields: LimitField[] }[] = [
     name: 'Spending and concurrency',
     fields: [
       optional('monthly_token_limit', 'Tokens per month'),
+      optional('supervisor_token_limit', 'Tokens of a supervisor run'),
       optional('max_concurrent_runs', 'Runs at once'),
       count('max_concurrent_agents', 'Agents at work at once'),
       count('task_batch_size', 'Tasks of an agent at once'),
