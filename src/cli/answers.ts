@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { agentSchema } from '../kernel/agent.ts'
 import { flowRunSchema } from '../kernel/flow-run.ts'
 import { projectSchema } from '../kernel/project.ts'
-import { runSchema } from '../kernel/run.ts'
+import { forkedRunSchema, runSchema } from '../kernel/run.ts'
 import { approvalResultSchema, taskSchema } from '../kernel/task.ts'
 import type { ApiClient } from './client.ts'
 
@@ -21,8 +21,23 @@ export const runAnswer = runSchema
   .pick({ id: true, agent_id: true, status: true, trigger: true, input: true, summary: true, created_at: true })
   .extend(runSchema.pick({ error_code: true, error_message: true, pause_reason: true, step_count: true }).shape)
   .extend(runSchema.pick({ parent_run_id: true, duration: true, completed_at: true, usage: true }).shape)
+  // A server of an earlier release does not send these.
+  .extend(
+    runSchema
+      .pick({
+        resumed_as: true,
+        max_steps: true,
+        is_wait: true,
+        waiting_for: true,
+        wait_message: true,
+        next_try_at: true,
+      })
+      .partial().shape,
+  )
   .loose()
 export type RunAnswer = z.infer<typeof runAnswer>
+
+export const forkAnswer = runAnswer.extend(forkedRunSchema.pick({ may_repeat: true }).partial().shape)
 
 export const taskAnswer = taskSchema
   .pick({ id: true, kind: true, title: true, description: true, status: true, priority: true, created_at: true })

@@ -44,23 +44,45 @@ export const clientCommands: readonly CommandEntry[] = [
   {
     usage: 'follow [run]',
     summary: 'follow a run or a flow run; without a name, the newest',
-    options: [['--wait', 'go on following while the run waits for people or tokens']],
+    options: [['--wait', 'keep following while the run waits for people or tokens']],
     examples: ['muster follow', 'muster follow Writer', 'muster follow 0199a6f0-5f3e', 'muster follow --json'],
     load: async () => (await import('./commands/follow.ts')).followCommand,
   },
   {
     usage: 'resume <run>',
-    summary: 'continue a paused run and follow it',
+    summary: 'continue a run or a flow run that stopped, failed or was cancelled',
     options: [
       ['--input <text>', 'what to tell it'],
       MAX_STEPS,
       TIMEOUT,
       ['--outcome <outcome>', 'done or not_done, if the outcome of a call is unknown'],
-      ['--call <id>', 'The call that --outcome is about, if several are undecided'],
+      ['--call <id>', 'the call that the outcome is about, if there are several'],
       ['--result <text>', 'the result of a call that was done'],
     ],
-    examples: ['muster resume Writer --max-steps 20', 'muster resume 0199a6f0-5f3e --outcome done'],
+    examples: [
+      'muster resume Writer',
+      'muster resume Writer --max-steps 20',
+      'muster resume 0199a6f0-5f3e --outcome done',
+    ],
     load: async () => (await import('./commands/resume.ts')).resumeCommand,
+  },
+  {
+    usage: 'fork <run>',
+    summary: 'start a new run from a step of another; calls after that step may be repeated',
+    options: [
+      ['--after-step <number>', 'the last step that is taken over; 0 takes the input alone'],
+      ['--input <text>', 'what to tell it'],
+      ['--agent <name>', 'another agent'],
+      DETACH,
+    ],
+    examples: ['muster fork Writer --after-step 2', 'muster fork 0199a6f0-5f3e --after-step 0 --agent Editor'],
+    load: async () => (await import('./commands/fork.ts')).forkCommand,
+  },
+  {
+    usage: 'try-now <run>',
+    summary: 'let a run that waits for its provider try again at once',
+    examples: ['muster try-now Writer', 'muster try-now 0199a6f0-5f3e'],
+    load: async () => (await import('./commands/try-now.ts')).tryNowCommand,
   },
   {
     usage: 'cancel <run>',
@@ -109,13 +131,13 @@ export const clientCommands: readonly CommandEntry[] = [
   },
   {
     usage: 'approve <task...>',
-    summary: 'approve suggestions: by id, words of the title, or agent',
+    summary: 'approve suggestions and calls: by id, words of the title, or agent',
     examples: ['muster approve Triage', 'muster approve 78434b98 5bbad8ac'],
     load: async () => (await import('./commands/approve.ts')).approveCommand,
   },
   {
     usage: 'reject <task>',
-    summary: 'reject a suggestion',
+    summary: 'reject a suggestion or a call',
     options: [['--reason <text>', 'why']],
     examples: ['muster reject Triage --reason "It is not urgent."'],
     load: async () => (await import('./commands/reject.ts')).rejectCommand,
@@ -123,7 +145,11 @@ export const clientCommands: readonly CommandEntry[] = [
   {
     usage: 'answer <task> <text>',
     summary: 'answer a question, or report work as done',
-    examples: ['muster answer Coordinator "Yes, go on."', 'muster answer 5bbad8ac - < answer.txt'],
+    examples: [
+      'muster answer Coordinator "Yes, go on."',
+      'muster answer 5bbad8ac - < answer.txt',
+      'muster answer 5bbad8ac again',
+    ],
     load: async () => (await import('./commands/answer.ts')).answerCommand,
   },
   {

@@ -20,3 +20,7 @@ export function ageText(instant: string, nowMs: number): string {
 }
 
 export const tokensText = (count: number): string => `${count.toLocaleString('en')} token${count === 1 ? '' : 's'}`
+
+/** 12:03:20, of the person's own clock. */
+export const clockTime = (instant: string): string =>
+  new Date(instant).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })

@@ -1,22 +1,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pauseReasons } from '../kernel/run.ts'
+import { aRun } from '../../test/kit/genui-facts.ts'
+import { pauseReasons, type Run } from '../kernel/run.ts'
 import { clientCommands } from './command-table.ts'
-import { explainReason, wordFor } from './explain-pause.ts'
+import { clockTime } from './durations.ts'
+import { explainStopped, waitText, wordFor } from './explain-pause.ts'
 
-const run = { id: '01a1e73e-0fb2-763a-80d7-f4a566137a25' }
+const run = aRun({ id: '01a1e73e-0fb2-763a-80d7-f4a566137a25', status: 'paused', completed_at: null })
 const task = { id: '5bbad8ac-ac0d-89b7-a041-86b4ace0d2e7', title: 'Ship on Friday?' }
 const agent = { id: '01a1e73c-2053-78b6-994b-ebe2ccc5d6a7', name: 'Writer' }
 
 const known = new Set(clientCommands.map(({ usage }) => usage.split(' ')[0]))
 
-for (const reason of [...pauseReasons, null]) {
-  test(`a pause with ${reason} has a reason in words, and a command that exists`, () => {
+for (const pause_reason of [...pauseReasons, null]) {
+  test(`a pause with ${pause_reason} has a reason in words, and a command that exists`, () => {
     for (const facts of [
-      { run, task, agent },
-      { run, task: null, agent: null },
+      { task, agent },
+      { task: null, agent: null },
     ]) {
-      const { why, next } = explainReason(reason, facts)
+      const { why, next } = explainStopped({ run: { ...run, pause_reason }, ...facts })
       assert.match(why, /^[A-Z].*\.$/)
       assert.ok(next.length > 0)
       for (const command of next) assert.ok(known.has(command.split(' ')[1] ?? ''), command)
@@ -25,20 +27,37 @@ for (const reason of [...pauseReasons, null]) {
 }
 
 test('a question is answered by its id, and an unknown outcome is decided by the run', () => {
-  const asked = explainReason('human', { run, task, agent })
+  const asked = explainStopped({ run: { ...run, pause_reason: 'human' }, task, agent })
   assert.deepEqual(asked, {
     why: 'It waits for the answer of a person.',
     question: 'Ship on Friday?',
     next: ['muster answer 5bbad8ac "…"'],
   })
-  assert.deepEqual(explainReason('outcome_unknown', { run, task, agent }).next, [
+  const next = (change: Partial<Run>) => explainStopped({ run: { ...run, ...change }, task, agent }).next
+  assert.deepEqual(next({ pause_reason: 'outcome_unknown' }), [
     'muster resume 01a1e73e-0fb2 --outcome done',
     'muster resume 01a1e73e-0fb2 --outcome not_done',
   ])
-  assert.deepEqual(explainReason('budget', { run, task, agent }).next, [
-    'muster top-up Writer 10000',
-    'muster resume 01a1e73e-0fb2',
-  ])
+  assert.deepEqual(next({ pause_reason: 'budget' }), ['muster top-up Writer 10000', 'muster resume 01a1e73e-0fb2'])
+  const flow = '01a1e73e-1111-763a-80d7-f4a566137a25'
+  const ended = { status: 'failed', completed_at: run.created_at } as const
+  assert.deepEqual(next(ended), ['muster resume 01a1e73e-0fb2'])
+  assert.deepEqual(next({ ...ended, trigger: { type: 'flow', flow_run_id: flow } }), ['muster resume 01a1e73e-1111'])
+  assert.deepEqual(next({ ...ended, resumed_as: flow }), ['muster follow 01a1e73e-1111'])
+})
+
+test('a run that waits for its provider gives the words of the provider and the time of the next try', () => {
+  const at = '2026-01-02T03:04:05.000Z'
+  const wait = { pause_reason: 'unavailable', waiting_for: 'provider openai', wait_message: 'Slow down.' } as const
+  const { why, next } = explainStopped({ run: { ...run, ...wait, next_try_at: at }, task: null, agent })
+  assert.equal(why, `It waits for the provider openai: Slow down. Next try: ${clockTime(at)}.`)
+  assert.deepEqual(next, ['muster try-now 01a1e73e-0fb2'])
+  assert.equal(
+    waitText({ ...run, ...wait, next_try_at: at }),
+    `waits for provider openai, next try ${clockTime(at)}: Slow down.`,
+  )
+  assert.equal(waitText({ ...run, waiting_for: 'tool refund' }), 'waits for tool refund')
+  assert.equal(waitText({ ...run, waiting_for: null }), null)
 })
 
 test('a name stands in a command only if a shell takes it as a word', () => {

@@ -1,7 +1,9 @@
-// A paused run in plain words: the reason, and the command that resolves it.
-import { hasEnded, type PauseReason } from '../kernel/run.ts'
+// A run that stopped, in plain words: the reason, and the command that resolves it.
+import { hasEnded } from '../kernel/run.ts'
+import { type StopAction, whyStopped } from '../kernel/why-stopped.ts'
 import { type AgentAnswer, projectAnswer, type RunAnswer, readList, type TaskAnswer, taskAnswer } from './answers.ts'
 import type { CommandContext } from './command.ts'
+import { clockTime } from './durations.ts'
 import { type StyledText, styled } from './screen.ts'
 import { shortId } from './short-id.ts'
 import { visibleLine } from './visible-text.ts'
@@ -27,7 +29,7 @@ export async function explainPause(
   const asksPeople = reason === 'human' || reason === 'outcome_unknown'
   const { task } = asksPeople ? await findQuestion(context, workplace, run) : { task: null }
   const agent = (await workplace.agents()).find(({ id }) => id === run.agent_id) ?? null
-  return explainReason(reason, { run, task, agent })
+  return explainStopped({ run, task, agent })
 }
 
 /** The open question of a run. `isSure` says that all open questions were looked at. */
@@ -36,7 +38,7 @@ async function findQuestion(
   { path }: Workplace,
   run: RunAnswer,
 ): Promise<{ task: TaskAnswer | null; isSure: boolean }> {
-  const query = { kind: 'escalation', status: 'pending' }
+  const query = { kind: run.waiting_for === 'approval' ? 'suggestion' : 'escalation', status: 'pending' }
   const { items, isCut } = await readList(client, path('tasks'), taskAnswer, { query, most: MOST_TASKS })
   return { task: items.find(({ run_id: runId }) => runId === run.id) ?? null, isSure: !isCut }
 }
@@ -48,55 +50,59 @@ export async function isAboutToGoOn(context: CommandContext, workplace: Workplac
     const project = await context.client.ask(`/api/projects/${workplace.project.id}`, projectAnswer)
     return project.halted_at === null
   }
+  // The run tries its provider again by itself.
+  if (run.is_wait && run.waiting_for?.startsWith('provider ')) return true
   if (run.pause_reason !== 'human') return false
   const { task, isSure } = await findQuestion(context, workplace, run)
   return task === null && isSure
 }
 
 interface Facts {
-  run: Pick<RunAnswer, 'id'>
+  run: Pick<RunAnswer, 'id' | 'agent_id' | 'status' | 'trigger' | 'pause_reason' | 'error_code' | 'completed_at'> &
+    Partial<Pick<RunAnswer, 'step_count' | 'max_steps' | 'resumed_as' | 'waiting_for' | 'wait_message' | 'next_try_at'>>
   task: Pick<TaskAnswer, 'id' | 'title'> | null
   agent: Pick<AgentAnswer, 'id' | 'name'> | null
 }
 
-export function explainReason(reason: PauseReason | null, { run, task, agent }: Facts): Explanation {
+export function explainStopped({ run, task, agent }: Facts): Explanation {
+  const { step_count = 0, max_steps = null, resumed_as = null, waiting_for = null, wait_message = null } = run
+  const stop = whyStopped({ ...run, step_count, max_steps, resumed_as, waiting_for, wait_message }, 'It')
+  const id = shortId(run.id)
+  if (stop === null) return { why: 'It has not stopped.', next: [`muster follow ${id}`] }
+  const why = run.next_try_at ? `${stop.why} Next try: ${clockTime(run.next_try_at)}.` : stop.why
+  return { why, ...(task ? { question: task.title } : {}), next: waysOn(stop.action, { run, task, agent }, resumed_as) }
+}
+
+/** The commands for an action, each of which is a way on. */
+function waysOn(action: StopAction | null, { run, task, agent }: Facts, resumedAs: string | null): string[] {
   const id = shortId(run.id)
   const resume = `muster resume ${id}`
   const who = agent ? wordFor(agent) : 'AGENT'
-  switch (reason) {
-    case 'human':
-      return task
-        ? {
-            why: 'It waits for the answer of a person.',
-            question: task.title,
-            next: [`muster answer ${shortId(task.id)} "…"`],
-          }
-        : { why: 'It waits for the answer of a person.', next: ['muster inbox'] }
-    case 'outcome_unknown':
-      return {
-        why: 'A tool was called, and nobody knows whether the call took effect. Look, then say it.',
-        ...(task ? { question: task.title } : {}),
-        next: [`${resume} --outcome done`, `${resume} --outcome not_done`],
-      }
-    case 'step_limit':
-      return { why: 'It has used up its steps.', next: [`${resume} --max-steps 20`] }
-    case 'timeout':
-      return { why: 'Its time is over.', next: [`${resume} --timeout 120000`] }
-    case 'context':
-      return { why: 'Its conversation is too long for the model.', next: [resume] }
-    case 'budget':
-      return {
-        why: 'The tokens of its agent, or of the month, are used up.',
-        next: [`muster top-up ${who} 10000`, resume],
-      }
-    case 'halted':
-      return { why: 'The project is halted.', next: ['muster unhalt'] }
-    case 'stopped':
-      return { why: 'Its agent was stopped.', next: [`muster api POST agents/@${who}/start`] }
-    case 'unavailable':
-      return { why: 'A model or the prompt library did not answer.', next: [resume] }
+  switch (action) {
+    case 'answer':
+      return task ? [`muster answer ${shortId(task.id)} "…"`] : ['muster inbox']
+    case 'approve':
+      return task ? [`muster approve ${shortId(task.id)}`, `muster reject ${shortId(task.id)}`] : ['muster inbox']
+    case 'decide_outcome':
+      return [`${resume} --outcome done`, `${resume} --outcome not_done`]
+    case 'resume':
+    case 'resume_task':
+      if (run.pause_reason === 'step_limit') return [`${resume} --max-steps 20`]
+      return [run.pause_reason === 'timeout' ? `${resume} --timeout 120000` : resume]
+    case 'resume_flow':
+      return [`muster resume ${shortId(run.trigger.flow_run_id ?? run.id)}`]
+    case 'open_continuation':
+      return [`muster follow ${shortId(resumedAs ?? run.id)}`]
+    case 'try_now':
+      return [`muster try-now ${id}`]
+    case 'top_up':
+      return [`muster top-up ${who} 10000`, resume]
+    case 'unhalt':
+      return ['muster unhalt']
+    case 'start_agent':
+      return [`muster api POST agents/@${who}/start`]
     case null:
-      return { why: 'It waits.', next: [`muster follow ${id}`] }
+      return [`muster follow ${id}`]
   }
 }
 
@@ -111,3 +117,11 @@ export function explanationLines({ why, question, next }: Explanation): StyledTe
     ...next.map((command, place) => [place === 0 ? 'Next: ' : '  or: ', styled('cyan', command)]),
   ]
 }
+
+/** "waits for provider openai, next try 12:03:20: Slow down." Null for a run that waits for nothing that has a name. */
+export function waitText({ waiting_for: awaited, wait_message: message, next_try_at: at }: Waiting): string | null {
+  if (!awaited) return null
+  return `waits for ${awaited}${at ? `, next try ${clockTime(at)}` : ''}${message ? `: ${message}` : ''}`
+}
+
+type Waiting = Partial<Pick<RunAnswer, 'waiting_for' | 'wait_message' | 'next_try_at'>>

@@ -22,6 +22,8 @@ export type FoundRun = { kind: 'run'; run: RunAnswer } | { kind: 'flow run'; run
 export interface Wanted {
   /** The runs for which the command can do something; absent if it can for all of them. */
   fits: (found: FoundRun) => boolean
+  /** If none fits, the newest run is taken where this holds. */
+  orNewest?: (found: FoundRun) => boolean
   /** The end of "Writer has no run that …": "is paused". */
   words: string
 }
@@ -128,13 +130,30 @@ async function readRunsOf(
   for (const { thing } of owners) {
     if (thing.list === 'runs') {
       const { items } = await readList(client, path('runs'), runAnswer, { query: { agent_id: thing.id }, most })
-      found.push(...items.map((run) => ({ kind: 'run', run }) as const))
+      found.push(
+        ...choose(
+          items.map((run) => ({ kind: 'run', run }) as const),
+          wanted,
+        ),
+      )
     } else {
       const { items } = await readList(client, path('flow-runs'), flowRunAnswer, { query: { flow_id: thing.id }, most })
-      found.push(...items.map((run) => ({ kind: 'flow run', run }) as const))
+      found.push(
+        ...choose(
+          items.map((run) => ({ kind: 'flow run', run }) as const),
+          wanted,
+        ),
+      )
     }
   }
-  return wanted ? found.filter(wanted.fits) : found
+  return found
+}
+
+/** The runs of one owner that are meant, the newest of which comes first. */
+function choose(runs: readonly FoundRun[], wanted: Wanted | undefined): readonly FoundRun[] {
+  if (!wanted) return runs
+  const fitting = runs.filter(wanted.fits)
+  return fitting.length > 0 ? fitting : runs.slice(0, 1).filter((found) => wanted.orNewest?.(found) ?? false)
 }
 
 export async function readFlows(client: CommandContext['client'], { path }: Workplace): Promise<FlowAnswer[]> {

@@ -68,6 +68,9 @@ export async function findTask(
 /** A task about a call whose outcome nobody knows takes no other answers than these. */
 export const isAboutOutcome = ({ metadata }: TaskAnswer): boolean => metadata.kind === 'outcome_unknown'
 
+/** A task that asks whether work may begin anew takes no other answers than again and stop. */
+export const isAboutBeginningAnew = ({ metadata }: TaskAnswer): boolean => metadata.kind === 'begin_anew'
+
 export const exhaustedAgent = ({ metadata }: TaskAnswer): string | null =>
   typeof metadata.exhaustedAgentId === 'string' ? metadata.exhaustedAgentId : null
 

@@ -66,12 +66,24 @@ export function createRunNotes({
     'flow.started': (run, { flow_run_id: id }) =>
       note(run, styled('dim', `The flow run ${shortId(String(id))} has started.`)),
     // The end of the run itself is told when the run is read again.
-    'run.paused': (run, { pause_reason: reason }) => {
-      if (!isOwn(run)) note(run, styled('yellow', line(run, `waits (${reason})`)))
+    'run.paused': (run, data) => {
+      if (!isOwn(run)) note(run, styled('yellow', line(run, pauseText(data))))
     },
     'run.failed': (run, { error_message: message }) => {
       if (!isOwn(run)) note(run, styled('red', line(run, `failed: ${message}`)))
     },
   }
   return { note, marginOf, tell: (event, run, data) => tellers[event]?.(run, data) }
+}
+
+const providerWait = z.looseObject({
+  provider_wait: z.looseObject({ provider: z.string() }),
+  error_message: z.string().optional(),
+})
+
+function pauseText(data: EventFields): string {
+  const { success, data: wait } = providerWait.safeParse(data)
+  if (!success) return `waits (${data.pause_reason})`
+  const { provider_wait: awaited, error_message: message } = wait
+  return `waits for provider ${awaited.provider}${message === undefined ? '' : `: ${message}`}`
 }

@@ -6,12 +6,12 @@ import { type RunAnswer, runAnswer } from './answers.ts'
 import type { CommandContext } from './command.ts'
 import { durationText, tokensText } from './durations.ts'
 import { type ExitCode, exitCodes } from './exit-codes.ts'
-import { explainPause, explanationLines, isAboutToGoOn } from './explain-pause.ts'
+import { explainPause, explanationLines, isAboutToGoOn, waitText } from './explain-pause.ts'
 import { type FollowEventsOptions, followEvents } from './follow-events.ts'
 import { styled } from './screen.ts'
 import { shortId } from './short-id.ts'
 import { createTranscript, type FollowedEvent } from './transcript.ts'
-import { jsonText, visibleText } from './visible-text.ts'
+import { jsonText, visibleLine, visibleText } from './visible-text.ts'
 import type { Workplace } from './workplace.ts'
 
 export interface FollowingOptions {
@@ -36,9 +36,16 @@ export async function watchRun(
     if (!isJson) transcript.show(event)
     else if (asEvents) out.print(jsonText(event))
   }
+  let lastWait: string | null = null
+  const onWait = (waiting: RunAnswer): void => {
+    const text = waitText(waiting)
+    if (!isJson && text !== null && text !== lastWait) notes.print(styled('yellow', visibleLine(text)))
+    lastWait = text
+  }
   if (!isJson) notes.live([styled('dim', `${run.status} …`)])
   try {
-    const settled = await follow(context, workplace, run, { onEvent, staysThroughWaits })
+    onWait(run)
+    const settled = await follow(context, workplace, run, { onEvent, onWait, staysThroughWaits })
     transcript.finish()
     return await conclude(context, workplace, settled, { lastText: transcript.lastText(), asEvents })
   } catch (error) {
@@ -56,6 +63,8 @@ export function tellGoingOn({ notes, isJson }: CommandContext, whatGoesOn: strin
 }
 
 interface Following {
+  /** Called with a run that is paused and followed further. */
+  onWait: (run: RunAnswer) => void
   onEvent: (event: FollowedEvent & { id: string | null }) => void
   staysThroughWaits: boolean
 }
@@ -64,7 +73,7 @@ async function follow(
   context: CommandContext,
   workplace: Workplace,
   run: RunAnswer,
-  { onEvent, staysThroughWaits }: Following,
+  { onEvent, onWait, staysThroughWaits }: Following,
 ): Promise<RunAnswer> {
   const { client, signal } = context
   const { path } = workplace
@@ -81,7 +90,9 @@ async function follow(
     onEvent({ id, event, data: fields })
     if (fields.run_id !== run.id) continue
     // A pause in the journal may be over by now: then more events follow.
-    if ((finalKinds.has(event) || event === 'run.paused') && (await isSettled())) break
+    if (!finalKinds.has(event) && event !== 'run.paused') continue
+    if (await isSettled()) break
+    onWait(now)
   }
   return now
 }
@@ -132,6 +143,10 @@ async function conclude(
   if (run.status === 'cancelled') notes.print(styled('red', 'Cancelled.'))
   if (run.status === 'paused') {
     for (const line of explanationLines(await explainPause(context, workplace, run))) notes.print(...line)
+  }
+  if (run.status === 'failed' || run.status === 'cancelled') {
+    const [next] = (await explainPause(context, workplace, run)).next
+    if (run.agent_id !== null && next !== undefined) notes.print('To continue it: ', styled('cyan', next))
   }
   notes.print(styled('dim', `${run.status} · ${figures}`))
   return exitCodeOf(run)

@@ -8,8 +8,8 @@ import { idFrom, newId } from '../kernel/id.ts'
 import { pauseReasons, runStatuses } from '../kernel/run.ts'
 import type { SuggestedChange, Task } from '../kernel/task.ts'
 import type { EvalFacts } from './eval-comparison.ts'
+import { explainStop } from './explain-stop.ts'
 import { layOut } from './layout.ts'
-import { whyStopped } from './why-stopped.ts'
 
 function find<Type extends Component['type']>(layout: Layout, type: Type, id: string): OfType<Type> {
   const found = componentsOf(layout).find((each) => each.id === id)
@@ -286,27 +286,23 @@ test('the run of a supervisor shows its variant, its plan and the summaries of i
 })
 
 test('every status, pause and known failure has its own words for why a run stopped', () => {
-  const said = new Set<string>()
-  const noError = { error_code: null, error_message: null }
-  const stopped = { ...noError, pause_reason: null, waiting_for: null, max_steps: null, completed_at: null }
-  for (const status of runStatuses) if (status !== 'paused') said.add(whyStopped({ ...stopped, status }).words)
-  for (const reason of pauseReasons) said.add(whyStopped({ ...stopped, status: 'paused', pause_reason: reason }).words)
+  const words = new Set<string>()
+  const stopped = aRun({ completed_at: null })
+  for (const status of runStatuses) if (status !== 'paused') words.add(explainStop({ ...stopped, status }).words)
+  for (const pause_reason of pauseReasons) words.add(explainStop({ ...stopped, status: 'paused', pause_reason }).words)
   const codes = ['DOOM_LOOP', 'CRASH_LOOP', 'MODEL_ERROR', 'BUDGET_EXHAUSTED', 'TOOL_ERROR', 'PROMPT_MISSING']
-  for (const error_code of codes) said.add(whyStopped({ ...stopped, status: 'failed', error_code }).words)
-  assert.equal(said.size, runStatuses.length - 1 + pauseReasons.length + codes.length)
-  for (const words of said) assert.doesNotMatch(words, /[_A-Z]{4,}|undefined/, words)
-  const failed = {
-    ...stopped,
-    status: 'failed' as const,
-    error_code: 'MODEL_ERROR',
-    error_message: '401: no such key.',
-  }
-  assert.equal(whyStopped(failed).words, 'The model could not be used. It says: 401: no such key.')
-  assert.equal(whyStopped({ ...failed, error_code: 'toString', error_message: null }).words, 'The run failed.')
-  const limited = { ...stopped, status: 'paused' as const, pause_reason: 'step_limit' as const, max_steps: 1 }
-  assert.equal(whyStopped(limited).words, 'The run reached its limit of 1 step. Resume it to go on.')
-  const away = { status: 'paused', pause_reason: 'unavailable', waiting_for: 'provider acme' } as const
-  assert.match(whyStopped({ ...stopped, ...away }).words, /waits for provider acme and continues by itself/)
+  for (const error_code of codes) words.add(explainStop({ ...stopped, status: 'failed', error_code }).words)
+  assert.equal(words.size, runStatuses.length - 1 + pauseReasons.length + codes.length)
+  for (const each of words) assert.doesNotMatch(each, /[_A-Z]{4,}|undefined/, each)
+  const failed = aRun({ status: 'failed', error_code: 'MODEL_ERROR', error_message: '401: no such key.' })
+  assert.equal(
+    explainStop(failed).words,
+    'The model could not be used. Resume it to continue. It says: 401: no such key.',
+  )
+  const unknown = { ...failed, error_code: 'toString', error_message: null }
+  assert.equal(explainStop(unknown).words, 'The run failed after 3 steps. Resume it to continue.')
+  const limited = aRun({ status: 'paused', pause_reason: 'step_limit', max_steps: 1 })
+  assert.equal(explainStop(limited).words, 'The run reached its limit of 1 step. Resume it to continue.')
 })
 
 const failedRun = newId()

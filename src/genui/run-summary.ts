@@ -4,9 +4,9 @@ import type { Run } from '../kernel/run.ts'
 import type { AgentSummary, ToDo } from '../kernel/supervisor.ts'
 import type { Task } from '../kernel/task.ts'
 import { NONE, sayCost, sayCount, sayCounted, sayDuration } from './amounts.ts'
+import { explainStop } from './explain-stop.ts'
 import { asCell, asMarkdown, asText, visible } from './plain-text.ts'
 import { showQuestion } from './question.ts'
-import { whyStopped } from './why-stopped.ts'
 
 interface SubRunFacts {
   id: string
@@ -39,7 +39,7 @@ const MOST_LISTED = 100
 
 export function showRun(facts: RunFacts): Layout {
   const { run } = facts
-  const { words, tone } = whyStopped(run)
+  const { words, tone } = explainStop(run)
   const components: Component[] = [
     { type: 'text', id: 'title', value: titleOf(facts), style: 'title' },
     { type: 'text', id: 'why', value: asText(words), tone },

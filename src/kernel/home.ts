@@ -8,10 +8,13 @@ import { runSchema, triggerTypes } from './run.ts'
 import { taskSchema } from './task.ts'
 import { amountsSchema } from './usage.ts'
 
-/** The pauses that end a run until somebody resumes it. The inbox has the runs that wait for an answer. */
+/**
+ * The pauses that end a run until somebody resumes it, unless it tries again by itself. The inbox has the runs that wait
+ * for an answer.
+ */
 export const stopReasons = ['step_limit', 'timeout', 'context', 'budget', 'unavailable'] as const
 
-export const homeParts = ['waits', 'runs', 'fails', 'agents', 'usage'] as const
+export const homeParts = ['waits', 'runs', 'provider_waits', 'fails', 'agents', 'usage'] as const
 export type HomePart = (typeof homeParts)[number]
 
 const flowName = { flow_name: z.string().nullable().describe('The name of the stored flow; null without one.') }
@@ -34,6 +37,10 @@ const runOfHome = runSchema
     agent_id: true,
     status: true,
     pause_reason: true,
+    is_wait: true,
+    waiting_for: true,
+    wait_message: true,
+    next_try_at: true,
     error_message: true,
     created_at: true,
     started_at: true,
@@ -78,6 +85,7 @@ const waitItem = z.discriminatedUnion('kind', [
 const runItem = z.discriminatedUnion('kind', [...runItems])
 export type WaitItem = z.infer<typeof waitItem>
 export type RunItem = z.infer<typeof runItem>
+export type OneRunItem = z.infer<(typeof runItems)[0]>
 
 const count = {
   count: z.int(),
@@ -111,6 +119,9 @@ export const homeSchema = z.strictObject({
   since: instantField,
   waits: listOf(waitItem).describe('Tasks for people, open alerts, and agents whose tokens run short.'),
   runs: listOf(runItem).describe('Running flow runs, and running runs that are no part of another run or of a flow.'),
+  provider_waits: listOf(runItems[0]).describe(
+    'Runs of that kind that wait for a provider and try again by themselves.',
+  ),
   fails: listOf(runItem).describe(
     'Runs of that kind that failed or stopped since then and were not resumed, and flow runs that failed or took too long.',
   ),

@@ -21,12 +21,15 @@ const NEXT_TRY = `coalesce(ready_at, least(wake_at, (select o.next_try_at
   from provider_waits w join provider_outages o on o.provider = w.provider and o.model = w.model
   where w.id = agent_runs.id)))`
 
+/** SQL: the wait of a run of `agent_runs`. */
+export const WAIT_COLUMNS = `waiting_for, wait_message, ${IS_WAIT} as is_wait,
+  case when waits_for = 'provider' and completed_at is null then ${NEXT_TRY} end as next_try_at`
+
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,
   case when status in ('paused', 'failed', 'cancelled') then (${continuationOf('agent_runs.id')}) end as resumed_as,
   started_flow_run_id as flow_run_id, input_tokens, output_tokens, model,
-  waiting_for, wait_message, case when waits_for = 'provider' and completed_at is null then ${NEXT_TRY} end as next_try_at,
-  ${IS_WAIT} as is_wait, usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
+  ${WAIT_COLUMNS}, usage_estimated, cost_usd, created_at, started_at, completed_at, duration, last_seq`
 
 interface UsageRow {
   input_tokens: number

@@ -37,7 +37,7 @@ describe('a flow run that has ended, in a browser', { skip }, () => {
     const { page, troubles } = await kit.open(t, `/flows/${run.id}`)
     const reason = page.getByRole('region', { name: 'Reason' })
     await reason.getByText('Hasty used all 2 steps that it may take, and was not done.').waitFor()
-    await reason.getByText(/A flow that has ended does not go on: raise the limit, then run it again/).waitFor()
+    await reason.getByText(/Raise the limit first\. Resume continues it: 1 finished task is kept\./).waitFor()
     assert.equal(await page.getByText(/is paused \(/).count(), 0)
     const edit = reason.getByRole('link', { name: 'Change the step limit of Hasty' })
     assert.ok((await edit.getAttribute('href'))?.endsWith(`/agents/${hasty.id}/edit?field=max_steps`))

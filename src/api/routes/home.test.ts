@@ -203,13 +203,13 @@ test('runs that failed or stopped since then, and flow runs that failed, are tol
   const continues = (status: string) =>
     insertRun(id, { status, ended: null, base_run_id: resumed, base_seq: 1, resumed_from: resumed })
   await continues('queued')
-  const failedAgain = await insertRun(id, { status: 'paused', pause_reason: 'timeout', began: 12, ended: 11 })
-  const continuation = { base_run_id: failedAgain, base_seq: 1, resumed_from: failedAgain }
-  await insertRun(id, { status: 'cancelled', ...continuation })
+  // The newest run of a chain stands for all of it, and a cancelled one needs nobody.
+  const cancelled = await insertRun(id, { status: 'paused', pause_reason: 'timeout', began: 12, ended: 11 })
+  await insertRun(id, { status: 'cancelled', base_run_id: cancelled, base_seq: 1, resumed_from: cancelled })
 
   const key = await keyOf(id)
   const { fails, projects, since } = await read(key)
-  const expected = [failed, ...stopped, waitsForTokens, broken, late, failedAgain]
+  const expected = [failed, ...stopped, waitsForTokens, broken, late]
   assert.deepEqual(idsOf(fails), expected)
   assert.deepEqual([fails.count, fails.has_more], [expected.length, false])
   assert.deepEqual(projects.items[0]?.fails, { count: expected.length, has_more: false })
@@ -228,6 +228,23 @@ test('a run that stands without an end is told whenever it began', async () => {
   await insertRun(id, { status: 'paused', pause_reason: 'step_limit', began: 50, ended: 49 })
   const { fails } = await read(await keyOf(id))
   assert.deepEqual([idsOf(fails), fails.count], [[waits], 1])
+})
+
+test('a run that tries its provider again by itself is told as waiting, and not as failed', async () => {
+  const { id } = await kit.createProject()
+  const agent = await kit.createAgent(id, { name: 'Digger' })
+  const away = { status: 'paused', pause_reason: 'unavailable', ended: null }
+  const wait = { ...away, waits_for: 'provider', waiting_for: 'provider openai', wait_message: 'Slow\n down.' }
+  const older = await insertRun(id, { ...wait, began: 30, agentId: agent.id, wake_at: ago(-1) })
+  const newer = await insertRun(id, { ...wait, began: 2 })
+  const ofSupervisor = await insertRun(id, { ...away, agentId: null, waits_for: 'human' })
+  await insertRun(id, { ...wait, parent_run_id: older })
+  const { provider_waits: waits, fails, runs } = await read(await keyOf(id))
+  assert.deepEqual([idsOf(waits), waits.count, waits.has_more], [[newer, older], 2, false])
+  assert.deepEqual([idsOf(fails), runs.count], [[ofSupervisor], 0])
+  const { run } = waits.items[1] ?? assert.fail()
+  assert.deepEqual([run.agent_name, run.is_wait, run.waiting_for], ['Digger', true, 'provider openai'])
+  assert.deepEqual([run.wait_message, run.next_try_at?.slice(0, 16)], ['Slow down.', ago(-1).slice(0, 16)])
 })
 
 test('the tokens of today and yesterday are those of the usage report', async () => {

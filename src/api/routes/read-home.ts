@@ -8,8 +8,13 @@ import type { Db, Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { findOpenAlerts, readOpenAlerts } from '../../flows/alerts/open-alerts.ts'
 import { findFailedFlowRuns, findRunningFlowRuns, readFlowRunsOfHome } from '../../flows/history/flow-runs-of-home.ts'
-import { findRunningRuns, findStoppedRuns, readRunsOfHome } from '../../flows/history/runs-of-home.ts'
-import type { Home, HomeCount, HomePart, HomeProject, RunItem, WaitItem } from '../../kernel/home.ts'
+import {
+  findProviderWaits,
+  findRunningRuns,
+  findStoppedRuns,
+  readRunsOfHome,
+} from '../../flows/history/runs-of-home.ts'
+import type { Home, HomeCount, HomePart, HomeProject, OneRunItem, RunItem, WaitItem } from '../../kernel/home.ts'
 import type { Project } from '../../kernel/project.ts'
 import { findWaitingTasks, readWaitingTasks } from '../../tasks/waiting-tasks.ts'
 
@@ -38,6 +43,7 @@ export async function readHome(pool: Pool, { projects, hasMore, since, now, time
     }
     const waits = await read('waits', () => readWaits(tx, ids))
     const runs = await read('runs', () => readRuns(tx, ids))
+    const providerWaits = await read('provider_waits', () => readProviderWaits(tx, ids))
     const fails = await read('fails', () => readFails(tx, ids, since))
     const agents = await read('agents', () => countAgentsOfEach(tx, ids))
     const usageOf = await read('usage', () => readTwoDays(tx, ids, days))
@@ -54,6 +60,7 @@ export async function readHome(pool: Pool, { projects, hasMore, since, now, time
       since: since.toISOString(),
       waits: toList(waits),
       runs: toList(runs),
+      provider_waits: toList(providerWaits),
       fails: toList(fails),
       projects: { items: projects.map(toProject), has_more: hasMore },
       incomplete,
@@ -89,6 +96,19 @@ async function readWaits(db: Db, projects: readonly string[]): Promise<List<Wait
 async function readRuns(db: Db, projects: readonly string[]): Promise<List<RunItem>> {
   const flowRuns = await findRunningFlowRuns(db, projects, MOST_ITEMS)
   return toRunList(db, { flowRuns, runs: await findRunningRuns(db, projects, MOST_ITEMS) })
+}
+
+async function readProviderWaits(db: Db, projects: readonly string[]): Promise<List<OneRunItem>> {
+  const found = await findProviderWaits(db, projects, MOST_ITEMS)
+  const runOf = await readRunsOfHome(
+    db,
+    found.newest.map(({ id }) => id),
+  )
+  const items = found.newest.flatMap(({ id, project_id, at: date }): OneRunItem[] => {
+    const run = runOf.get(id)
+    return run ? [{ kind: 'run', project_id, at: date.toISOString(), run }] : []
+  })
+  return { items, counts: countEach([found]) }
 }
 
 async function readFails(db: Db, projects: readonly string[], since: Date): Promise<List<RunItem>> {

@@ -1,7 +1,7 @@
 import { taskAnswer } from '../answers.ts'
 import type { Execute } from '../command.ts'
-import { exitCodes } from '../exit-codes.ts'
-import { findTask } from '../open-tasks.ts'
+import { exitCodes, misused } from '../exit-codes.ts'
+import { findTask, isAboutBeginningAnew } from '../open-tasks.ts'
 import { readText } from '../read-input.ts'
 import { styled } from '../screen.ts'
 import { shortId } from '../short-id.ts'
@@ -12,13 +12,16 @@ export const answerCommand: Execute = async (context, { args }) => {
   const { client, out, notes, isJson } = context
   const [reference = '', text = ''] = args
   const workplace = await openWorkplace(context)
-  const { id } = await findTask(context, workplace, reference, ['escalation', 'work'])
+  const task = await findTask(context, workplace, reference, ['escalation', 'work'])
   const result = text === '-' ? await readText(context, text) : text
+  if (isAboutBeginningAnew(task) && result !== 'again' && result !== 'stop') {
+    throw misused(`This task takes again or stop, not "${result}".`)
+  }
   const body = { status: 'completed', result }
-  const task = await client.ask(workplace.path(`tasks/${id}`), taskAnswer, { method: 'PATCH', body })
-  out.print(isJson ? jsonText(task) : `Answered: ${task.title}`)
-  if (!isJson && task.run_id !== null) {
-    notes.print('The run goes on: ', styled('cyan', `muster follow ${shortId(task.run_id)}`))
+  const answered = await client.ask(workplace.path(`tasks/${task.id}`), taskAnswer, { method: 'PATCH', body })
+  out.print(isJson ? jsonText(answered) : `Answered: ${answered.title}`)
+  if (!isJson && answered.run_id !== null) {
+    notes.print('The run goes on: ', styled('cyan', `muster follow ${shortId(answered.run_id)}`))
   }
   return exitCodes.done
 }

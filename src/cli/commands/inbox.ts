@@ -5,7 +5,14 @@ import type { TaskAnswer } from '../answers.ts'
 import type { CommandContext, Execute } from '../command.ts'
 import { ageText } from '../durations.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { exhaustedAgent, isAboutOutcome, type OpenTask, readOpenTasks, restOfDescription } from '../open-tasks.ts'
+import {
+  exhaustedAgent,
+  isAboutBeginningAnew,
+  isAboutOutcome,
+  type OpenTask,
+  readOpenTasks,
+  restOfDescription,
+} from '../open-tasks.ts'
 import { type StyledText, styled } from '../screen.ts'
 import { shortId, shortIdsOf } from '../short-id.ts'
 import { printTable } from '../table.ts'
@@ -62,6 +69,7 @@ function commandsFor(task: TaskAnswer, id: string): string[] {
   }
   const agent = exhaustedAgent(task)
   if (agent !== null) return [`muster top-up ${shortId(agent)} 10000`]
+  if (isAboutBeginningAnew(task)) return [`muster answer ${id} again`, `muster answer ${id} stop`]
   if (isAboutOutcome(task)) return [`muster answer ${id} done`, `muster answer ${id} not_done`]
   return [`muster answer ${id} "…"`]
 }

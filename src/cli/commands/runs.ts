@@ -3,6 +3,7 @@ import { type RunAnswer, readList, runAnswer } from '../answers.ts'
 import type { Execute } from '../command.ts'
 import { ageText } from '../durations.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { waitText } from '../explain-pause.ts'
 import { numberOption, textOption } from '../read-input.ts'
 import { shortIdsOf } from '../short-id.ts'
 import { statusOption } from '../status-option.ts'
@@ -51,10 +52,16 @@ export const runsCommand: Execute = async (context, given) => {
   return exitCodes.done
 }
 
-const statusCell = ({ status, pause_reason, error_code }: RunAnswer) => {
+const statusCell = (run: RunAnswer) => {
+  const { status, pause_reason, error_code } = run
+  const wait = isByPerson(run) ? null : waitText(run)
+  if (wait !== null) return { text: wait, style: 'yellow' as const }
   const why = status === 'paused' ? pause_reason : status === 'failed' ? error_code : null
   return { text: why === null ? status : `${status} (${why})`, style: statusStyle(status) }
 }
+
+/** The reason of the pause says it already. */
+const isByPerson = ({ waiting_for: awaited }: RunAnswer): boolean => awaited === 'person' || awaited === 'tokens'
 
 const LONGEST_INPUT = 200
 

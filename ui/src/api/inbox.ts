@@ -2,15 +2,19 @@
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import type { Task } from '../../../src/kernel/task.ts'
 import { get } from './client.ts'
-import { readUpTo } from './pages.ts'
+import { LONGEST_PAGE, readAll, readUpTo } from './pages.ts'
 import { projectPath, queries } from './queries.ts'
+import { suggestedCall } from './task-words.ts'
 
-export const inboxKinds = ['suggestion', 'question', 'outcome', 'budget', 'escalation', 'work'] as const
+export const inboxKinds = ['suggestion', 'call', 'question', 'outcome', 'anew', 'budget', 'escalation', 'work'] as const
 export type InboxKind = (typeof inboxKinds)[number]
 
 /** The words of a task's metadata are only read here: people and agents can write them, and the API does not trust them. */
-export function inboxKindOf({ kind, run_id, metadata }: Pick<Task, 'kind' | 'run_id' | 'metadata'>): InboxKind {
-  if (kind !== 'escalation') return kind
+export function inboxKindOf(task: Pick<Task, 'kind' | 'run_id' | 'metadata' | 'changes'>): InboxKind {
+  const { kind, run_id, metadata } = task
+  if (kind === 'suggestion') return suggestedCall(task) === null ? 'suggestion' : 'call'
+  if (kind === 'work') return 'work'
+  if (metadata.kind === 'begin_anew' && Array.isArray(metadata.calls)) return 'anew'
   if (run_id !== null) return metadata.kind === 'outcome_unknown' ? 'outcome' : 'question'
   return typeof metadata.exhaustedAgentId === 'string' ? 'budget' : 'escalation'
 }
@@ -64,3 +68,17 @@ async function readWaiting(projectId: string, pages: number, signal: AbortSignal
     hasMore: parts.some(({ next_cursor }) => next_cursor !== null),
   }
 }
+
+/** The calls of a run that wait for approval, by the tasks that decide about them. */
+export const awaitedCallsQuery = (projectId: string, runId: string) =>
+  queryOptions({
+    queryKey: ['task', projectId, 'list', 'calls', runId],
+    queryFn: async () => {
+      const query = { kind: 'suggestion', status: 'pending', limit: LONGEST_PAGE }
+      const tasks = await readAll<Task>(projectPath(projectId, '/tasks'), query)
+      return tasks.flatMap((task) => {
+        const call = task.run_id === runId ? suggestedCall(task) : null
+        return call === null ? [] : [{ id: task.id, tool: call.tool }]
+      })
+    },
+  })

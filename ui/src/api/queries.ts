@@ -2,7 +2,7 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query'
 import type { Agent } from '../../../src/kernel/agent.ts'
 import type { Project } from '../../../src/kernel/project.ts'
-import type { Run, RunWait } from '../../../src/kernel/run.ts'
+import type { Run, RunEffect, RunWait } from '../../../src/kernel/run.ts'
 import { ApiError, get, type Page } from './client.ts'
 import { ALL, LONGEST_PAGE, pagedQuery, readAll, readUpTo } from './pages.ts'
 import type { Me, Step } from './shapes.ts'
@@ -84,4 +84,29 @@ export const waitsQuery = (projectId: string, runId: string) =>
   queryOptions({
     queryKey: ['run', projectId, runId, 'waits'],
     queryFn: () => readAll<RunWait>(projectPath(projectId, `/runs/${runId}/waits`), { limit: LONGEST_PAGE }, ALL),
+  })
+
+/** The calls of a run, and of the runs that it continues, that took effect or may have; oldest first. */
+export const effectsQuery = (projectId: string, runId: string) =>
+  queryOptions({
+    queryKey: ['run', projectId, runId, 'effects'],
+    queryFn: () => readAll<RunEffect>(projectPath(projectId, `/runs/${runId}/effects`)),
+  })
+
+const MAX_CHAIN = 100
+
+/** The input that the work began with: a run that continues or forks another has only what was added. */
+export const firstInputQuery = (projectId: string, run: Run) =>
+  queryOptions({
+    queryKey: ['run', projectId, run.id, 'first-input'],
+    queryFn: async () => {
+      let first = run
+      for (let count = 0; count < MAX_CHAIN; count++) {
+        const before = first.resumed_from ?? first.forked_from
+        if (before === null) break
+        first = await get<Run>(projectPath(projectId, `/runs/${before}`))
+      }
+      return first.input
+    },
+    staleTime: Number.POSITIVE_INFINITY,
   })

@@ -1,5 +1,5 @@
 // The words of tasks. The kernel has them beside its schemas, which would bring a validator into the page.
-import type { SuggestedChange, Task } from '../../../src/kernel/task.ts'
+import type { SuggestedCall, SuggestedChange, Task } from '../../../src/kernel/task.ts'
 
 /** True of statuses for which nobody waits any more. */
 const OVER: Record<Task['status'], boolean> = {
@@ -25,3 +25,13 @@ export const changeNames: Record<SuggestedChange['op'], string> = {
   delete: 'Delete',
   relate: 'Relate',
 }
+
+/** The call that a suggestion is about; null if it is about objects. */
+export function suggestedCall({ changes }: Pick<Task, 'changes'>): SuggestedCall | null {
+  const [only] = changes ?? []
+  return only?.op === 'call' ? only : null
+}
+
+/** The changes of objects that a suggestion proposes. */
+export const objectChanges = ({ changes }: Pick<Task, 'changes'>): SuggestedChange[] =>
+  (changes ?? []).filter((change) => change.op !== 'call')

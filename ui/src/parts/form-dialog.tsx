@@ -74,7 +74,7 @@ export function FormDialog(props: Props) {
               loading={props.write.isBusy}
               disabled={props.isDisabled ?? false}
               {...ownEscape}
-              {...(isDestructive && { color: 'red' })}
+              {...(isDestructive && { color: 'red.9' })}
             >
               {props.action}
             </Button>

@@ -8,6 +8,7 @@ import {
   CircleX,
   Clock,
   Coffee,
+  Hourglass,
   LoaderCircle,
   type LucideIcon,
 } from 'lucide-react'
@@ -25,6 +26,7 @@ const LOOKS: Record<string, { icon: LucideIcon; tone: string }> = {
   blocked: { icon: CircleAlert, tone: 'blocked' },
   stuck: { icon: CircleAlert, tone: 'blocked' },
   paused: { icon: CirclePause, tone: 'paused' },
+  waiting: { icon: Hourglass, tone: 'blocked' },
   bored: { icon: Coffee, tone: 'pending' },
   failed: { icon: CircleX, tone: 'failed' },
   timed_out: { icon: CircleX, tone: 'failed' },

@@ -119,6 +119,10 @@ function Definition({ agent }: { agent: Agent }) {
     { name: 'How it works', value: <WayOf agent={agent} /> },
     { name: 'Trigger', value: agent.trigger_type },
     { name: 'Mode', value: agent.execution_mode },
+    {
+      name: 'Asks before',
+      value: agent.require_approval.length > 0 ? <Chips of={agent.require_approval} /> : null,
+    },
     { name: 'May not', value: deniedBy(agent.capabilities) },
     { name: 'Step limit', value: agent.max_steps ?? 'none' },
     { name: 'Timeout', value: agent.default_timeout === null ? 'none' : duration(agent.default_timeout) },

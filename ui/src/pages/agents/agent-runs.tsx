@@ -6,8 +6,8 @@ import { runPagesQuery } from '../../api/queries.ts'
 import { More } from '../../parts/more.tsx'
 import { OpenRow } from '../../parts/open-row.tsx'
 import { RunCells } from '../../parts/run-cells.tsx'
+import { RunStatus } from '../../parts/run-status.tsx'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
-import { Status } from '../../parts/status.tsx'
 
 const COLUMNS = ['Status', 'Input', 'Started by', 'Steps', 'Tokens', 'Cost', 'Took', 'Started']
 
@@ -38,10 +38,7 @@ export function AgentRuns({ agent }: { agent: Agent }) {
               <OpenRow key={run.id}>
                 <Table.Td>
                   <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId: run.id }}>
-                    <Status
-                      of={run.status}
-                      {...(run.pause_reason && { title: run.pause_reason.replaceAll('_', ' ') })}
-                    />
+                    <RunStatus run={run} />
                   </Link>
                 </Table.Td>
                 <RunCells run={run} />

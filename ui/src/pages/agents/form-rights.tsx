@@ -10,13 +10,14 @@ import { FormSection, type SectionProps } from './form-section.tsx'
 const MOST_SHOWN = 50
 
 const MODES: Record<AgentDefinition['execution_mode'], string> = {
-  execute: 'It changes objects itself.',
-  suggest: 'It suggests each change, and people decide in the inbox.',
-  hybrid: 'It chooses for each change whether to make or to suggest it.',
+  execute: 'It changes objects and calls tools itself.',
+  suggest: 'It suggests each change, and each call with an effect; people decide in the inbox.',
+  hybrid: 'It chooses for each change and each call whether to make or to suggest it.',
 }
 
 export function Rights({ form, projectId }: SectionProps) {
-  const { execution_mode, capabilities } = form.values
+  const { execution_mode, capabilities, require_approval, tools, steps } = form.values
+  const nameable = [...new Set([...tools, ...steps.flatMap((step) => (step.hasOwnTools ? step.tools : []))])]
   const types = useQuery({ ...objectTypesQuery(projectId), enabled: !capabilities.isForAllTypes })
   return (
     <FormSection title="Rights">
@@ -28,6 +29,16 @@ export function Rights({ form, projectId }: SectionProps) {
         allowDeselect={false}
         w={220}
         {...form.getInputProps('execution_mode')}
+      />
+      <TagsInput
+        label="Ask before these calls"
+        description="Tools of this agent whose calls wait until somebody approves them in the inbox. Also mcp:server/*."
+        placeholder={require_approval.length === 0 ? 'None' : ''}
+        data={nameable}
+        value={require_approval}
+        onChange={(values) => form.setFieldValue('require_approval', splitNames(values, require_approval))}
+        error={form.errors.require_approval}
+        data-path="require_approval"
       />
       <Stack gap="xs" role="group" aria-label="Capabilities">
         <Checkbox

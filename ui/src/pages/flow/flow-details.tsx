@@ -57,6 +57,11 @@ export function FlowDetails({ projectId, run, topology, metrics, onChoose }: Pro
           Open its flow
         </Link>
       )}
+      {run.resumed_from !== null && (
+        <Link to="/projects/$projectId/flows/$flowRunId" params={{ projectId, flowRunId: run.resumed_from }}>
+          Continues the flow run {run.resumed_from.slice(0, 8)}
+        </Link>
+      )}
       {run.parent_run_id !== null && (
         <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId: run.parent_run_id }}>
           Open the run that started it

@@ -1,10 +1,11 @@
-// Changing a flow run under way: more workers, more time, another topology, or its end.
+// Changing a flow run: more workers, more time, another topology or its end while it runs; Resume after it.
 
 import { NumberInput, Select, Text } from '@mantine/core'
 import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
-import { patch, post } from '../../api/client.ts'
+import { patch, post, startWork } from '../../api/client.ts'
 import { type FlowTopology, flowRunPath } from '../../api/flows.ts'
 import { inSeconds } from '../../api/issues.ts'
 import { Confirm } from '../../parts/confirm.tsx'
@@ -13,7 +14,7 @@ import { FormDialog } from '../../parts/form-dialog.tsx'
 import { typedMs, typedNumber } from '../../parts/typed-number.ts'
 import { tell, useWrite } from '../../parts/use-write.ts'
 
-export type FlowDialogType = 'cancel' | 'workers' | 'topology' | 'timeout'
+export type FlowDialogType = 'cancel' | 'resume' | 'workers' | 'topology' | 'timeout'
 
 interface Props {
   projectId: string
@@ -26,6 +27,8 @@ export function FlowDialog({ type, ...props }: Props & { type: FlowDialogType })
   switch (type) {
     case 'cancel':
       return <CancelDialog {...props} />
+    case 'resume':
+      return <ResumeDialog {...props} />
     case 'workers':
       return <WorkersDialog {...props} />
     case 'topology':
@@ -56,6 +59,37 @@ function CancelDialog({ projectId, run, onClose }: Props) {
     },
   }
   return <Confirm question={question} onClose={onClose} />
+}
+
+/** A new flow run takes over the finished tasks and begins the others. */
+function ResumeDialog({ projectId, run, onClose }: Props) {
+  const [seconds, setSeconds] = useState<number | string>('')
+  const navigate = useNavigate()
+  const { write, ...state } = useWrite({ reads: readsOf(projectId, run.id), fields: ['timeout'] })
+  const { completed, total } = run.progress
+  const resume = (): void =>
+    void write(async () => {
+      const body = seconds === '' ? {} : { timeout: typedMs(seconds) }
+      const { id } = await startWork<FlowRun>(flowRunPath(projectId, run.id, '/resume'), body)
+      await navigate({ to: '/projects/$projectId/flows/$flowRunId', params: { projectId, flowRunId: id } })
+    })
+  return (
+    <FormDialog title="Resume" action="Resume" onClose={onClose} write={state} onSubmit={resume}>
+      <Text size="sm">
+        {completed} of {total} {total === 1 ? 'task' : 'tasks'} {completed === 1 ? 'is' : 'are'} finished. A new flow
+        run takes over what is finished and begins the rest.
+      </Text>
+      <NumberInput
+        label="Timeout"
+        description={`In seconds. Empty: ${duration(run.timeout)}, as before.`}
+        min={1}
+        value={seconds}
+        error={inSeconds(state.refused.timeout ?? '')}
+        onChange={setSeconds}
+        data-autofocus
+      />
+    </FormDialog>
+  )
 }
 
 const MOST_AT_ONCE = 10

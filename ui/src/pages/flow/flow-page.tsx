@@ -91,7 +91,7 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
       <div className="visually-hidden" role="status">
         The flow run is {status.replaceAll('_', ' ')}.
       </div>
-      <FlowReason {...parts} />
+      <FlowReason {...parts} onResume={() => setDialog('resume')} />
       <FlowAlerts
         {...parts}
         alerts={alerts.data?.items ?? []}

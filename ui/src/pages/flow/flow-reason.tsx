@@ -2,7 +2,7 @@
 import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { TriangleAlert } from 'lucide-react'
+import { StepForward, TriangleAlert } from 'lucide-react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { useAgentName } from '../../api/agent-names.ts'
@@ -19,6 +19,7 @@ interface Props {
   projectId: string
   run: FlowRun
   onChoose: (taskId: string) => void
+  onResume: () => void
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -29,7 +30,7 @@ const REASONS: Readonly<Record<string, string>> = {
 }
 
 /** The reason of an end that is not a success, with the first task that failed. */
-export function FlowReason({ projectId, run, onChoose }: Props) {
+export function FlowReason({ projectId, run, onChoose, onResume }: Props) {
   const store = useFlowStore()
   useTotals()
   const reason = REASONS[run.status]
@@ -57,6 +58,17 @@ export function FlowReason({ projectId, run, onChoose }: Props) {
         {mayWrite && <div className="dim">{adviceOf(run, leaf?.failure ?? null, role === 'admin')}</div>}
       </div>
       <Group gap="xs">
+        {run.resumed_as !== null ? (
+          <Link to="/projects/$projectId/flows/$flowRunId" params={{ projectId, flowRunId: run.resumed_as }}>
+            Open the flow run that continues it
+          </Link>
+        ) : (
+          mayWrite && (
+            <Button size="compact-sm" leftSection={<StepForward size={13} aria-hidden />} onClick={onResume}>
+              Resume
+            </Button>
+          )
+        )}
         {first && (
           <Button size="compact-sm" variant="default" onClick={() => onChoose(first.id)}>
             Show {first.name}
@@ -84,12 +96,14 @@ export function FlowReason({ projectId, run, onChoose }: Props) {
   )
 }
 
-function adviceOf({ status }: FlowRun, leaf: LeafFailure | null, isAdmin: boolean): string {
-  if (status === 'cancelled') return 'Run again starts it anew, with the same input.'
-  if (status === 'timed_out') return 'A flow that has ended does not go on: run it again with a longer timeout.'
-  const raise = isAdmin ? 'raise the limit' : 'ask an admin to raise the limit'
-  const first = leaf?.limit ? raise : 'mend the flow or its input'
-  return `A flow that has ended does not go on: ${first}, then run it again.`
+function adviceOf(run: FlowRun, leaf: LeafFailure | null, isAdmin: boolean): string {
+  if (run.resumed_as !== null) return 'Another flow run continues it.'
+  const again = 'Run again starts it anew.'
+  const { completed } = run.progress
+  const kept =
+    completed === 0 ? '' : `: ${completed === 1 ? '1 finished task is' : `${completed} finished tasks are`} kept`
+  const raise = isAdmin ? 'Raise the limit first. ' : 'Ask an admin to raise the limit first. '
+  return `${leaf?.limit ? raise : ''}Resume continues it${kept}. ${again}`
 }
 
 interface FailedLeaf {

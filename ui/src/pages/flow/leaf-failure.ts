@@ -49,7 +49,7 @@ function pauseOf(run: Run, agentName: string): LeafFailure {
     case 'context':
       return { text: `The conversation of ${agentName} no longer fitted its model.`, limit: null }
     case 'unavailable':
-      return { text: `The model of ${agentName} could not be reached for a long time.`, limit: null }
+      return { text: `The model of ${agentName} did not answer.`, limit: null }
     case 'stopped':
       return { text: `${agentName} was stopped by a person.`, limit: null }
     case 'halted':

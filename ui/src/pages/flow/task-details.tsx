@@ -6,11 +6,13 @@ import { X } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
+import { whyStopped } from '../../../../src/kernel/why-stopped.ts'
 import type { FlowTask } from '../../api/flow-trace.ts'
 import { flowRunPath } from '../../api/flows.ts'
 import { findIn, LONGEST_PAGE } from '../../api/pages.ts'
 import { projectPath, runQuery } from '../../api/queries.ts'
 import { cost, tokens } from '../../parts/figures.ts'
+import { NextTry } from '../../parts/next-try.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
 import { Readable } from '../../parts/readable.tsx'
 import { Status } from '../../parts/status.tsx'
@@ -52,7 +54,7 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
       <dl className={classes.facts}>
         <Fact name="Status">
           <Status of={shownStatus(task)} />
-          {task.waitingRuns.length > 0 && ' It waits for a person.'}
+          <LeafWait projectId={projectId} task={task} />
         </Fact>
         <Fact name={task.kind === 'agent' ? 'Agent' : 'Worker'}>{task.worker ?? '–'}</Fact>
         <Fact name="Attempts">{task.attempts}</Fact>
@@ -84,6 +86,20 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
       {run.progress.items !== undefined && <SkippedItems projectId={projectId} run={run} taskId={task.id} />}
       <Waits task={task} onChoose={onChoose} />
     </Stack>
+  )
+}
+
+/** The awaited thing of the first run that waits. */
+function LeafWait({ projectId, task }: { projectId: string; task: TaskRow }) {
+  const [runId = ''] = task.waitingRuns
+  const { data: run } = useQuery({ ...runQuery(projectId, runId), enabled: runId !== '' })
+  if (task.waitingRuns.length === 0) return null
+  const stop = run ? whyStopped(run, task.worker ?? 'It') : null
+  return (
+    <>
+      {' '}
+      {showMarks(stop?.why ?? 'It waits.')} {run?.next_try_at && <NextTry at={run.next_try_at} />}
+    </>
   )
 }
 

@@ -1,4 +1,4 @@
-// The three lists of the home page, newest first. Every row leads to its page.
+// The lists of the home page, newest first. Every row leads to its page.
 import { Button, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { CircleHelp, Coins, FilePen, type LucideIcon, SquareCheck, TriangleAlert } from 'lucide-react'
@@ -16,8 +16,11 @@ import type {
 import type { Project } from '../../../../src/kernel/project.ts'
 import { duration, oneLine } from '../../parts/figures.ts'
 import { percentDone } from '../../parts/flow-progress.ts'
+import { NextTry } from '../../parts/next-try.tsx'
+import { RunStatus } from '../../parts/run-status.tsx'
 import { Loading } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
+import { waitWords } from '../../parts/wait-words.ts'
 import { Elapsed, useNow, When } from '../../parts/when.tsx'
 import { usedShare } from './gather.ts'
 import classes from './home-page.module.css'
@@ -72,6 +75,16 @@ export function RunningList({ home, projects }: ListsProps) {
   return <List name="Runs now" of="runs" home={home} rows={rows} none={none} />
 }
 
+/** Runs that need nobody: they try their provider again by themselves. The list is left out if there are none. */
+export function ProviderWaitList({ home, projects }: ListsProps) {
+  const rows = home?.provider_waits.items.map((item) => ({
+    id: item.run.id,
+    content: <RunRow run={item.run} place={placeOf(item, projects, home)} />,
+  }))
+  if (!rows || rows.length === 0) return null
+  return <List name="Waiting for a provider" of="provider_waits" home={home} rows={rows} none={null} />
+}
+
 export function FailedList({ home, projects, visit }: ListsProps & { visit: Visits }) {
   const toRow = (item: RunItem): Row => {
     const place = placeOf(item, projects, home)
@@ -116,7 +129,7 @@ function placeOf(
 
 interface ListProps {
   name: string
-  of: 'waits' | 'runs' | 'fails'
+  of: 'waits' | 'runs' | 'provider_waits' | 'fails'
   home: Home | undefined
   rows: Row[] | undefined
   none: ReactNode
@@ -214,7 +227,8 @@ function ShortRow({ agent, place }: { agent: AgentOfHome; place: Place }) {
 function RunRow({ run, place }: { run: RunOfHome; place: Place }) {
   const isRunning = run.status === 'running'
   const input = run.trigger_type === 'schedule' ? 'by its schedule' : (run.input_line ?? '')
-  const why = run.error_message ?? run.pause_reason?.replaceAll('_', ' ') ?? input
+  const isWaiting = run.is_wait && run.waiting_for !== null
+  const why = (isWaiting ? waitWords(run) : run.error_message) ?? waitWords(run) ?? input
   return (
     <Link
       to="/projects/$projectId/runs/$runId"
@@ -223,13 +237,19 @@ function RunRow({ run, place }: { run: RunOfHome; place: Place }) {
     >
       <span className={classes.line}>
         <span className={`${classes.name} cut`}>{runName(run)}</span>
-        <Status of={run.status} />
+        <RunStatus run={run} />
       </span>
       <Under
         of={[
           oneLine(isRunning ? input : why, 90),
           place.projectName,
-          isRunning ? <Elapsed key="at" from={run.started_at} ms={null} /> : <When key="at" at={run.completed_at} />,
+          run.next_try_at !== null ? (
+            <NextTry key="at" at={run.next_try_at} />
+          ) : isRunning ? (
+            <Elapsed key="at" from={run.started_at} ms={null} />
+          ) : (
+            <When key="at" at={run.completed_at} />
+          ),
         ]}
       />
     </Link>

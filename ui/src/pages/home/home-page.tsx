@@ -14,7 +14,7 @@ import { PageHead } from '../../parts/page-head.tsx'
 import { Panel } from '../../parts/panel.tsx'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
 import { HomeFigures } from './home-figures.tsx'
-import { FailedList, RunningList, WaitingList } from './home-lists.tsx'
+import { FailedList, ProviderWaitList, RunningList, WaitingList } from './home-lists.tsx'
 import classes from './home-page.module.css'
 import type { Visits } from './last-here.ts'
 import { ProjectRows } from './project-rows.tsx'
@@ -94,7 +94,10 @@ function Overview({ projects, home, visit }: OverviewProps) {
       <HomeFigures home={home} visit={visit} />
       <div className={classes.columns}>
         <WaitingList home={home} projects={projects} />
-        <RunningList home={home} projects={projects} />
+        <Stack gap="md">
+          <RunningList home={home} projects={projects} />
+          <ProviderWaitList home={home} projects={projects} />
+        </Stack>
         <FailedList home={home} projects={projects} visit={visit} />
       </div>
       <ProjectRows projects={projects} home={home} />

@@ -1,10 +1,21 @@
 // One thing that waits: what it is, who wants it and why, and the decision.
 import { Checkbox, Group, Title } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
-import { Bell, CircleHelp, Coins, GitPullRequest, type LucideIcon, Unplug, UserRound } from 'lucide-react'
+import {
+  Bell,
+  CircleHelp,
+  Coins,
+  GitPullRequest,
+  type LucideIcon,
+  RotateCcw,
+  Unplug,
+  UserRound,
+  Wrench,
+} from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
 import type { Task } from '../../../../src/kernel/task.ts'
 import { type InboxKind, inboxKindOf } from '../../api/inbox.ts'
+import { suggestedCall } from '../../api/task-words.ts'
 import { useMe } from '../../app/gate.tsx'
 import { useRole } from '../../app/role.ts'
 import { AgentName } from '../../parts/agent-name.tsx'
@@ -12,8 +23,10 @@ import { oneLine } from '../../parts/figures.ts'
 import { showMarks } from '../../parts/property-diff.ts'
 import { Status } from '../../parts/status.tsx'
 import { When } from '../../parts/when.tsx'
+import { AnewBody } from './anew-body.tsx'
 import { AnswerBody } from './answer-body.tsx'
 import { BudgetBody } from './budget-body.tsx'
+import { CallBody } from './call-body.tsx'
 import classes from './inbox.module.css'
 import { OutcomeBody } from './outcome-body.tsx'
 import { SuggestionBody } from './suggestion-body.tsx'
@@ -21,8 +34,10 @@ import type { Decisions } from './use-decisions.ts'
 
 const LOOKS: Record<InboxKind, { icon: LucideIcon; name: string; by: string }> = {
   suggestion: { icon: GitPullRequest, name: 'Suggestion', by: 'suggested by' },
+  call: { icon: Wrench, name: 'Call', by: 'asked for by' },
   question: { icon: CircleHelp, name: 'Question', by: 'asked by' },
   outcome: { icon: Unplug, name: 'Undecided outcome', by: 'called by' },
+  anew: { icon: RotateCcw, name: 'Begin anew?', by: 'asked by' },
   budget: { icon: Coins, name: 'Budget', by: 'needed by' },
   escalation: { icon: Bell, name: 'Escalation', by: 'raised by' },
   work: { icon: UserRound, name: 'Work for people', by: 'wanted by' },
@@ -156,6 +171,10 @@ function Body(props: CardProps & { kind: InboxKind; mayDecide: boolean }): React
   switch (props.kind) {
     case 'suggestion':
       return <SuggestionBody {...props} />
+    case 'call':
+      return <CallBody {...props} />
+    case 'anew':
+      return <AnewBody {...props} />
     case 'outcome':
       return <OutcomeBody {...props} />
     case 'budget':
@@ -177,17 +196,21 @@ function Fate({ task, isMine }: { task: Task; isMine: boolean }) {
   )
 }
 
-function fateOf({ kind, status, result }: Task): string {
+function fateOf(task: Task): string {
+  const { kind, status, result } = task
   const isSuggestion = kind === 'suggestion'
+  const isCall = suggestedCall(task) !== null
   const reason = isSuggestion ? (result as { reason?: unknown } | null)?.reason : undefined // as the API stores a rejection
   switch (status) {
     case 'completed':
+      if (isCall) return 'It was approved: the run makes the call.'
       if (isSuggestion) return 'It was approved: the change is made.'
+      if (inboxKindOf(task) === 'anew') return result === 'again' ? 'The work begins anew.' : 'The work was stopped.'
       return result === null ? 'It is done.' : `It was answered: ${oneLine(result)}`
     case 'rejected':
       return typeof reason === 'string' ? `It was rejected: ${reason}` : 'It was rejected.'
     case 'cancelled':
-      return 'It was closed without an answer.'
+      return isCall ? 'It was withdrawn: its run no longer asks.' : 'It was closed without an answer.'
     default:
       return `It is ${status}.`
   }

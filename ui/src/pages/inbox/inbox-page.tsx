@@ -4,8 +4,11 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import type { Task } from '../../../../src/kernel/task.ts'
 import { type InboxKind, inboxKindOf, inboxKinds } from '../../api/inbox.ts'
+import { suggestedCall } from '../../api/task-words.ts'
 import { useRole } from '../../app/role.ts'
+import { Confirm, type Question } from '../../parts/confirm.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
+import { showMarks } from '../../parts/property-diff.ts'
 import { Empty, Failure, Loading, Stale } from '../../parts/states.tsx'
 import classes from './inbox.module.css'
 import { InboxCard } from './inbox-card.tsx'
@@ -25,8 +28,10 @@ export function InboxPage() {
 
 const NAMES: Record<InboxKind, string> = {
   suggestion: 'Suggestions',
+  call: 'Calls',
   question: 'Questions',
   outcome: 'Undecided outcomes',
+  anew: 'Begin anew?',
   budget: 'Budgets',
   escalation: 'Escalations',
   work: 'Work for people',
@@ -136,6 +141,7 @@ function Cards({ projectId, entries, decisions, current }: CardsProps) {
   const mayDecide = useRole(projectId) !== 'viewer'
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set())
   const [rejecting, setRejecting] = useState<Task | null>(null)
+  const [asked, setAsked] = useState<Question | null>(null)
   const move = useMove(projectId)
   const approvable = mayDecide ? entries.filter(canApprove) : []
   const chosen = approvable.filter(({ task }) => selected.has(task.id))
@@ -170,7 +176,12 @@ function Cards({ projectId, entries, decisions, current }: CardsProps) {
           chosen={chosen}
           isBusy={chosen.some(({ task }) => decisions.busy.has(task.id))}
           onSelect={(isAll) => setSelected(new Set(isAll ? approvable.map(({ task }) => task.id) : []))}
-          onApprove={() => void decisions.approveMany(chosen.map(({ task }) => task))}
+          onApprove={() => {
+            const tasks = chosen.map(({ task }) => task)
+            const sure = bulkQuestion(tasks, () => decisions.approveMany(tasks))
+            if (sure === null) void decisions.approveMany(tasks)
+            else setAsked(sure)
+          }}
         />
       )}
       <ul aria-label="Waiting" className={classes.list}>
@@ -188,6 +199,7 @@ function Cards({ projectId, entries, decisions, current }: CardsProps) {
           />
         ))}
       </ul>
+      <Confirm question={asked} onClose={() => setAsked(null)} />
       {rejecting && (
         <RejectDialog
           key={rejecting.id}
@@ -206,6 +218,23 @@ function Cards({ projectId, entries, decisions, current }: CardsProps) {
       )}
     </>
   )
+}
+
+/** Calls take effect outside, so several at once are asked about once more. Null if no call is among the tasks. */
+function bulkQuestion(tasks: readonly Task[], onYes: () => Promise<void>): Question | null {
+  const tools = tasks.flatMap((task) => suggestedCall(task)?.tool ?? [])
+  if (tools.length === 0) return null
+  const names = [...new Set(tools)].map((tool) => {
+    const count = tools.filter((each) => each === tool).length
+    return count === 1 ? showMarks(tool) : `${showMarks(tool)} (${count} times)`
+  })
+  return {
+    title: tools.length === 1 ? 'Make this call?' : `Make ${tools.length} calls?`,
+    text: `Your choice contains ${tools.length === 1 ? 'a call' : 'calls'} of ${names.join(', ')}. A call that was made cannot be taken back.`,
+    action: 'Approve',
+    isHarmless: true,
+    onYes,
+  }
 }
 
 interface BulkProps {

@@ -1,6 +1,7 @@
 import { TextInput } from '@mantine/core'
 import { useState } from 'react'
 import type { Task } from '../../../../src/kernel/task.ts'
+import { suggestedCall } from '../../api/task-words.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
 import { useWrite } from '../../parts/use-write.ts'
@@ -17,9 +18,10 @@ interface Props {
 export function RejectDialog({ task, onClose, onReject }: Props) {
   const [reason, setReason] = useState('')
   const { write, ...state } = useWrite()
+  const isCall = suggestedCall(task) !== null
   return (
     <FormDialog
-      title="Reject this suggestion?"
+      title={isCall ? 'Reject this call?' : 'Reject this suggestion?'}
       action="Reject"
       isDestructive
       returnsFocus={false}
@@ -30,7 +32,7 @@ export function RejectDialog({ task, onClose, onReject }: Props) {
       <span className="dim">{showMarks(task.title)}</span>
       <TextInput
         label="Reason"
-        description="Optional. It is kept with the suggestion."
+        description={isCall ? 'Optional. The agent is told it.' : 'Optional. It is kept with the suggestion.'}
         maxLength={MOST_CHARACTERS}
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}

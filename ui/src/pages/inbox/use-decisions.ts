@@ -6,7 +6,7 @@ import type { Task } from '../../../../src/kernel/task.ts'
 import { ApiError, patch, post } from '../../api/client.ts'
 import { readTasksAgain, taskQuery } from '../../api/inbox.ts'
 import { projectPath } from '../../api/queries.ts'
-import { isTaskOver } from '../../api/task-words.ts'
+import { isTaskOver, suggestedCall } from '../../api/task-words.ts'
 
 interface BulkAnswer {
   results: { id: string; ok: boolean; error?: { code: string; message: string } }[]
@@ -105,7 +105,11 @@ export function useDecisions(projectId: string) {
     ...state,
     approveMany,
     approve: (task: Task) =>
-      decide(task, () => post<Task>(path(`/${task.id}/approve`)), `Approved: ${task.title}. The change is made.`),
+      decide(
+        task,
+        () => post<Task>(path(`/${task.id}/approve`)),
+        `Approved: ${task.title}. ${suggestedCall(task) ? 'The run makes the call.' : 'The change is made.'}`,
+      ),
     reject: (task: Task, reason: string) =>
       decide(
         task,

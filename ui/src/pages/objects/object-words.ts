@@ -1,6 +1,7 @@
 // How objects are called and laid out in tables.
 import type { GraphObject, ObjectVersion } from '../../../../src/kernel/object.ts'
-import { objectChanges, type Task } from '../../../../src/kernel/task.ts'
+import type { Task } from '../../../../src/kernel/task.ts'
+import { objectChanges } from '../../api/task-words.ts'
 import { oneLine } from '../../parts/figures.ts'
 
 /** The name that people would use: its key, its name or its title. */

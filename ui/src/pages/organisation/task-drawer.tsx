@@ -14,6 +14,7 @@ import { tokens } from '../../parts/figures.ts'
 import { showMarks } from '../../parts/property-diff.ts'
 import { Prose } from '../../parts/prose.tsx'
 import { Readable } from '../../parts/readable.tsx'
+import { RunStatus } from '../../parts/run-status.tsx'
 import { Failure, Loading, Stale } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
 import { Elapsed, When } from '../../parts/when.tsx'
@@ -149,7 +150,7 @@ function Attempts({ projectId, taskId }: { projectId: string; taskId: string }) 
 function Attempt({ projectId, run, number }: { projectId: string; run: Run; number: number }) {
   return (
     <li className={classes.line}>
-      <Status of={run.status} {...(run.pause_reason && { title: run.pause_reason.replaceAll('_', ' ') })} />
+      <RunStatus run={run} />
       <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId: run.id }}>
         Attempt {number}
       </Link>

@@ -3,9 +3,9 @@
 import { Button, Group, NumberInput, Text, Textarea } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { RotateCw } from 'lucide-react'
 import { useState } from 'react'
 import type { Run } from '../../../../src/kernel/run.ts'
+import type { StopAction } from '../../../../src/kernel/why-stopped.ts'
 import { questionQuery } from '../../api/chats.ts'
 import { patch, post } from '../../api/client.ts'
 import { projectPath, runQuery } from '../../api/queries.ts'
@@ -13,40 +13,45 @@ import { useRole } from '../../app/role.ts'
 import { Problem } from '../../parts/problem.tsx'
 import { typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
+import { FlowResume, ResumeActions, TaskResume } from './resume-actions.tsx'
 import type { Dialog } from './run-dialogs.tsx'
-import type { Resolution } from './verdict.ts'
+import { ApprovalLinks, TryNow } from './wait-actions.tsx'
 
 interface Props {
   run: Run
-  resolution: Resolution
+  action: StopAction | null
   onDialog: (dialog: Dialog) => void
 }
 
-export function Resolve({ run, resolution, onDialog }: Props) {
+export function Resolve({ run, action, onDialog }: Props) {
   const role = useRole(run.project_id)
-  if (resolution === 'resumed') return <Continuation run={run} />
+  if (action === 'open_continuation') return <Continuation run={run} />
+  if (action === 'resume_flow') return <FlowResume run={run} />
   if (role === 'viewer') return null
-  switch (resolution) {
+  switch (action) {
     case 'resume':
-      return <Act name="Resume" onClick={() => onDialog({ type: 'resume' })} />
-    case 'retry':
-      return run.agent_id === null ? null : <Act name="Retry" onClick={() => onDialog({ type: 'trigger' })} />
+      return <ResumeActions run={run} onDialog={onDialog} />
+    case 'resume_task':
+      return <TaskResume run={run} />
     case 'answer':
       return <Answer run={run} />
-    case 'outcome':
+    case 'approve':
+      return <ApprovalLinks run={run} />
+    case 'try_now':
+      return <TryNow run={run} />
+    case 'decide_outcome':
       return <Outcome run={run} />
     case 'top_up':
       return (
-        <Group gap="xs">
+        <>
           {role === 'admin' && run.agent_id !== null && <TopUp run={run} agentId={run.agent_id} />}
-          {/* The run of a task goes on by itself. */}
-          {run.status === 'paused' && run.completed_at !== null && (
-            <Act name="Resume" onClick={() => onDialog({ type: 'resume' })} />
-          )}
-        </Group>
+          {/* The run of a task continues by itself. */}
+          {run.completed_at !== null && run.trigger.type !== 'task' && <ResumeActions run={run} onDialog={onDialog} />}
+        </>
       )
     case 'unhalt':
       return role === 'admin' ? <Unhalt run={run} /> : null
+    case 'start_agent':
     case null:
       return null
   }
@@ -59,14 +64,6 @@ function Continuation({ run }: { run: Run }) {
     <Link to="/projects/$projectId/runs/$runId" params={params}>
       Open the run that continues it
     </Link>
-  )
-}
-
-function Act({ name, onClick }: { name: string; onClick: () => void }) {
-  return (
-    <Button size="xs" leftSection={<RotateCw size={13} aria-hidden />} onClick={onClick}>
-      {name}
-    </Button>
   )
 }
 

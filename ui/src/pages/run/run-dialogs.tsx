@@ -1,35 +1,52 @@
-// Starting a run again: resumed with more room, forked from a step, or triggered with other input.
+// Starting a run again: resumed with more room, begun anew, forked from a step, or triggered with other input. Calls that
+// would be made a second time are named before anything starts.
 
-import { NumberInput, Textarea } from '@mantine/core'
+import { NumberInput, Text, Textarea } from '@mantine/core'
+import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Run } from '../../../../src/kernel/run.ts'
+import type { Run, RunEffect } from '../../../../src/kernel/run.ts'
 import { startWork } from '../../api/client.ts'
 import { inSeconds } from '../../api/issues.ts'
-import { projectPath } from '../../api/queries.ts'
+import { effectsQuery, firstInputQuery, projectPath } from '../../api/queries.ts'
+import type { Step } from '../../api/shapes.ts'
 import { FormDialog } from '../../parts/form-dialog.tsx'
 import { typedMs, typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
+import { MayRepeat } from './effect-list.tsx'
+import { effectsAfter, resumeSentence } from './effect-words.ts'
 
-export type Dialog = { type: 'resume' } | { type: 'fork'; step: number } | { type: 'trigger' }
+export type Dialog = { type: 'resume' } | { type: 'again' } | { type: 'fork'; step: number } | { type: 'trigger' }
 
-export function RunDialog({ run, dialog, onClose }: { run: Run; dialog: Dialog; onClose: () => void }) {
+interface Props {
+  run: Run
+  dialog: Dialog
+  /** The steps of the run, to tell which calls come after the step of a fork. */
+  steps: readonly Step[]
+  onClose: () => void
+}
+
+export function RunDialog({ run, dialog, steps, onClose }: Props) {
+  const { data: effects } = useQuery(effectsQuery(run.project_id, run.id))
   switch (dialog.type) {
     case 'resume':
-      return <ResumeDialog run={run} onClose={onClose} />
+      return <ResumeDialog run={run} effects={effects} onClose={onClose} />
+    case 'again':
+      return <AgainDialog run={run} effects={effects} onClose={onClose} />
     case 'fork':
       return (
         <InputDialog
           run={run}
           title={`Fork after step ${dialog.step}`}
           button="Fork"
+          effects={effects && effectsAfter(effects, steps, dialog.step)}
           onClose={onClose}
           start={(input) => ({
             path: `/runs/${run.id}/fork`,
             body: { after_step: dialog.step, ...(input === '' ? {} : { input }) },
           })}
           initial=""
-          hint="Leave it empty to go on as the run did."
+          hint="Leave it empty to continue as the run did."
         />
       )
     case 'trigger':
@@ -38,6 +55,7 @@ export function RunDialog({ run, dialog, onClose }: { run: Run; dialog: Dialog; 
           run={run}
           title="Trigger again"
           button="Trigger"
+          effects={effects}
           onClose={onClose}
           start={(input) => ({
             path: `/agents/${run.agent_id}/trigger`,
@@ -51,7 +69,34 @@ export function RunDialog({ run, dialog, onClose }: { run: Run; dialog: Dialog; 
   }
 }
 
-function ResumeDialog({ run, onClose }: { run: Run; onClose: () => void }) {
+/** Undefined while they are not read: nothing is started before people can see them. */
+type KnownEffects = readonly RunEffect[] | undefined
+
+/** A new run with the same input, which knows nothing of this one. */
+function AgainDialog({ run, effects, onClose }: { run: Run; effects: KnownEffects; onClose: () => void }) {
+  const first = useQuery(firstInputQuery(run.project_id, run))
+  const start = useStart(run)
+  const isRead = effects !== undefined && first.data !== undefined
+  return (
+    <FormDialog
+      title="Start again from the beginning?"
+      action="Start again"
+      isDestructive={effects !== undefined && effects.length > 0}
+      isDisabled={!isRead}
+      write={start}
+      onClose={onClose}
+      onSubmit={() => start.go(`/agents/${run.agent_id}/trigger`, { input: first.data ?? '' })}
+    >
+      <Text size="sm">
+        A new run begins with the same input and knows nothing of this one.
+        {effects?.length === 0 && ' No call of this run took effect.'}
+      </Text>
+      {effects && <MayRepeat effects={effects} />}
+    </FormDialog>
+  )
+}
+
+function ResumeDialog({ run, effects, onClose }: { run: Run; effects: KnownEffects; onClose: () => void }) {
   const [steps, setSteps] = useState<number | string>(
     run.pause_reason === 'step_limit' ? Math.max(10, 2 * (run.max_steps ?? 0)) : '',
   )
@@ -72,6 +117,7 @@ function ResumeDialog({ run, onClose }: { run: Run; onClose: () => void }) {
         })
       }
     >
+      {effects && <Text size="sm">{resumeSentence(run, effects)}</Text>}
       <NumberInput
         label="Step limit"
         description="Of the new run alone. Empty: the agent's own."
@@ -98,6 +144,7 @@ function InputDialog(props: {
   button: string
   initial: string
   hint?: string
+  effects: KnownEffects
   onClose: () => void
   start: (input: unknown) => { path: string; body: object }
 }) {
@@ -107,6 +154,7 @@ function InputDialog(props: {
     <FormDialog
       title={props.title}
       action={props.button}
+      isDisabled={props.effects === undefined}
       write={start}
       onClose={props.onClose}
       onSubmit={() => {
@@ -124,6 +172,7 @@ function InputDialog(props: {
         onChange={(event) => setInput(event.currentTarget.value)}
         data-autofocus
       />
+      {props.effects && <MayRepeat effects={props.effects} />}
     </FormDialog>
   )
 }

@@ -8,12 +8,14 @@ import type { Agent } from '../../../../src/kernel/agent.ts'
 import type { Run } from '../../../../src/kernel/run.ts'
 import { useAgentName } from '../../api/agent-names.ts'
 import { ApiError, post } from '../../api/client.ts'
+import { awaitedCallsQuery } from '../../api/inbox.ts'
 import { agentQuery, projectPath } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
 import { Unknown } from '../../app/unknown.tsx'
+import { NextTry } from '../../parts/next-try.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
+import { RunStatus } from '../../parts/run-status.tsx'
 import { Failure, Loading, Stale } from '../../parts/states.tsx'
-import { Status } from '../../parts/status.tsx'
 import { useWrite } from '../../parts/use-write.ts'
 import { CompareWith } from './compare-with.tsx'
 import { Resolve } from './resolve.tsx'
@@ -68,6 +70,8 @@ function Head({ run }: { run: Run }) {
   const mayWrite = useRole(run.project_id) !== 'viewer'
   const [dialog, setDialog] = useState<Dialog | null>(null)
   const verdict = verdictOf(run, name, useAgentWithoutTokens(run))
+  const isHeld = verdict.action === 'approve'
+  const { data: awaited = [] } = useQuery({ ...awaitedCallsQuery(run.project_id, run.id), enabled: isHeld })
   return (
     <>
       <PageHead
@@ -79,7 +83,7 @@ function Head({ run }: { run: Run }) {
             </Link>
             <Group gap="sm">
               <Title order={1}>{name}</Title>
-              <Status of={run.status} />
+              <RunStatus run={run} />
             </Group>
           </div>
         }
@@ -105,12 +109,20 @@ function Head({ run }: { run: Run }) {
         role="status"
         data-tour="verdict"
       >
-        <p>{verdict.text}</p>
-        <Resolve run={run} resolution={verdict.resolution} onDialog={setDialog} />
+        <p>
+          {approvalText(name, awaited) ?? verdict.text} {run.next_try_at !== null && <NextTry at={run.next_try_at} />}
+        </p>
+        <Resolve run={run} action={verdict.action} onDialog={setDialog} />
       </div>
-      {dialog && <RunDialog key={run.id} run={run} dialog={dialog} onClose={() => setDialog(null)} />}
+      {dialog && <RunDialog key={run.id} run={run} steps={[]} dialog={dialog} onClose={() => setDialog(null)} />}
     </>
   )
+}
+
+/** "Writer waits for your approval of refund." Null while the calls are not known. */
+function approvalText(name: string, awaited: readonly { tool: string }[]): string | null {
+  const tools = [...new Set(awaited.map(({ tool }) => tool))]
+  return tools.length === 0 ? null : `${name} waits for your approval of ${tools.join(' and ')}.`
 }
 
 function Cancel({ run }: { run: Run }) {
@@ -137,7 +149,9 @@ function Body(props: Omit<Parameters<typeof Transcript>[0], 'onFork'>) {
   return (
     <div>
       <Transcript {...props} onFork={mayFork ? setStep : null} />
-      {step !== null && <RunDialog run={props.run} dialog={{ type: 'fork', step }} onClose={() => setStep(null)} />}
+      {step !== null && (
+        <RunDialog run={props.run} steps={props.steps} dialog={{ type: 'fork', step }} onClose={() => setStep(null)} />
+      )}
     </div>
   )
 }

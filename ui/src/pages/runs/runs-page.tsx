@@ -10,7 +10,7 @@ import { OpenRow } from '../../parts/open-row.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
 import { PagedList } from '../../parts/paged-list.tsx'
 import { RunCells } from '../../parts/run-cells.tsx'
-import { Status } from '../../parts/status.tsx'
+import { RunStatus } from '../../parts/run-status.tsx'
 import { RunFilters } from './run-filters.tsx'
 import { filterOf, placeOf, type RunSearch } from './run-search.ts'
 
@@ -64,7 +64,7 @@ function RunTable({ runs, projectId }: { runs: Run[]; projectId: string }) {
           {runs.map((run) => (
             <OpenRow key={run.id}>
               <Table.Td>
-                <Status of={run.status} {...(run.pause_reason && { title: run.pause_reason.replaceAll('_', ' ') })} />
+                <RunStatus run={run} />
               </Table.Td>
               <Table.Td>
                 <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId: run.id }}>

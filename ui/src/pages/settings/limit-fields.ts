@@ -18,6 +18,7 @@ interface LimitField {
 const count = (name: LimitName, label: string): LimitField => ({ name, label, unit: 'count' })
 const optional = (name: LimitName, label: string): LimitField => ({ name, label, unit: 'count', isOptional: true })
 const seconds = (name: LimitName, label: string): LimitField => ({ name, label, unit: 'seconds' })
+const optionalSeconds = (name: LimitName, label: string): LimitField => ({ ...seconds(name, label), isOptional: true })
 
 export const LIMIT_GROUPS: { name: string; fields: LimitField[] }[] = [
   {
@@ -53,6 +54,7 @@ export const LIMIT_GROUPS: { name: string; fields: LimitField[] }[] = [
       seconds('processing_stuck_after', 'A reaction'),
       seconds('poll_interval', 'Between two looks for tasks'),
       seconds('boredom_threshold', 'Without work until bored'),
+      optionalSeconds('approval_timeout', 'Approval of a call'),
     ],
   },
   {
