@@ -31,9 +31,10 @@ await kit.call(`PATCH ${base}/tasks/${done.id}`, { body: { status: 'completed' }
 async function endedRun(kind: string, set: { status: 'completed' | 'paused'; pause_reason?: string }): Promise<string> {
   const [runId = ''] = await insertRuns(kit.pool, project.id, 1)
   await kit.pool.query('update agent_runs set agent_id = $2 where id = $1', [runId, agent.id])
+  const call = { step: 1, name: 'send', args: {} }
   const events = [
     { kind: 'run.started', data: {} },
-    { kind, data: { summary: null, pause_reason: set.pause_reason, call_id: 'call_1' } },
+    { kind, data: { summary: null, pause_reason: set.pause_reason, call_id: 'call_1', call } },
   ]
   await kit.services.journal.append({ runId, fence: 1, events, change: { set: { ...set, ended: true } } })
   return runId
