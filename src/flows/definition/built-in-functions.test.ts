@@ -76,7 +76,7 @@ test('ask is told of which project, flow run and leaf, and under which signal', 
   const of = { projectId: 'p', flowRunId: 'r', leafId: 'l', whileIdle: undefined }
   assert.deepEqual(told, [{ ...of, item: undefined }, 'x', signal])
   await functions.get('muster.ask_each')?.({ prompt: 'x', items: ['', ''] } as never, ofLeaf)
-  assert.deepEqual(told, [{ ...of, item: { call: ':3', place: 1 } }, 'x', signal])
+  assert.deepEqual(told, [{ ...of, item: { call: 'r:l:3', place: 1 } }, 'x', signal])
 })
 
 test('ask_each asks about each item, or only about the items of its share', async () => {
