@@ -8,6 +8,7 @@ import { benchHttp } from './http.ts'
 import { benchIdleAgents } from './idle-agents.ts'
 import { benchLongRun } from './long-run.ts'
 import { benchOrg } from './org.ts'
+import { benchOutage } from './outage.ts'
 import { benchRuns } from './runs.ts'
 import { benchStall } from './stall.ts'
 import { benchSupervisor } from './supervisor.ts'
@@ -24,6 +25,7 @@ const benches: Readonly<Record<string, (args: readonly string[]) => Promise<bool
   growth: benchGrowth,
   fairness: benchFairness,
   org: benchOrg,
+  outage: benchOutage,
   'idle-agents': benchIdleAgents,
   supervisor: benchSupervisor,
   compare: benchCompare,

@@ -1,5 +1,6 @@
 // The items of muster.ask_each are units of resume: an item with an answer is not asked again, by no attempt and by no
 // process.
+
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import { createTestFlows, type TestFlows } from '../../test/kit/flows.ts'
@@ -10,8 +11,10 @@ import { type Ask, createBuiltInFunctions } from '../flows/definition/built-in-f
 import { findAnswer, noteAnswer } from '../flows/execution/asked-items.ts'
 import { pruneFlowRuns } from '../flows/history/prune-flow-runs.ts'
 import type { BuiltInNode } from '../flows/machine/built-in-patterns.ts'
+import { createOutageWatch } from '../journal/outage-watch.ts'
 import { createProjectCalls } from '../journal/project-calls.ts'
 import { newId } from '../kernel/id.ts'
+import { silentLog } from '../kernel/log.ts'
 import { createAsk } from './ask-model.ts'
 
 /** The items that the model was asked about, in order. */
@@ -32,9 +35,9 @@ const askFor =
   (...question) => {
     const { pool, worker } = flows()
     const calls = createProjectCalls({ pool, ownerId: () => worker.ownerId() })
-    return createAsk({ pool, resolveModel: async () => model, isHalted: () => false, calls, firstBackoffMs: 1 })(
-      ...question,
-    )
+    const outages = createOutageWatch({ pool, ownerId: () => worker.ownerId(), onReady: () => {}, log: silentLog })
+    const shared = { resolveModel: async () => model, isHalted: () => false, firstBackoffMs: 1 }
+    return createAsk({ pool, calls, outages, ...shared })(...question)
   }
 const functions = (flows: () => TestFlows) => Object.fromEntries(createBuiltInFunctions({ ask: askFor(flows) }))
 const one: TestFlows = await createTestFlows({ leaseMs: 900, functions: functions(() => one) })

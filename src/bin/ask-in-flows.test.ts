@@ -23,15 +23,23 @@ const looked = (): boolean => {
   return isHalted
 }
 const ask: ReturnType<typeof createAsk> = (...question) =>
-  createAsk({ pool: flows.pool, resolveModel: async () => model, isHalted: looked, calls, firstBackoffMs: 1 })(
-    ...question,
-  )
+  createAsk({
+    pool: flows.pool,
+    resolveModel: async () => model,
+    isHalted: looked,
+    calls,
+    outages: flows.worker.outages,
+    firstBackoffMs: 1,
+  })(...question)
 const flows = await createTestFlows({
   functions: { ...Object.fromEntries(createBuiltInFunctions({ ask })), plain: () => 'plain' },
   leafLimit: 2,
 })
 const { pool, projectId } = flows
 const calls = createProjectCalls({ pool, ownerId: () => flows.worker.ownerId() })
+
+// Waits for a provider are the subject of ask-waits.test.ts.
+await flows.set({ model_patience: 0 })
 
 const price = { input: 2, output: 8 }
 const use = (script: Script): void => {

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createTestApp } from '../../test/kit/app.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
+import { createOutageWatch } from '../journal/outage-watch.ts'
 import { createProjectCalls } from '../journal/project-calls.ts'
 import { newId } from '../kernel/id.ts'
+import { silentLog } from '../kernel/log.ts'
 import type { UsageReport } from '../kernel/usage.ts'
 import { createDecide } from './ask-model.ts'
 
@@ -17,6 +19,7 @@ const kit = await createTestApp({
       resolveModel: async () => model,
       isHalted: () => isHalted,
       calls: createProjectCalls({ pool: kit.pool, ownerId: newId }),
+      outages: createOutageWatch({ pool: kit.pool, ownerId: newId, onReady: () => {}, log: silentLog }),
     })(...question),
 })
 const project = await kit.createProject()

@@ -9,13 +9,14 @@ import { findAnswer, noteAnswer } from '../flows/execution/asked-items.ts'
 import { noteAsked, readPayers, waitOrRefuse } from '../flows/execution/asked-usage.ts'
 import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
+import type { OutageWatch } from '../journal/outage-watch.ts'
 import type { AdmittedCall, ProjectCalls } from '../journal/project-calls.ts'
 import { noteUsage } from '../journal/usage-days.ts'
 import type { ModelChoice } from '../kernel/agent.ts'
 import { costOf } from '../kernel/cost.ts'
 import { judgeEnding } from '../kernel/guards.ts'
 import type { Model, ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
-import { retryWaitMs, triedOften } from '../kernel/retry.ts'
+import { type FailedTry, judgeFailure, triedOften } from '../kernel/retry.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
 import { findProvider } from '../models/providers.ts'
@@ -36,6 +37,7 @@ export interface ModelParts {
   resolveModel: (choice: ModelChoice) => Promise<Model | null>
   isHalted: (projectId: string) => boolean
   calls: ProjectCalls
+  outages: OutageWatch
   /** The wait before the first retry of a call; each further wait is twice as long. */
   firstBackoffMs?: number
 }
@@ -48,14 +50,16 @@ export function createAsk(parts: ModelParts): Ask {
     const known = itemOf && (await findAnswer(pool, itemOf, prompt))
     if (known !== null) return known
     const payers = await readPayers(pool, flowRunId)
-    const { default_model: choice } = await getSettings(pool, projectId)
+    const { default_model: choice, model_patience: patienceMs } = await getSettings(pool, projectId)
     const also: Question['also'] = async (tx, usage, answer) => {
       await noteAsked(tx, { flowRunId, leafId, payers }, usage)
       if (itemOf && answer !== null) await noteAnswer(tx, itemOf, { prompt, answer })
     }
     const ifSpent = (): Promise<void> => waitOrRefuse(pool, flowRunId)
     const source = 'function' as const
-    const question = { projectId, source, choice, prompt, payers, also, ifSpent, whileIdle, mayWait: true }
+    const leaf = { flowRunId, leafId }
+    const waiting = { ifSpent, whileIdle, mayWait: true, patienceMs, leaf }
+    const question = { projectId, source, choice, prompt, payers, also, ...waiting }
     const answer = await callFor(parts, question, signal)
     if (answer === null) throw new Error('a question that may wait was not asked')
     return answer
@@ -90,30 +94,103 @@ interface Question extends Pick<ModelRequest, 'answerSchema'> {
   /** Writes that are committed with the tokens of a call, and with its answer if it has one. */
   also?: (tx: Db, usage: StepUsage, answer: string | null) => Promise<void>
   whileIdle?: WhileIdle | undefined
-  /** With false, the question is not asked while the project is halted or has no tokens. */
+  /** With false, the question is not asked while the project is halted or has no tokens, and waits for no provider. */
   mayWait: boolean
+  /** The most time that the question waits for a provider that fails, and the leaf that waits with it. */
+  patienceMs?: number
+  leaf?: { flowRunId: string; leafId: string | undefined }
 }
 
 /** Returns null if the question was not asked because it would have had to wait. */
 async function callFor(parts: ModelParts, question: Question, signal: AbortSignal): Promise<string | null> {
-  const { choice, whileIdle = (wait) => wait() } = question
+  const { choice } = question
   const model = await parts.resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
   if (!model) throw new Error(`There is no provider called "${choice.provider}".`)
-  let waitedMs = 0
-  for (let attempts = 0; ; attempts++) {
+  const tries: OwnTries = { attempts: 0, waitedMs: 0, waits: 0, firstFailedMs: null, lastWaitMs: null, mayTry: false }
+  for (;;) {
+    if (mustJoin(parts, question, tries)) await waitForTurn(parts, question, tries, { busyMs: 0, signal })
     const request = requestOf(question)
     const call = await admit(parts, question, estimateInputTokens(request) + MOST_TOKENS, signal)
     if (!call) return null
+    tries.mayTry = false
     const outcome = await pay(call, question, model, () => model.call(request, { signal, onText: () => {} }))
     signal.throwIfAborted()
-    const answer = answerOf(outcome, attempts)
+    if (outcome.kind === 'answered') parts.outages.answered(choice)
+    const answer = answerOf(outcome, tries.attempts)
     if ('text' in answer) return answer.text
-    const waitMs = retryWaitMs(answer, { attempts, waitedMs, firstBackoffMs: parts.firstBackoffMs })
-    if (waitMs === null) throw new Error(`${answer.message}${triedOften(attempts)}`)
-    waitedMs += waitMs
-    const wait = (): Promise<void> => delay(waitMs, undefined, { signal })
-    await (waitMs > IDLE_ABOVE_MS ? whileIdle(wait) : wait())
+    tries.firstFailedMs ??= performance.now()
+    await waitOrFail(parts, question, { tries, answer, signal })
+    tries.attempts++
   }
+}
+
+interface OwnTries {
+  attempts: number
+  waitedMs: number
+  waits: number
+  firstFailedMs: number | null
+  lastWaitMs: number | null
+  /** True if the question has waited for its turn: it joins nobody that waits. */
+  mayTry: boolean
+}
+
+const mustJoin = (
+  { outages }: ModelParts,
+  { choice, mayWait, patienceMs = 0 }: Question,
+  { mayTry }: OwnTries,
+): boolean => mayWait && patienceMs > 0 && !mayTry && outages.isAway(choice)
+
+/** Waits until the question is asked again, or throws if it has failed for good. */
+async function waitOrFail(
+  parts: ModelParts,
+  question: Question,
+  { tries, answer, signal }: { tries: OwnTries; answer: Exclude<Answer, { text: string }>; signal: AbortSignal },
+): Promise<void> {
+  const { choice, mayWait, patienceMs = 0, whileIdle = (wait) => wait() } = question
+  const { attempts, waitedMs, waits } = tries
+  const triedForMs = performance.now() - (tries.firstFailedMs ?? 0)
+  const judged = judgeFailure(answer, {
+    attempts,
+    waitedMs,
+    waits,
+    firstBackoffMs: parts.firstBackoffMs,
+    isAway: parts.outages.isAway(choice),
+    triedForMs,
+    patienceMs,
+    leftMs: null,
+    mayWait,
+  })
+  switch (judged.verdict) {
+    case 'fail':
+    case 'compact':
+      throw new Error(`${answer.message}${triedOften(attempts, triedForMs)}`)
+    case 'retry': {
+      tries.waitedMs += judged.waitMs
+      const wait = (): Promise<void> => delay(judged.waitMs, undefined, { signal })
+      return judged.waitMs > IDLE_ABOVE_MS ? whileIdle(wait) : wait()
+    }
+    case 'wait': {
+      const { message, retryAfterMs } = answer
+      const withinMs = performance.now() - (tries.lastWaitMs ?? tries.firstFailedMs ?? 0)
+      await parts.outages.failed(choice, { message, retryAfterMs, withinMs })
+      await waitForTurn(parts, question, tries, { busyMs: judged.waitMs, signal })
+      tries.waits++
+    }
+  }
+}
+
+async function waitForTurn(
+  { outages }: ModelParts,
+  { projectId, choice, patienceMs = 0, leaf, whileIdle = (wait) => wait() }: Question,
+  tries: OwnTries,
+  { busyMs, signal }: { busyMs: number; signal: AbortSignal },
+): Promise<void> {
+  tries.firstFailedMs ??= performance.now()
+  const atMostMs = Math.max(1, patienceMs - (performance.now() - tries.firstFailedMs))
+  const wait = { ...choice, projectId, waits: tries.waits, ...leaf }
+  await whileIdle(() => outages.waitForTurn(wait, { atMostMs, busyMs, signal }))
+  tries.lastWaitMs = performance.now()
+  tries.mayTry = true
 }
 
 /**
@@ -173,12 +250,12 @@ function requestOf({ prompt, answerSchema }: Question): ModelRequest {
   }
 }
 
-type Answer = { text: string } | { isRetryable: boolean; retryAfterMs: number | null; message: string }
+type Answer = { text: string } | (FailedTry & { message: string })
 
 function answerOf(outcome: ModelOutcome, attempts: number): Answer {
   if (outcome.kind === 'failed') {
-    const { isRetryable, retryAfterMs, message } = outcome
-    return { isRetryable, retryAfterMs, message }
+    const { isRetryable, retryAfterMs, reason, message } = outcome
+    return { isRetryable, retryAfterMs, reason, message }
   }
   const lost = { isRetryable: false, retryAfterMs: null }
   if (outcome.kind === 'aborted') return { ...lost, message: 'The call of the model was given up.' }
@@ -187,7 +264,7 @@ function answerOf(outcome: ModelOutcome, attempts: number): Answer {
     case 'complete':
       return { text: outcome.text }
     case 'retry':
-      return { ...lost, isRetryable: attempts < ending.retries, message: ending.message }
+      return { ...lost, isRetryable: ending.isCut || attempts < ending.retries, message: ending.message }
     case 'act':
       return { ...lost, message: 'The model asked for a tool, but this call has no tools.' }
     case 'fail':

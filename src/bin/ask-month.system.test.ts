@@ -30,6 +30,7 @@ const parts = (): ModelParts => ({
       return calls.ask(...call)
     },
   },
+  outages: flows.worker.outages,
   firstBackoffMs: 1,
 })
 const ask: ReturnType<typeof createAsk> = (...question) => createAsk(parts())(...question)

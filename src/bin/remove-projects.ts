@@ -52,6 +52,7 @@ export const SMALL_TABLES = [
   'project_calls',
   'usage_days',
   'tool_waits',
+  'provider_waits',
   'systems',
   'chats',
   'app_projects',

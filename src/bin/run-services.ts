@@ -177,12 +177,8 @@ export async function startRuns(parts: RunParts): Promise<StartedRuns> {
       if (!isHalted) haltedWaker.wake(projectId)
     },
   }
-  const asking: ModelParts = {
-    pool,
-    resolveModel: (choice) => models.resolve(choice),
-    isHalted: (projectId) => worker.isHalted(projectId),
-    calls: worker.calls,
-  }
+  const { isHalted, calls, outages } = worker
+  const asking: ModelParts = { pool, resolveModel: (choice) => models.resolve(choice), isHalted, calls, outages }
   return {
     services,
     worker,

@@ -88,6 +88,7 @@ const setAll = (isShared: boolean): string => `
           when e.change ? 'release' and (r.cancel_requested_at is not null
             or r.signals > (e.change->>'seen_signals')::int
             or (e.change->>'waits_for' = 'children' and r.open_children <= 0)
+            or (e.change->>'waits_for' = 'provider' and r.stop_requested_at is not null)
             or (e.change->>'ready_in_ms')::float8 <= 0) then muster.now()
           ${isShared ? CHILDREN_DONE : ''}
           else r.ready_at end,

@@ -58,6 +58,8 @@ export interface ClaimedRun {
   stop_requested_at: Date | null
   /** Milliseconds since the run was started, by the database's clock, without its waits for tools. */
   age: number
+  /** The time of the claim in milliseconds, by the same clock. */
+  claimed_at: number
   /** True if the run was never claimed before: there is nothing to replay. */
   is_new: boolean
   was_paused: boolean
@@ -120,6 +122,7 @@ const claimed = (pick: string, columns: string, from: string, known: string): st
     )
     select ${CLAIMED.map((column) => `c.${column}`)}, waited_for as waits_for, is_new, was_paused,
       (extract(epoch from muster.now() - started_at) * 1000 - waited)::float8 as age,
+      (extract(epoch from muster.now()) * 1000)::float8 as claimed_at,
       exists (select from agents s where s.senior_id = c.agent_id and s.deleted_at is null) as has_subordinates,
       (select extract(epoch from a.updated_at)::float8 from agents a where a.id = c.agent_id and a.deleted_at is null)
         as agent_changed,

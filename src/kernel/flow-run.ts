@@ -137,7 +137,7 @@ export type FlowEvent =
   | { kind: 'source.page'; data: { task_id: string; from: number; items: unknown[]; is_last: boolean } }
   | { kind: 'task.skipped'; data: { task_id: string } }
   /** A run of the task, or a run below that one, waits for a person; `continued` says that the run waits no longer. */
-  | { kind: 'task.waiting' | 'task.continued'; data: { task_id: string; run_id: string } }
+  | { kind: 'task.waiting' | 'task.continued'; data: { task_id: string; run_id: string; waiting_for?: string } }
   /** The task is under way far longer than expected. */
   | { kind: 'task.slow'; data: { task_id: string; running_for: number } }
   /** People were told that the flow takes too long. The flow itself does not change. */

@@ -72,11 +72,14 @@ export interface ContextFacts {
   contextTokens: number
   /** True if the older steps were summarised already and no further step can be summarised. */
   isCompacted: boolean
+  /** True if the provider refused the request as too long, whatever Muster estimates. */
+  isTooLong?: boolean
 }
 
 const COMPACT_AT = 0.8
 
-export function guardContext({ promptTokens, contextTokens, isCompacted }: ContextFacts): CallVerdict {
+export function guardContext({ promptTokens, contextTokens, isCompacted, isTooLong }: ContextFacts): CallVerdict {
+  if (isTooLong) return isCompacted ? { verdict: 'stop', status: 'paused', reason: 'context' } : { verdict: 'compact' }
   if (promptTokens < contextTokens * COMPACT_AT) return go
   if (!isCompacted) return { verdict: 'compact' }
   return promptTokens < contextTokens ? go : { verdict: 'stop', status: 'paused', reason: 'context' }
@@ -107,7 +110,8 @@ export function guardModelCall(facts: ModelCallFacts): CallVerdict {
 export type Ending =
   | { ending: 'complete' }
   | { ending: 'act' }
-  | { ending: 'retry'; message: string; retries: number }
+  /** `isCut`: the provider or the connection failed; else the model did. */
+  | { ending: 'retry'; message: string; retries: number; isCut: boolean }
   | { ending: 'fail'; message: string }
 
 /** Only a clean stop completes a run. Gemini says `stop` when it asks for tools, others `tool-calls`. */
@@ -121,11 +125,11 @@ export function judgeEnding(finishReason: string, toolCalls: number, text: strin
 }
 
 /** A cut may pass with the next call or the one after; a model that says nothing twice will say nothing again. */
-const passingEndings: Readonly<Record<string, { message: string; retries: number }>> = {
-  stop: { message: 'The model ended its answer without saying anything.', retries: 1 },
-  'tool-calls': { message: 'The model said that it calls tools and called none.', retries: 1 },
-  interrupted: { message: 'The answer was cut off before its end.', retries: 4 },
-  error: { message: 'The provider reported an error in the middle of the answer.', retries: 4 },
+const passingEndings: Readonly<Record<string, { message: string; retries: number; isCut: boolean }>> = {
+  stop: { message: 'The model ended its answer without saying anything.', retries: 1, isCut: false },
+  'tool-calls': { message: 'The model said that it calls tools and called none.', retries: 1, isCut: false },
+  interrupted: { message: 'The answer was cut off before its end.', retries: 4, isCut: true },
+  error: { message: 'The provider reported an error in the middle of the answer.', retries: 4, isCut: true },
 }
 
 const lastingEndings: Readonly<Record<string, string>> = {

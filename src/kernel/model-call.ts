@@ -50,6 +50,8 @@ export type ModelOutcome =
       isRetryable: boolean
       /** The wait that Retry-After asked for. */
       retryAfterMs: number | null
+      /** quota: the quota is used up · context: the request is too long for the model. */
+      reason?: 'quota' | 'context' | undefined
       message: string
       text: string
       usage: CallUsage

@@ -104,6 +104,9 @@ export const settingsSchema = z.strictObject({
     .max(1_000_000_000_000)
     .nullable()
     .describe('The most tokens of all model calls of the project in a UTC month. Null means no limit.'),
+  model_patience: durationField.describe(
+    'The most time that a run waits for a provider that fails, from the first failed try of a model call on. Then the run fails; with 0 it does not wait.',
+  ),
   idempotent_hosts: z
     .array(hostField)
     .max(100)
@@ -143,6 +146,7 @@ export const defaultSettings: Settings = {
   run_retention_days: null,
   max_concurrent_runs: null,
   monthly_token_limit: null,
+  model_patience: 3_600_000,
   idempotent_hosts: [],
   approval_timeout: null,
 }

@@ -59,6 +59,16 @@ export type UndecidedEntry = {
   args: unknown
 }
 
+/** A wait for a provider: the number of waits of this call, and the time that the run waits by itself, if it does. */
+interface ProviderWait {
+  provider: string
+  model: string
+  waits: number
+  wait?: number
+  /** The wait that the provider asked for. */
+  retry_after?: number
+}
+
 /** The stage of a run in its pipeline: the step of a sequential agent, the iteration of a loop. Counted from 0. */
 type Stage = number
 
@@ -114,7 +124,7 @@ export type RunEvent =
       kind: 'step.restarted'
       data: {
         step: number
-        reason: 'failed' | 'crash' | 'timeout' | 'handed_back' | 'halted'
+        reason: 'failed' | 'too_long' | 'crash' | 'timeout' | 'handed_back' | 'halted'
         message?: string
         text?: string
         usage?: StepUsage
@@ -230,6 +240,8 @@ export type RunEvent =
         not_begun?: string[]
         /** The reason why an unavailable run could not go on. */
         error_message?: string
+        /** Set if the same run tries again by itself. */
+        provider_wait?: ProviderWait
       }
     }
 

@@ -147,6 +147,7 @@ interface FailureRow {
   message: string
   retryAfterMs?: number
   isFree?: boolean
+  reason?: string
 }
 
 const refusals: FailureRow[] = [
@@ -157,7 +158,7 @@ const refusals: FailureRow[] = [
     message: `acme answered ${status}: Try later.`,
     isFree: true,
   })),
-  ...[400, 401, 403, 404, 413, 422].map((status) => ({
+  ...[400, 401, 403, 404, 422].map((status) => ({
     what: `status ${status}`,
     error: refusal(status, 'No such thing.'),
     isRetryable: false,
@@ -295,6 +296,7 @@ const breaks: FailureRow[] = [
     error: { type: 'error', error: { type: 'invalid_request_error', message: 'The prompt is too long.' } },
     isRetryable: false,
     message: 'acme broke off its answer: The prompt is too long.',
+    reason: 'context',
   },
   {
     what: 'a refusal by its code',
@@ -305,7 +307,7 @@ const breaks: FailureRow[] = [
   { what: 'a word', error: 'oops', isRetryable: true, message: 'acme broke off its answer: oops.' },
 ]
 
-for (const { what, error, isRetryable, message, retryAfterMs = null } of breaks) {
+for (const { what, error, isRetryable, message, reason, retryAfterMs = null } of breaks) {
   for (const way of ['an error part', 'an error of the stream'] as const) {
     test(`within the answer, as ${way}: ${what}`, async () => {
       const model = createStreamedModel(() =>
@@ -318,6 +320,7 @@ for (const { what, error, isRetryable, message, retryAfterMs = null } of breaks)
         kind: 'failed',
         isRetryable,
         retryAfterMs,
+        ...(reason === undefined ? {} : { reason }),
         message,
         text: 'half',
         usage: { inputTokens: INPUT_ESTIMATE, outputTokens: 1, isEstimated: true },

@@ -142,13 +142,14 @@ class CallUnderWay {
   }
 
   #fail(error: unknown): void {
-    const { isRetryable, retryAfterMs, message, isFree } = readFailure(error, {
+    const { isRetryable, retryAfterMs, reason, message, isFree } = readFailure(error, {
       provider: this.#providerName(),
       secrets: this.#settings.secrets ?? [],
       phase: this.#reader ? 'stream' : 'request',
     })
     const usage = isFree ? { ...NOTHING_USED } : this.#estimate()
-    this.#cut({ kind: 'failed', isRetryable, retryAfterMs, message, text: this.#gathered.text, usage })
+    const because = reason === undefined ? {} : { reason }
+    this.#cut({ kind: 'failed', isRetryable, retryAfterMs, ...because, message, text: this.#gathered.text, usage })
   }
 
   #providerName(): string {

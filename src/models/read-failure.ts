@@ -8,6 +8,8 @@ import { mask, maskShapes } from '../observe/secret-shapes.ts'
 export interface CallFailure {
   isRetryable: boolean
   retryAfterMs: number | null
+  /** quota: the quota is used up · context: the request is too long for the model. */
+  reason?: 'quota' | 'context' | undefined
   message: string
   /** True if the provider refused the request or never got it, so that the request costs nothing. */
   isFree: boolean
@@ -30,13 +32,15 @@ export function readFailure(error: unknown, source: FailureSource): CallFailure 
     return {
       ...failure(source, isRetryableStatus(status), `${provider} answered ${status}: ${saidBy(error)}`),
       retryAfterMs: retryAfterOf(error),
+      reason: reasonOf(error, status),
       isFree: phase === 'request',
     }
   }
   const code = networkCodeOf(error)
   if (phase === 'stream') {
     const isRetryable = !isPermanent(error)
-    return failure(source, isRetryable, `${provider} broke off its answer: ${code ?? saidBy(error)}`)
+    const broken = failure(source, isRetryable, `${provider} broke off its answer: ${code ?? saidBy(error)}`)
+    return { ...broken, reason: reasonOf(error, null) }
   }
   // The message has only the code: the text of a connection error holds the address behind the name.
   if (code && AFTER_SENDING.test(code)) return failure(source, true, `${provider} did not answer: ${code}`)
@@ -53,6 +57,23 @@ function failure(source: FailureSource, isRetryable: boolean, sentence: string):
 function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 429 || status >= 500
 }
+
+/** Words in which the wires of OpenAI, Anthropic, Google and servers like them say that a request is too long. */
+const TOO_LONG =
+  /context_length_exceeded|string_above_max_length|prompt is too long|input is too long|input length and `?max_tokens`? exceed|maximum context length|exceeds? (?:the )?(?:model'?s? )?(?:available |maximum )?context|context (?:window|size|length) (?:is )?exceeded|input token count[^"]{0,80}exceeds|too many input tokens|request_too_large/i
+const QUOTA_USED_UP = /insufficient_quota|billing_hard_limit_reached|credit balance is too low/i
+
+/** Status 413 is a request that is too long in bytes, which a shorter history mends, too. */
+function reasonOf(error: unknown, status: number | null): 'quota' | 'context' | undefined {
+  const body = APICallError.isInstance(error) ? (error.responseBody ?? '').slice(0, MAX_BODY_READ) : ''
+  const words = [codesOf(error).join(' '), saidBy(error), body].join(' ')
+  if (status === 402 || ((status === null || status === 400 || status === 429) && QUOTA_USED_UP.test(words)))
+    return 'quota'
+  if (status === 413) return 'context'
+  return (status === null || status === 400 || status === 422) && TOO_LONG.test(words) ? 'context' : undefined
+}
+
+const MAX_BODY_READ = 20_000
 
 /** The status of an HTTP answer, of google-auth-library's errors, or of an error event that names one. */
 function statusOf(error: unknown): number | null {
@@ -109,10 +130,14 @@ const PERMANENT =
 
 /** Within an answer, only failures that the provider itself calls permanent are not retried. */
 function isPermanent(error: unknown): boolean {
+  return codesOf(error).some((word) => PERMANENT.test(word))
+}
+
+/** The words by which an error event names its kind. */
+function codesOf(error: unknown): string[] {
   const inner = field(error, 'error')
-  return [field(error, 'type'), field(error, 'code'), field(inner, 'type'), field(inner, 'code')].some(
-    (word) => typeof word === 'string' && PERMANENT.test(word),
-  )
+  const words = [field(error, 'type'), field(error, 'code'), field(inner, 'type'), field(inner, 'code')]
+  return words.filter((word) => typeof word === 'string')
 }
 
 function retryAfterOf(error: unknown): number | null {

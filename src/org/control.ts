@@ -137,7 +137,7 @@ async function freeBlocked(tx: Db, log: Log, agentIds: readonly string[]): Promi
 }
 
 /**
- * Pauses runs without an owner that are ready, or wait for the month's tokens or for a flow run, and returns the owned
+ * Pauses runs without an owner that are ready, or wait for the month's tokens, a provider or a flow run, and returns the owned
  * runs, which must be told. Runs that wait for people pause when they wake. A run whose flow run has ended ends too.
  */
 async function stopRuns(
@@ -151,7 +151,7 @@ async function stopRuns(
      where agent_id = any($1) and task_id is not null and completed_at is null and is_task_open
        and (owner is not null or not $2)
      returning id, owner, ancestors, case when started_flow_run_id is null
-       then ready_at is not null or coalesce(waits_for = 'month', false) else open_children > 0 end as may_end`,
+       then ready_at is not null or coalesce(waits_for in ('month', 'provider'), false) else open_children > 0 end as may_end`,
     [agentIds, onlyOwned],
   )
   for (const { id, owner, ancestors, may_end: mayEnd } of rows) {

@@ -137,7 +137,10 @@ async function lockProject(tx: Db, projectId: string): Promise<LockedProject | n
   return rows[0] ?? null
 }
 
-/** A working agent needs no further place, because a project's limit counts agents, not tasks. */
+/**
+ * A working agent needs no further place, because a project's limit counts agents, not tasks. An agent whose task waits
+ * for a provider takes up no other: that one would only wait, too.
+ */
 const PICK: PreparedSql = {
   name: 'take_up_pick',
   text: `
@@ -146,7 +149,9 @@ const PICK: PreparedSql = {
       where project_id = $1 and ${IS_AT_WORK} group by agent_id
     ), due as (
       select q.agent_id, q.due_at, a.max_steps, a.default_timeout, a.flow_type, a.tools, a.steps, a.status as agent_status,
-        a.enabled and a.deleted_at is null and a.status in ('active', 'bored') as may_work
+        a.enabled and a.deleted_at is null and a.status in ('active', 'bored')
+          and not exists (select from agent_runs r where r.project_id = $1 and r.agent_id = a.id
+            and r.waits_for = 'provider' and r.task_id is not null) as may_work
       from task_queues q join agents a on a.id = q.agent_id where q.agent_id = ${anyOf(4)}
     ), ranked as (
       select d.*, case when may_work then $2::int - coalesce(w.count, 0) else 0 end as free,

@@ -3,10 +3,12 @@ import { costOf } from '../kernel/cost.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
-import { brokenOff, leave, stopped } from './end.ts'
+import { brokenOff, type End, leave, stopped } from './end.ts'
 import { userMessage } from './messages.ts'
 import { afterModel, type PreparedRequest } from './middleware.ts'
-import { append, type OwnedRun, remainingMs, spend } from './owned-run.ts'
+import { append, chosenModel, type OwnedRun, remainingMs, spend } from './owned-run.ts'
+import { promptTokens } from './prompt.ts'
+import { afterFailure } from './retry-step.ts'
 
 const INSTRUCTION =
   'The conversation above is about to be shortened. Write down everything that is needed to go on without it: the goal, ' +
@@ -17,16 +19,14 @@ const KEEP_SHARE = 0.2
 const SUMMARY_TOKENS = 2_048
 
 /** The request for a summary of the older history, and the number of messages that stay. Null if there is nothing. */
-export function planCompaction({
-  state,
-  model,
-  stage,
-  prompt,
-}: OwnedRun): { request: ModelRequest; keep: number } | null {
-  const keep = newestThatFit(state.messages, model.contextTokens * KEEP_SHARE)
+export function planCompaction(owned: OwnedRun): { request: ModelRequest; keep: number } | null {
+  const { state } = owned
+  const { stage, prompt } = owned
+  const window = windowOf(owned)
+  const keep = newestThatFit(state.messages, window * KEEP_SHARE)
   const older = state.messages.slice(1, state.messages.length - keep)
   if (older.length < 2) return null
-  const fits = trimToFit(older, model.contextTokens * 0.9 - SUMMARY_TOKENS)
+  const fits = trimToFit(older, window * 0.9 - SUMMARY_TOKENS)
   return {
     keep,
     request: {
@@ -38,6 +38,12 @@ export function planCompaction({
   }
 }
 
+/** A provider that refused the request as too long has a smaller context than Muster knows of. */
+const windowOf = (owned: OwnedRun): number => {
+  const { contextTokens } = owned.model
+  return owned.state.isTooLong ? Math.min(contextTokens, promptTokens(owned) * 0.75) : contextTokens
+}
+
 /** The model writes the summary. If none comes, the run pauses, because a provider's refusal would lose the work. */
 export async function compactHistory(
   owned: OwnedRun,
@@ -47,7 +53,9 @@ export async function compactHistory(
   const { state, model, control, settings } = owned
   const step = state.steps + 1
   const call = control.signalFor(remainingMs(owned, settings.grace_period))
+  owned.mayTry = false
   const said = await model.call(request, { signal: call.signal, onText: () => {} })
+  if (said.kind === 'answered') owned.deps.outages.answered(chosenModel(owned))
   const passed = said.kind === 'answered' ? await afterModel(owned, said, { step, signal: call.signal }) : null
   call.end()
   const { inputTokens, outputTokens, isEstimated } = said.usage
@@ -57,6 +65,10 @@ export async function compactHistory(
     const lost = { step, reason: 'handed_back', usage } as const
     await append(owned, [{ kind: 'step.restarted', data: lost }], spend(owned, usage))
     return 'again'
+  }
+  if (said.kind === 'failed') {
+    const ifLost = (): End => stopped('context', state.text || null)
+    return afterFailure(owned, { outcome: { ...said, text: '' }, usage, step, windDown: null, ifLost })
   }
   if (passed?.kind === 'failed') return leave(owned, brokenOff(owned, passed.message), [], spend(owned, usage))
   if (!passed || passed.value.text.trim() === '') return pauseForContext(owned, usage)

@@ -189,7 +189,9 @@ async function openRun(
   if (!agent.enabled && run.is_new)
     return close(runFailed('AGENT_DISABLED', `The agent ${agent.name} was disabled before this run began.`, null))
   const rights = rightsWithin(run.rights, agent)
-  const opened = { run, agent, settings, rights, state, control, deps, claimedAtMs, reserved: run.reserved }
+  const mayTry = run.waits_for === 'provider'
+  if (mayTry) await deps.outages.leave(run.id)
+  const opened = { run, agent, settings, rights, state, control, deps, claimedAtMs, reserved: run.reserved, mayTry }
   if (isFlow({ agent, run, state })) return { ...opened, ...noModel }
   const choice = chosenModel(definition)
   const [model, stage] = await Promise.all([

@@ -22,6 +22,8 @@ const pay = testTool(
   { effect: 'unsafe' },
 )
 const runs = await createTestRuns({ tools: [look, poll, broken, pay] })
+// Waits for a provider are the subject of provider-waits.test.ts.
+await runs.set({ model_patience: 0 })
 
 const script = (answers: readonly ScriptedAnswer[] | Script, options = {}) => {
   const model = createScriptedModel(answers, options)
@@ -48,7 +50,7 @@ test('a call that fails for a moment is made again and is no step; its tokens co
   ])
 })
 
-test('after four retries the run fails with the words of the provider', async () => {
+test('without patience the run fails after four retries, with the words of the provider', async () => {
   const model = script(() => ({ fail: passing }))
   const run = await runs.run(await runs.createAgent())
   assert.equal(run.status, 'failed')
@@ -73,7 +75,7 @@ test('a wait of more than a second holds no slot: the run parks, and goes on aft
   assert.equal((await runs.finished(id)).summary, 'at last')
 })
 
-test('a wait that the provider asks for and that is too long ends the run at once', async () => {
+test('without patience a wait of more than a minute that the provider asks for ends the run at once', async () => {
   const model = script(() => ({ fail: { ...passing, retryAfterMs: 61_000 } }))
   const run = await runs.run(await runs.createAgent())
   assert.equal(run.status, 'failed')

@@ -6,7 +6,7 @@ import { idsOf, idValues, inputsBegunWith, NEWEST, newestAmong, newestOf } from 
 import { selectByBeginning } from '../db/select-by-beginning.ts'
 import { type Period, selectByStatus } from '../db/select-by-status.ts'
 import type { Page } from '../kernel/fields.ts'
-import { type Run, type RunStatus, runStatuses } from '../kernel/run.ts'
+import { type PauseReason, type Run, type RunStatus, runStatuses } from '../kernel/run.ts'
 import { readSought, type Sought } from '../kernel/search.ts'
 import { ON_TOP, RUN_COLUMNS, type RunRow, toRun } from './run-row.ts'
 import { TEXTS } from './search-runs.ts'
@@ -18,6 +18,8 @@ export interface RunFilter {
   q?: string | undefined
   agent_id?: string | undefined
   status?: RunStatus | undefined
+  /** The reason of a pause; runs that do not pause have none. */
+  pause_reason?: PauseReason | undefined
   /** none: runs that neither another run nor a flow run has started. */
   parent_run_id?: string | undefined
   flow_run_id?: string | undefined
@@ -39,17 +41,20 @@ interface Ids {
 interface Wanted {
   ids: Ids
   status: RunStatus | undefined
+  reason: PauseReason | undefined
   within: string | undefined
   period: Period
 }
 
 export async function listRuns(db: Db, projectId: string, filter: RunFilter, query: PageQuery): Promise<Page<Run>> {
   const { id: beginning, q, status, parent_run_id: parent, flow_run_id, task_id, agent_id } = filter
+  const { pause_reason: reason } = filter
   const parent_run_id = parent === NO_PARENT ? undefined : parent
   if (await isForeign(db, projectId, { task_id, parent_run_id, flow_run_id })) return { items: [], next_cursor: null }
   const wanted: Wanted = {
     ids: { parent_run_id, flow_run_id, task_id, agent_id, project_id: projectId },
     status,
+    reason,
     within: parent === NO_PARENT ? ON_TOP : undefined,
     period: { from: filter.created_after, to: filter.created_before },
   }
@@ -65,6 +70,7 @@ export async function listRuns(db: Db, projectId: string, filter: RunFilter, que
           beginning,
           among: { ...wanted.ids },
           ...wanted,
+          within: withReason(wanted),
         })),
     query,
     toItem: toRun,
@@ -93,9 +99,20 @@ const SELECT = `select ${RUN_COLUMNS} from agent_runs`
 
 const selectNewest = (wanted: Wanted) => selectByStatus({ select: SELECT, ...indexOf(wanted) })
 
-function indexOf({ ids, status, within, period }: Wanted) {
-  return { ...runIndex(ids), within, period, among: { status: status === undefined ? runStatuses : [status] } }
+function indexOf({ ids, status, reason, within, period }: Wanted) {
+  const statuses = status === undefined ? runStatuses : [status]
+  if (reason === undefined) return { ...runIndex(ids), within, period, among: { status: statuses } }
+  // The runs of a project with this reason have an index. An agent, a task, a run or a flow run has few that pause.
+  const { project_id, ...others } = ids
+  const isOfAll = Object.values(others).every((id) => id === undefined)
+  const among = { ...(isOfAll ? {} : { status: ['paused'] }), pause_reason: [reason] }
+  const isPossible = statuses.includes('paused')
+  return { ...(isOfAll ? { by: { project_id } } : runIndex(ids)), within: isPossible ? within : 'false', period, among }
 }
+
+/** The condition for runs that are found in another way than by an index of reasons. */
+const withReason = ({ within, reason }: Wanted): string | undefined =>
+  reason === undefined ? within : [...(within ? [within] : []), `pause_reason = '${reason}'`].join(' and ')
 
 /** The most selective filter comes first: a task, a run or a flow run has fewer runs than an agent. */
 function runIndex({ parent_run_id, flow_run_id, task_id, agent_id, project_id }: Ids) {
@@ -122,7 +139,8 @@ function selectByText(
   sought: Sought,
   agentIds: readonly string[],
 ): { sql: string[]; values: unknown[] } {
-  const { ids, status, within, period } = wanted
+  const { ids, status, period } = wanted
+  const within = withReason(wanted)
   const given = [ids.project_id, sought.patterns, agentIds, ...idValues(sought), sought.text]
   const columns = 'id, created_at, agent_id, input, summary, error_message'
   const newest = selectByStatus({ given, select: `select ${columns} from agent_runs`, ...indexOf(wanted) })

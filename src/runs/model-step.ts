@@ -16,6 +16,7 @@ import { judgeCalls } from './judge-calls.ts'
 import { afterModel, beforeModel, hasHook, holdsText, type Passed, type PreparedRequest } from './middleware.ts'
 import {
   append,
+  chosenModel,
   elapsedMs,
   type OwnedRun,
   type Question,
@@ -30,6 +31,7 @@ import type { Answered } from './response-view.ts'
 import { afterFailure } from './retry-step.ts'
 import { changesNothing, commitWithCalls } from './settle-calls.ts'
 import { nextStage } from './stages.ts'
+import { checkProvider } from './wait-for-provider.ts'
 
 /** again: the loop goes on · left: the run has ended, parked or was handed back, and is no longer this process's. */
 export type StepProgress = 'again' | 'left'
@@ -38,6 +40,10 @@ type WindDown = 'step_limit' | 'timeout' | null
 
 export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
   const verdict = askGuards(owned)
+  if (MAKES_CALL.has(verdict.verdict)) {
+    const progress = await checkProvider(owned)
+    if (progress !== null) return progress
+  }
   switch (verdict.verdict) {
     case 'go':
       return callModel(owned, null)
@@ -57,6 +63,8 @@ export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
   }
 }
 
+const MAKES_CALL: ReadonlySet<string> = new Set(['go', 'wind_down', 'compact'])
+
 function askGuards(owned: OwnedRun): CallVerdict {
   const { state, run, settings, deps, control } = owned
   return guardModelCall({
@@ -71,6 +79,7 @@ function askGuards(owned: OwnedRun): CallVerdict {
     promptTokens: promptTokens(owned),
     contextTokens: owned.model.contextTokens,
     isCompacted: state.isCompacted,
+    isTooLong: state.isTooLong,
   })
 }
 
@@ -148,6 +157,7 @@ async function makeCall(owned: OwnedRun, prepared: PreparedRequest, windDown: Wi
   const step = state.steps + 1
   const startedAt = Date.now()
   const began = performance.now()
+  owned.mayTry = false
   const call = control.signalFor(remainingMs(owned, windDown ? settings.grace_period : 0), 'model')
   const isHeld = holdsText(owned)
   let offset = 0
@@ -160,6 +170,7 @@ async function makeCall(owned: OwnedRun, prepared: PreparedRequest, windDown: Wi
       offset += text.length
     },
   })
+  if (said.kind === 'answered') deps.outages.answered(chosenModel(owned))
   const took = { startedAt, duration: Math.round(performance.now() - began) }
   const passed = await heard(owned, said, { step, signal: call.signal })
   call.end()
@@ -216,7 +227,7 @@ async function react(owned: OwnedRun, reply: Reply): Promise<StepProgress> {
   if (owned.question?.name && isSilent) return decide(owned, owned.question, { ...reply, outcome })
   if (ending.ending === 'retry') {
     const { text } = outcome
-    const isRetryable = state.attempts < ending.retries
+    const isRetryable = ending.isCut || state.attempts < ending.retries
     const failure = { kind: 'failed', isRetryable, retryAfterMs: null, message: ending.message, text } as const
     return afterFailure(owned, { ...reply, outcome: { ...failure, usage: outcome.usage }, usage })
   }

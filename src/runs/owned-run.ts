@@ -5,6 +5,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
 import type { Append } from '../journal/entries.ts'
 import type { Appended, Journal, OpenAppend } from '../journal/journal.ts'
+import type { OutageWatch } from '../journal/outage-watch.ts'
 import type { AdmittedCall, ProjectCalls } from '../journal/project-calls.ts'
 import type { CrossedMark } from '../journal/reserve.ts'
 import type { RunChange } from '../journal/run-change.ts'
@@ -64,6 +65,7 @@ export interface RunDeps {
   calls: ProjectCalls
   /** True if runs go to processes that have their tools: a run whose tool is not here is given back. */
   isRouted: boolean
+  outages: OutageWatch
   middleware?: readonly Middleware[]
   /** Executes the run of a supervisor; absent if there is no supervisor system. Resolves when the run is left. */
   supervise?: (owned: OwnedRun) => Promise<void>
@@ -131,6 +133,8 @@ export interface OwnedRun {
   call: AdmittedCall | null
   /** The question that is asked instead of the next step of the work. */
   question: Question | null
+  /** True if the run waited for its provider and was let go: its next model call joins nobody that waits. */
+  mayTry: boolean
 }
 
 /** A question that a step asks apart from the history of the work, and without tools. */
@@ -228,6 +232,9 @@ export function apply({ state }: OwnedRun, events: readonly RunEvent[], answer: 
 /** The time since the run was started, without the time it waited for people. */
 export const elapsedMs = ({ run, state, claimedAtMs }: OwnedRun): number =>
   run.age - state.pausedMs + performance.now() - claimedAtMs
+
+/** The time now in milliseconds, by the database's clock. */
+export const databaseNow = ({ run, claimedAtMs }: OwnedRun): number => run.claimed_at + performance.now() - claimedAtMs
 
 /** The time until the run's deadline, or until the grace after it is over; null if the run has no deadline. */
 export function remainingMs(owned: OwnedRun, graceMs = 0): number | null {

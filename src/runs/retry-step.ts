@@ -1,10 +1,12 @@
 import type { RunChange } from '../journal/run-change.ts'
 import type { ModelOutcome } from '../kernel/model-call.ts'
-import { type FailedTry, retryWaitMs, triedOften } from '../kernel/retry.ts'
+import { type FailedTry, type FailureVerdict, judgeFailure, retryWaitMs } from '../kernel/retry.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
+import { isSupervisor } from '../kernel/supervisor.ts'
 import { type End, leave, runFailed, runUnavailable, stopped } from './end.ts'
-import { append, type OwnedRun, remainingMs, spend, withChange } from './owned-run.ts'
+import { append, chosenModel, type OwnedRun, remainingMs, spend, withChange } from './owned-run.ts'
+import { mayWait, tried, triedForMs, waitForProvider } from './wait-for-provider.ts'
 
 /** A longer wait holds no slot. */
 const PARK_ABOVE_MS = 1_000
@@ -14,28 +16,65 @@ export interface FailedCall {
   usage: StepUsage
   step: number
   windDown: 'step_limit' | 'timeout' | null
+  /** The end of the run if the call has failed for good; by default the run fails. */
+  ifLost?: () => End
 }
 
 /** The call is made again, after a while, or the run ends. The cost of the call is counted either way. */
 export async function afterFailure(owned: OwnedRun, failure: FailedCall): Promise<'again' | 'left'> {
-  const { outcome, usage, step } = failure
-  const { state } = owned
+  const { outcome, usage } = failure
   const change = spend(owned, usage)
-  const waitMs = waitBefore(owned, outcome)
-  if (waitMs === null) return leave(owned, endOfFailure(owned, failure), [], change)
-  const restarted: RunEvent = {
-    kind: 'step.restarted',
-    data: {
-      step,
-      reason: 'failed',
-      message: outcome.message,
-      usage,
-      attempt: state.attempts + 1,
-      wait: waitMs,
-      ...(outcome.text ? { text: outcome.text } : {}),
-    },
+  const judged = judge(owned, failure)
+  switch (judged.verdict) {
+    case 'fail':
+      return leave(owned, failure.ifLost?.() ?? endOfFailure(owned, failure), [], change)
+    case 'compact':
+      if (failure.ifLost) return leave(owned, failure.ifLost(), [], change)
+      await append(owned, [restarted(owned, failure, { reason: 'too_long' })], change)
+      return 'again'
+    case 'retry':
+      return waitAndRetry(
+        owned,
+        restarted(owned, failure, { reason: 'failed', wait: judged.waitMs }),
+        change,
+        judged.waitMs,
+      )
+    case 'wait': {
+      const events = [restarted(owned, failure, { reason: 'failed' })]
+      const { message, retryAfterMs } = outcome
+      return waitForProvider(owned, { events, change, message, retryAfterMs, waitMs: judged.waitMs })
+    }
   }
-  return waitAndRetry(owned, restarted, change, waitMs)
+}
+
+function judge(owned: OwnedRun, { outcome }: FailedCall): FailureVerdict {
+  const { state, settings, deps, run } = owned
+  // The prompt of a node has no history that could be shortened.
+  if (outcome.reason === 'context' && isSupervisor(run.part)) return { verdict: 'fail' }
+  return judgeFailure(outcome, {
+    attempts: state.attempts,
+    waitedMs: state.waitedMs,
+    firstBackoffMs: deps.firstBackoffMs,
+    waits: state.providerWaits,
+    isAway: deps.outages.isAway(chosenModel(owned)),
+    triedForMs: triedForMs(owned),
+    patienceMs: settings.model_patience,
+    leftMs: remainingMs(owned, settings.grace_period),
+    mayWait: mayWait(owned),
+  })
+}
+
+function restarted(
+  { state }: OwnedRun,
+  { outcome, usage, step }: FailedCall,
+  how: { reason: 'failed' | 'too_long'; wait?: number },
+): RunEvent {
+  const { message, text } = outcome
+  const attempt = state.attempts + 1
+  return {
+    kind: 'step.restarted',
+    data: { step, message, usage, attempt, ...how, ...(text ? { text } : {}) },
+  }
 }
 
 /** Commits that something is tried again, and waits: in the run's slot if the wait is short. */
@@ -58,7 +97,7 @@ export async function waitAndRetry(
   return 'again'
 }
 
-/** Null if the call is not made again, or not in time. */
+/** Of a library that is away: null if it is not asked again, or not in time. */
 export function waitBefore(owned: OwnedRun, failure: FailedTry): number | null {
   const { state, deps, settings } = owned
   const waitMs = retryWaitMs(failure, { ...state, firstBackoffMs: deps.firstBackoffMs })
@@ -71,10 +110,9 @@ function endOfFailure(owned: OwnedRun, { outcome, windDown }: FailedCall): End {
   const text = outcome.text || state.text || null
   // The limit was reached before the provider failed: the run pauses, with the text so far.
   if (windDown) return stopped(windDown, text)
-  if (run.part !== null && outcome.isRetryable) {
-    return runUnavailable(owned, `${outcome.message}${triedOften(state.attempts)}`)
-  }
-  return runFailed('MODEL_ERROR', `${outcome.message}${triedOften(state.attempts)}`, text)
+  const message = `${outcome.message}${tried(owned)}`
+  const mayPass = outcome.isRetryable || outcome.reason === 'quota'
+  return run.part !== null && mayPass ? runUnavailable(owned, message) : runFailed('MODEL_ERROR', message, text)
 }
 
 async function pause(owned: OwnedRun, waitMs: number): Promise<void> {

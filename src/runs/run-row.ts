@@ -16,9 +16,14 @@ export const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 const IS_WAIT = `completed_at is null and (waiting_for is not null
   or (status = 'paused' and not (agent_id is null and pause_reason = 'unavailable' and waits_for = 'human')))`
 
+/** SQL: a run that waits with others is tried when its provider is; another one, or one that is let go, by its own time. */
+const NEXT_TRY = `coalesce(ready_at, least(wake_at, (select o.next_try_at
+  from provider_waits w join provider_outages o on o.provider = w.provider and o.model = w.model
+  where w.id = agent_runs.id)))`
+
 /** SQL: the wait of a run of `agent_runs`. */
 export const WAIT_COLUMNS = `waiting_for, wait_message, ${IS_WAIT} as is_wait,
-  case when waits_for = 'provider' and completed_at is null then coalesce(wake_at, ready_at) end as next_try_at`
+  case when waits_for = 'provider' and completed_at is null then ${NEXT_TRY} end as next_try_at`
 
 export const RUN_COLUMNS = `id, project_id, agent_id, status, trigger, input, summary, error_code, error_message,
   pause_reason, step_count, max_steps, timeout, parent_run_id, resumed_from, forked_from,

@@ -6,6 +6,7 @@ import { CONTINUE } from '../kernel/continue-phrase.ts'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
 import { assistantMessage, resultPart, userMessage } from './messages.ts'
+import { forgetTries, type ModelTries, noTries, noteFailedTry, noteProviderWait } from './model-tries.ts'
 import { doubtCalls, noteDecision, noteWritten, type PendingCall, pendingCall } from './pending-call.ts'
 import { taskTexts } from './prompt-parts.ts'
 
@@ -21,7 +22,7 @@ export interface AskedCall {
 
 export type ReadPrompt = Extract<RunEvent, { kind: 'prompt.read' }>['data']
 
-export interface RunState {
+export interface RunState extends ModelTries {
   /** The first message is the system message, which each call sets anew. */
   messages: LanguageModelV4Message[]
   /** The number of model calls so far, including those of the runs that this one continues. */
@@ -38,12 +39,11 @@ export interface RunState {
   /** The newest text that a step produced, finished or not. */
   text: string
   woundDown: 'step_limit' | 'timeout' | null
-  /** Attempts of the model call that is due. */
-  attempts: number
-  waitedMs: number
   /** True if a model call may have been under way when its owner died. */
   mayHaveLostCall: boolean
   isCompacted: boolean
+  /** True if the provider refused the last request as too long. */
+  isTooLong: boolean
   /** The provider's count for the messages so far; later messages are estimated. */
   countedTokens: number
   uncountedFrom: number
@@ -90,10 +90,10 @@ export function newState(): RunState {
     callCounts: new Map(),
     text: '',
     woundDown: null,
-    attempts: 0,
-    waitedMs: 0,
+    ...noTries(),
     mayHaveLostCall: false,
     isCompacted: false,
+    isTooLong: false,
     countedTokens: 0,
     uncountedFrom: 0,
     pausedMs: 0,
@@ -128,7 +128,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       completeStep(state, event.data)
       return
     case 'step.restarted':
-      restartStep(state, event.data)
+      restartStep(state, event.data, at)
       return
     case 'tool.started':
       state.asked.delete(event.data.call_id)
@@ -173,6 +173,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'run.paused':
       state.pausedAt = at
+      if (event.data.provider_wait) noteProviderWait(state, event.data.provider_wait, at)
       if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
     case 'run.continued':
@@ -182,8 +183,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
     case 'supervisor.answered':
       state.personAnswers.push(personAnswer(state, event.data))
       // A run that people continue, because its model may be back, tries the model as often as at first.
-      state.attempts = 0
-      state.waitedMs = 0
+      forgetTries(state)
       return
     case 'run.failed':
     case 'run.cancelled':
@@ -213,8 +213,7 @@ function beginRun(state: RunState, { input, is_reset: isReset }: StartedData): v
   if (isReset) state.doomLoop = noCallsYet
   state.ownSteps = 0
   state.woundDown = null
-  state.attempts = 0
-  state.waitedMs = 0
+  forgetTries(state)
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null
@@ -239,8 +238,7 @@ function giveInput(state: RunState): void {
 /** The prompt's messages take the place of the bare task. A history that has gone on keeps its form. */
 function showTask(state: RunState, prompt: ReadPrompt): void {
   state.prompt = prompt
-  state.attempts = 0
-  state.waitedMs = 0
+  forgetTries(state)
   if (!state.isUntouched) return
   const shown = taskTexts(prompt, state.task).map((text) => userMessage(text))
   state.messages.splice(1, state.taskMessages, ...shown)
@@ -250,10 +248,10 @@ function showTask(state: RunState, prompt: ReadPrompt): void {
 function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.completed' }>['data']): void {
   state.steps = data.step
   state.ownSteps++
-  state.attempts = 0
-  state.waitedMs = 0
+  forgetTries(state)
   state.mayHaveLostCall = false
   state.isCompacted = false
+  state.isTooLong = false
   if (data.decision) {
     const misfits = data.decision.next === 'again' ? (state.opening?.misfits ?? 0) + 1 : 0
     state.opening = { ...data.decision, misfits }
@@ -283,12 +281,12 @@ function completeStep(state: RunState, data: Extract<RunEvent, { kind: 'step.com
   state.uncountedFrom = state.messages.length
 }
 
-function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.restarted' }>['data']): void {
+function restartStep(state: RunState, data: Extract<RunEvent, { kind: 'step.restarted' }>['data'], at: number): void {
   state.mayHaveLostCall = false
   if (data.text) state.text = data.text
+  if (data.reason === 'too_long') state.isTooLong = true
   if (data.reason !== 'failed') return
-  state.attempts = data.attempt ?? state.attempts + 1
-  state.waitedMs += data.wait ?? 0
+  noteFailedTry(state, data, at)
 }
 
 /** Results stand in the order of the calls, not of their ends, so that the same history makes the same prompt. */
@@ -330,6 +328,8 @@ function compact(state: RunState, { summary, keep }: { summary: string; keep: nu
   state.taskMessages = 1
   state.isUntouched = false
   state.isCompacted = true
+  state.isTooLong = false
+  forgetTries(state)
   resetCount(state)
 }
 

@@ -5,6 +5,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import type { Hub } from '../journal/hub.ts'
 import type { Journal } from '../journal/journal.ts'
 import { createLiveTexts, type LiveTexts } from '../journal/live-text.ts'
+import { createOutageWatch, type OutageWatch } from '../journal/outage-watch.ts'
 import { createProjectCalls, type ProjectCalls } from '../journal/project-calls.ts'
 import { takeOver } from '../journal/take-over.ts'
 import { waitForTools } from '../journal/tool-waits.ts'
@@ -53,7 +54,15 @@ export interface WorkerOptions {
   unwellAfterMs?: number
   deps: Omit<
     RunDeps,
-    'isHalted' | 'isMonthLimited' | 'refreshHalted' | 'onText' | 'onReady' | 'calls' | 'runFlow' | 'isRouted'
+    | 'isHalted'
+    | 'isMonthLimited'
+    | 'refreshHalted'
+    | 'onText'
+    | 'onReady'
+    | 'calls'
+    | 'outages'
+    | 'runFlow'
+    | 'isRouted'
   >
 }
 
@@ -67,6 +76,7 @@ export interface RunWorker {
   ownerId(): string
   /** Model calls that no agent makes; the process has one such account. */
   calls: ProjectCalls
+  outages: OutageWatch
   /** True if other processes use the same database, as far as this process has seen. */
   hasOthers(): boolean
   /** Adds a worker of this process that shares its name: it is told of notifications, of a lapse, and of deaths. */
@@ -100,7 +110,6 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const companions = createCompanions()
   const inHand = createRunsInHand({ hub, texts: () => texts })
   const claims = createRunClaims({ pool, journal, slots, switches: switches.now, tools: options.tools ?? null, log })
-  const calls = createProjectCalls({ pool, ownerId: () => presence.ownerId() })
   let isStarted = false
   let draining: NodeJS.Timeout | undefined
   /** Notices that come before this process is set up are covered by its first look for runs. */
@@ -111,16 +120,15 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   const ownerId = (): string => presence.ownerId()
   const hasOthers = (): boolean => presence.hasOthers()
   const offers = createRunOffers({ pool, slots, isWorker, hasOthers, poke, log })
-  const isHalted = (projectId: string): boolean => switches.now().halted.has(projectId)
+  const forCalls = createForCalls({ pool, ownerId, onReady: () => offers.onReady(), log })
+  const ofSwitches = depsOf(switches)
   const flows = Promise.withResolvers<NonNullable<RunDeps['runFlow']>>()
   const deps: RunDeps = {
     ...options.deps,
     isRouted: options.tools !== undefined,
-    calls,
+    ...forCalls,
     runFlow: async (owned) => (await flows.promise)(owned),
-    isHalted,
-    isMonthLimited: (projectId) => switches.now().limited.has(projectId),
-    refreshHalted: switches.refresh,
+    ...ofSwitches,
     onText: (runId, step, offset, text) => texts.add({ runId, step, offset, text }, inHand.ancestorsOf(runId)),
     onReady: offers.onReady,
     onTasks: (projectId) => companions.tell('onTasks', projectId),
@@ -149,9 +157,9 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
   return {
     onReady: offers.onReady,
     texts,
-    isHalted,
+    isHalted: ofSwitches.isHalted,
     ownerId,
-    calls,
+    ...forCalls,
     hasOthers,
     join: companions.join,
     hearDeleted: switches.hearDeleted,
@@ -189,6 +197,7 @@ export async function startRunWorker(options: WorkerOptions): Promise<RunWorker>
     heedSeen(seen, { switches, inHand })
     if (isWorker) await loop.sweep({ ...seen, has_ready: seen.has_ready || mayBeReady })
     else if (seen.has_ready) await waitForTools(pool, 'any') // a process with slots finds such runs when it claims
+    await forCalls.outages.sweep(seen.outages)
   }
 }
 
@@ -198,6 +207,18 @@ function heedSeen(seen: RunsSeen, { switches, inHand }: Pick<Hearing, 'switches'
   for (const id of seen.cancelled) inHand.interrupt(id, 'cancel')
   for (const id of seen.stopped) inHand.askToStop(id)
 }
+
+/** The parts of this process that model calls are asked of, in runs and in functions of flows. */
+const createForCalls = (parts: Parameters<typeof createOutageWatch>[0]): Pick<RunWorker, 'calls' | 'outages'> => ({
+  calls: createProjectCalls(parts),
+  outages: createOutageWatch(parts),
+})
+
+const depsOf = (switches: FollowedSwitches): Pick<RunDeps, 'isHalted' | 'isMonthLimited' | 'refreshHalted'> => ({
+  isHalted: (projectId) => switches.now().halted.has(projectId),
+  isMonthLimited: (projectId) => switches.now().limited.has(projectId),
+  refreshHalted: switches.refresh,
+})
 
 /** Executes runs, and tells the companions of those that have ended or wait. */
 function workOn({

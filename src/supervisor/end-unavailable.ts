@@ -9,8 +9,8 @@ import { type Retention, readRetentions } from '../runs/prune-runs.ts'
 
 const RUNS_AT_ONCE = 200
 
-/** SQL that is true if the run `r` waits to be continued. The index agent_runs_unavailable holds all such runs. */
-const WAITS = `r.status = 'paused' and r.pause_reason = 'unavailable' and r.completed_at is null`
+/** SQL that is true if the run `r` waits to be continued by somebody; a run that waits for its provider does not. The index agent_runs_unavailable holds all such runs. */
+const WAITS = `r.status = 'paused' and r.pause_reason = 'unavailable' and r.completed_at is null and r.waits_for = 'human'`
 
 /** SQL that is true if the run `r` has waited for this many days. Its last event is its pause. */
 const isLeft = (days: string): string => `r.owner is null and r.ready_at is null and r.open_children <= 0

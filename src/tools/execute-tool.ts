@@ -19,6 +19,13 @@ export interface ToolLimits {
   outputLimitBytes: number
   /** The time that a tool has to end after its signal fired, before it is abandoned. Read when the signal fires. */
   drainMs?: () => number
+  /** Is given the clock of the call, which can be stopped for a while. */
+  onClock?: (clock: CallClock) => void
+}
+
+export interface CallClock {
+  /** The time in which `wait` is under way does not count for the timeout. */
+  standStill<Value>(wait: () => Promise<Value>): Promise<Value>
 }
 
 /** Never throws. A result that arrives while the tool drains still counts: its effect is known. */
@@ -41,7 +48,8 @@ export async function executeTool(
   }
   const onAbort = (): void => halt('aborted')
   context.signal.addEventListener('abort', onAbort, { once: true })
-  const timer = setTimeout(() => halt('timeout'), limits.timeoutMs)
+  const timer = createTimer(limits.timeoutMs, () => halt('timeout'))
+  limits.onClock?.(timer)
 
   const own: ToolContext = {
     ...context,
@@ -63,9 +71,37 @@ export async function executeTool(
     return answered(tool, toJsonResult(settled.value, limits.outputLimitBytes), limits)
   } finally {
     call.isOver = true
-    clearTimeout(timer)
+    timer.end()
     clearTimeout(drainTimer)
     context.signal.removeEventListener('abort', onAbort)
+  }
+}
+
+function createTimer(timeoutMs: number, onTimeout: () => void): CallClock & { end(): void } {
+  let leftMs = timeoutMs
+  let since = performance.now()
+  let waits = 0
+  let isOver = false
+  let timer = setTimeout(onTimeout, leftMs)
+  return {
+    standStill: async (wait) => {
+      if (waits++ === 0) {
+        clearTimeout(timer)
+        leftMs -= performance.now() - since
+      }
+      try {
+        return await wait()
+      } finally {
+        if (--waits === 0 && !isOver) {
+          since = performance.now()
+          timer = setTimeout(onTimeout, Math.max(0, leftMs))
+        }
+      }
+    },
+    end: () => {
+      isOver = true
+      clearTimeout(timer)
+    },
   }
 }
 

@@ -19,7 +19,7 @@ export interface ScriptedAnswer {
   finishReason?: string
   usage?: Partial<CallUsage>
   /** The call fails after its text. */
-  fail?: { message: string; isRetryable: boolean; retryAfterMs?: number | null }
+  fail?: { message: string; isRetryable: boolean; retryAfterMs?: number | null; reason?: 'quota' | 'context' }
   /** After the text and before the end: a promise to wait for, or `abort` to hang until the call is aborted. */
   waitFor?: Promise<unknown> | 'abort'
 }

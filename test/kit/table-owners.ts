@@ -16,6 +16,8 @@ export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   project_calls: 'journal',
   usage_days: 'journal',
   tool_waits: 'journal',
+  provider_outages: 'journal',
+  provider_waits: 'journal',
   instance: 'identity',
   projects: 'identity',
   members: 'identity',

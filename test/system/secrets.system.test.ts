@@ -12,6 +12,7 @@ import { createTestPool, dumpRows } from '../kit/database.ts'
 import { signDelivery } from '../kit/hooks.ts'
 import { leaksOf } from '../kit/leaks.ts'
 import { startMcpHttp } from '../kit/mcp-http.ts'
+import { startBareServer } from '../kit/model-server.ts'
 import { type Call, type Muster, postmasterPid, runMuster, startMuster } from '../kit/process.ts'
 import { withClient } from '../kit/test-server.ts'
 import { until } from '../kit/until.ts'
@@ -380,12 +381,28 @@ async function useRuns(project: string): Promise<void> {
   await ask(`POST ${run}/cancel`)
   await ask(`POST ${run}/resume`, { body: { max_steps: 1 } })
   await ask(`POST ${run}/fork`, { body: { after_step: 0 } })
+  await useWaitingRun(path)
   await ask(`DELETE ${path}/agents/${agent}`)
   const task = (await ask<Made>(`POST ${path}/tasks`, { body: { title: control } })).body.id
   await ask(`GET ${path}/tasks`)
   await ask(`GET ${path}/tasks/${task}`)
   await ask(`PATCH ${path}/tasks/${task}`, { body: { status: 'completed', result: control } })
   await useGraph(caller(), path, task)
+}
+
+/** A provider whose quota is used up keeps a run waiting. */
+async function useWaitingRun(path: string): Promise<void> {
+  const url = await startBareServer((_, response) => void response.writeHead(402).end('{}'))
+  const provider = { name: 'spent', kind: 'openai-compatible', base_url: `${url}/v1`, api_key: 'any' }
+  await muster.call('POST /api/providers', { body: provider })
+  const body = { name: `${control} waits`, model: { provider: 'spent', name: 'any' } }
+  const agent = (await ask<{ id: string }>(`POST ${path}/agents`, { body })).body.id
+  const { body: run } = await ask<{ id: string; waiting_for: string | null }>(`POST ${path}/agents/${agent}/trigger`, {
+    body: { input: 'Wait.' },
+  })
+  assert.equal(run.waiting_for, 'provider spent')
+  await ask(`POST ${path}/runs/${run.id}/try-now`)
+  await ask(`POST ${path}/runs/${run.id}/cancel`)
 }
 
 async function useMcpServers(project: string): Promise<void> {

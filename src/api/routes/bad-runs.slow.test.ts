@@ -134,6 +134,8 @@ const rows: BadRequest[] = [
   { name: 'runs of a malformed parent', request: `GET ${base}/runs?parent_run_id=`, ...invalid },
   { name: 'two statuses', request: `GET ${base}/runs?status=failed&status=paused`, ...invalid },
   { name: 'an unknown filter', request: `GET ${base}/runs?agent=x`, ...invalid },
+  { name: 'trying an unknown run', request: `POST ${base}/runs/${newId()}/try-now`, ...missingRun },
+  { name: 'an unknown reason of a pause', request: `GET ${base}/runs?pause_reason=tired`, ...invalid },
   { name: 'cancelling an unknown run', request: `POST ${base}/runs/${newId()}/cancel`, ...missingRun },
   {
     name: 'a cancel with a body',

@@ -10,9 +10,11 @@ import { createSupervisor, delegate, finish, summary } from '../../../test/kit/s
 import { until } from '../../../test/kit/until.ts'
 import { createDecide } from '../../bin/ask-model.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import { createOutageWatch } from '../../journal/outage-watch.ts'
 import { createProjectCalls } from '../../journal/project-calls.ts'
 import { type Component, componentsOf, type Layout, layoutSchema, type OfType } from '../../kernel/genui.ts'
 import { newId } from '../../kernel/id.ts'
+import { silentLog } from '../../kernel/log.ts'
 import type { Run } from '../../kernel/run.ts'
 import type { Task } from '../../kernel/task.ts'
 import { suggest } from '../../tasks/suggest.ts'
@@ -35,6 +37,7 @@ const kit = await createSupervisor(
         resolveModel: async () => model,
         isHalted: () => isHalted,
         calls: createProjectCalls({ pool: kit.pool, ownerId: newId }),
+        outages: createOutageWatch({ pool: kit.pool, ownerId: newId, onReady: () => {}, log: silentLog }),
         firstBackoffMs: 1,
       })(...question),
   },

@@ -150,6 +150,7 @@ const doors: { route: (id: string) => string; theirs: string; body?: unknown; he
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/effects`, theirs: theirRun },
   { route: (id) => `GET /api/projects/${mine.id}/runs/${id}/events`, theirs: theirRun },
   { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/cancel`, theirs: theirRun },
+  { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/try-now`, theirs: theirRun },
   { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/resume`, theirs: theirRun, body: {} },
   { route: (id) => `POST /api/projects/${mine.id}/runs/${id}/fork`, theirs: theirRun, body: { after_step: 0 } },
   { route: (id) => `GET /api/projects/${mine.id}/tasks/${id}`, theirs: theirTask },

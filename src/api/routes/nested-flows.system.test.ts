@@ -11,6 +11,7 @@ import { createBuiltInFunctions } from '../../flows/definition/built-in-function
 import { createFlowJournal } from '../../flows/execution/journal.ts'
 import type { FlowMetrics } from '../../flows/history/metrics.ts'
 import { builtInPatterns } from '../../flows/machine/built-in-patterns.ts'
+import { createOutageWatch } from '../../journal/outage-watch.ts'
 import { createProjectCalls } from '../../journal/project-calls.ts'
 import type { Agent } from '../../kernel/agent.ts'
 import type { Alert } from '../../kernel/alert.ts'
@@ -30,14 +31,16 @@ let answer: (prompt: string) => ScriptedAnswer | Promise<ScriptedAnswer> = () =>
 const model = createScriptedModel((request) => answer(JSON.stringify(request.prompt)))
 const builtIn = createBuiltInFunctions({
   ask: (...question) =>
-    createAsk({ pool: kit.pool, resolveModel: async () => model, isHalted: () => false, calls })(...question),
+    createAsk({ pool: kit.pool, resolveModel: async () => model, isHalted: () => false, calls, outages })(...question),
 })
 const kit = await createTestApp({
   models: new Map([['script', model]]),
   functions: { wait, ...Object.fromEntries(builtIn) },
 })
 const { rows: workers } = await kit.pool.query<{ id: string }>('select id from workers')
-const calls = createProjectCalls({ pool: kit.pool, ownerId: () => workers[0]?.id ?? '' })
+const ownerId = (): string => workers[0]?.id ?? ''
+const calls = createProjectCalls({ pool: kit.pool, ownerId })
+const outages = createOutageWatch({ pool: kit.pool, ownerId, onReady: () => {}, log: silentLog })
 const project = await kit.createProject()
 const base = `/api/projects/${project.id}`
 const { start: startFlow, ended } = flowCalls(kit, project.id)

@@ -228,6 +228,12 @@ const matrix: Row[] = [
     expect: [401, 403, 200, 200, 404, 404, 200],
   },
   {
+    // The run does not wait for a provider.
+    route: 'POST /api/projects/:id/runs/:runId/try-now',
+    path: (ground) => project(`/runs/${ground.runId}/try-now`)(ground),
+    expect: [401, 403, 409, 409, 404, 404, 409],
+  },
+  {
     route: 'POST /api/projects/:id/runs/:runId/resume',
     path: (ground) => project(`/runs/${ground.runId}/resume`)(ground),
     headers: { prefer: 'respond-async' },

@@ -4,13 +4,15 @@ import { recordAudit } from '../../audit/record.ts'
 import { inTime } from '../../db/in-time.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { invalidRequest, unavailable } from '../../kernel/errors.ts'
+import { tryNow } from '../../journal/provider-outages.ts'
+import { conflict, invalidRequest, unavailable } from '../../kernel/errors.ts'
 import { fault } from '../../kernel/fault.ts'
 import { filledText, idBeginningField, idField, instantFilter, pageOf } from '../../kernel/fields.ts'
 import {
   forkedRunSchema,
   forkInput,
   hasEnded,
+  pauseReasons,
   type Run,
   resumeInput,
   runEffectSchema,
@@ -55,6 +57,7 @@ const runQuery = listQuery.extend({
     ),
   agent_id: idField.optional(),
   status: z.enum(runStatuses).optional(),
+  pause_reason: z.enum(pauseReasons).optional().describe('Runs that pause for this reason.'),
   parent_run_id: z
     .union([z.literal(NO_PARENT), z.uuid({ error: NOT_A_PARENT }).toLowerCase()])
     .optional()
@@ -193,6 +196,25 @@ function addRunActions(app: App, options: RunRouteOptions): void {
       // The worker stops the run within a moment, so that the answer shows the stopped run.
       const signal = options.track(reply, services.cancelWaitMs ?? CANCEL_WAIT_MS)
       return waitForRun({ db: pool, ...services }, await getRun(pool, run.project_id, run.id), signal)
+    },
+  )
+
+  app.post(
+    '/api/projects/:id/runs/:runId/try-now',
+    openTo('member', 'Try a run at once that waits for its provider', {
+      showsRuns: true,
+      params: runParams,
+      body: emptyBody,
+      response: answers(200, runSchema),
+    }),
+    async (request) => {
+      const run = await getRun(pool, request.params.id, request.params.runId)
+      await inTransaction(pool, async (tx) => {
+        if (!(await tryNow(tx, run.project_id, run.id))) throw conflict('This run does not wait for a provider.')
+        await recordAudit(tx, noteOf('run.try_now', request, run))
+      })
+      services.onReady()
+      return getRun(pool, run.project_id, run.id)
     },
   )
 

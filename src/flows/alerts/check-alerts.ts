@@ -42,17 +42,25 @@ const isTold = (elapsed: string): string => `exists (
   select from flow_alerts a where a.flow_run_id = r.id and a.kind = 'slow' and (a.acked_at is null
     or ${elapsed} < 2 * coalesce(a.elapsed, extract(epoch from a.created_at - r.started_at) * 1000)))`
 
+/** A flow run that waits for a provider is worth an alert: nobody was asked anything. */
+const WAITS_FOR_PROVIDER = `(exists (select from agent_runs a where a.flow_run_id = flow_runs.id and a.status = 'paused'
+    and a.pause_reason = 'unavailable' and a.completed_at is null)
+  or exists (select from provider_waits w where w.flow_run_id = flow_runs.id))`
+
 const FIND_DUE: PreparedSql = {
   name: 'flow_find_due',
   text: `
     with due as materialized (
-      select r.id, r.project_id, r.flow_id, r.started_at, r.expected, r.all_wait_since is not null as is_waiting,
+      select r.id, r.project_id, r.flow_id, r.started_at, r.expected, r.stands_since is not null as is_waiting,
         (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age,
-        r.waited + coalesce(extract(epoch from muster.now() - r.all_wait_since) * 1000, 0)::float8 as waited,
+        r.waited + coalesce(extract(epoch from muster.now() - r.stands_since) * 1000, 0)::float8 as waited,
         case when jsonb_typeof(p.settings->'alert_factor') = 'number'
           then (p.settings->>'alert_factor')::float8 else $1::float8 end as factor,
         r.status = 'running' and r.cancel_requested_at is null and p.halted_at is null as is_under_way
-      from (select * from flow_runs where check_at <= muster.now() order by check_at limit $2) r
+      from (
+        select *, case when all_wait_since is not null and not ${WAITS_FOR_PROVIDER} then all_wait_since end as stands_since
+        from flow_runs where check_at <= muster.now() order by check_at limit $2
+      ) r
       join projects p on p.id = r.project_id
     )
     select id, project_id, flow_id, age, age - waited as elapsed, expected, factor, is_waiting,
@@ -151,8 +159,23 @@ async function tell({ pool, journal, patterns, usualWorkers }: AlertDeps, run: S
 
 async function findCause(db: Db, record: FlowRecord, { elapsed, expected }: SlowRun): Promise<string> {
   const suspect = suspectOf(tasksOf(record), record.readAt)
-  const detail = suspect?.how === 'running' ? await readDetail(db, record, suspect.task) : ''
+  const found = suspect?.how === 'running' ? await readDetail(db, record, suspect.task) : ''
+  const detail = [found, await readProviderWait(db, record.run.id)].filter((part) => part !== '').join(' ')
   return describeCause(suspect, { elapsedMs: elapsed, expectedMs: expected, detail })
+}
+
+async function readProviderWait(db: Db, flowRunId: string): Promise<string> {
+  const { rows } = await db.query<{ waiting_for: string; message: string | null; leaf: string }>(
+    `(select waiting_for, wait_message as message, trigger->>'task_id' as leaf from agent_runs
+      where flow_run_id = $1 and status = 'paused' and pause_reason = 'unavailable' and waiting_for is not null limit 1)
+     union all
+     (select 'provider ' || w.provider, o.message, w.task_id from provider_waits w
+      left join provider_outages o on o.provider = w.provider and o.model = w.model where w.flow_run_id = $1 limit 1)
+     limit 1`,
+    [flowRunId],
+  )
+  const [wait] = rows
+  return wait ? `${wait.leaf} waits for ${wait.waiting_for}${wait.message ? `: ${wait.message}` : '.'}` : ''
 }
 
 async function readDetail(db: Db, record: FlowRecord, task: { id: string; kind: string }): Promise<string> {

@@ -1,6 +1,6 @@
 import type { ToolContext } from '../../kernel/tool.ts'
 
-/** Waits without the slot that the leaf holds, so that other leaves may work meanwhile. */
+/** Waits without the slot that the leaf holds, so that other leaves may work meanwhile, and without its timeout. */
 export type WhileIdle = <Value>(wait: () => Promise<Value>) => Promise<Value>
 
 export interface FunctionContext extends ToolContext {

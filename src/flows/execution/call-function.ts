@@ -4,7 +4,7 @@ import { jsonSize } from '../../kernel/json-size.ts'
 import { LARGEST_VALUE_BYTES, LONGEST_MS } from '../../kernel/limits.ts'
 import type { Log } from '../../kernel/log.ts'
 import { MAX_DEPTH } from '../../kernel/strict-json.ts'
-import { executeTool } from '../../tools/execute-tool.ts'
+import { type CallClock, executeTool } from '../../tools/execute-tool.ts'
 import type { FunctionContext, WhileIdle } from '../definition/function-context.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
@@ -92,6 +92,11 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
       }
     },
   }
+  let clock: CallClock | null = null
+  const whileIdle: WhileIdle = (wait) => {
+    const idle = (): ReturnType<typeof wait> => (call.whileIdle ? call.whileIdle(wait) : wait())
+    return clock ? clock.standStill(idle) : idle()
+  }
   const context: FunctionContext = {
     signal,
     key,
@@ -101,9 +106,13 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
     project_id: projectId,
     log,
     emit: () => {},
-    ...(call.whileIdle ? { whileIdle: call.whileIdle } : {}),
+    whileIdle,
   }
-  const outcome = await executeTool(tool, argument, context, { timeoutMs, outputLimitBytes: LARGEST_VALUE_BYTES })
+  const onClock = (own: CallClock): void => {
+    clock = own
+  }
+  const limits = { timeoutMs, outputLimitBytes: LARGEST_VALUE_BYTES, onClock }
+  const outcome = await executeTool(tool, argument, context, limits)
   if (!outcome.isError && (outcome.rawBytes ?? 0) <= LARGEST_VALUE_BYTES)
     return { status: 'completed', value: outcome.result }
   if (!outcome.isError)

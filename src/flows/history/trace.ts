@@ -48,7 +48,11 @@ export const traceSchema = z.strictObject({
       at: instantField,
       event: z.string(),
       task_id: z.string().nullable(),
-      run_id: idField.optional().describe('Of task.waiting and task.continued: the run that waits, or goes on.'),
+      run_id: idField
+        .optional()
+        .describe(
+          'Of task.waiting and task.continued: the run that waits, or goes on; of a function that asks a model, the wait.',
+        ),
     }),
   ),
 })
