@@ -226,7 +226,7 @@ inSystem('a run that fails ends with code 1; one that used up its steps is resum
   )
   const paused = await run(['run', 'Planned', '--input', two, '--max-steps', '1'])
   requireEnd(paused, 5)
-  assert.match(paused.stderr, /\nPaused\. It has used up its steps\.\nNext: muster resume \S+ --max-steps 20\n/)
+  assert.match(paused.stderr, /\nPaused\. It reached its limit of 1 step\.\nNext: muster resume \S+ --max-steps 20\n/)
   const [, id = ''] = /muster resume (\S+)/.exec(paused.stderr) ?? []
   const resumed = await run(['resume', id, '--max-steps', '20'])
   requireEnd(resumed, 0)

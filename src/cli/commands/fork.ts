@@ -36,5 +36,5 @@ export const forkCommand: Execute = async (context, given) => {
 function tellRepeats({ notes }: CommandContext, calls: readonly { tool: string; args: unknown; at: string }[]): void {
   if (calls.length === 0) return
   notes.print(styled('yellow', 'The fork may repeat calls that took effect after that step:'))
-  for (const { tool, args, at } of calls) notes.print(visibleLine(`  ${tool} ${jsonText(args)}  ${at}`))
+  for (const { tool, args, at } of calls) notes.print('  ', visibleLine(`${tool} ${jsonText(args)} ${at}`))
 }

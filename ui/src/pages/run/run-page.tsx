@@ -110,7 +110,13 @@ function Head({ run }: { run: Run }) {
         data-tour="verdict"
       >
         <p>
-          {approvalText(name, awaited) ?? verdict.text} {run.next_try_at !== null && <NextTry at={run.next_try_at} />}
+          {approvalText(name, awaited) ?? verdict.text}
+          {run.next_try_at !== null && (
+            <>
+              {' '}
+              <NextTry at={run.next_try_at} />
+            </>
+          )}
         </p>
         <Resolve run={run} action={verdict.action} onDialog={setDialog} />
       </div>

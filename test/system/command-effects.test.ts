@@ -1,0 +1,140 @@
+// The commands that continue work, against a real server: resume, fork, try-now, and the decisions of the inbox.
+import assert from 'node:assert/strict'
+import { before } from 'node:test'
+import type { Run } from '../../src/kernel/run.ts'
+import type { Task } from '../../src/kernel/task.ts'
+import { atEnd } from '../kit/at-end.ts'
+import { CLOSED, type ClosableProvider, startClosableProvider } from '../kit/closable-provider.ts'
+import { createCommandKit, noTerminal, type Said } from '../kit/command.ts'
+import { createUnusedDatabase } from '../kit/database.ts'
+import { type Plan, startFakeModel } from '../kit/fake-model.ts'
+import { type Ledger, startLedger } from '../kit/ledger-server.ts'
+import { type Muster, repository, startMuster } from '../kit/process.ts'
+import { inTest as test } from '../kit/tiers.ts'
+import { until } from '../kit/until.ts'
+
+const wholeFile = { after: atEnd }
+let muster: Muster
+let ledger: Ledger
+let provider: ClosableProvider
+let lab = ''
+let key = ''
+const { run, begin, onTerminal } = createCommandKit(
+  wholeFile,
+  () => muster,
+  () => ({ MUSTER_KEY: key }),
+)
+
+before(async () => {
+  const model = await startFakeModel(wholeFile)
+  ledger = await startLedger(wholeFile)
+  provider = await startClosableProvider(wholeFile, model.url)
+  const env = { MUSTER_DEMO: 'off', MUSTER_APP: `${repository}test/fixtures/ledger-app.ts` }
+  muster = await startMuster(wholeFile, { databaseUrl: await createUnusedDatabase(), env })
+  await api('POST /api/providers', { name: 'planned', kind: 'openai-compatible', base_url: model.url })
+  await api('POST /api/providers', { name: 'kitchen', kind: 'openai-compatible', base_url: provider.url })
+  lab = `/api/projects/${(await api<{ id: string }>('POST /api/projects', { name: 'Lab' })).id}`
+  key = (await api<{ key: string }>(`POST ${lab}/keys`, { name: 'daily', role: 'admin' })).key
+  const model1 = { provider: 'planned', name: 'any' }
+  for (const agent of [
+    { name: 'Payer', model: model1, tools: ['pay', 'post', 'look'] },
+    { name: 'Careful', model: model1, tools: ['post'], require_approval: ['post'] },
+    { name: 'Lost', prompt_id: 'nowhere' },
+    { name: 'Cook', model: { provider: 'kitchen', name: 'any' } },
+  ])
+    await api(`POST ${lab}/agents`, agent)
+})
+
+async function api<Body = Record<string, unknown>>(route: string, body?: unknown): Promise<Body> {
+  const answer = await muster.call<Body>(route, body === undefined ? {} : { body })
+  assert.ok(answer.status < 300, `${route}: ${answer.text}`)
+  return answer.body
+}
+
+const plan = (tag: string, ...steps: Plan['steps']): string => JSON.stringify({ tag, steps } satisfies Plan)
+const call = (name: string, label: string) => ({ name, args: { url: ledger.url, label } })
+const readRun = (id: string): Promise<Run> => api<Run>(`GET ${lab}/runs/${id}`)
+
+function requireEnd(said: Said, code: number): void {
+  assert.equal(said.code, code, `${said.stdout}${said.stderr}`)
+}
+
+/** The id in front of the command that continues a run. */
+const nextId = ({ stderr }: Said): string =>
+  /To continue it: muster resume ([0-9a-f-]{13})\n/.exec(stderr)?.[1] ?? assert.fail(stderr)
+
+test('a failed run names the command that continues it; resume repeats nothing, and fork names the repeats', async () => {
+  // The model refuses the step after the last one.
+  const steps = [
+    { say: 'I pay.', calls: [call('pay', 'a')] },
+    { say: 'I post.', calls: [call('post', 'b')] },
+  ]
+  const failed = await run(['run', 'Payer', '--input', plan('failed', ...steps)])
+  requireEnd(failed, 1)
+  const resumed = await run(['resume', nextId(failed)])
+  requireEnd(resumed, 1)
+  assert.deepEqual([ledger.callsOf('a').length, ledger.callsOf('b').length], [1, 1])
+  const again = await run(['resume', nextId(failed)])
+  requireEnd(again, 4)
+  assert.match(again.stderr, /This run was resumed already/)
+  // By name the newest run is meant, if none is paused.
+  requireEnd(await run(['resume', 'Payer']), 1)
+
+  const forked = await run(['fork', nextId(failed), '--after-step', '1', '--detach'])
+  requireEnd(forked, 0)
+  assert.match(forked.stderr, /may repeat calls that took effect after that step:\n {2}post .*"label":"b"/)
+  const { forked_from: origin } = await readRun(forked.stdout.trim())
+  assert.ok(origin?.startsWith(nextId(failed)))
+  requireEnd(await run(['fork', 'Payer']), 2)
+  requireEnd(await run(['fork', 'Payer', '--after-step', '99']), 2)
+})
+
+test('resume of an attempt at a blocked task sets the task to pending', async () => {
+  await api(`PATCH ${lab}/settings`, { stuck_retry_limit: 0 })
+  const agents = await api<{ items: { id: string; name: string }[] }>(`GET ${lab}/agents`)
+  const lost = agents.items.find(({ name }) => name === 'Lost')?.id
+  const task = await api<Task>(`POST ${lab}/tasks`, { title: 'Find it', assigned_to: lost })
+  const attempts = async (): Promise<Run[]> => (await api<{ items: Run[] }>(`GET ${lab}/runs?agent_id=${lost}`)).items
+  const isBlocked = async () => (await api<Task>(`GET ${lab}/tasks/${task.id}`)).status === 'blocked'
+  await until(isBlocked, 'the task is blocked')
+  const resumed = await run(['resume', 'Lost'])
+  requireEnd(resumed, 0)
+  assert.equal(resumed.stdout, 'The task "Find it" is pending again. Its next attempt continues the run.\n')
+  await until(async () => (await attempts()).length === 2 && (await isBlocked()), 'the second attempt has failed')
+})
+
+test('a call that waits is shown with its arguments, and approved', { skip: noTerminal }, async () => {
+  const steps = [{ say: 'I write.', calls: [call('post', 'careful')] }, { say: 'Done.' }]
+  const held = await run(['run', 'Careful', '--input', plan('careful', ...steps)])
+  requireEnd(held, 5)
+  assert.match(held.stderr, /Paused\. It waits for the approval of a call\.\n.*\nNext: muster approve [0-9a-f]{8}\n/)
+  const inbox = await onTerminal(100, ['inbox'])
+  assert.match(inbox.stdout, /post.*label: "careful"/s)
+  const approved = await run(['approve', 'Careful'])
+  requireEnd(approved, 0)
+  assert.match(approved.stdout, /^Approved: post \{.*"label":"careful"\}\n$/)
+  await until(async () => ledger.callsOf('careful').length === 1, 'the call is made')
+})
+
+test('a run that waits for its provider is told while it is followed, and tries at once', async (t) => {
+  provider.close()
+  const started = await run(['run', 'Cook', '--input', plan('meal', { say: 'Served.' }), '--detach'])
+  requireEnd(started, 0)
+  const id = started.stdout.trim()
+  await until(async () => (await readRun(id)).waiting_for === 'provider kitchen', 'the run waits')
+  const words = /waits for provider kitchen, next try \d\d:\d\d:\d\d: .*/
+  const listed = await run(['runs', '--agent', 'Cook'])
+  requireEnd(listed, 0)
+  assert.match(listed.stdout, words)
+  assert.ok(listed.stdout.includes(CLOSED))
+  const following = await begin(t, ['follow', 'Cook'])
+  await until(() => words.test(following.stderr()), 'the wait is told')
+  provider.open()
+  const tried = await run(['try-now', 'Cook'])
+  requireEnd(tried, 0)
+  assert.match(tried.stdout, /tries its provider again now\.\n$/)
+  assert.deepEqual((await following.exited).code, 0)
+  assert.match(following.stdout(), /Served\./)
+  const late = await run(['try-now', id])
+  requireEnd(late, 4)
+})
