@@ -74,7 +74,7 @@ export function isBeginAnewTask(task: Pick<Task, 'id' | 'kind' | 'metadata'>): b
 }
 
 /** The decision that the task was answered with; null while it is open. */
-export function decisionOf({ status, result }: Pick<Task, 'status' | 'result'>): BeginAnew | null {
+export function anewDecision({ status, result }: Pick<Task, 'status' | 'result'>): BeginAnew | null {
   return status === 'completed' && isDecision(result) ? result : null
 }
 

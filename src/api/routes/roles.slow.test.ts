@@ -18,7 +18,6 @@ import { newId } from '../../kernel/id.ts'
 import type { Role } from '../../kernel/role.ts'
 import { runFailed } from '../../runs/end.ts'
 import { startSupervisor } from '../../supervisor/start.ts'
-
 const identities = ['nobody', 'viewer', 'member', 'admin', 'other_admin', 'person', 'instance'] as const
 type Identity = (typeof identities)[number]
 
@@ -307,7 +306,6 @@ const matrix: Row[] = [
     expect: forMembers(200),
   },
   {
-    // The flow run of the table is running, so nobody can resume it.
     route: 'POST /api/projects/:id/flow-runs/:runId/resume',
     path: (ground) => project(`/flow-runs/${ground.flowRunId}/resume`)(ground),
     expect: forMembers(409),
