@@ -29,6 +29,16 @@ export interface AnewQuestion {
 /** One question for each piece of work and each run after which it would begin anew. */
 export const beginAnewTaskId = (workId: string, runId: string): string => idFrom(`begin anew ${workId} ${runId}`)
 
+export const STOPPED = 'A person decided that the work does not begin anew.'
+
+/** The decision about this very fresh start, if a person has given one. */
+export async function decisionAbout(tx: Db, workId: string, runId: string): Promise<BeginAnew | null> {
+  const { rows } = await tx.query<Pick<Task, 'status' | 'result'>>('select status, result from tasks where id = $1', [
+    beginAnewTaskId(workId, runId),
+  ])
+  return rows[0] ? decisionOf(rows[0]) : null
+}
+
 /** Called in the transaction that makes the work wait. */
 export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void> {
   const { projectId, agentId, workId, work, earlierRunId, heldRunId, calls } = question
