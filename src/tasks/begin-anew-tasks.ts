@@ -39,7 +39,10 @@ export async function decisionAbout(tx: Db, workId: string, runId: string): Prom
   return rows[0] ? decisionOf(rows[0]) : null
 }
 
-/** Called in the transaction that makes the work wait. */
+/**
+ * Called in the transaction that makes the work wait. A question that was withdrawn, or answered for another agent, is
+ * open again.
+ */
 export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void> {
   const { projectId, agentId, workId, work, earlierRunId, heldRunId, calls } = question
   const creator: Creator = { type: 'agent', id: agentId }
@@ -52,7 +55,9 @@ export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void
   }
   await tx.query(
     `insert into tasks (id, project_id, kind, title, description, priority, created_by, run_id, metadata)
-     values ($1, $2, 'escalation', $3, $4, 'high', $5, $6, $7) on conflict (id) do nothing`,
+     values ($1, $2, 'escalation', $3, $4, 'high', $5, $6, $7)
+     on conflict (id) do update set status = 'pending', result = null, completed_at = null, created_by = excluded.created_by,
+       description = excluded.description, run_id = excluded.run_id, metadata = excluded.metadata`,
     [
       beginAnewTaskId(workId, earlierRunId),
       projectId,
