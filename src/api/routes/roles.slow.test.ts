@@ -18,6 +18,7 @@ import { newId } from '../../kernel/id.ts'
 import type { Role } from '../../kernel/role.ts'
 import { runFailed } from '../../runs/end.ts'
 import { startSupervisor } from '../../supervisor/start.ts'
+
 const identities = ['nobody', 'viewer', 'member', 'admin', 'other_admin', 'person', 'instance'] as const
 type Identity = (typeof identities)[number]
 

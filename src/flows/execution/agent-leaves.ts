@@ -11,7 +11,7 @@ import { idFrom } from '../../kernel/id.ts'
 import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import { unitOf } from '../machine/leaf-id.ts'
-import { beginLeafAgain, NoRoom } from './continue-leaf.ts'
+import { beginLeafAgain, CannotBegin, NoRoom } from './continue-leaf.ts'
 import type { LeafBounds } from './leaf-bounds.ts'
 import { leafScope } from './leaf-scope.ts'
 import { writeInBatches } from './write-in-batches.ts'
@@ -154,7 +154,7 @@ export async function startStageRun(
     await insertRuns(db, { ...run, agent }, [newRun({ id, scope: keyScope, leafId, node, answer: null, input })])
     return { runId: id }
   } catch (error) {
-    if (error instanceof NoRoom) return { problem: error.message }
+    if (error instanceof CannotBegin) return { problem: error.message }
     throw error
   }
 }

@@ -11,7 +11,7 @@ import type { Agent } from '../../kernel/agent.ts'
 import { CONTINUE } from '../../kernel/continue-phrase.ts'
 import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
 import { canContinue, continuationRun, type EarlierRun, lockEarlier, lostTools } from '../../runs/continue-run.ts'
-import { askBeginAnew } from '../../tasks/begin-anew-tasks.ts'
+import { askBeginAnew, decisionAbout, STOPPED } from '../../tasks/begin-anew-tasks.ts'
 import { effectsParagraph } from '../../tasks/made-calls-text.ts'
 import { decidedOutcomes } from '../../tasks/outcome-tasks.ts'
 
@@ -29,8 +29,11 @@ export interface RetriedLeaf {
   tree?: string
 }
 
+/** The run does not begin, and the leaf fails with this message. */
+export class CannotBegin extends Error {}
+
 /** The tree has so many runs that this one does not begin. */
-export class NoRoom extends Error {
+export class NoRoom extends CannotBegin {
   constructor(tree: string) {
     super(
       `The flow runs below the flow run ${tree} may have ${MOST_RUNS_BELOW} runs of agents together, and they have them.`,
@@ -52,8 +55,11 @@ export async function beginLeafAgain(pool: Pool, leaf: RetriedLeaf): Promise<Beg
       return insert(tx, leaf, continued(leaf, earlier, await decisionsOf(tx, earlier)))
     }
     const calls = await callsOfRun(tx, earlier.id)
+    const mustAsk = hasUnsafe(calls)
+    const decision = mustAsk ? await decisionAbout(tx, leaf.fresh.keyScope, earlier.id) : null
+    if (decision === 'stop') throw new CannotBegin(STOPPED)
     const begun = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
-    if (hasUnsafe(calls)) await holdForPerson(tx, leaf, earlier.id, calls)
+    if (mustAsk && decision === null) await holdForPerson(tx, leaf, earlier.id, calls)
     return begun
   })
 }
@@ -75,9 +81,11 @@ async function insert(tx: Db, { tree }: RetriedLeaf, run: NewRun): Promise<Begun
   return { is: 'begun', runId: run.id }
 }
 
+/** A run that was held and never began has no history: the work stands where the run before it left it. */
 async function newestRun(tx: Db, { fresh, flowRunIds }: RetriedLeaf): Promise<EarlierRun | null> {
   const { rows } = await tx.query<{ id: string }>(
     `select id from agent_runs where flow_run_id = any($1::uuid[]) and key_scope = $2
+       and (started_at is not null or resumed_from is not null or completed_at is null)
      order by created_at desc, id desc limit 1`,
     [flowRunIds, fresh.keyScope],
   )
