@@ -120,20 +120,23 @@ test('the use of a hook is noted without waiting for a locked row', async () => 
 
 test('a hook is found by primary keys among many hooks, agents and deliveries', async () => {
   const hook = await createHook(kit, project.id)
-  const copies = (table: string, changes: string): string =>
-    `insert into ${table} select (jsonb_populate_record(t, ${changes})).* from ${table} t, generate_series(1, 2000) n`
-  // A generated column takes no value.
-  await kit.pool.query(
-    `insert into agents (id, project_id, name) select gen_random_uuid(), project_id, 'copy ' || n
-     from agents t, generate_series(1, 2000) n where t.id = $1`,
-    [hook.agentId],
-  )
-  await kit.pool.query(`${copies('hooks', `jsonb_build_object('id', gen_random_uuid())`)} where t.id = $1`, [hook.id])
+  /** Copies a row many times. A generated column takes no value. */
+  const copy = async (table: string, where: string, changes: string): Promise<void> => {
+    const { rows } = await kit.pool.query<{ list: string }>(
+      `select string_agg(quote_ident(attname), ', ') as list from pg_attribute
+       where attrelid = $1::regclass and attnum > 0 and attgenerated = '' and not attisdropped`,
+      [table],
+    )
+    const columns = rows[0]?.list ?? assert.fail()
+    await kit.pool.query(
+      `insert into ${table} (${columns}) select ${columns} from (
+         select (jsonb_populate_record(t, ${changes})).* from ${table} t, generate_series(1, 2000) n where ${where}) copies`,
+    )
+  }
+  await copy('agents', `t.id = '${hook.agentId}'`, `jsonb_build_object('id', gen_random_uuid(), 'name', 'copy ' || n)`)
+  await copy('hooks', `t.id = '${hook.id}'`, `jsonb_build_object('id', gen_random_uuid())`)
   await here(await find(hook), delivery('first'))
-  await kit.pool.query(
-    `${copies('hook_deliveries', `jsonb_build_object('webhook_id', 'copy ' || n)`)} where t.hook_id = $1`,
-    [hook.id],
-  )
+  await copy('hook_deliveries', `t.hook_id = '${hook.id}'`, `jsonb_build_object('webhook_id', 'copy ' || n)`)
   const client = await kit.pool.connect()
   try {
     for (const table of ['agents', 'hooks', 'hook_deliveries']) await client.query(`analyze ${table}`)

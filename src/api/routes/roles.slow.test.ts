@@ -1,5 +1,4 @@
-// The rights of every identity on every route. A route that is missing here, or listed here but not served, fails the
-// test.
+// The rights of every identity on every route. A route that is missing here, or is not served, fails the test.
 import assert from 'node:assert/strict'
 import { insertAlert } from '../../../test/kit/alerts.ts'
 import { createTestApp } from '../../../test/kit/app.ts'
