@@ -48,7 +48,7 @@ const triggerSchema = z.looseObject({
   task_id: z.string().optional().describe('With type task: the task. With type flow: the id of the leaf.'),
   parent_run_id: storedId.describe('With type spawn: the run that called spawn_agent.'),
   call_id: z.string().optional().describe('With type spawn: the id of that call.'),
-  resumed_from: storedId.describe('With type resume, task, flow or reaction: the run that this one continues.'),
+  resumed_from: storedId.describe('With type resume: the run that this one continues.'),
   forked_from: storedId.describe('With type fork: the run that was forked.'),
   after_step: z.int().optional().describe('With type fork: the last step that was taken over.'),
   system_variant: z.string().optional().describe('With type supervisor: the variant of the system.'),

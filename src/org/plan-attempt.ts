@@ -71,7 +71,7 @@ async function continueAttempt(tx: Db, task: AttemptedTask, earlier: EarlierRun)
   const isTold = earlier.pause_reason !== 'stopped' && task.flow_type !== 'flow'
   const byPerson = task.is_resumed ? { resumed_by: 'person' } : {}
   return insertContinuation(tx, earlier, {
-    trigger: { type: 'task', task_id: task.id, resumed_from: earlier.id, ...byPerson },
+    trigger: { type: 'task', task_id: task.id, ...byPerson },
     taskId: task.id,
     input: isTold ? continuationText(task) : null,
     maxSteps: task.max_steps,

@@ -89,7 +89,7 @@ async function continueEntry(tx: Db, entry: EntryRow, earlier: EarlierRun): Prom
   const agent = await getAgent(tx, earlier.project_id, entry.agent_id)
   requireEnabled(agent)
   return insertContinuation(tx, earlier, {
-    trigger: { type: 'reaction', entry_id: entry.id, resumed_from: earlier.id, resumed_by: 'person' },
+    trigger: { type: 'reaction', entry_id: entry.id, resumed_by: 'person' },
     input: null,
     maxSteps: agent.max_steps,
     timeoutMs: agent.default_timeout,

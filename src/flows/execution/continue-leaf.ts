@@ -111,7 +111,6 @@ function continued({ fresh, agent, isByPerson }: RetriedLeaf, earlier: EarlierRu
     id: fresh.id,
     trigger: {
       ...fresh.trigger,
-      resumed_from: earlier.id,
       ...(isByPerson ? { resumed_by: 'person' } : {}),
       ...(settled.length > 0 ? { settled } : {}),
     },
