@@ -8,7 +8,7 @@ import { buryWorker } from '../../test/kit/runs.ts'
 import { createScriptedModel, type Script } from '../../test/kit/scripted-model.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { type Ask, createBuiltInFunctions } from '../flows/definition/built-in-functions.ts'
-import { findAnswer, noteAnswer } from '../flows/execution/asked-items.ts'
+import { findAnswer, noteItemAnswer } from '../flows/execution/asked-items.ts'
 import { pruneFlowRuns } from '../flows/history/prune-flow-runs.ts'
 import type { BuiltInNode } from '../flows/machine/built-in-patterns.ts'
 import { createOutageWatch } from '../journal/outage-watch.ts'
@@ -122,7 +122,7 @@ test('an answer counts for the very question; texts that cannot be stored are no
   const { id } = await one.play({ type: 'task', function: 'muster.identity' })
   const item = { flowRunId: id, leafId: 'x'.repeat(5_000), call: ':1', place: 2 }
   const note = (prompt: string, answer: string, of = item) =>
-    inTransaction(pool, (tx) => noteAnswer(tx, of, { prompt, answer }))
+    inTransaction(pool, (tx) => noteItemAnswer(tx, of, { prompt, answer }))
   await note('Say.', 'first')
   assert.equal(await findAnswer(pool, item, 'Say.'), 'first')
   assert.equal(await findAnswer(pool, item, 'Say more.'), null)

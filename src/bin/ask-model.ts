@@ -5,7 +5,7 @@ import { whileUnavailable } from '../db/patience.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Ask } from '../flows/definition/built-in-functions.ts'
 import type { WhileIdle } from '../flows/definition/function-context.ts'
-import { findAnswer, noteAnswer } from '../flows/execution/asked-items.ts'
+import { findAnswer, noteItemAnswer } from '../flows/execution/asked-items.ts'
 import { noteAsked, readPayers, waitOrRefuse } from '../flows/execution/asked-usage.ts'
 import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
@@ -53,7 +53,7 @@ export function createAsk(parts: ModelParts): Ask {
     const { default_model: choice, model_patience: patienceMs } = await getSettings(pool, projectId)
     const also: Question['also'] = async (tx, usage, answer) => {
       await noteAsked(tx, { flowRunId, leafId, payers }, usage)
-      if (itemOf && answer !== null) await noteAnswer(tx, itemOf, { prompt, answer })
+      if (itemOf && answer !== null) await noteItemAnswer(tx, itemOf, { prompt, answer })
     }
     const ifSpent = (): Promise<void> => waitOrRefuse(pool, flowRunId)
     const source = 'function' as const

@@ -4,7 +4,7 @@ import type { Db } from '../db/pool.ts'
 import type { MadeCall } from '../journal/finished-calls.ts'
 import type { Log } from '../kernel/log.ts'
 import { aboutTask } from '../kernel/operation.ts'
-import { askBeginAnew, beginAnewTaskId, decisionOf, isBeginAnewTask } from '../tasks/begin-anew-tasks.ts'
+import { anewDecision, askBeginAnew, beginAnewTaskId, isBeginAnewTask, STOPPED } from '../tasks/begin-anew-tasks.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { logOnCommit } from './log-on-commit.ts'
 import { lockTasks, type WorkTask } from './work-row.ts'
@@ -40,7 +40,7 @@ export async function answerBeginAnew(tx: Db, log: Log, question: WorkTask): Pro
   const { task_id: taskId } = question.metadata
   if (typeof taskId !== 'string' || !isBeginAnewTask(question)) return
   const task = (await lockTasks(tx, [taskId])).get(taskId)
-  const decision = decisionOf(question)
+  const decision = anewDecision(question)
   if (task?.waits_for !== 'begin_anew' || decision === null) return
   if (decision === 'again') {
     await tx.query(
@@ -53,7 +53,7 @@ export async function answerBeginAnew(tx: Db, log: Log, question: WorkTask): Pro
   await tx.query(
     `update tasks set waits_for = null, status = 'blocked', error_message = $2,
        progress_note = 'Blocked: a person decided that the work does not begin anew.' where id = $1`,
-    [task.id, 'A person decided that the work does not begin anew.'],
+    [task.id, STOPPED],
   )
   logOnCommit(tx, log, 'task.blocked', aboutTask(task), { times_stuck: task.times_stuck })
 }

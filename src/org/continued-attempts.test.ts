@@ -177,3 +177,30 @@ test('a question about beginning anew is withdrawn when its task is cancelled', 
   await org.patch(`/tasks/${given.id}`, { status: 'cancelled' })
   assert.equal((await org.task(question.id)).status, 'cancelled')
 })
+
+test('a task that passes on again while people are asked, or after a stop, is asked about again', async () => {
+  const slow = Promise.withResolvers<void>()
+  const payer = await org.agent(
+    { tools: ['refund'] },
+    { work: (request) => (results(request) === 0 ? refund : { text: 'slow', waitFor: slow.promise }) },
+  )
+  const second = await org.agent({ tools: ['refund'] }, { work: refund })
+  const third = await org.agent({ tools: ['refund'] }, { work: 'Done.' })
+  const given = await org.give({ title: 'Pass it on and on', assigned_to: payer.id })
+  await untilTrue(async () => payer.requests.length === 3, 'the refund was made')
+  await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
+  slow.resolve()
+  const open = async () => (await questionsAbout(given.id)).find(({ status }) => status === 'pending')
+  await untilTrue(open, 'people are asked')
+  await org.patch(`/tasks/${given.id}`, { assigned_to: third.id })
+  const again = await untilTrue(open, 'people are asked about the third agent')
+  await org.patch(`/tasks/${again.id}`, { status: 'completed', result: 'stop' })
+  await org.until(given.id, 'blocked')
+  await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
+  await untilTrue(open, 'people are asked after a stop')
+  await org.patch(`/tasks/${given.id}`, { assigned_to: third.id })
+  const last = await untilTrue(open, 'people are asked for the last time')
+  await org.patch(`/tasks/${last.id}`, { status: 'completed', result: 'again' })
+  await org.until(given.id, 'completed')
+  assert.equal(ledger.length, 1)
+})

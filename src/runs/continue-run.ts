@@ -92,7 +92,7 @@ export const canContinue = (earlier: EarlierRun): boolean =>
   (earlier.error_code === null || !CANNOT_CONTINUE.has(earlier.error_code)) &&
   earlier.pause_reason !== 'context'
 
-export interface Continuation {
+export interface NewContinuation {
   id?: string
   trigger: NewRun['trigger']
   input: unknown
@@ -102,7 +102,7 @@ export interface Continuation {
 }
 
 /** The continuation inherits rights, payers, depth and the scope of keys; its limits count for itself alone. */
-export function continuationRun(earlier: EarlierRun, given: Continuation): NewRun {
+export function continuationRun(earlier: EarlierRun, given: NewContinuation): NewRun {
   // A run that ended before it began has journalled neither its input nor a person's word about a call.
   const input = given.input ?? (earlier.started_at === null ? earlier.input : null)
   return {
@@ -136,7 +136,7 @@ function inherited({ trigger, started_at, flow_run_id: flowRunId }: EarlierRun):
   return defined({ eval_id, ...ofLeaf, settled: started_at === null ? settled : undefined })
 }
 
-export async function insertContinuation(tx: Db, earlier: EarlierRun, given: Continuation): Promise<string> {
+export async function insertContinuation(tx: Db, earlier: EarlierRun, given: NewContinuation): Promise<string> {
   const run = continuationRun(earlier, given)
   await insertRun(tx, run)
   return run.id

@@ -1,5 +1,6 @@
 import type { Db } from '../db/pool.ts'
 import type { Journal } from '../journal/journal.ts'
+import { STOPPED } from '../tasks/begin-anew-tasks.ts'
 import { endUnowned, runFailed } from './end.ts'
 
 /** Ends a run that was held until a person decided whether its work begins anew, and the person said no. */
@@ -11,5 +12,5 @@ export async function endHeld(tx: Db, journal: Journal, runId: string): Promise<
   )
   const [run] = rows
   if (!run) return
-  await endUnowned(tx, journal, run, runFailed('STOPPED', 'A person decided that the work does not begin anew.', null))
+  await endUnowned(tx, journal, run, runFailed('STOPPED', STOPPED, null))
 }

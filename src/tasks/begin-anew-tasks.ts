@@ -29,7 +29,20 @@ export interface AnewQuestion {
 /** One question for each piece of work and each run after which it would begin anew. */
 export const beginAnewTaskId = (workId: string, runId: string): string => idFrom(`begin anew ${workId} ${runId}`)
 
-/** Called in the transaction that makes the work wait. */
+export const STOPPED = 'A person decided that the work does not begin anew.'
+
+/** The decision about this very fresh start, if a person has given one. */
+export async function decisionAbout(tx: Db, workId: string, runId: string): Promise<BeginAnew | null> {
+  const { rows } = await tx.query<Pick<Task, 'status' | 'result'>>('select status, result from tasks where id = $1', [
+    beginAnewTaskId(workId, runId),
+  ])
+  return rows[0] ? anewDecision(rows[0]) : null
+}
+
+/**
+ * Called in the transaction that makes the work wait. A question that was withdrawn, or answered for another agent, is
+ * open again.
+ */
 export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void> {
   const { projectId, agentId, workId, work, earlierRunId, heldRunId, calls } = question
   const creator: Creator = { type: 'agent', id: agentId }
@@ -42,7 +55,9 @@ export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void
   }
   await tx.query(
     `insert into tasks (id, project_id, kind, title, description, priority, created_by, run_id, metadata)
-     values ($1, $2, 'escalation', $3, $4, 'high', $5, $6, $7) on conflict (id) do nothing`,
+     values ($1, $2, 'escalation', $3, $4, 'high', $5, $6, $7)
+     on conflict (id) do update set status = 'pending', result = null, completed_at = null, created_by = excluded.created_by,
+       description = excluded.description, run_id = excluded.run_id, metadata = excluded.metadata`,
     [
       beginAnewTaskId(workId, earlierRunId),
       projectId,
@@ -74,7 +89,7 @@ export function isBeginAnewTask(task: Pick<Task, 'id' | 'kind' | 'metadata'>): b
 }
 
 /** The decision that the task was answered with; null while it is open. */
-export function decisionOf({ status, result }: Pick<Task, 'status' | 'result'>): BeginAnew | null {
+export function anewDecision({ status, result }: Pick<Task, 'status' | 'result'>): BeginAnew | null {
   return status === 'completed' && isDecision(result) ? result : null
 }
 

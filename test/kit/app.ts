@@ -54,8 +54,19 @@ export interface TestAppOptions extends Partial<Omit<ServerOptions, 'runs' | 'lo
 
 /** `call('POST /api/projects', {body})` uses the instance admin's token unless told otherwise; null sends none. */
 export async function createTestApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const { models, tools, functions, decide, systemVariant, library, firstBackoffMs, waits, onEvents, ...others } =
-    options
+  const {
+    models,
+    tools,
+    functions,
+    decide,
+    systemVariant,
+    library,
+    firstBackoffMs,
+    leaseMs,
+    waits,
+    onEvents,
+    ...others
+  } = options
   const { log = silentLog, middleware, patterns, idleTimeoutMs, ...overrides } = others
   const database = await createTestDatabase(idleTimeoutMs === undefined ? {} : { idleTimeoutMs })
   const cipher = createCipher('test-secret-key')
@@ -69,6 +80,7 @@ export async function createTestApp(options: TestAppOptions = {}): Promise<TestA
     systemVariant,
     library,
     firstBackoffMs,
+    leaseMs,
     waits,
     log,
     onEvents,

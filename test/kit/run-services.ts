@@ -63,6 +63,7 @@ export interface TestServicesOptions {
   /** The values of MUSTER_PROMPTS_URL and MUSTER_PROMPTS_KEY. */
   library?: Config['prompts'] | undefined
   firstBackoffMs?: number | undefined
+  leaseMs?: number | undefined
   waits?: Pick<RunServices, 'waitMs' | 'cancelWaitMs' | 'heartbeatMs' | 'recheckMs'> | undefined
   log?: Log | undefined
   /** Called with the events of runs when they are committed. */
@@ -91,6 +92,7 @@ export async function createTestServices(
     systemVariant = null,
     library = null,
     firstBackoffMs,
+    leaseMs = 10_000,
     waits = {},
     log = silentLog,
     onEvents,
@@ -199,7 +201,7 @@ export async function createTestServices(
       hub,
       log,
       slots: 20,
-      leaseMs: 10_000,
+      leaseMs,
       drainMs: 8_000,
       isAlone: false,
       deps: {

@@ -122,28 +122,6 @@ export function addFlowRunRoutes(app: App, options: FlowRunRoutes): void {
     },
   )
 
-  app.post(
-    '/api/projects/:id/flow-runs/:runId/resume',
-    openTo('member', 'Continue a flow run in a new one that takes over every finished leaf', {
-      params: flowRunParams,
-      headers: startHeaders,
-      body: resumeFlowInput.nullish(),
-      response: { 200: flowRunSchema, 202: flowRunSchema, default: errorSchema },
-    }),
-    async (request, reply) => {
-      const { id, runId: flowRunId } = request.params
-      const { kept, replayed } = await startOnce(request, async (tx) => {
-        const run = await flowToResume(tx, id, flowRunId, { timeoutMs: request.body?.timeout })
-        const newId = await startFlow(tx, run, actorOf(request), flows.patterns)
-        if (flows.isAnnounced) await tellProcesses(tx, FLOW_CHANNEL, newId)
-        return getFlowRun(tx, id, newId, flows.leafLimit)
-      })
-      if (replayed) reply.header('idempotency-replayed', 'true')
-      else flows.onReady()
-      return answerWhenEnded(request, reply, kept, { isOld: replayed })
-    },
-  )
-
   app.get(
     '/api/projects/:id/flow-runs',
     openTo('viewer', 'List the flow runs, newest first', {
@@ -189,7 +167,39 @@ export function addFlowRunRoutes(app: App, options: FlowRunRoutes): void {
     },
   )
 
+  addResume(app, options, answerWhenEnded)
   addFlowRunActions(app, options)
+}
+
+type AnswerWhenEnded = (
+  request: FastifyRequest<{ Params: { id: string; runId: string } }>,
+  reply: FastifyReply,
+  given: FlowRun,
+  options?: { isOld?: boolean },
+) => Promise<FlowRun>
+
+function addResume(app: App, { once: startOnce, flows }: FlowRunRoutes, answerWhenEnded: AnswerWhenEnded): void {
+  app.post(
+    '/api/projects/:id/flow-runs/:runId/resume',
+    openTo('member', 'Continue a flow run in a new one that takes over every finished leaf', {
+      params: flowRunParams,
+      headers: startHeaders,
+      body: resumeFlowInput.nullish(),
+      response: { 200: flowRunSchema, 202: flowRunSchema, default: errorSchema },
+    }),
+    async (request, reply) => {
+      const { id, runId: flowRunId } = request.params
+      const { kept, replayed } = await startOnce(request, async (tx) => {
+        const run = await flowToResume(tx, id, flowRunId, { timeoutMs: request.body?.timeout })
+        const newId = await startFlow(tx, run, actorOf(request), flows.patterns)
+        if (flows.isAnnounced) await tellProcesses(tx, FLOW_CHANNEL, newId)
+        return getFlowRun(tx, id, newId, flows.leafLimit)
+      })
+      if (replayed) reply.header('idempotency-replayed', 'true')
+      else flows.onReady()
+      return answerWhenEnded(request, reply, kept, { isOld: replayed })
+    },
+  )
 }
 
 function addFlowRunActions(app: App, { pool, flows }: FlowRunRoutes): void {

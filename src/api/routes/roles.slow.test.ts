@@ -307,7 +307,6 @@ const matrix: Row[] = [
     expect: forMembers(200),
   },
   {
-    // The flow run of the table is running, so nobody can resume it.
     route: 'POST /api/projects/:id/flow-runs/:runId/resume',
     path: (ground) => project(`/flow-runs/${ground.flowRunId}/resume`)(ground),
     expect: forMembers(409),

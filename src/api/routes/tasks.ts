@@ -23,7 +23,7 @@ import type { ObjectWriter } from '../../objects/write-objects.ts'
 import { taskChanged } from '../../org/task-changed.ts'
 import { endHeld } from '../../runs/held-run.ts'
 import { decideOutcome, lockUndecided } from '../../runs/undecided.ts'
-import { decisionOf, isBeginAnewTask } from '../../tasks/begin-anew-tasks.ts'
+import { anewDecision, isBeginAnewTask } from '../../tasks/begin-anew-tasks.ts'
 import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
 import { createTask, getTask, listTasks, NOBODY } from '../../tasks/tasks.ts'
@@ -185,7 +185,7 @@ function addDecisionRoutes(app: App, { pool, writer, onReady, tools }: TaskRoute
 /** Wakes the run that waits for the answer, in the commit that stores the answer. */
 async function tellRun(tx: Db, journal: Journal, task: Task, request: FastifyRequest): Promise<void> {
   if (task.kind !== 'escalation' || task.run_id === null) return
-  if (isBeginAnewTask(task) && decisionOf(task) === 'stop') return void (await endHeld(tx, journal, task.run_id))
+  if (isBeginAnewTask(task) && anewDecision(task) === 'stop') return void (await endHeld(tx, journal, task.run_id))
   if (!isOutcomeTask(task)) return void (await wakeWaiting(tx, task.run_id, 'human'))
   const outcome = outcomeOf(task)
   const { id: projectId } = request.params as { id: string } // every route of this file has this parameter

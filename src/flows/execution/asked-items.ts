@@ -36,7 +36,7 @@ export async function findAnswer(
  * leaf fails with it. The first answer to a question stays: the owner before may answer late. Nothing is written for a
  * flow run that is gone.
  */
-export async function noteAnswer(
+export async function noteItemAnswer(
   tx: Db,
   { flowRunId, leafId, call, place }: ItemOf,
   { prompt, answer }: { prompt: string; answer: string },

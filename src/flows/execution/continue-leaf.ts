@@ -11,11 +11,11 @@ import type { Agent } from '../../kernel/agent.ts'
 import { CONTINUE } from '../../kernel/continue-phrase.ts'
 import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
 import { canContinue, continuationRun, type EarlierRun, lockEarlier, lostTools } from '../../runs/continue-run.ts'
-import { askBeginAnew } from '../../tasks/begin-anew-tasks.ts'
+import { askBeginAnew, decisionAbout, STOPPED } from '../../tasks/begin-anew-tasks.ts'
 import { effectsParagraph } from '../../tasks/made-calls-text.ts'
 import { decidedOutcomes } from '../../tasks/outcome-tasks.ts'
 
-export interface LeafRun {
+export interface RetriedLeaf {
   /** The run as it is begun where nothing can be continued. */
   fresh: NewRun & { flowRunId: string; keyScope: string }
   agent: Pick<Agent, 'id' | 'name' | 'tools' | 'steps' | 'flow_type' | 'max_steps'>
@@ -29,8 +29,11 @@ export interface LeafRun {
   tree?: string
 }
 
+/** The run does not begin, and the leaf fails with this message. */
+export class CannotBegin extends Error {}
+
 /** The tree has so many runs that this one does not begin. */
-export class NoRoom extends Error {
+export class NoRoom extends CannotBegin {
   constructor(tree: string) {
     super(
       `The flow runs below the flow run ${tree} may have ${MOST_RUNS_BELOW} runs of agents together, and they have them.`,
@@ -41,7 +44,7 @@ export class NoRoom extends Error {
 /** begun: the run is queued, or held for a person · done: an earlier run has completed this work · ending: try later. */
 export type BegunLeaf = { is: 'begun' | 'done'; runId: string } | { is: 'ending' }
 
-export async function beginLeafAgain(pool: Pool, leaf: LeafRun): Promise<BegunLeaf> {
+export async function beginLeafAgain(pool: Pool, leaf: RetriedLeaf): Promise<BegunLeaf> {
   return inTransaction(pool, async (tx) => {
     if (await isKnown(tx, leaf.fresh.id)) return { is: 'begun', runId: leaf.fresh.id }
     const earlier = await newestRun(tx, leaf)
@@ -52,8 +55,11 @@ export async function beginLeafAgain(pool: Pool, leaf: LeafRun): Promise<BegunLe
       return insert(tx, leaf, continued(leaf, earlier, await decisionsOf(tx, earlier)))
     }
     const calls = await callsOfRun(tx, earlier.id)
+    const mustAsk = hasUnsafe(calls)
+    const decision = mustAsk ? await decisionAbout(tx, leaf.fresh.keyScope, earlier.id) : null
+    if (decision === 'stop') throw new CannotBegin(STOPPED)
     const begun = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
-    if (hasUnsafe(calls)) await holdForPerson(tx, leaf, earlier.id, calls)
+    if (mustAsk && decision === null) await holdForPerson(tx, leaf, earlier.id, calls)
     return begun
   })
 }
@@ -63,7 +69,7 @@ async function isKnown(tx: Db, runId: string): Promise<boolean> {
 }
 
 /** Counts the run on the uppermost flow run, if there is one. */
-async function insert(tx: Db, { tree }: LeafRun, run: NewRun): Promise<BegunLeaf> {
+async function insert(tx: Db, { tree }: RetriedLeaf, run: NewRun): Promise<BegunLeaf> {
   if (tree !== undefined) {
     const { rowCount } = await tx.query(
       `update flow_runs set runs_below = runs_below + 1 where id = $1 and runs_below < ${MOST_RUNS_BELOW}`,
@@ -75,9 +81,11 @@ async function insert(tx: Db, { tree }: LeafRun, run: NewRun): Promise<BegunLeaf
   return { is: 'begun', runId: run.id }
 }
 
-async function newestRun(tx: Db, { fresh, flowRunIds }: LeafRun): Promise<EarlierRun | null> {
+/** A run that was held and never began has no history: the work stands where the run before it left it. */
+async function newestRun(tx: Db, { fresh, flowRunIds }: RetriedLeaf): Promise<EarlierRun | null> {
   const { rows } = await tx.query<{ id: string }>(
     `select id from agent_runs where flow_run_id = any($1::uuid[]) and key_scope = $2
+       and (started_at is not null or resumed_from is not null or completed_at is null)
      order by created_at desc, id desc limit 1`,
     [flowRunIds, fresh.keyScope],
   )
@@ -85,7 +93,7 @@ async function newestRun(tx: Db, { fresh, flowRunIds }: LeafRun): Promise<Earlie
 }
 
 /** A decision of a flow makes no calls, so it is asked for anew. */
-async function mayContinue(tx: Db, { agent, fresh, isByPerson }: LeafRun, earlier: EarlierRun): Promise<boolean> {
+async function mayContinue(tx: Db, { agent, fresh, isByPerson }: RetriedLeaf, earlier: EarlierRun): Promise<boolean> {
   if (earlier.agent_id !== agent.id || earlier.continued_by !== null || fresh.answer) return false
   if (isByPerson) return true
   return canContinue(earlier) && (await lostTools(tx, earlier.id, agent, [])).length === 0
@@ -97,7 +105,7 @@ async function decisionsOf(tx: Db, { id, pause_reason: reason }: EarlierRun): Pr
   return [...(await decidedOutcomes(tx, id))].map(([callId, decision]) => ({ call_id: callId, ...decision }))
 }
 
-function continued({ fresh, agent, isByPerson }: LeafRun, earlier: EarlierRun, settled: Settlement[]): NewRun {
+function continued({ fresh, agent, isByPerson }: RetriedLeaf, earlier: EarlierRun, settled: Settlement[]): NewRun {
   const isFlow = agent.flow_type === 'flow'
   const run = continuationRun(earlier, {
     id: fresh.id,
@@ -127,7 +135,7 @@ function told(input: unknown, calls: readonly MadeCall[]): unknown {
 }
 
 /** The new run waits like a run that has asked a question; the answer wakes it, or ends it. */
-async function holdForPerson(tx: Db, leaf: LeafRun, earlierId: string, calls: readonly MadeCall[]): Promise<void> {
+async function holdForPerson(tx: Db, leaf: RetriedLeaf, earlierId: string, calls: readonly MadeCall[]): Promise<void> {
   const { fresh, agent, name } = leaf
   await tx.query(
     `update agent_runs set status = 'paused', pause_reason = 'human', waits_for = 'human', waiting_for = 'person',

@@ -5,6 +5,7 @@ import { createTestFlows } from '../../../test/kit/flows.ts'
 import { testTool } from '../../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script } from '../../../test/kit/scripted-model.ts'
 import { until } from '../../../test/kit/until.ts'
+import type { Db } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
 import { wakeWaiting } from '../../journal/wake.ts'
 import type { ModelRequest } from '../../kernel/model-call.ts'
@@ -203,6 +204,17 @@ const looping =
     return results(request) === 0 ? call('refund') : call('notify')
   }
 
+/** A person answers whether the leaf may begin anew. */
+async function answer(asked: Task, decision: 'again' | 'stop'): Promise<void> {
+  const onChanged = async (tx: Db): Promise<void> => {
+    if (decision === 'stop') await endHeld(tx, flows.journal, asked.run_id ?? '')
+    else await wakeWaiting(tx, asked.run_id ?? '', 'human')
+  }
+  const given = { actor: systemActor, lockRun: async () => {}, onChanged }
+  await updateTask(pool, projectId, asked.id, { status: 'completed', result: decision }, given)
+  flows.worker.onReady()
+}
+
 for (const decision of ['again', 'stop'] as const) {
   test(`a leaf that must begin anew after a refund asks first: ${decision}`, async () => {
     let isLooping = true
@@ -218,21 +230,7 @@ for (const decision of ['again', 'stop'] as const) {
     assert.equal(asked.metadata.kind, 'begin_anew')
     assert.equal((asked.metadata.calls as { tool: string }[])[0]?.tool, 'refund')
     isLooping = false
-    await updateTask(
-      pool,
-      projectId,
-      asked.id,
-      { status: 'completed', result: decision },
-      {
-        actor: systemActor,
-        lockRun: async () => {},
-        onChanged: async (tx) => {
-          if (decision === 'stop') await endHeld(tx, flows.journal, asked.run_id ?? '')
-          else await wakeWaiting(tx, asked.run_id ?? '', 'human')
-        },
-      },
-    )
-    flows.worker.onReady()
+    await answer(asked, decision)
     const flow = await flows.ended(id)
     assert.equal(flow.status, decision === 'again' ? 'completed' : 'failed')
     assert.equal(ledger.filter(({ tool }) => tool === 'refund').length, 1)
@@ -242,3 +240,26 @@ for (const decision of ['again', 'stop'] as const) {
     } else assert.match(flow.error ?? '', /does not begin anew/)
   })
 }
+
+test('after a stop no retry begins anew, and a resumed flow run continues the history', async () => {
+  let isLooping = true
+  const agent = await agentWith((request) => {
+    if (results(request) === 0) return call('refund')
+    return isLooping ? call('notify') : { text: 'Done.' }
+  })
+  const root: BuiltInNode = { type: 'task', id: 'pay', agent, input: 'Pay.', retry: { max_retries: 3, backoff: 0 } }
+  const id = await flows.startFlow(root)
+  const asking = async () => (await questions()).find(({ metadata }) => metadata.flow_run_id === id)
+  await until(async () => (await asking()) !== undefined, 'people are asked')
+  await answer((await asking()) ?? assert.fail(), 'stop')
+  const stopped = await flows.ended(id)
+  assert.equal(stopped.status, 'failed')
+  assert.match(stopped.error ?? '', /does not begin anew/)
+  isLooping = false
+  const resumed = await resume(id)
+  assert.deepEqual([resumed.status, resumed.output], ['completed', 'Done.'])
+  assert.equal(ledger.filter(({ tool }) => tool === 'refund').length, 1)
+  const [looped] = await runsOf(id)
+  const [continued] = await runsOf(resumed.id)
+  assert.equal(continued?.resumed_from, looped?.id)
+})

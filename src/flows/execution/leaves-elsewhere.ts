@@ -1,10 +1,11 @@
 // Leaves under way elsewhere: agents have slots of their own, and functions may be handed out to other processes.
 import type { Topology } from '../../kernel/flow.ts'
 import type { FlowEvent } from '../../kernel/flow-run.ts'
-import { isAgentLeaf, readQueued, settledAgents } from './agent-leaves.ts'
+import { isAgentLeaf, readQueued } from './agent-leaves.ts'
 import { beginAll, isFunctionLeaf } from './begin-leaf.ts'
 import type { ClaimedFlow } from './claim.ts'
 import { readHandouts } from './handouts.ts'
+import { settledAgents } from './leaf-outcomes.ts'
 import type { OwnedFlow } from './owned-flow.ts'
 import { takeOutcome } from './settle-leaf.ts'
 import { attemptKey } from './state.ts'

@@ -3,14 +3,14 @@ import type { FlowEvent } from '../../kernel/flow-run.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import { attemptKey, type FlowState } from './state.ts'
 
-export interface Start {
+export interface LeafStart {
   leaf: FlowLeaf
   worker: string | null
   handover: { from: string; to: string } | null
 }
 
 /** Notes that the attempt begins now. Returns its event. */
-export function noteBegun(state: FlowState, { leaf, worker, handover }: Start): FlowEvent {
+export function noteBegun(state: FlowState, { leaf, worker, handover }: LeafStart): FlowEvent {
   state.begun.set(attemptKey(leaf), Date.now())
   const name = leaf.nodeId ?? leaf.title ?? ('agent' in leaf.node ? leaf.node.agent : leaf.node.function)
   const data = defined({

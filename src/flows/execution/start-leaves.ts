@@ -2,7 +2,7 @@
 import type { FlowEvent } from '../../kernel/flow-run.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import { beginAll, isFunctionLeaf, releaseSlot } from './begin-leaf.ts'
-import { noteBegun, type Start } from './note-begun.ts'
+import { type LeafStart, noteBegun } from './note-begun.ts'
 import type { OwnedFlow } from './owned-flow.ts'
 import { takeUntold } from './settle-leaf.ts'
 import { attemptKey } from './state.ts'
@@ -36,13 +36,13 @@ export async function startLeaves(
   return isCancelled
 }
 
-const leafOf = ({ leaf }: Start): FlowLeaf => leaf
+const leafOf = ({ leaf }: LeafStart): FlowLeaf => leaf
 
 /**
  * Begins the functions that this process calls itself before the journal says so. That is safe for a new flow that this
  * process has just accepted, because nobody has asked for its end. Answers whether they have begun.
  */
-async function beginEarly(owned: OwnedFlow, starts: readonly Start[]): Promise<boolean> {
+async function beginEarly(owned: OwnedFlow, starts: readonly LeafStart[]): Promise<boolean> {
   if (starts.length === 0 || !starts.every(({ leaf }) => owned.local.has(leaf.id))) return false
   await beginAll(owned, starts.map(leafOf))
   await new Promise(setImmediate)
@@ -50,7 +50,7 @@ async function beginEarly(owned: OwnedFlow, starts: readonly Start[]): Promise<b
 }
 
 /** The end was asked for before these leaves began: they wait again. */
-function takeBackStarts(owned: OwnedFlow, starts: readonly Start[]): void {
+function takeBackStarts(owned: OwnedFlow, starts: readonly LeafStart[]): void {
   const { state } = owned
   for (const { leaf } of starts) {
     state.running.delete(leaf.id)
@@ -60,7 +60,7 @@ function takeBackStarts(owned: OwnedFlow, starts: readonly Start[]): void {
 }
 
 /** Takes as many of the waiting leaves as there is room for. Leaves that back off come later. */
-function takeStartable(owned: OwnedFlow): Start[] {
+function takeStartable(owned: OwnedFlow): LeafStart[] {
   const { deps, flow, state, after, mailbox } = owned
   for (const leaf of state.fresh.splice(0)) {
     if (leaf.afterMs > 0) {
@@ -77,8 +77,8 @@ function takeStartable(owned: OwnedFlow): Start[] {
   // others.
   const { project_id: projectId } = flow
   const hasRoomHere = (): boolean => deps.hasOthers() || slots.hasRoomFor(projectId)
-  const starts: Start[] = []
-  const startLeaf = (start: Start): void => {
+  const starts: LeafStart[] = []
+  const startLeaf = (start: LeafStart): void => {
     const { leaf } = start
     starts.push(start)
     state.running.set(leaf.id, leaf)
