@@ -103,5 +103,14 @@ const delta = (fields: object, finish: string | null = null) => ({
 function planOf(messages: readonly { role: string; content?: unknown }[]): z.infer<typeof planShape> | null {
   const said = messages.find(({ role }) => role === 'user')?.content
   const plain = typeof said === 'string' ? said : z.array(z.looseObject({ text: z.string() })).parse(said)[0]?.text
-  return plain === undefined ? null : planShape.parse(JSON.parse(plain))
+  return plain === undefined ? null : (planShape.safeParse(jsonIn(plain)).data ?? null)
+}
+
+/** A text that is not a plan is refused: a model that breaks instead would be waited for. */
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
 }

@@ -4,6 +4,7 @@ import { before } from 'node:test'
 import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
+import { askAboutBeginning } from '../kit/begin-anew.ts'
 import { CLOSED, type ClosableProvider, startClosableProvider } from '../kit/closable-provider.ts'
 import { createCommandKit, noTerminal, type Said } from '../kit/command.ts'
 import { createUnusedDatabase } from '../kit/database.ts'
@@ -15,6 +16,7 @@ import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }
 let muster: Muster
+let databaseUrl = ''
 let ledger: Ledger
 let provider: ClosableProvider
 let lab = ''
@@ -30,7 +32,8 @@ before(async () => {
   ledger = await startLedger(wholeFile)
   provider = await startClosableProvider(wholeFile, model.url)
   const env = { MUSTER_DEMO: 'off', MUSTER_APP: `${repository}test/fixtures/ledger-app.ts` }
-  muster = await startMuster(wholeFile, { databaseUrl: await createUnusedDatabase(), env })
+  databaseUrl = await createUnusedDatabase()
+  muster = await startMuster(wholeFile, { databaseUrl, env })
   await api('POST /api/providers', { name: 'planned', kind: 'openai-compatible', base_url: model.url })
   await api('POST /api/providers', { name: 'kitchen', kind: 'openai-compatible', base_url: provider.url })
   lab = `/api/projects/${(await api<{ id: string }>('POST /api/projects', { name: 'Lab' })).id}`
@@ -114,6 +117,18 @@ test('a call that waits is shown with its arguments, and approved', { skip: noTe
   requireEnd(approved, 0)
   assert.match(approved.stdout, /^Approved: post \{.*"label":"careful"\}\n$/)
   await until(async () => ledger.callsOf('careful').length === 1, 'the call is made')
+})
+
+test('work that would begin anew is decided with again or stop', { skip: noTerminal }, async () => {
+  const { items } = await api<{ items: { id: string }[] }>(`GET ${lab}/agents`)
+  const id = await askAboutBeginning(databaseUrl, lab.split('/').at(-1) ?? '', items[0]?.id ?? '')
+  const inbox = await onTerminal(100, ['inbox'])
+  assert.match(inbox.stdout, /begin anew\?.*muster answer [0-9a-f]{8} again.*muster answer [0-9a-f]{8} stop/s)
+  const wrong = await run(['answer', id, 'perhaps'])
+  requireEnd(wrong, 2)
+  assert.match(wrong.stderr, /takes again or stop, not "perhaps"/)
+  requireEnd(await run(['answer', id, 'stop']), 0)
+  assert.equal((await api<Task>(`GET ${lab}/tasks/${id}`)).result, 'stop')
 })
 
 test('a run that waits for its provider is told while it is followed, and tries at once', async (t) => {

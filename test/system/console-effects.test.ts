@@ -4,18 +4,16 @@ import { before, describe } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import type { Agent } from '../../src/kernel/agent.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
-import { newId } from '../../src/kernel/id.ts'
 import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
-import { beginAnewTaskId } from '../../src/tasks/begin-anew-tasks.ts'
 import { atEnd } from '../kit/at-end.ts'
 import { findViolations } from '../kit/axe.ts'
+import { askAboutBeginning } from '../kit/begin-anew.ts'
 import { noBrowser } from '../kit/browser.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import { type Ledger, startLedger } from '../kit/ledger-server.ts'
 import { repository } from '../kit/process.ts'
-import { withClient } from '../kit/test-server.ts'
 import { inTest as test } from '../kit/tiers.ts'
 import { until } from '../kit/until.ts'
 
@@ -220,7 +218,7 @@ describe('effects in a browser', { skip }, () => {
   })
 
   test('work that would begin anew shows every call made so far, and is stopped in plain words', async (t) => {
-    const id = await askAboutBeginning()
+    const id = await askAboutBeginning(kit.databaseUrl, kit.project, payer.id)
     const { page, troubles } = await kit.open(t, `/inbox?item=${id}`)
     const card = page.getByRole('listitem', { name: 'May "Pay Ada" begin anew?' })
     for (const text of ['refund', '{"order":7}', 'key-1', 'unknown']) await cell(card, text).first().waitFor()
@@ -246,22 +244,6 @@ async function askFor(agent: Agent, label: string, count: number): Promise<Run> 
   )
   await until(async () => (await kit.readRun(id)).waiting_for === 'approval', 'the calls wait')
   return kit.readRun(id)
-}
-
-/** The question as a task's attempts ask it. */
-async function askAboutBeginning(): Promise<string> {
-  const [taskId, runId] = [newId(), newId()]
-  const made = { tool: 'refund', args: { order: 7 }, result: { ok: true }, key: 'key-1', at: new Date().toISOString() }
-  const calls = [made, { ...made, tool: 'notify', result: null, key: 'key-2' }]
-  const id = beginAnewTaskId(taskId, runId)
-  await withClient(kit.databaseUrl, (db) =>
-    db.query(
-      `insert into tasks (id, project_id, kind, title, description, priority, created_by, metadata)
-       values ($1, $2, 'escalation', 'May "Pay Ada" begin anew?', 'It would begin anew.', 'high', $3, $4)`,
-      [id, kit.project, { type: 'agent', id: payer.id }, { kind: 'begin_anew', run_id: runId, task_id: taskId, calls }],
-    ),
-  )
-  return id
 }
 
 /** MUSTER_TEST_LOOKS names a folder for pictures that a person looks at. */

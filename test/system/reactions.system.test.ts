@@ -174,7 +174,7 @@ describe('changes that agents make', { concurrency: 2 }, () => {
       async () => {
         const world = await createWorld(wholeFile)
         const make = () => {
-          const calls = times(3, () => ({ name: 'object_create', args: { type: 'Burst', properties: {} } }))
+          const calls = [1, 2, 3].map((n) => ({ name: 'object_create', args: { type: 'Burst', properties: { n } } }))
           return planned({ say: 'I write it down. ', calls }, { say: 'It is written.' })
         }
         const alone = make()

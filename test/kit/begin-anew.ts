@@ -1,0 +1,19 @@
+import { newId } from '../../src/kernel/id.ts'
+import { beginAnewTaskId } from '../../src/tasks/begin-anew-tasks.ts'
+import { withClient } from './test-server.ts'
+
+/** The question whether work may begin anew, as the attempts at a task ask it. Two calls were made. Returns its id. */
+export async function askAboutBeginning(databaseUrl: string, projectId: string, agentId: string): Promise<string> {
+  const [taskId, runId] = [newId(), newId()]
+  const made = { tool: 'refund', args: { order: 7 }, result: { ok: true }, key: 'key-1', at: new Date().toISOString() }
+  const calls = [made, { ...made, tool: 'notify', result: null, key: 'key-2' }]
+  const id = beginAnewTaskId(taskId, runId)
+  await withClient(databaseUrl, (db) =>
+    db.query(
+      `insert into tasks (id, project_id, kind, title, description, priority, created_by, metadata)
+       values ($1, $2, 'escalation', 'May "Pay Ada" begin anew?', 'It would begin anew.', 'high', $3, $4)`,
+      [id, projectId, { type: 'agent', id: agentId }, { kind: 'begin_anew', run_id: runId, task_id: taskId, calls }],
+    ),
+  )
+  return id
+}
