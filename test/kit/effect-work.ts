@@ -198,10 +198,19 @@ export async function createEffectWork(
     for (const task of await items<Task>('/tasks?kind=escalation&status=pending&limit=50')) {
       const { kind } = task.metadata
       if (kind === 'outcome_unknown') await decide(task, outcomeOf(task))
-      else if (kind === 'begin_anew') await decide(task, choice(3) === 0 ? 'stop' : 'again')
+      else if (kind === 'begin_anew') await decideAnew(task)
       else if (choice(2) === 0) await decide(task, 'Try once more.')
       else await call(`PATCH ${base}/tasks/${current}`, { status: 'pending' })
     }
+  }
+
+  /** Instead of an answer the task may go to the other agent. */
+  async function decideAnew(question: Task): Promise<void> {
+    const chosen = choice(4)
+    if (chosen === 1 && script.place === 'task') {
+      acts++
+      await passOn()
+    } else await decide(question, chosen === 0 ? 'stop' : 'again')
   }
 
   /** A person looks into the ledger. */
