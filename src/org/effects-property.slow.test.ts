@@ -120,6 +120,7 @@ async function play(script: EffectScript): Promise<string[]> {
     own = created
     works.set(created.projectId, created)
   })
+  await work.begin()
   const record = await work.seeThrough()
   count(record.isCompleted ? 'completed' : 'not completed')
   for (const { is } of record.decisions) count(is)

@@ -34,6 +34,8 @@ export interface EffectWork {
   /** The fault that befalls this call of a tool or function; counts the call. */
   faultOfCall(): CallFault | null
   note(execution: Omit<Execution, 'order'>): void
+  /** Starts the run, task or flow run. */
+  begin(): Promise<void>
   /** Does everything that people do until the work is completed, or has ended for good. */
   seeThrough(): Promise<EffectRecord>
 }
@@ -172,7 +174,6 @@ export async function createEffectWork(
   }
 
   async function seeThrough(): Promise<EffectRecord> {
-    await begin()
     const until = performance.now() + MAX_MS
     let last: unknown
     while (acts < MAX_ACTS) {
@@ -292,6 +293,7 @@ export async function createEffectWork(
       return script.callFaults.find(({ at }) => at === number)?.what ?? null
     },
     note: (execution) => void executions.push({ ...execution, order: nextOrder() }),
+    begin,
     seeThrough,
   }
   onCreated(work)
