@@ -120,6 +120,7 @@ async function play(script: EffectScript): Promise<string[]> {
     own = created
     works.set(created.projectId, created)
   })
+  await work.begin()
   const record = await work.seeThrough()
   count(record.isCompleted ? 'completed' : 'not completed')
   for (const { is } of record.decisions) count(is)
@@ -142,5 +143,48 @@ for (const seed of seeds(isUsual ? 1 : howMany(2, 50))) {
 
 test('some random work was completed, processes died, and people were asked', (t) => {
   t.diagnostic(JSON.stringify(Object.fromEntries(happened)))
-  for (const what of ['completed', 'deaths', 'again']) assert.ok((happened.get(what) ?? 0) > 0, `nothing was ${what}`)
+  // Twenty scripts may need no fresh start.
+  const expected = ['completed', 'deaths', ...(isUsual ? [] : ['again', 'not_done'])]
+  for (const what of expected) assert.ok((happened.get(what) ?? 0) > 0, `nothing was ${what}`)
+})
+
+const quiet = { modelFaults: [], callFaults: [], patience: 0, choices: [2, 2, 2, 2, 2, 2, 2, 2] }
+const refundThenFail: EffectScript = {
+  ...quiet,
+  place: 'task',
+  plans: [[[{ tool: 'refund', to: 'a' }]]],
+  modelFaults: [{ at: 2, what: 'fail' }],
+}
+const notifyThenPass: EffectScript = {
+  ...quiet,
+  place: 'task',
+  plans: [[[{ tool: 'notify', to: 'a' }], [{ tool: 'look', to: 'a' }]]],
+  modelFaults: [{ at: 2, what: 'pass' }],
+}
+
+/** Plays on a faulty server that changes each new run like this. */
+async function playFaulty(change: string, script: EffectScript): Promise<string[]> {
+  await pool.query(`
+    create or replace function be_faulty() returns trigger language plpgsql as $$ begin ${change}; return new; end $$;
+    create trigger be_faulty before insert on agent_runs for each row execute function be_faulty()`)
+  try {
+    return await play(script)
+  } finally {
+    await pool.query('drop trigger be_faulty on agent_runs')
+  }
+}
+
+test('these tests find out a server that begins anew instead of continuing', async () => {
+  assert.deepEqual(await play(refundThenFail), [])
+  const complaints = await playFaulty(
+    "new.base_run_id := null; new.base_seq := null; new.resumed_from := null; new.input := to_jsonb('Again.'::text)",
+    refundThenFail,
+  )
+  assert.match(complaints.join('\n'), /^p0\.0\.0 \(refund\) was executed 2 times, and nobody was asked;/)
+})
+
+test('these tests find out a server whose keys follow the run and not the work', async () => {
+  assert.deepEqual(await play(notifyThenPass), [])
+  const complaints = await playFaulty('new.key_scope := new.id::text', notifyThenPass)
+  assert.match(complaints.join('\n'), /^p0\.0\.0 \(notify\) was executed under 2 keys;/)
 })

@@ -49,10 +49,10 @@ const plans: fc.Arbitrary<Plan> = fc.array(fc.array(plannedCalls, { minLength: 1
   minLength: 1,
   maxLength: 3,
 })
-const at = fc.integer({ min: 1, max: 6 })
+const at = fc.integer({ min: 1, max: 5 })
 
 const modelFaultsOf = (place: Place): readonly ModelFault[] => {
-  const all: ModelFault[] = ['fail', 'fail', 'away', 'down', 'cut', 'loop', 'die', 'cancel']
+  const all: ModelFault[] = ['fail', 'fail', 'away', 'down', 'cut', 'loop', 'loop', 'die', 'cancel']
   return place === 'task' ? [...all, 'pass', 'pass', 'reopen'] : all
 }
 

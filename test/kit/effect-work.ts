@@ -34,6 +34,8 @@ export interface EffectWork {
   /** The fault that befalls this call of a tool or function; counts the call. */
   faultOfCall(): CallFault | null
   note(execution: Omit<Execution, 'order'>): void
+  /** Starts the run, task or flow run. */
+  begin(): Promise<void>
   /** Does everything that people do until the work is completed, or has ended for good. */
   seeThrough(): Promise<EffectRecord>
 }
@@ -172,7 +174,6 @@ export async function createEffectWork(
   }
 
   async function seeThrough(): Promise<EffectRecord> {
-    await begin()
     const until = performance.now() + MAX_MS
     let last: unknown
     while (acts < MAX_ACTS) {
@@ -198,10 +199,19 @@ export async function createEffectWork(
     for (const task of await items<Task>('/tasks?kind=escalation&status=pending&limit=50')) {
       const { kind } = task.metadata
       if (kind === 'outcome_unknown') await decide(task, outcomeOf(task))
-      else if (kind === 'begin_anew') await decide(task, choice(3) === 0 ? 'stop' : 'again')
+      else if (kind === 'begin_anew') await decideAnew(task)
       else if (choice(2) === 0) await decide(task, 'Try once more.')
       else await call(`PATCH ${base}/tasks/${current}`, { status: 'pending' })
     }
+  }
+
+  /** Instead of an answer the task may go to the other agent. */
+  async function decideAnew(question: Task): Promise<void> {
+    const chosen = choice(4)
+    if (chosen === 1 && script.place === 'task') {
+      acts++
+      await passOn()
+    } else await decide(question, chosen === 0 ? 'stop' : 'again')
   }
 
   /** A person looks into the ledger. */
@@ -283,6 +293,7 @@ export async function createEffectWork(
       return script.callFaults.find(({ at }) => at === number)?.what ?? null
     },
     note: (execution) => void executions.push({ ...execution, order: nextOrder() }),
+    begin,
     seeThrough,
   }
   onCreated(work)
