@@ -1,4 +1,4 @@
-// What this process knows of providers that are away: it asks its copy before each model call, and the database only when
+// The knowledge of this process about providers that are away: it asks its copy before each model call, and the database only when
 // a provider fails, or answers while some wait for it.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Db, Pool } from '../db/pool.ts'

@@ -1,4 +1,4 @@
-// What people can do about a run that waits: let it try at once, or decide about its call.
+// The actions on a run that waits: people let it try at once, or decide about its call.
 import { Button, Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
