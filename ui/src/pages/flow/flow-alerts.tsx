@@ -1,4 +1,4 @@
-// What people were told about a flow run and have not seen yet, with the ways to act.
+// The alerts about a flow run that people have not seen yet, with the ways to act.
 import { Button, Group } from '@mantine/core'
 import { TriangleAlert } from 'lucide-react'
 import type { FlowRun } from '../../../../src/kernel/flow-run.ts'
