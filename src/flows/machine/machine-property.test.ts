@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { z } from 'zod'
 import { callTreeFunction, flowTrees, meaningOf } from '../../../test/kit/flow-tree.ts'
 import { howMany, seeds } from '../../../test/kit/how-many.ts'
-import type { FlowNode, PatternNode } from '../../kernel/flow.ts'
+import { type FlowNode, isLeaf, type PatternNode } from '../../kernel/flow.ts'
 import { type BuiltInNode, builtInPatterns } from './built-in-patterns.ts'
 import type { FlowLeaf } from './flow-leaf.ts'
 import { createMachine, type LeafOutcome, type Machine } from './machine.ts'
@@ -142,7 +142,33 @@ const shared = fc.record(
   },
   { requiredKeys: [] },
 )
-const { node: wildNode } = fc.letrec<{ node: FlowNode; leaf: FlowNode; wild: Wild; sequence: FlowNode }>((tie) => ({
+/** A node of these trees, or of the nodes within it. */
+interface Nested extends PatternNode {
+  moves?: readonly WildMove[]
+  steps?: readonly FlowNode[]
+}
+
+/** No node has the name of a node around it: the check of a flow refuses that. */
+function withOwnNames(node: FlowNode, depth = 0): FlowNode {
+  const name = node.id === undefined ? {} : { id: `${node.id}${depth}` }
+  if (isLeaf(node)) return { ...node, ...name }
+  const { moves, steps, ...own }: Nested = node
+  const inner = (child: FlowNode): FlowNode => withOwnNames(child, depth + 1)
+  return {
+    ...own,
+    ...name,
+    ...(steps && { steps: steps.map(inner) }),
+    ...(moves && {
+      moves: moves.map((move) =>
+        typeof move === 'string'
+          ? move
+          : { ...move, start: move.start.map((child) => ({ ...child, node: inner(child.node) })) },
+      ),
+    }),
+  }
+}
+
+const { node: anyNode } = fc.letrec<{ node: FlowNode; leaf: FlowNode; wild: Wild; sequence: FlowNode }>((tie) => ({
   leaf: shared.map((given) => ({ ...callOf('any'), ...given })),
   wild: fc
     .tuple(
@@ -164,6 +190,7 @@ const { node: wildNode } = fc.letrec<{ node: FlowNode; leaf: FlowNode; wild: Wil
   sequence: fc.array(tie('node'), { minLength: 1, maxLength: 3 }).map((steps) => ({ type: 'sequential', steps })),
   node: fc.oneof({ maxDepth: 3 }, { weight: 3, arbitrary: tie('leaf') }, tie('wild'), tie('sequence')),
 }))
+const wildNode = anyNode.map((node) => withOwnNames(node))
 
 const open = (root: FlowNode): Machine => {
   const machine = createMachine(root, null, withWild)
