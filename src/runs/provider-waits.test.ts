@@ -227,17 +227,24 @@ test('one that was let go and is never heard of keeps the others waiting for hal
 })
 
 test('a run that fails while others are answered is only kept waiting by itself', async () => {
+  let answered = Promise.withResolvers<void>()
+  // Between two tries of the bad run another run is answered.
   const { agent, name } = await agentWith((request) =>
-    JSON.stringify(request.prompt).includes('bad') ? { fail: down } : { text: 'ok' },
+    JSON.stringify(request.prompt).includes('bad') ? { fail: down, waitFor: answered.promise } : { text: 'ok' },
   )
   const bad = await runs.start(agent, { input: 'bad' })
   let isOver = false
   const others = (async () => {
-    while (!isOver) assert.equal((await runs.run(agent, { input: 'good' })).status, 'completed')
+    while (!isOver) {
+      assert.equal((await runs.run(agent, { input: 'good' })).status, 'completed')
+      answered.resolve()
+      answered = Promise.withResolvers()
+    }
+    answered.resolve()
   })()
   await untilWaiting(bad.id)
-  assert.equal(await outageOf(name), undefined)
-  assert.equal((await runs.run(agent, { input: 'good' })).status, 'completed')
   isOver = true
   await others
+  assert.equal(await outageOf(name), undefined)
+  assert.equal((await runs.run(agent, { input: 'good' })).status, 'completed')
 })
