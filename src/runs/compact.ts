@@ -1,5 +1,6 @@
 import type { LanguageModelV4Message } from '@ai-sdk/provider'
 import { costOf } from '../kernel/cost.ts'
+import type { Limit } from '../kernel/guards.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import { estimateInputTokens } from '../models/estimate-tokens.ts'
@@ -47,7 +48,7 @@ const windowOf = (owned: OwnedRun): number => {
 /** The model writes the summary. If none comes, the run pauses, because a provider's refusal would lose the work. */
 export async function compactHistory(
   owned: OwnedRun,
-  keep: number,
+  { keep, limit }: { keep: number; limit: Limit | null },
   { request }: PreparedRequest,
 ): Promise<'again' | 'left'> {
   const { state, model, control, settings } = owned
@@ -68,10 +69,10 @@ export async function compactHistory(
   }
   if (said.kind === 'failed') {
     const ifLost = (): End => stopped('context', state.text || null)
-    return afterFailure(owned, { outcome: { ...said, text: '' }, usage, step, windDown: null, ifLost })
+    return afterFailure(owned, { outcome: { ...said, text: '' }, usage, step, windDown: limit, ifLost })
   }
   if (passed?.kind === 'failed') return leave(owned, brokenOff(owned, passed.message), [], spend(owned, usage))
-  if (!passed || passed.value.text.trim() === '') return pauseForContext(owned, usage)
+  if (!passed || passed.value.text.trim() === '') return pauseForContext(owned, limit, usage)
   const compacted = { step: state.steps, summary: passed.value.text, keep, usage }
   await append(owned, [{ kind: 'context.compacted', data: compacted }], spend(owned, usage))
   return 'again'
@@ -79,8 +80,9 @@ export async function compactHistory(
 
 const NOTHING: StepUsage = { input_tokens: 0, output_tokens: 0, estimated: false, cost_usd: null }
 
-export const pauseForContext = (owned: OwnedRun, usage = NOTHING): Promise<'left'> =>
-  leave(owned, stopped('context', owned.state.text || null), [], spend(owned, usage))
+/** A run that has reached its limit pauses for that reason. */
+export const pauseForContext = (owned: OwnedRun, limit: Limit | null, usage = NOTHING): Promise<'left'> =>
+  leave(owned, stopped(limit ?? 'context', owned.state.text || null), [], spend(owned, usage))
 
 /** The number of last messages that stay. The first is the model's, because a result without its call is an error. */
 function newestThatFit(messages: readonly LanguageModelV4Message[], tokens: number): number {

@@ -3,7 +3,7 @@
 import { costOf } from '../kernel/cost.ts'
 import { defined } from '../kernel/defined.ts'
 import { fault } from '../kernel/fault.ts'
-import { type CallVerdict, guardModelCall, judgeEnding } from '../kernel/guards.ts'
+import { type CallVerdict, guardModelCall, judgeEnding, type Limit } from '../kernel/guards.ts'
 import type { ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
@@ -36,7 +36,7 @@ import { checkProvider } from './wait-for-provider.ts'
 /** again: the loop goes on · left: the run has ended, parked or was handed back, and is no longer this process's. */
 export type StepProgress = 'again' | 'left'
 
-type WindDown = 'step_limit' | 'timeout' | null
+type WindDown = Limit | null
 
 export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
   const verdict = askGuards(owned)
@@ -52,10 +52,10 @@ export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
       return callModel(owned, verdict.reason)
     case 'compact': {
       const compaction = planCompaction(owned)
-      if (!compaction) return pauseForContext(owned)
+      if (!compaction) return pauseForContext(owned, verdict.limit)
       const tokens = estimateInputTokens(compaction.request)
       return prepare(owned, compaction.request, { tokens, graceMs: owned.settings.grace_period }, (prepared) =>
-        compactHistory(owned, compaction.keep, prepared),
+        compactHistory(owned, { keep: compaction.keep, limit: verdict.limit }, prepared),
       )
     }
     default:

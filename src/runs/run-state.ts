@@ -214,6 +214,7 @@ function beginRun(state: RunState, { input, is_reset: isReset }: StartedData): v
   state.ownSteps = 0
   state.woundDown = null
   forgetTries(state)
+  state.isTooLong = false
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null
