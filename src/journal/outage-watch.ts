@@ -33,8 +33,8 @@ export interface OutageWatch {
   ): Promise<'away' | 'busy'>
   /** Adds a wait, in the transaction that begins it. Null: the provider is not away (any more), and nobody is let go. */
   join(tx: Db, wait: NewWait): Promise<Outage | null>
-  /** The run does not wait any more. */
-  leave(runId: string): Promise<void>
+  /** The run does not wait any more. turn: it was let go, or has waited for no turn · early: it still waited for its turn. */
+  leave(runId: string): Promise<'turn' | 'early'>
   /**
    * Resolves when a call of this process is let go, or after this time. If the provider is not away, the call waits for
    * `busyMs`. The leaf that the call is part of waits meanwhile.
@@ -124,8 +124,8 @@ export function createOutageWatch({
     return outage
   }
 
-  async function leave(runId: string): Promise<void> {
-    await removeWait(pool, runId)
+  async function leave(runId: string): Promise<'turn' | 'early'> {
+    return (await removeWait(pool, runId)) ? 'early' : 'turn'
   }
 
   async function waitForTurn(wait: CallWait, { atMostMs, busyMs, signal }: TurnOptions): Promise<void> {

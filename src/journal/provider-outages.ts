@@ -115,8 +115,10 @@ export async function addWait(tx: Db, wait: NewWait): Promise<void> {
   )
 }
 
-export async function removeWait(db: Db, id: string): Promise<void> {
-  await db.query('delete from provider_waits where id = $1', [id])
+/** Returns false if there was no such wait (any more). */
+export async function removeWait(db: Db, id: string): Promise<boolean> {
+  const { rowCount } = await db.query('delete from provider_waits where id = $1', [id])
+  return rowCount === 1
 }
 
 /** The calls of this process that were let go, or whose waits are gone. */
@@ -259,10 +261,13 @@ const RELEASE: PreparedSql = {
         select project_id from asked order by place desc limit 1)) as last`,
 }
 
-/** Makes a run ready that waits for its provider, before its turn. Returns false if it does not wait for one. */
+/**
+ * Makes a run ready that waits for its provider, before its turn. The raised count tells the run to try, also within the
+ * wait that the provider asked for. Returns false if the run does not wait for a provider.
+ */
 export async function tryNow(db: Db, projectId: string, runId: string): Promise<boolean> {
   const { rowCount } = await db.query(
-    `update agent_runs set ready_at = coalesce(ready_at, muster.now())
+    `update agent_runs set ready_at = coalesce(ready_at, muster.now()), signals = signals + 1
      where id = $1 and project_id = $2 and waits_for = 'provider' and owner is null and completed_at is null`,
     [runId, projectId],
   )

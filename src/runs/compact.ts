@@ -54,7 +54,7 @@ export async function compactHistory(
   const { state, model, control, settings } = owned
   const step = state.steps + 1
   const call = control.signalFor(remainingMs(owned, settings.grace_period))
-  owned.mayTry = false
+  owned.woken = null
   const said = await model.call(request, { signal: call.signal, onText: () => {} })
   if (said.kind === 'answered') owned.deps.outages.answered(chosenModel(owned))
   const passed = said.kind === 'answered' ? await afterModel(owned, said, { step, signal: call.signal }) : null

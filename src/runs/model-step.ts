@@ -41,7 +41,7 @@ type WindDown = Limit | null
 export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
   const verdict = askGuards(owned)
   if (MAKES_CALL.has(verdict.verdict)) {
-    const progress = await checkProvider(owned)
+    const progress = await checkProvider(owned, limitOf(verdict))
     if (progress !== null) return progress
   }
   switch (verdict.verdict) {
@@ -62,6 +62,10 @@ export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
       return heed(owned, verdict)
   }
 }
+
+/** The limit that the run has reached before this call. */
+const limitOf = (verdict: CallVerdict): Limit | null =>
+  verdict.verdict === 'wind_down' ? verdict.reason : verdict.verdict === 'compact' ? verdict.limit : null
 
 const MAKES_CALL: ReadonlySet<string> = new Set(['go', 'wind_down', 'compact'])
 
@@ -157,7 +161,7 @@ async function makeCall(owned: OwnedRun, prepared: PreparedRequest, windDown: Wi
   const step = state.steps + 1
   const startedAt = Date.now()
   const began = performance.now()
-  owned.mayTry = false
+  owned.woken = null
   const call = control.signalFor(remainingMs(owned, windDown ? settings.grace_period : 0), 'model')
   const isHeld = holdsText(owned)
   let offset = 0

@@ -173,7 +173,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'run.paused':
       state.pausedAt = at
-      if (event.data.provider_wait) noteProviderWait(state, event.data.provider_wait, at)
+      noteProviderWait(state, event.data, at)
       if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
     case 'run.continued':
