@@ -115,7 +115,7 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
     tries.mayTry = false
     const outcome = await pay(call, question, model, () => model.call(request, { signal, onText: () => {} }))
     signal.throwIfAborted()
-    if (outcome.kind === 'answered') parts.outages.answered(choice)
+    parts.outages.heard(choice, outcome)
     const answer = answerOf(outcome, tries.attempts)
     if ('text' in answer) return answer.text
     tries.firstFailedMs ??= performance.now()

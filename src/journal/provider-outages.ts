@@ -261,6 +261,27 @@ const RELEASE: PreparedSql = {
         select project_id from asked order by place desc limit 1)) as last`,
 }
 
+/** Processes keep a provider's settings for two seconds. */
+const KNOWN_AFTER_MS = 3_000
+
+/** The provider was changed or deleted, so a wait that it asked for does not hold any more: it is tried in a moment. */
+export async function tryProvider(pool: Pool, provider: string): Promise<void> {
+  const soon = `muster.now() + ${KNOWN_AFTER_MS} * interval '1 ms'`
+  await inTransaction(pool, async (tx) => {
+    await tx.query(
+      `update provider_outages set not_before = null, next_try_at = least(next_try_at, ${soon}) where provider = $1`,
+      [provider],
+    )
+    // The raised count tells runs that wait for no turn to try.
+    await tx.query(
+      `update agent_runs r set signals = signals + 1, wake_at = least(wake_at, ${soon})
+       where waits_for = 'provider' and waiting_for = 'provider ' || $1 and owner is null and completed_at is null
+         and not exists (select from provider_waits w where w.id = r.id)`,
+      [provider],
+    )
+  })
+}
+
 /**
  * Makes a run ready that waits for its provider, before its turn. The raised count tells the run to try, also within the
  * wait that the provider asked for. Returns false if the run does not wait for a provider.

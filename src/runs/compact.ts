@@ -56,7 +56,7 @@ export async function compactHistory(
   const call = control.signalFor(remainingMs(owned, settings.grace_period))
   owned.woken = null
   const said = await model.call(request, { signal: call.signal, onText: () => {} })
-  if (said.kind === 'answered') owned.deps.outages.answered(chosenModel(owned))
+  owned.deps.outages.heard(chosenModel(owned), said)
   const passed = said.kind === 'answered' ? await afterModel(owned, said, { step, signal: call.signal }) : null
   call.end()
   const { inputTokens, outputTokens, isEstimated } = said.usage

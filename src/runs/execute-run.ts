@@ -199,7 +199,10 @@ async function openRun(
       ? { tools: noTools }
       : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
   ])
-  if (!model) return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
+  if (!model) {
+    deps.outages.answered(choice)
+    return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
+  }
   if ('missing' in stage) {
     if (!isElsewhere(deps, stage.missing)) return close(missingTools(stage.missing))
     await handBackForTool({ run, state, deps }, firstEvents(run))

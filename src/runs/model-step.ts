@@ -174,7 +174,7 @@ async function makeCall(owned: OwnedRun, prepared: PreparedRequest, windDown: Wi
       offset += text.length
     },
   })
-  if (said.kind === 'answered') deps.outages.answered(chosenModel(owned))
+  deps.outages.heard(chosenModel(owned), said)
   const took = { startedAt, duration: Math.round(performance.now() - began) }
   const passed = await heard(owned, said, { step, signal: call.signal })
   call.end()

@@ -54,7 +54,7 @@ test('a run whose provider stays away waits without a slot, and the same run con
   await clock.advance(2_000)
   const ended = await untilEnded(id)
   assert.deepEqual([ended.status, ended.summary, ended.waiting_for], ['completed', 'at last', null])
-  assert.equal(await outageOf(name), undefined)
+  await until(async () => (await outageOf(name)) === undefined, 'the outage is over')
   assert.deepEqual((await runs.kinds(id)).slice(-5), [
     'step.restarted',
     'run.paused',
