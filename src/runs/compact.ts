@@ -18,6 +18,8 @@ const INSTRUCTION =
 /** The newest history stays word for word, as much of it as fits in this share of the context. */
 const KEEP_SHARE = 0.2
 const SUMMARY_TOKENS = 2_048
+/** In a small context the summary leaves room for the history that it is about. */
+const SUMMARY_SHARE = 0.25
 
 /** The request for a summary of the older history, and the number of messages that stay. Null if there is nothing. */
 export function planCompaction(owned: OwnedRun): { request: ModelRequest; keep: number } | null {
@@ -27,22 +29,28 @@ export function planCompaction(owned: OwnedRun): { request: ModelRequest; keep: 
   const keep = newestThatFit(state.messages, window * KEEP_SHARE)
   const older = state.messages.slice(1, state.messages.length - keep)
   if (older.length < 2) return null
-  const fits = trimToFit(older, window * 0.9 - SUMMARY_TOKENS)
+  const maxOutputTokens = Math.max(1, Math.min(SUMMARY_TOKENS, Math.floor(window * SUMMARY_SHARE)))
+  const fits = trimToFit(older, window * 0.9 - maxOutputTokens)
   return {
     keep,
     request: {
       prompt: [{ role: 'system', content: prompt || 'You are a careful writer.' }, ...fits, userMessage(INSTRUCTION)],
       tools: stage.faces,
       toolChoice: 'none',
-      maxOutputTokens: SUMMARY_TOKENS,
+      maxOutputTokens,
     },
   }
 }
 
-/** A provider that refused the request as too long has a smaller context than Muster knows of. */
+/**
+ * A provider that refused the request as too long has a smaller context than Muster knows of. The history is trimmed by
+ * the estimate, so the window is at least a share of it, whatever the provider has counted.
+ */
 const windowOf = (owned: OwnedRun): number => {
-  const { contextTokens } = owned.model
-  return owned.state.isTooLong ? Math.min(contextTokens, promptTokens(owned) * 0.75) : contextTokens
+  const { model, state } = owned
+  if (!state.isTooLong) return model.contextTokens
+  const refused = Math.max(promptTokens(owned), estimateInputTokens({ prompt: state.messages, tools: [] }))
+  return Math.min(model.contextTokens, refused * 0.75)
 }
 
 /** The model writes the summary. If none comes, the run pauses, because a provider's refusal would lose the work. */

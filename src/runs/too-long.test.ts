@@ -52,3 +52,11 @@ test('a resume tries the request again, whatever the provider said before', asyn
   const resumed = await runs.finished(id)
   assert.deepEqual([resumed.status, resumed.summary], ['completed', 'done'])
 })
+
+test('in a small context, too, the summary is asked for with the end of the history', async () => {
+  const { agent, model } = await agentWith([calls, calls, calls, tooLong, { text: 'what was' }, { text: 'done' }])
+  const run = await runs.run(agent)
+  assert.deepEqual([run.status, run.summary], ['completed', 'done'])
+  const roles = model.requests[4]?.prompt.map(({ role }) => role)
+  assert.deepEqual(roles?.slice(-3), ['assistant', 'tool', 'user'])
+})
