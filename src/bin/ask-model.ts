@@ -6,7 +6,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import type { Ask } from '../flows/definition/built-in-functions.ts'
 import type { WhileIdle } from '../flows/definition/function-context.ts'
 import { findAnswer, noteItemAnswer } from '../flows/execution/asked-items.ts'
-import { noteAsked, readPayers, waitOrRefuse } from '../flows/execution/asked-usage.ts'
+import { noteAsked, readAsker, waitOrRefuse } from '../flows/execution/asked-usage.ts'
 import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { OutageWatch } from '../journal/outage-watch.ts'
@@ -49,8 +49,10 @@ export function createAsk(parts: ModelParts): Ask {
     const itemOf = item && leafId !== undefined ? { flowRunId, leafId, ...item } : null
     const known = itemOf && (await findAnswer(pool, itemOf, prompt))
     if (known !== null) return known
-    const payers = await readPayers(pool, flowRunId)
-    const { default_model: choice, model_patience: patienceMs } = await getSettings(pool, projectId)
+    const { payers, isInEval } = await readAsker(pool, flowRunId)
+    const { default_model: choice, model_patience } = await getSettings(pool, projectId)
+    // An eval compares what can be had now.
+    const patienceMs = isInEval ? 0 : model_patience
     const also: Question['also'] = async (tx, usage, answer) => {
       await noteAsked(tx, { flowRunId, leafId, payers }, usage)
       if (itemOf && answer !== null) await noteItemAnswer(tx, itemOf, { prompt, answer })

@@ -21,8 +21,11 @@ const model = createScriptedModel(() =>
 )
 /** The provider as it is configured now. */
 let current: Model = model
-const ask: ReturnType<typeof createAsk> = (...question) =>
-  createAsk({
+/** A question is asked when this has resolved. */
+let isPrepared: Promise<void> = Promise.resolve()
+const ask: ReturnType<typeof createAsk> = async (...question) => {
+  await isPrepared
+  return createAsk({
     pool: flows.pool,
     resolveModel: async () => current,
     isHalted: () => false,
@@ -30,6 +33,7 @@ const ask: ReturnType<typeof createAsk> = (...question) =>
     outages: flows.worker.outages,
     firstBackoffMs: 1,
   })(...question)
+}
 const flows = await createTestFlows({
   functions: { ...Object.fromEntries(createBuiltInFunctions({ ask })), plain: () => 'plain' },
   leafLimit: 1,
@@ -127,4 +131,19 @@ test('a function that waits uses the provider as it was changed meanwhile', asyn
   current = createScriptedModel(() => ({ text: 'from the other account' }))
   await clock.advance(600_000)
   assert.equal((await flows.ended(id)).output, 'from the other account')
+})
+
+test('a function in an eval does not wait', async () => {
+  isDown = true
+  await flows.set({ default_model: { provider: 'acme', name: 'in an eval' } })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  isPrepared = promise
+  const id = await flows.startFlow(asks())
+  await pool.query(`update flow_runs set within = coalesce(within, '{}') || '{"eval_id":"an eval"}' where id = $1`, [
+    id,
+  ])
+  resolve()
+  const { status, error } = await flows.ended(id)
+  assert.equal(status, 'failed')
+  assert.match(error ?? '', /acme answered 503: Down\. \(tried 5 times/)
 })
