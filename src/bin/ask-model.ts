@@ -6,7 +6,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import type { Ask } from '../flows/definition/built-in-functions.ts'
 import type { WhileIdle } from '../flows/definition/function-context.ts'
 import { findAnswer, noteItemAnswer } from '../flows/execution/asked-items.ts'
-import { noteAsked, readPayers, waitOrRefuse } from '../flows/execution/asked-usage.ts'
+import { noteAsked, readAsker, waitOrRefuse } from '../flows/execution/asked-usage.ts'
 import type { Decide } from '../flows/recommend/recommend-with-model.ts'
 import { getSettings } from '../identity/settings.ts'
 import type { OutageWatch } from '../journal/outage-watch.ts'
@@ -49,8 +49,10 @@ export function createAsk(parts: ModelParts): Ask {
     const itemOf = item && leafId !== undefined ? { flowRunId, leafId, ...item } : null
     const known = itemOf && (await findAnswer(pool, itemOf, prompt))
     if (known !== null) return known
-    const payers = await readPayers(pool, flowRunId)
-    const { default_model: choice, model_patience: patienceMs } = await getSettings(pool, projectId)
+    const { payers, isInEval } = await readAsker(pool, flowRunId)
+    const { default_model: choice, model_patience } = await getSettings(pool, projectId)
+    // An eval compares what can be had now.
+    const patienceMs = isInEval ? 0 : model_patience
     const also: Question['also'] = async (tx, usage, answer) => {
       await noteAsked(tx, { flowRunId, leafId, payers }, usage)
       if (itemOf && answer !== null) await noteItemAnswer(tx, itemOf, { prompt, answer })
@@ -104,18 +106,18 @@ interface Question extends Pick<ModelRequest, 'answerSchema'> {
 /** Returns null if the question was not asked because it would have had to wait. */
 async function callFor(parts: ModelParts, question: Question, signal: AbortSignal): Promise<string | null> {
   const { choice } = question
-  const model = await parts.resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
-  if (!model) throw new Error(`There is no provider called "${choice.provider}".`)
-  const tries: OwnTries = { attempts: 0, waitedMs: 0, waits: 0, firstFailedMs: null, lastWaitMs: null, mayTry: false }
+  const tries = noTriesYet()
   for (;;) {
     if (mustJoin(parts, question, tries)) await waitForTurn(parts, question, tries, { busyMs: 0, signal })
+    // The provider may have been changed during the wait.
+    const model = await resolve(parts, choice)
     const request = requestOf(question)
     const call = await admit(parts, question, estimateInputTokens(request) + MOST_TOKENS, signal)
     if (!call) return null
     tries.mayTry = false
     const outcome = await pay(call, question, model, () => model.call(request, { signal, onText: () => {} }))
     signal.throwIfAborted()
-    if (outcome.kind === 'answered') parts.outages.answered(choice)
+    parts.outages.heard(choice, outcome)
     const answer = answerOf(outcome, tries.attempts)
     if ('text' in answer) return answer.text
     tries.firstFailedMs ??= performance.now()
@@ -124,15 +126,34 @@ async function callFor(parts: ModelParts, question: Question, signal: AbortSigna
   }
 }
 
+async function resolve({ resolveModel, outages }: ModelParts, choice: Question['choice']): Promise<Model> {
+  const model = await resolveModel({ ...choice, max_output_tokens: MOST_TOKENS })
+  if (model) return model
+  outages.answered(choice)
+  throw new Error(`There is no provider called "${choice.provider}".`)
+}
+
 interface OwnTries {
   attempts: number
   waitedMs: number
   waits: number
   firstFailedMs: number | null
   lastWaitMs: number | null
+  /** The end of the wait that the provider asked for. */
+  notBeforeMs: number
   /** True if the question has waited for its turn: it joins nobody that waits. */
   mayTry: boolean
 }
+
+const noTriesYet = (): OwnTries => ({
+  attempts: 0,
+  waitedMs: 0,
+  waits: 0,
+  firstFailedMs: null,
+  lastWaitMs: null,
+  notBeforeMs: 0,
+  mayTry: false,
+})
 
 const mustJoin = (
   { outages }: ModelParts,
@@ -171,6 +192,7 @@ async function waitOrFail(
     }
     case 'wait': {
       const { message, retryAfterMs } = answer
+      tries.notBeforeMs = Math.max(tries.notBeforeMs, performance.now() + (retryAfterMs ?? 0))
       const withinMs = performance.now() - (tries.lastWaitMs ?? tries.firstFailedMs ?? 0)
       await parts.outages.failed(choice, { message, retryAfterMs, withinMs })
       await waitForTurn(parts, question, tries, { busyMs: judged.waitMs, signal })
@@ -179,6 +201,7 @@ async function waitOrFail(
   }
 }
 
+/** Throws if the patience ends within the wait that the provider asked for. */
 async function waitForTurn(
   { outages }: ModelParts,
   { projectId, choice, patienceMs = 0, leaf, whileIdle = (wait) => wait() }: Question,
@@ -189,7 +212,14 @@ async function waitForTurn(
   const atMostMs = Math.max(1, patienceMs - (performance.now() - tries.firstFailedMs))
   const wait = { ...choice, projectId, waits: tries.waits, ...leaf }
   await whileIdle(() => outages.waitForTurn(wait, { atMostMs, busyMs, signal }))
-  tries.lastWaitMs = performance.now()
+  const now = performance.now()
+  const blockedMs = Math.max(tries.notBeforeMs - now, outages.blockedForMs(choice))
+  const triedForMs = now - tries.firstFailedMs
+  if (triedForMs >= patienceMs && blockedMs > 0) {
+    const message = `${choice.provider} asked for a longer wait than model_patience allows.`
+    throw new Error(`${message}${triedOften(tries.attempts, triedForMs)}`)
+  }
+  tries.lastWaitMs = now
   tries.mayTry = true
 }
 

@@ -11,21 +11,29 @@ import { createFlowJournal } from '../flows/execution/journal.ts'
 import { type BuiltInNode, builtInPatterns } from '../flows/machine/built-in-patterns.ts'
 import { createProjectCalls } from '../journal/project-calls.ts'
 import { silentLog } from '../kernel/log.ts'
+import type { Model } from '../kernel/model-call.ts'
 import { createAsk } from './ask-model.ts'
 
 let isDown = true
+let retryAfterMs: number | null = null
 const model = createScriptedModel(() =>
-  isDown ? { fail: { message: 'acme answered 503: Down.', isRetryable: true } } : { text: 'an answer' },
+  isDown ? { fail: { message: 'acme answered 503: Down.', isRetryable: true, retryAfterMs } } : { text: 'an answer' },
 )
-const ask: ReturnType<typeof createAsk> = (...question) =>
-  createAsk({
+/** The provider as it is configured now. */
+let current: Model = model
+/** A question is asked when this has resolved. */
+let isPrepared: Promise<void> = Promise.resolve()
+const ask: ReturnType<typeof createAsk> = async (...question) => {
+  await isPrepared
+  return createAsk({
     pool: flows.pool,
-    resolveModel: async () => model,
+    resolveModel: async () => current,
     isHalted: () => false,
     calls: createProjectCalls({ pool, ownerId: () => flows.worker.ownerId() }),
     outages: flows.worker.outages,
     firstBackoffMs: 1,
   })(...question)
+}
 const flows = await createTestFlows({
   functions: { ...Object.fromEntries(createBuiltInFunctions({ ask })), plain: () => 'plain' },
   leafLimit: 1,
@@ -96,4 +104,46 @@ test('patience ends the wait of a function', async (t) => {
   const { status, error } = await flows.play(asks())
   assert.equal(status, 'failed')
   assert.match(error ?? '', /acme answered 503: Down\. \(tried 6 times/)
+})
+
+test('a function does not try before Retry-After, also when its patience ends', async (t) => {
+  isDown = true
+  retryAfterMs = 7_200_000
+  const before = model.requests.length
+  await flows.set({ model_patience: 500, default_model: { provider: 'acme', name: 'blocked' } })
+  t.after(async () => {
+    retryAfterMs = null
+    await flows.set({ model_patience: 3_600_000, default_model: { provider: 'acme', name: 'asked' } })
+  })
+  const { status, error } = await flows.play(asks())
+  assert.equal(status, 'failed')
+  assert.match(error ?? '', /acme asked for a longer wait than model_patience allows\./)
+  assert.equal(model.requests.length, before + 1)
+})
+
+test('a function that waits uses the provider as it was changed meanwhile', async (t) => {
+  isDown = true
+  t.after(() => {
+    current = model
+  })
+  const id = await flows.startFlow(asks())
+  await until(() => isStill(id), 'the flow stands still')
+  current = createScriptedModel(() => ({ text: 'from the other account' }))
+  await clock.advance(600_000)
+  assert.equal((await flows.ended(id)).output, 'from the other account')
+})
+
+test('a function in an eval does not wait', async () => {
+  isDown = true
+  await flows.set({ default_model: { provider: 'acme', name: 'in an eval' } })
+  const { promise, resolve } = Promise.withResolvers<void>()
+  isPrepared = promise
+  const id = await flows.startFlow(asks())
+  await pool.query(`update flow_runs set within = coalesce(within, '{}') || '{"eval_id":"an eval"}' where id = $1`, [
+    id,
+  ])
+  resolve()
+  const { status, error } = await flows.ended(id)
+  assert.equal(status, 'failed')
+  assert.match(error ?? '', /acme answered 503: Down\. \(tried 5 times/)
 })

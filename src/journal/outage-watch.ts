@@ -5,6 +5,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { newId } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
+import type { ModelOutcome } from '../kernel/model-call.ts'
 import {
   addWait,
   holdOutage,
@@ -24,7 +25,9 @@ export interface OutageWatch {
   isAway(model: ModelName): boolean
   /** The time for which the provider has asked to be left alone; 0 if it has not. */
   blockedForMs(model: ModelName): number
-  /** A call was answered. Never throws. */
+  /** A call has ended. An answer shows that the provider is back, and so does a refusal of one request. Never throws. */
+  heard(model: ModelName, outcome: ModelOutcome): void
+  /** A call was answered, or will never be made: the next ones may go. Never throws. */
   answered(model: ModelName): void
   /** A call failed, and its maker begins to wait. `withinMs`: an answer in this time shows that the provider is busy. */
   failed(
@@ -33,8 +36,8 @@ export interface OutageWatch {
   ): Promise<'away' | 'busy'>
   /** Adds a wait, in the transaction that begins it. Null: the provider is not away (any more), and nobody is let go. */
   join(tx: Db, wait: NewWait): Promise<Outage | null>
-  /** The run does not wait any more. */
-  leave(runId: string): Promise<void>
+  /** The run does not wait any more. turn: it was let go, or has waited for no turn · early: it still waited for its turn. */
+  leave(runId: string): Promise<'turn' | 'early'>
   /**
    * Resolves when a call of this process is let go, or after this time. If the provider is not away, the call waits for
    * `busyMs`. The leaf that the call is part of waits meanwhile.
@@ -75,7 +78,7 @@ export function createOutageWatch({
   const answeredAt = new Map<string, number>()
   const turns = createTurns(pool, log)
 
-  return { isAway, blockedForMs, answered, failed, join, leave, waitForTurn, sweep }
+  return { isAway, blockedForMs, heard, answered, failed, join, leave, waitForTurn, sweep }
 
   function isAway(model: ModelName): boolean {
     return known.get(keyOf(model))?.is_away ?? false
@@ -84,6 +87,11 @@ export function createOutageWatch({
   function blockedForMs(model: ModelName): number {
     const { blocked_for: blockedFor, readAtMs = 0 } = known.get(keyOf(model)) ?? {}
     return Math.max(0, (blockedFor ?? 0) + readAtMs - performance.now())
+  }
+
+  function heard(model: ModelName, outcome: ModelOutcome): void {
+    const isRefused = outcome.kind === 'failed' && !outcome.isRetryable && outcome.reason !== 'quota'
+    if (outcome.kind === 'answered' || isRefused) answered(model)
   }
 
   function answered(model: ModelName): void {
@@ -124,8 +132,8 @@ export function createOutageWatch({
     return outage
   }
 
-  async function leave(runId: string): Promise<void> {
-    await removeWait(pool, runId)
+  async function leave(runId: string): Promise<'turn' | 'early'> {
+    return (await removeWait(pool, runId)) ? 'early' : 'turn'
   }
 
   async function waitForTurn(wait: CallWait, { atMostMs, busyMs, signal }: TurnOptions): Promise<void> {

@@ -115,8 +115,10 @@ export async function addWait(tx: Db, wait: NewWait): Promise<void> {
   )
 }
 
-export async function removeWait(db: Db, id: string): Promise<void> {
-  await db.query('delete from provider_waits where id = $1', [id])
+/** Returns false if there was no such wait (any more). */
+export async function removeWait(db: Db, id: string): Promise<boolean> {
+  const { rowCount } = await db.query('delete from provider_waits where id = $1', [id])
+  return rowCount === 1
 }
 
 /** The calls of this process that were let go, or whose waits are gone. */
@@ -259,10 +261,34 @@ const RELEASE: PreparedSql = {
         select project_id from asked order by place desc limit 1)) as last`,
 }
 
-/** Makes a run ready that waits for its provider, before its turn. Returns false if it does not wait for one. */
+/** Processes keep a provider's settings for two seconds. */
+const KNOWN_AFTER_MS = 3_000
+
+/** The provider was changed or deleted, so a wait that it asked for does not hold any more: it is tried in a moment. */
+export async function tryProvider(pool: Pool, provider: string): Promise<void> {
+  const soon = `muster.now() + ${KNOWN_AFTER_MS} * interval '1 ms'`
+  await inTransaction(pool, async (tx) => {
+    await tx.query(
+      `update provider_outages set not_before = null, next_try_at = least(next_try_at, ${soon}) where provider = $1`,
+      [provider],
+    )
+    // The raised count tells runs that wait for no turn to try.
+    await tx.query(
+      `update agent_runs r set signals = signals + 1, wake_at = least(wake_at, ${soon})
+       where waits_for = 'provider' and waiting_for = 'provider ' || $1 and owner is null and completed_at is null
+         and not exists (select from provider_waits w where w.id = r.id)`,
+      [provider],
+    )
+  })
+}
+
+/**
+ * Makes a run ready that waits for its provider, before its turn. The raised count tells the run to try, also within the
+ * wait that the provider asked for. Returns false if the run does not wait for a provider.
+ */
 export async function tryNow(db: Db, projectId: string, runId: string): Promise<boolean> {
   const { rowCount } = await db.query(
-    `update agent_runs set ready_at = coalesce(ready_at, muster.now())
+    `update agent_runs set ready_at = coalesce(ready_at, muster.now()), signals = signals + 1
      where id = $1 and project_id = $2 and waits_for = 'provider' and owner is null and completed_at is null`,
     [runId, projectId],
   )

@@ -36,6 +36,17 @@ export async function wakeForApproval(db: Db, projectId: string): Promise<number
   return rowCount ?? 0
 }
 
+/** Called when the patience with providers was changed: runs that wait for one set their clocks anew. */
+export async function wakeForPatience(db: Db, projectId: string): Promise<number> {
+  const { rowCount } = await db.query(
+    `update agent_runs set ready_at = muster.now() where id in (
+       select id from agent_runs where project_id = $1 and waits_for = 'provider'
+         and owner is null and ready_at is null and completed_at is null order by id for update)`,
+    [projectId],
+  )
+  return rowCount ?? 0
+}
+
 /** A batch is small enough for a short statement, however many runs sleep. */
 const MOST_AT_ONCE = 5_000
 

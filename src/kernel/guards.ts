@@ -1,10 +1,13 @@
 // Guards are asked before every model call and tool call. Each is a pure function of facts; runs/ acts on the verdict.
 
+export type Limit = 'step_limit' | 'timeout'
+
 /** go: make the call · wind_down: one last call, tools off, to summarise · wait: park until something settles. */
 export type CallVerdict =
   | { verdict: 'go' }
-  | { verdict: 'wind_down'; reason: 'step_limit' | 'timeout' }
-  | { verdict: 'compact' }
+  | { verdict: 'wind_down'; reason: Limit }
+  /** `limit`: the limit that the run has reached, if the history is shortened for the summary. */
+  | { verdict: 'compact'; limit: Limit | null }
   | { verdict: 'wait'; reason: 'budget' }
   | { verdict: 'wait'; reason: 'halted' }
   /** An agent that is a flow has no tokens for the leaves of its task: the run goes on with a top-up. */
@@ -77,11 +80,12 @@ export interface ContextFacts {
 }
 
 const COMPACT_AT = 0.8
+const compact: CallVerdict = { verdict: 'compact', limit: null }
 
 export function guardContext({ promptTokens, contextTokens, isCompacted, isTooLong }: ContextFacts): CallVerdict {
-  if (isTooLong) return isCompacted ? { verdict: 'stop', status: 'paused', reason: 'context' } : { verdict: 'compact' }
+  if (isTooLong) return isCompacted ? { verdict: 'stop', status: 'paused', reason: 'context' } : compact
   if (promptTokens < contextTokens * COMPACT_AT) return go
-  if (!isCompacted) return { verdict: 'compact' }
+  if (!isCompacted) return compact
   return promptTokens < contextTokens ? go : { verdict: 'stop', status: 'paused', reason: 'context' }
 }
 
@@ -101,10 +105,15 @@ export type ModelCallFacts = SwitchFacts & TimeFacts & StepFacts & ContextFacts
 export function guardModelCall(facts: ModelCallFacts): CallVerdict {
   for (const guard of [guardSwitches, guardTime, guardSteps, guardContext]) {
     const verdict = guard(facts)
+    if (verdict.verdict === 'wind_down' && facts.isTooLong) return shortenSummary(facts, verdict.reason)
     if (verdict.verdict !== 'go') return verdict
   }
   return go
 }
+
+/** The provider refused the request for the summary as too long: the same request would be refused again. */
+const shortenSummary = ({ isCompacted }: ContextFacts, limit: Limit): CallVerdict =>
+  isCompacted ? { verdict: 'stop', status: 'paused', reason: limit } : { verdict: 'compact', limit }
 
 /** retry: no ending, as if the connection was cut · fail: the same ending would come again (cut, filtered). */
 export type Ending =

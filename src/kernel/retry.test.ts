@@ -42,6 +42,7 @@ const cases: [
   ['the failure after the twentieth wait', passing, { attempts: 24, waits: 20 }, 'wait', 225_000, 375_000],
   ['the end of patience', passing, { attempts: 9, waits: 5, triedForMs: HOUR }, 'fail'],
   ['no patience at all', passing, { attempts: 4, patienceMs: 0 }, 'fail'],
+  ['no patience at all, the provider is away', passing, { isAway: true, patienceMs: 0 }, 'retry'],
   ['a retry that the deadline does not allow', passing, { leftMs: 100 }, 'wait'],
 ]
 

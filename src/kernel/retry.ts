@@ -42,7 +42,8 @@ export type FailureVerdict =
   | { verdict: 'fail' }
 
 export function judgeFailure(failure: FailedTry, tries: TriesSoFar): FailureVerdict {
-  const { waits, isAway, triedForMs, patienceMs, leftMs, mayWait } = tries
+  const { waits, isAway, triedForMs, patienceMs, leftMs } = tries
+  const mayWait = tries.mayWait && patienceMs > 0
   if (failure.reason === 'context') return { verdict: 'compact' }
   const isQuota = failure.reason === 'quota'
   if (!failure.isRetryable && !isQuota) return { verdict: 'fail' }

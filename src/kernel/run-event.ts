@@ -67,6 +67,8 @@ interface ProviderWait {
   wait?: number
   /** The wait that the provider asked for. */
   retry_after?: number
+  /** The signals that the run knew of. A later one tells it to try at once. */
+  signals?: number
 }
 
 /** The stage of a run in its pipeline: the step of a sequential agent, the iteration of a loop. Counted from 0. */

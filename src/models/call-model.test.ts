@@ -151,7 +151,7 @@ interface FailureRow {
 }
 
 const refusals: FailureRow[] = [
-  ...[408, 409, 429, 500, 502, 503, 504, 529].map((status) => ({
+  ...[408, 429, 500, 502, 503, 504, 529].map((status) => ({
     what: `status ${status}`,
     error: refusal(status, 'Try later'),
     isRetryable: true,

@@ -53,27 +53,32 @@ function failure(source: FailureSource, isRetryable: boolean, sentence: string):
   return { isRetryable, retryAfterMs: null, message: asSentence(sentence, source.secrets), isFree: false }
 }
 
-/** Some providers answer 409 while a model is being loaded. */
 function isRetryableStatus(status: number): boolean {
-  return status === 408 || status === 409 || status === 429 || status >= 500
+  return status === 408 || status === 429 || status >= 500
 }
 
 /** Words in which the wires of OpenAI, Anthropic, Google and servers like them say that a request is too long. */
 const TOO_LONG =
-  /context_length_exceeded|string_above_max_length|prompt is too long|input is too long|input length and `?max_tokens`? exceed|maximum context length|exceeds? (?:the )?(?:model'?s? )?(?:available |maximum )?context|context (?:window|size|length) (?:is )?exceeded|input token count[^"]{0,80}exceeds|too many input tokens|request_too_large/i
-const QUOTA_USED_UP = /insufficient_quota|billing_hard_limit_reached|credit balance is too low/i
+  /context_length_exceeded|string_above_max_length|prompt is too long|input is too long|input length and `?max_tokens`? exceed|maximum context length|(?:exceeds?|greater than) (?:the )?(?:model'?s? )?(?:available |maximum )?context|context (?:window|size|length) (?:is )?exceed|maximum prompt length is|reduce the length of the messages|exceeded model token limit|prompt token count[^"]{0,80}exceeds|input token count[^"]{0,80}exceeds|too many (?:input )?tokens|request_too_large|context_window_exceeded/i
+const QUOTA_USED_UP =
+  /insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|credit balance is too low|reached your specified API usage limits|exceeded your current quota|quotaId[^,}]{0,120}PerDay/i
+/** Google speaks of a quota, too, if the rate of a minute is exceeded. */
+const RATE_OF_A_MINUTE = /quotaId[^,}]{0,120}PerMinute/i
 
 /** Status 413 is a request that is too long in bytes, which a shorter history mends, too. */
 function reasonOf(error: unknown, status: number | null): 'quota' | 'context' | undefined {
   const body = APICallError.isInstance(error) ? (error.responseBody ?? '').slice(0, MAX_BODY_READ) : ''
   const words = [codesOf(error).join(' '), saidBy(error), body].join(' ')
-  if (status === 402 || ((status === null || status === 400 || status === 429) && QUOTA_USED_UP.test(words)))
-    return 'quota'
+  if (status === 402) return 'quota'
+  if ((status === null || status === 400 || status === 429) && isQuotaUsedUp(words)) return 'quota'
   if (status === 413) return 'context'
   return (status === null || status === 400 || status === 422) && TOO_LONG.test(words) ? 'context' : undefined
 }
 
 const MAX_BODY_READ = 20_000
+
+const isQuotaUsedUp = (words: string): boolean =>
+  QUOTA_USED_UP.test(words) && (!RATE_OF_A_MINUTE.test(words) || /quotaId[^,}]{0,120}PerDay/i.test(words))
 
 /** The status of an HTTP answer, of google-auth-library's errors, or of an error event that names one. */
 function statusOf(error: unknown): number | null {
@@ -143,18 +148,22 @@ function codesOf(error: unknown): string[] {
 function retryAfterOf(error: unknown): number | null {
   if (!APICallError.isInstance(error)) return null
   const headers = error.responseHeaders ?? {}
-  const exact = Number.parseFloat(headers['retry-after-ms'] ?? '')
-  if (exact >= 0) return Math.ceil(exact)
-  const asked = headers['retry-after']?.trim()
-  if (asked) {
-    if (/^\d+(?:\.\d+)?$/.test(asked)) return Math.ceil(Number(asked) * 1_000)
-    const at = Date.parse(asked)
-    if (!Number.isNaN(at)) return Math.max(0, at - Date.now())
-  }
+  const exact = headers['retry-after-ms']?.trim() ?? ''
+  if (NUMBER.test(exact)) return waitOf(Number(exact))
+  const asked = headers['retry-after']?.trim() ?? ''
+  if (NUMBER.test(asked)) return waitOf(Number(asked) * 1_000)
+  // The parser takes numbers and lists for dates as well.
+  const at = /[A-Za-z]{3}|^\d{4}-/.test(asked) ? Date.parse(asked) : Number.NaN
+  if (!Number.isNaN(at)) return waitOf(Math.max(0, at - Date.now()))
   // Google gives the delay in the body only.
   const inBody = /"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"/.exec(error.responseBody ?? '')
   return inBody ? Math.ceil(Number(inBody[1]) * 1_000) : null
 }
+
+const NUMBER = /^\d+(?:\.\d+)?$/
+/** A number of any size is a wait, and stays a number in JSON. */
+const MAX_WAIT_MS = 31_536_000_000
+const waitOf = (ms: number): number => Math.min(Math.ceil(ms), MAX_WAIT_MS)
 
 const LONGEST = 500
 

@@ -55,7 +55,7 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
     logOnCommit(tx, log, 'task.handed_over', { ...aboutTask(task), agent_id: id }, { to_agent_id: heir })
   const runIds = rows.map((row) => row.ended_run_id)
   await askToEnd(tx, runIds)
-  await endFlows(tx, agent)
+  await wakeRuns(tx, agent)
   await closeCallsOfAgent(tx, agent)
   const blocked = rows.filter((row) => row.was === 'blocked')
   await withdrawEscalations(tx, log, blocked)
@@ -63,12 +63,15 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
   await makeDue(tx, projectId, [heir])
 }
 
-/** Runs that wait for their flow runs are made ready: they find their agent deleted, end, and take the flow runs down. */
-async function endFlows(tx: Db, { id, project_id }: Agent): Promise<void> {
+/**
+ * Runs that wait for a provider or for their flow runs are made ready: they find their agent deleted, end, and take the
+ * flow runs down.
+ */
+async function wakeRuns(tx: Db, { id, project_id }: Agent): Promise<void> {
   await tx.query(
     `update agent_runs set ready_at = coalesce(ready_at, muster.now())
-     where project_id = $2 and agent_id = $1 and status in ('running', 'paused') and started_flow_run_id is not null
-       and completed_at is null and owner is null`,
+     where project_id = $2 and agent_id = $1 and status in ('running', 'paused')
+       and (started_flow_run_id is not null or waits_for = 'provider') and completed_at is null and owner is null`,
     [id, project_id],
   )
 }

@@ -189,9 +189,8 @@ async function openRun(
   if (!agent.enabled && run.is_new)
     return close(runFailed('AGENT_DISABLED', `The agent ${agent.name} was disabled before this run began.`, null))
   const rights = rightsWithin(run.rights, agent)
-  const mayTry = run.waits_for === 'provider'
-  if (mayTry) await deps.outages.leave(run.id)
-  const opened = { run, agent, settings, rights, state, control, deps, claimedAtMs, reserved: run.reserved, mayTry }
+  const woken = run.waits_for === 'provider' ? await deps.outages.leave(run.id) : null
+  const opened = { run, agent, settings, rights, state, control, deps, claimedAtMs, reserved: run.reserved, woken }
   if (isFlow({ agent, run, state })) return { ...opened, ...noModel }
   const choice = chosenModel(definition)
   const [model, stage] = await Promise.all([
@@ -200,7 +199,10 @@ async function openRun(
       ? { tools: noTools }
       : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
   ])
-  if (!model) return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
+  if (!model) {
+    deps.outages.answered(choice)
+    return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
+  }
   if ('missing' in stage) {
     if (!isElsewhere(deps, stage.missing)) return close(missingTools(stage.missing))
     await handBackForTool({ run, state, deps }, firstEvents(run))

@@ -3,7 +3,7 @@
 import { costOf } from '../kernel/cost.ts'
 import { defined } from '../kernel/defined.ts'
 import { fault } from '../kernel/fault.ts'
-import { type CallVerdict, guardModelCall, judgeEnding } from '../kernel/guards.ts'
+import { type CallVerdict, guardModelCall, judgeEnding, type Limit } from '../kernel/guards.ts'
 import type { ModelOutcome, ModelRequest } from '../kernel/model-call.ts'
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
@@ -36,12 +36,12 @@ import { checkProvider } from './wait-for-provider.ts'
 /** again: the loop goes on · left: the run has ended, parked or was handed back, and is no longer this process's. */
 export type StepProgress = 'again' | 'left'
 
-type WindDown = 'step_limit' | 'timeout' | null
+type WindDown = Limit | null
 
 export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
   const verdict = askGuards(owned)
   if (MAKES_CALL.has(verdict.verdict)) {
-    const progress = await checkProvider(owned)
+    const progress = await checkProvider(owned, limitOf(verdict))
     if (progress !== null) return progress
   }
   switch (verdict.verdict) {
@@ -52,16 +52,20 @@ export async function takeStep(owned: OwnedRun): Promise<StepProgress> {
       return callModel(owned, verdict.reason)
     case 'compact': {
       const compaction = planCompaction(owned)
-      if (!compaction) return pauseForContext(owned)
+      if (!compaction) return pauseForContext(owned, verdict.limit)
       const tokens = estimateInputTokens(compaction.request)
       return prepare(owned, compaction.request, { tokens, graceMs: owned.settings.grace_period }, (prepared) =>
-        compactHistory(owned, compaction.keep, prepared),
+        compactHistory(owned, { keep: compaction.keep, limit: verdict.limit }, prepared),
       )
     }
     default:
       return heed(owned, verdict)
   }
 }
+
+/** The limit that the run has reached before this call. */
+const limitOf = (verdict: CallVerdict): Limit | null =>
+  verdict.verdict === 'wind_down' ? verdict.reason : verdict.verdict === 'compact' ? verdict.limit : null
 
 const MAKES_CALL: ReadonlySet<string> = new Set(['go', 'wind_down', 'compact'])
 
@@ -157,7 +161,7 @@ async function makeCall(owned: OwnedRun, prepared: PreparedRequest, windDown: Wi
   const step = state.steps + 1
   const startedAt = Date.now()
   const began = performance.now()
-  owned.mayTry = false
+  owned.woken = null
   const call = control.signalFor(remainingMs(owned, windDown ? settings.grace_period : 0), 'model')
   const isHeld = holdsText(owned)
   let offset = 0
@@ -170,7 +174,7 @@ async function makeCall(owned: OwnedRun, prepared: PreparedRequest, windDown: Wi
       offset += text.length
     },
   })
-  if (said.kind === 'answered') deps.outages.answered(chosenModel(owned))
+  deps.outages.heard(chosenModel(owned), said)
   const took = { startedAt, duration: Math.round(performance.now() - began) }
   const passed = await heard(owned, said, { step, signal: call.signal })
   call.end()

@@ -11,6 +11,10 @@ export interface ModelTries {
   firstFailedAt: number | null
   lastWaitAt: number | null
   notBeforeAt: number
+  /** Of the last wait: whether it was for no turn, the provider's words, and the signals that the run knew of. */
+  waitsAlone: boolean
+  waitMessage: string
+  waitSignals: number
 }
 
 export const noTries = (): ModelTries => ({
@@ -20,6 +24,9 @@ export const noTries = (): ModelTries => ({
   firstFailedAt: null,
   lastWaitAt: null,
   notBeforeAt: 0,
+  waitsAlone: false,
+  waitMessage: '',
+  waitSignals: 0,
 })
 
 /** The next model call is another one than the call that failed. */
@@ -28,7 +35,7 @@ export function forgetTries(tries: ModelTries): void {
 }
 
 type Restarted = Extract<RunEvent, { kind: 'step.restarted' }>['data']
-type ProviderWait = NonNullable<Extract<RunEvent, { kind: 'run.paused' }>['data']['provider_wait']>
+type Paused = Extract<RunEvent, { kind: 'run.paused' }>['data']
 
 export function noteFailedTry(tries: ModelTries, { attempt, wait }: Restarted, at: number): void {
   tries.attempts = attempt ?? tries.attempts + 1
@@ -39,11 +46,16 @@ export function noteFailedTry(tries: ModelTries, { attempt, wait }: Restarted, a
 /** A run that joins those that wait has not tried yet: its patience counts from then on. */
 export function noteProviderWait(
   tries: ModelTries,
-  { waits, retry_after: retryAfterMs = 0 }: ProviderWait,
+  { provider_wait: wait, error_message: message = '' }: Paused,
   at: number,
-) {
+): void {
+  if (!wait) return
+  const { waits, retry_after: retryAfterMs = 0, signals = 0 } = wait
   tries.providerWaits = waits
   tries.lastWaitAt = at
   tries.firstFailedAt ??= at
+  tries.waitsAlone = wait.wait !== undefined
+  tries.waitMessage = message
+  tries.waitSignals = signals
   tries.notBeforeAt = Math.max(tries.notBeforeAt, at + retryAfterMs)
 }

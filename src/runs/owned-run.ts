@@ -133,8 +133,11 @@ export interface OwnedRun {
   call: AdmittedCall | null
   /** The question that is asked instead of the next step of the work. */
   question: Question | null
-  /** True if the run waited for its provider and was let go: its next model call joins nobody that waits. */
-  mayTry: boolean
+  /**
+   * Set if the run waited for its provider and has made no call since. turn: it was let go, or its own wait is over ·
+   * early: something else woke it.
+   */
+  woken: 'turn' | 'early' | null
 }
 
 /** A question that a step asks apart from the history of the work, and without tools. */

@@ -4,6 +4,7 @@ import { createTestRuns } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
 import { until } from '../../test/kit/until.ts'
 import { tryNow } from '../journal/provider-outages.ts'
+import { wakeForPatience } from '../journal/wake.ts'
 import type { Run } from '../kernel/run.ts'
 import { cancelRun } from './cancel.ts'
 
@@ -53,7 +54,7 @@ test('a run whose provider stays away waits without a slot, and the same run con
   await clock.advance(2_000)
   const ended = await untilEnded(id)
   assert.deepEqual([ended.status, ended.summary, ended.waiting_for], ['completed', 'at last', null])
-  assert.equal(await outageOf(name), undefined)
+  await until(async () => (await outageOf(name)) === undefined, 'the outage is over')
   assert.deepEqual((await runs.kinds(id)).slice(-5), [
     'step.restarted',
     'run.paused',
@@ -247,4 +248,94 @@ test('a run that fails while others are answered is only kept waiting by itself'
   await others
   assert.equal(await outageOf(name), undefined)
   assert.equal((await runs.run(agent, { input: 'good' })).status, 'completed')
+})
+
+test('a Retry-After that is longer than the patience ends the wait when the patience is over, without a try', async (t) => {
+  await runs.set({ model_patience: 60_000 })
+  t.after(() => runs.set({ model_patience: 3_600_000 }))
+  const away = { fail: { ...down, retryAfterMs: 7_200_000 } }
+  const calls = { calls: [{ name: 'nothing', args: { a: 'word '.repeat(3_000) } }], usage: { inputTokens: 9_000 } }
+  const first = await agentWith(() => away)
+  const last = await agentWith((_, call) => (call === 1 ? { ...calls, text: 'so far' } : away))
+  const compacting = await agentWith((_, call) => (call === 1 ? calls : away), {}, { contextTokens: 10_000 })
+  const started = [
+    { ...first, run: await runs.start(first.agent), end: ['failed', null, 'MODEL_ERROR'], tries: 1 },
+    { ...last, run: await runs.start(last.agent, { max_steps: 1 }), end: ['paused', 'step_limit', null], tries: 2 },
+    { ...compacting, run: await runs.start(compacting.agent), end: ['failed', null, 'MODEL_ERROR'], tries: 2 },
+  ]
+  for (const { run } of started) await untilWaiting(run.id)
+  await clock.advance(60_000)
+  for (const { run, end, tries, model } of started) {
+    const ended = await untilEnded(run.id)
+    assert.deepEqual([ended.status, ended.pause_reason, ended.error_code], end)
+    assert.equal(model.requests.length, tries)
+  }
+})
+
+test('a changed patience holds for runs that wait already, and none of them tries before Retry-After', async (t) => {
+  t.after(() => runs.set({ model_patience: 3_600_000 }))
+  await runs.set({ model_patience: 60_000 })
+  let isDown = true
+  const { agent, model } = await agentWith(() =>
+    isDown ? { fail: { ...down, retryAfterMs: 120_000 } } : { text: 'ok' },
+  )
+  const patient = await runs.start(agent)
+  await untilWaiting(patient.id)
+  isDown = false
+  const change = async (model_patience: number): Promise<void> => {
+    await runs.set({ model_patience })
+    assert.equal(await wakeForPatience(pool, projectId), 1)
+    runs.worker.onReady()
+  }
+  const wakesIn = async (id: string): Promise<number> => {
+    const { rows } = await pool.query<{ ms: number }>(
+      `select extract(epoch from wake_at - muster.now())::float8 * 1000 as ms from agent_runs where id = $1`,
+      [id],
+    )
+    return rows[0]?.ms ?? 0
+  }
+  await change(3_600_000)
+  await until(async () => (await wakesIn(patient.id)) > 70_000, 'its clock is set anew')
+  await clock.advance(61_000)
+  await untilWaiting(patient.id)
+  assert.equal(model.requests.length, 1)
+  await clock.advance(60_000)
+  assert.equal((await untilEnded(patient.id)).status, 'completed')
+
+  isDown = true
+  const impatient = await runs.start(agent)
+  await untilWaiting(impatient.id)
+  const tries = model.requests.length
+  await change(1)
+  assert.equal((await untilEnded(impatient.id)).error_code, 'MODEL_ERROR')
+  assert.equal(model.requests.length, tries)
+})
+
+test('a run that is only kept waiting by itself does not try before Retry-After either', async (t) => {
+  t.after(() => runs.set({ model_patience: 3_600_000 }))
+  await runs.set({ model_patience: 60_000 })
+  let isDown = true
+  const { agent, name, model } = await agentWith(() =>
+    isDown ? { fail: { ...down, retryAfterMs: 120_000 } } : { text: 'ok' },
+  )
+  const { id } = await runs.start(agent)
+  await untilWaiting(id)
+  // The provider has answered others, and nobody waits for a turn any more.
+  await pool.query('delete from provider_waits where model = $1', [name])
+  await pool.query('delete from provider_outages where model = $1', [name])
+  isDown = false
+  await runs.set({ model_patience: 3_600_000 })
+  await pool.query(
+    `update run_events set data = jsonb_set(data, '{provider_wait,wait}', '60000')
+     where run_id = $1 and data ? 'provider_wait'`,
+    [id],
+  )
+  await clock.advance(61_000)
+  await until(async () => (await runs.kinds(id)).filter((kind) => kind === 'run.paused').length === 2, 'it waits on')
+  const run = await runs.get(id)
+  assert.deepEqual([run.wait_message, run.waiting_for], [down.message, 'provider acme'])
+  assert.equal(model.requests.length, 1)
+  assert.equal(await tryNow(pool, projectId, id), true)
+  runs.worker.onReady()
+  assert.equal((await untilEnded(id)).status, 'completed')
 })

@@ -16,7 +16,7 @@ export interface FailedCall {
   usage: StepUsage
   step: number
   windDown: 'step_limit' | 'timeout' | null
-  /** The end of the run if the call has failed for good; by default the run fails. */
+  /** The end of the run if the provider refuses the call; by default the run fails. */
   ifLost?: () => End
 }
 
@@ -27,9 +27,9 @@ export async function afterFailure(owned: OwnedRun, failure: FailedCall): Promis
   const judged = judge(owned, failure)
   switch (judged.verdict) {
     case 'fail':
-      return leave(owned, failure.ifLost?.() ?? endOfFailure(owned, failure), [], change)
+      return leave(owned, endOfFailure(owned, failure), [], change)
     case 'compact':
-      if (failure.ifLost) return leave(owned, failure.ifLost(), [], change)
+      if (failure.ifLost) return leave(owned, endOfFailure(owned, failure), [], change)
       await append(owned, [restarted(owned, failure, { reason: 'too_long' })], change)
       return 'again'
     case 'retry':
@@ -105,13 +105,14 @@ export function waitBefore(owned: OwnedRun, failure: FailedTry): number | null {
   return waitMs !== null && leftMs !== null && waitMs >= leftMs ? null : waitMs
 }
 
-function endOfFailure(owned: OwnedRun, { outcome, windDown }: FailedCall): End {
+function endOfFailure(owned: OwnedRun, { outcome, windDown, ifLost }: FailedCall): End {
   const { state, run } = owned
   const text = outcome.text || state.text || null
   // The limit was reached before the provider failed: the run pauses, with the text so far.
   if (windDown) return stopped(windDown, text)
   const message = `${outcome.message}${tried(owned)}`
   const mayPass = outcome.isRetryable || outcome.reason === 'quota'
+  if (ifLost && !mayPass) return ifLost()
   return run.part !== null && mayPass ? runUnavailable(owned, message) : runFailed('MODEL_ERROR', message, text)
 }
 

@@ -173,7 +173,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'run.paused':
       state.pausedAt = at
-      if (event.data.provider_wait) noteProviderWait(state, event.data.provider_wait, at)
+      noteProviderWait(state, event.data, at)
       if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
     case 'run.continued':
@@ -214,6 +214,7 @@ function beginRun(state: RunState, { input, is_reset: isReset }: StartedData): v
   state.ownSteps = 0
   state.woundDown = null
   forgetTries(state)
+  state.isTooLong = false
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null

@@ -5,9 +5,10 @@ import type { RunChange } from '../journal/run-change.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import { defined } from '../kernel/defined.ts'
 import { fault } from '../kernel/fault.ts'
+import type { Limit } from '../kernel/guards.ts'
 import { triedOften } from '../kernel/retry.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
-import { type End, leave, notBegun, runFailed } from './end.ts'
+import { type End, leave, notBegun, runFailed, stopped } from './end.ts'
 import { appendWritten, chosenModel, databaseNow, type OwnedRun, withChange } from './owned-run.ts'
 
 /** People wait behind a request for the answer of a supervisor, and an eval compares what can be had now. */
@@ -28,14 +29,21 @@ export interface Wait {
   waitMs: number
 }
 
-/** Called before each model call. null: the call may be made. */
-export async function checkProvider(owned: OwnedRun): Promise<'again' | 'left' | null> {
-  const { state, settings, deps } = owned
-  if (!mayWait(owned) || settings.model_patience === 0) return null
+/** Called before each model call. null: the call may be made. `limit`: the limit that the run has reached before. */
+export async function checkProvider(owned: OwnedRun, limit: Limit | null): Promise<'again' | 'left' | null> {
+  const { run, state, settings, deps, woken } = owned
+  if (!mayWait(owned)) return null
   const model = chosenModel(owned)
-  if (!owned.mayTry) return deps.outages.isAway(model) ? joinWaiting(owned) : null
-  const isBlocked = state.notBeforeAt > databaseNow(owned) || deps.outages.blockedForMs(model) > 0
-  if (!isBlocked || triedForMs(owned) < settings.model_patience) return null
+  const isAway = deps.outages.isAway(model)
+  if (woken === null) return isAway && settings.model_patience > 0 ? joinWaiting(owned) : null
+  const isLetGo = woken === 'turn' && !state.waitsAlone
+  const isTold = run.signals > state.waitSignals
+  if (isLetGo || isTold) return null
+  const blockedMs = Math.max(state.notBeforeAt - databaseNow(owned), deps.outages.blockedForMs(model))
+  const isPatient = triedForMs(owned) < settings.model_patience
+  if (blockedMs <= 0) return woken === 'early' && isAway && isPatient ? joinWaiting(owned) : null
+  if (isPatient) return waitOn(owned, blockedMs)
+  if (limit) return leave(owned, stopped(limit, state.text || null))
   const message = `${model.provider} asked for a longer wait than model_patience allows.`
   return leave(owned, runFailed('MODEL_ERROR', `${message}${tried(owned)}`, state.text || null))
 }
@@ -45,6 +53,15 @@ async function joinWaiting(owned: OwnedRun): Promise<'again' | 'left'> {
   const isParked = await park(owned, null)
   return isParked ? 'left' : 'again'
 }
+
+/** The run was woken within the wait that the provider asked for, because the patience of its project was changed. */
+async function waitOn(owned: OwnedRun, waitMs: number): Promise<'left'> {
+  const isParked = await park(owned, null)
+  if (!isParked) await park(owned, { ...NO_TRY, message: owned.state.waitMessage, waitMs, how: 'busy' })
+  return 'left'
+}
+
+const NO_TRY = { events: [], change: {}, retryAfterMs: null } as const
 
 /** A try has failed, and quick retries would not help. */
 export async function waitForProvider(owned: OwnedRun, wait: Wait): Promise<'left'> {
@@ -67,7 +84,7 @@ class NotAway extends Error {}
 async function park(owned: OwnedRun, failed: (Wait & { how: 'away' | 'busy' }) | null): Promise<boolean> {
   const { run, state, settings, deps } = owned
   const { provider, name } = chosenModel(owned)
-  const waits = state.providerWaits + (failed ? 1 : 0)
+  const waits = state.providerWaits + (failed && failed.events.length > 0 ? 1 : 0)
   const patienceMs = Math.max(1, settings.model_patience - triedForMs(owned))
   try {
     await appendWritten(owned, async (tx) => {
@@ -80,7 +97,7 @@ async function park(owned: OwnedRun, failed: (Wait & { how: 'away' | 'busy' }) |
         wait: outage ? undefined : Math.round(readyInMs),
         retry_after: failed?.retryAfterMs ?? undefined,
       })
-      const provider_wait = { provider, model: name, waits, ...own }
+      const provider_wait = { provider, model: name, waits, signals: run.signals, ...own }
       const { event, set } = waitingForProvider(owned, { message, readyInMs, provider_wait })
       return { events: [...(failed?.events ?? []), event], change: withChange(failed?.change ?? {}, set) }
     })

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { recordAudit } from '../../audit/record.ts'
 import type { Pool } from '../../db/pool.ts'
+import { tryProvider } from '../../journal/provider-outages.ts'
 import { pageOf } from '../../kernel/fields.ts'
 import {
   providerInput,
@@ -64,6 +65,8 @@ export function addProviderRoutes(
     async (request) => {
       const provider = await updateProvider(pool, cipher, request.params.name, request.body, actorOf(request))
       onProvider(provider.name)
+      const { base_url, api_key, options } = request.body
+      if ([base_url, api_key, options].some((field) => field !== undefined)) await tryProvider(pool, provider.name)
       return provider
     },
   )
@@ -74,6 +77,7 @@ export function addProviderRoutes(
     async (request, reply) => {
       await deleteProvider(pool, request.params.name, actorOf(request))
       onProvider(request.params.name)
+      await tryProvider(pool, request.params.name)
       return reply.code(204).send(null)
     },
   )

@@ -1,7 +1,7 @@
 import type { Pool } from '../../db/pool.ts'
 import { getSettings, updateSettings } from '../../identity/settings.ts'
 import { wakeForMonth } from '../../journal/month.ts'
-import { HALT_CHANNEL, tellProcesses, wakeForApproval } from '../../journal/wake.ts'
+import { HALT_CHANNEL, tellProcesses, wakeForApproval, wakeForPatience } from '../../journal/wake.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import { settingsPatch, settingsSchema } from '../../kernel/project.ts'
 import { unknownProvider } from '../../models/providers.ts'
@@ -43,6 +43,7 @@ export function addSettingsRoutes(
         if ((await wakeForMonth(pool, request.params.id)) > 0) onReady()
       }
       if (request.body.approval_timeout !== undefined && (await wakeForApproval(pool, request.params.id)) > 0) onReady()
+      if (request.body.model_patience !== undefined && (await wakeForPatience(pool, request.params.id)) > 0) onReady()
       org.sweep()
       return settings
     },

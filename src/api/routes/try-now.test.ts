@@ -42,3 +42,24 @@ test('a trigger answers with the run that waits, lists find it by its reason, an
   assert.deepEqual([now.status, now.summary, now.is_wait, now.waiting_for], ['completed', 'done', false, null])
   assert.equal((await kit.call(`POST ${base}/runs/${run.id}/try-now`)).status, 409)
 })
+
+test('the deletion of its agent ends a run that waits', async () => {
+  isDown = true
+  const doomed = await kit.createAgent(project.id, { name: 'Doomed' })
+  const { body: run } = await kit.call<Run>(`POST ${base}/agents/${doomed.id}/trigger`, { body: { input: 'x' } })
+  assert.deepEqual([run.status, run.pause_reason], ['paused', 'unavailable'])
+  assert.equal((await kit.call(`DELETE ${base}/agents/${doomed.id}`)).status, 204)
+  let now = run
+  while (now.completed_at === null) now = (await kit.call<Run>(`GET ${base}/runs/${run.id}`)).body
+  assert.deepEqual([now.status, now.error_code], ['failed', 'AGENT_DELETED'])
+})
+
+test('a lower model_patience ends the waits that last longer, within the wait that the provider asked for', async () => {
+  isDown = true
+  const { body: run } = await kit.call<Run>(`POST ${base}/agents/${agent.id}/trigger`, { body: { input: 'x' } })
+  assert.deepEqual([run.status, run.pause_reason], ['paused', 'unavailable'])
+  assert.equal((await kit.call(`PATCH ${base}/settings`, { body: { model_patience: 1 } })).status, 200)
+  let now = run
+  while (now.completed_at === null) now = (await kit.call<Run>(`GET ${base}/runs/${run.id}`)).body
+  assert.deepEqual([now.status, now.error_code], ['failed', 'MODEL_ERROR'])
+})

@@ -39,13 +39,18 @@ export async function noteAsked(
   ])
 }
 
-/** The agents whose allocations the calls of the flow run's functions count for: those that are the flow. */
-export async function readPayers(db: Db, flowRunId: string): Promise<string[]> {
-  const { rows } = await db.query<{ payers: string[] | null }>(
-    `select within->'payers' as payers from flow_runs where id = $1`,
+export interface Asker {
+  /** The agents whose allocations the calls of the flow run's functions count for: those that are the flow. */
+  payers: string[]
+  isInEval: boolean
+}
+
+export async function readAsker(db: Db, flowRunId: string): Promise<Asker> {
+  const { rows } = await db.query<{ payers: string[] | null; is_in_eval: boolean | null }>(
+    `select within->'payers' as payers, within ? 'eval_id' as is_in_eval from flow_runs where id = $1`,
     [flowRunId],
   )
-  return rows[0]?.payers ?? []
+  return { payers: rows[0]?.payers ?? [], isInEval: rows[0]?.is_in_eval ?? false }
 }
 
 /**
