@@ -1,0 +1,103 @@
+// The checks of an approval that need more than the run: objects, their types and authors, tools of other processes.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createTestApp } from '../../../test/kit/app.ts'
+import { testTool } from '../../../test/kit/run-worker.ts'
+import { insertWorker } from '../../../test/kit/runs.ts'
+import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
+import { until } from '../../../test/kit/until.ts'
+import type { AgentInput } from '../../kernel/agent.ts'
+import type { Model } from '../../kernel/model-call.ts'
+import type { GraphObject } from '../../kernel/object.ts'
+import { systemActor } from '../../kernel/principal.ts'
+import type { Run, Step } from '../../kernel/run.ts'
+import type { Task } from '../../kernel/task.ts'
+import { createObjectWriter } from '../../objects/write-objects.ts'
+import { publishNames } from '../../queue/process-names.ts'
+import { approveSuggestion } from '../../tasks/suggestions.ts'
+import { createToolRegistry } from '../../tools/registry.ts'
+import { reactions } from '../../triggers/reactions.ts'
+
+const models = new Map<string, Model>()
+const made: unknown[] = []
+const refund = testTool('refund', async (args) => ({ n: made.push(args) }), { effect: 'unsafe' })
+const kit = await createTestApp({ models, tools: [refund], waits: { waitMs: 20_000 } })
+const project = await kit.createProject('Desk')
+const member = await kit.createKey(project.id, 'member')
+const base = `/api/projects/${project.id}`
+
+let count = 0
+async function waiting(name: string, args: object, input: Partial<AgentInput> = {}) {
+  const label = `agent ${++count}`
+  models.set(label, createScriptedModel([{ text: 'I do it.', calls: [{ name, args }] }, { text: 'Done.' }]))
+  const agent = await kit.createAgent(project.id, {
+    name: label,
+    model: { provider: 'test', name: label },
+    tools: [name],
+    require_approval: [name],
+    ...input,
+  })
+  const { body: run } = await kit.call<Run>(`POST ${base}/agents/${agent.id}/trigger`, { body: { input: 'Go.' } })
+  assert.deepEqual([run.status, run.waiting_for], ['paused', 'approval'])
+  const { items } = (await kit.call<{ items: Task[] }>(`GET ${base}/tasks?kind=suggestion&limit=200`)).body
+  const task = items.find((each) => each.run_id === run.id) ?? assert.fail('nothing was suggested')
+  return { agent, run, task }
+}
+const readRun = async (id: string): Promise<Run> => (await kit.call<Run>(`GET ${base}/runs/${id}`)).body
+const ended = async (id: string): Promise<void> =>
+  until(async () => (await readRun(id)).completed_at !== null, 'the run has ended')
+const approve = (id: string) =>
+  kit.call<{ error: { message: string } }>(`POST ${base}/tasks/${id}/approve`, { token: member.key })
+async function object(type: string): Promise<string> {
+  const { body } = await kit.call<GraphObject>(`POST ${base}/objects`, { body: { type, properties: { n: 1 } } })
+  return body.id
+}
+
+const changes: Record<string, (ids: [string, string]) => object> = {
+  object_update: ([id]) => ({ id, properties: { n: 2 } }),
+  object_delete: ([id]) => ({ id }),
+  relationship_create: ([from_id, to_id]) => ({ type: 'knows', from_id, to_id }),
+}
+for (const [name, argsOf] of Object.entries(changes)) {
+  test(`an approved ${name} is stale when its agent has lost the right to the type of an object`, async () => {
+    const ids: [string, string] = [await object('Note'), await object('Person')]
+    const allow = (allowedObjectTypes: string[]) => ({
+      canCreateObjects: true,
+      canUpdateObjects: true,
+      canDeleteObjects: true,
+      allowedObjectTypes,
+    })
+    const { agent, run, task } = await waiting(name, argsOf(ids), { capabilities: allow(['Note', 'Person']) })
+    const patch = (capabilities: object) => kit.call(`PATCH ${base}/agents/${agent.id}`, { body: { capabilities } })
+    await patch(allow([name === 'relationship_create' ? 'Note' : 'Person']))
+    const refused = await approve(task.id)
+    assert.equal(refused.status, 409, refused.text)
+    assert.match(refused.body.error.message, /may not change objects of the type/)
+    await patch(allow(['Note', 'Person']))
+    assert.equal((await approve(task.id)).status, 200)
+    await ended(run.id)
+    const { items } = (await kit.call<{ items: Step[] }>(`GET ${base}/runs/${run.id}/steps`)).body
+    assert.deepEqual(
+      items.flatMap((step) => (step.kind === 'tool' ? [step.is_error] : [])),
+      [false],
+    )
+  })
+}
+
+test('a process without the tool takes the approval while another process has the tool', async () => {
+  const { run, task } = await waiting('refund', { amount: 5 })
+  const parts = {
+    pool: kit.pool,
+    writer: createObjectWriter({ pool: kit.pool, setsOff: reactions({ isAnnounced: false }) }),
+    tools: createToolRegistry({ builtIns: [], appTools: [], mcp: null }),
+  }
+  const decision = { projectId: project.id, taskId: task.id, actor: systemActor }
+  await assert.rejects(approveSuggestion(parts, decision), /no longer has this tool/)
+  const worker = await insertWorker(kit.pool)
+  await kit.pool.query(`update workers set lease_until = muster.now() + interval '1 hour' where id = $1`, [worker])
+  await publishNames(kit.pool, worker, 'tools', ['refund'])
+  const { task: approved } = await approveSuggestion(parts, decision)
+  assert.deepEqual([approved.status, approved.metadata.stale], ['completed', undefined])
+  await ended(run.id)
+  assert.deepEqual(made, [{ amount: 5 }])
+})
