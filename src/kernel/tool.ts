@@ -79,8 +79,8 @@ export interface WriteCall {
   hasAgent: boolean
   /** The most that the run could do when it was started; its present rights are read at the time of the call. */
   bounds: Partial<Rights>
-  /** True if a person has approved this very call: it is not put before people once more. */
-  isApproved?: boolean
+  /** Set if a person has approved this very call: it is not put before people once more. */
+  approval?: { by: string | null }
   /** The runs above this one, from the top. */
   ancestors: readonly string[]
   /** The depth of the changes that this run makes. */

@@ -127,7 +127,7 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
       attempt: 1,
       isUnknown: false,
       cutOff: null,
-      approval: call.approval && { ...call.approval, isApproved: false },
+      approval: call.approval && { ...call.approval, isApproved: false, by: null },
       written: null,
     })
   }

@@ -8,7 +8,7 @@ import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
 import { until } from '../../../test/kit/until.ts'
 import type { AgentInput } from '../../kernel/agent.ts'
 import type { Model } from '../../kernel/model-call.ts'
-import type { GraphObject } from '../../kernel/object.ts'
+import type { GraphObject, ObjectVersion } from '../../kernel/object.ts'
 import { systemActor } from '../../kernel/principal.ts'
 import type { Run, Step } from '../../kernel/run.ts'
 import type { Task } from '../../kernel/task.ts'
@@ -83,6 +83,18 @@ for (const [name, argsOf] of Object.entries(changes)) {
     )
   })
 }
+
+test('the history of an object names the person who approved the call that changed it', async () => {
+  const id = await object('Note')
+  const { agent, run, task } = await waiting('object_update', { id, properties: { n: 2 } })
+  assert.equal((await approve(task.id)).status, 200)
+  await ended(run.id)
+  const { items } = (await kit.call<{ items: ObjectVersion[] }>(`GET ${base}/objects/${id}/history`)).body
+  assert.deepEqual(
+    items.map(({ op, actor_id, run_id, approved_by }) => [op, actor_id === agent.id, run_id, approved_by]).at(0),
+    ['update', true, run.id, member.id],
+  )
+})
 
 test('a process without the tool takes the approval while another process has the tool', async () => {
   const { run, task } = await waiting('refund', { amount: 5 })
