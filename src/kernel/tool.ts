@@ -17,6 +17,8 @@ export interface ToolFace {
   description: string
   inputSchema: JsonSchema
   parse(args: unknown): ParsedArguments
+  /** Set on a tool with arguments for the people who decide about its calls (runs/offered-tool.ts). */
+  offered?: { tool: ToolFace; added: readonly string[] }
 }
 
 /** The context that a tool is given. The names are those that app modules use. */
@@ -50,8 +52,6 @@ export interface CallTool extends ToolFace {
   timeoutMs: number | null
   /** The name under which agents list the tool, if the model sees another one: `mcp:<server>/<tool>`. */
   origin?: string
-  /** Set on a tool as a suggesting or choosing agent sees it (runs/offered-tool.ts). */
-  offered?: { tool: CallTool; added: readonly string[] }
   execute(args: unknown, context: ToolContext): Promise<unknown>
 }
 

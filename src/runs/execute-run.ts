@@ -196,9 +196,7 @@ async function openRun(
   const choice = chosenModel(definition)
   const [model, stage] = await Promise.all([
     deps.resolveModel(choice),
-    run.answer
-      ? { tools: noTools }
-      : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
+    run.answer ? { tools: noTools } : stageTools(deps, agent, state.stage, { rights, isSenior: run.has_subordinates }),
   ])
   if (!model) return close(runFailed('MODEL_ERROR', `There is no provider called "${choice.provider}".`, null))
   if ('missing' in stage) {
@@ -232,7 +230,7 @@ const isElsewhere = ({ isRouted }: RunDeps, missing: readonly string[]): boolean
 /** Returns false if tools of the stage do not exist; the run has ended or was handed back then. */
 async function enterStage(owned: OwnedRun): Promise<boolean> {
   const { deps, agent, state, rights, run } = owned
-  const stage = await stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates })
+  const stage = await stageTools(deps, agent, state.stage, { rights, isSenior: run.has_subordinates })
   if ('missing' in stage) {
     if (isElsewhere(deps, stage.missing)) await handBackForTool(owned)
     else await leave(owned, missingTools(stage.missing))

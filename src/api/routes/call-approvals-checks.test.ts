@@ -1,6 +1,7 @@
 // The checks of an approval that need more than the run: objects, their types and authors, tools of other processes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { z } from 'zod'
 import { createTestApp } from '../../../test/kit/app.ts'
 import { testTool } from '../../../test/kit/run-worker.ts'
 import { insertWorker } from '../../../test/kit/runs.ts'
@@ -15,13 +16,18 @@ import type { Task } from '../../kernel/task.ts'
 import { createObjectWriter } from '../../objects/write-objects.ts'
 import { publishNames } from '../../queue/process-names.ts'
 import { approveSuggestion } from '../../tasks/suggestions.ts'
+import { zodArguments } from '../../tools/arguments.ts'
 import { createToolRegistry } from '../../tools/registry.ts'
 import { reactions } from '../../triggers/reactions.ts'
 
 const models = new Map<string, Model>()
 const made: unknown[] = []
 const refund = testTool('refund', async (args) => ({ n: made.push(args) }), { effect: 'unsafe' })
-const kit = await createTestApp({ models, tools: [refund], waits: { waitMs: 20_000 } })
+const strict = {
+  ...testTool('strict', refund.execute, { effect: 'unsafe' }),
+  ...zodArguments(z.strictObject({ amount: z.int() })),
+}
+const kit = await createTestApp({ models, tools: [refund, strict], waits: { waitMs: 20_000 } })
 const project = await kit.createProject('Desk')
 const member = await kit.createKey(project.id, 'member')
 const base = `/api/projects/${project.id}`
@@ -111,5 +117,27 @@ test('a process without the tool takes the approval while another process has th
   const { task: approved } = await approveSuggestion(parts, decision)
   assert.deepEqual([approved.status, approved.metadata.stale], ['completed', undefined])
   await ended(run.id)
-  assert.deepEqual(made, [{ amount: 5 }])
+  assert.deepEqual(made.splice(0), [{ amount: 5 }])
+})
+
+for (const mode of ['execute', 'suggest', 'hybrid'] as const) {
+  for (const name of ['refund', 'strict']) {
+    test(`the reason of a call of ${name} in ${mode} mode is its argument, else the text of the step`, async () => {
+      for (const [args, reason] of [
+        [{ amount: 5, reasoning: 'It broke.' }, 'It broke.'],
+        [{ amount: 5 }, 'I do it.'],
+      ] as const) {
+        const { run, task } = await waiting(name, args, { execution_mode: mode })
+        assert.deepEqual([task.reasoning, task.changes], [reason, [{ op: 'call', tool: name, args: { amount: 5 } }]])
+        assert.equal((await approve(task.id)).status, 200)
+        await ended(run.id)
+        assert.deepEqual(made.splice(0), [{ amount: 5 }])
+      }
+    })
+  }
+}
+
+test('in suggest mode a call without a reason waits with the text of the step', async () => {
+  const { task } = await waiting('strict', { amount: 5 }, { execution_mode: 'suggest', require_approval: [] })
+  assert.deepEqual([task.reasoning, task.description], ['I do it.', 'I do it.'])
 })
