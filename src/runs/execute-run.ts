@@ -12,6 +12,7 @@ import { closeCalls } from '../tasks/close-questions.ts'
 import { announceCalls } from './announce-calls.ts'
 import { type End, leave, runFailed } from './end.ts'
 import { handBackForTool, heedSwitches } from './heed-switches.ts'
+import { exitOf, resultOf } from './judge-calls.ts'
 import { loadState } from './load-state.ts'
 import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
@@ -98,6 +99,11 @@ async function loop(owned: OwnedRun): Promise<void> {
         continue
       case 'outcome_unknown':
         return leaveUndecided(owned, settled.calls)
+      case 'exit': {
+        const { call } = settled
+        await leave(owned, exitOf(state.text, resultOf(call.args)), [toEvent(call, { finished: true }, false)])
+        return
+      }
       case 'park':
         await park(owned, settled.for)
         deps.onReady()

@@ -5,9 +5,9 @@ import { z } from 'zod'
 import { createTestApp } from '../../../test/kit/app.ts'
 import { testTool } from '../../../test/kit/run-worker.ts'
 import { insertWorker } from '../../../test/kit/runs.ts'
-import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
+import { createScriptedModel, type ScriptedAnswer, type ScriptedCall } from '../../../test/kit/scripted-model.ts'
 import { until } from '../../../test/kit/until.ts'
-import type { AgentInput } from '../../kernel/agent.ts'
+import type { Agent, AgentInput } from '../../kernel/agent.ts'
 import type { Model } from '../../kernel/model-call.ts'
 import type { GraphObject, ObjectVersion } from '../../kernel/object.ts'
 import { systemActor } from '../../kernel/principal.ts'
@@ -34,16 +34,19 @@ const base = `/api/projects/${project.id}`
 
 let count = 0
 async function waiting(name: string, args: object, input: Partial<AgentInput> = {}) {
+  const rights = { tools: [name], require_approval: [name], ...input }
+  return waitingOf(await agentOf([{ text: 'I do it.', calls: [{ name, args }] }, { text: 'Done.' }], rights))
+}
+async function agentOf(answers: ScriptedAnswer[], input: Partial<AgentInput>): Promise<Agent> {
   const label = `agent ${++count}`
-  models.set(label, createScriptedModel([{ text: 'I do it.', calls: [{ name, args }] }, { text: 'Done.' }]))
-  const agent = await kit.createAgent(project.id, {
-    name: label,
-    model: { provider: 'test', name: label },
-    tools: [name],
-    require_approval: [name],
-    ...input,
-  })
-  const { body: run } = await kit.call<Run>(`POST ${base}/agents/${agent.id}/trigger`, { body: { input: 'Go.' } })
+  models.set(label, createScriptedModel(answers))
+  return kit.createAgent(project.id, { name: label, model: { provider: 'test', name: label }, ...input })
+}
+async function trigger(agentId: string): Promise<Run> {
+  return (await kit.call<Run>(`POST ${base}/agents/${agentId}/trigger`, { body: { input: 'Go.' } })).body
+}
+async function waitingOf(agent: Agent): Promise<{ agent: Agent; run: Run; task: Task }> {
+  const run = await trigger(agent.id)
   assert.deepEqual([run.status, run.waiting_for], ['paused', 'approval'])
   const { items } = (await kit.call<{ items: Task[] }>(`GET ${base}/tasks?kind=suggestion&limit=200`)).body
   const task = items.find((each) => each.run_id === run.id) ?? assert.fail('nothing was suggested')
@@ -140,4 +143,35 @@ for (const mode of ['execute', 'suggest', 'hybrid'] as const) {
 test('in suggest mode a call without a reason waits with the text of the step', async () => {
   const { task } = await waiting('strict', { amount: 5 }, { execution_mode: 'suggest', require_approval: [] })
   assert.deepEqual([task.reasoning, task.description], ['I do it.', 'I do it.'])
+})
+
+const loopOf = (calls: readonly ScriptedCall[], input: Partial<AgentInput> = {}) =>
+  agentOf([{ text: 'I do it.', calls }, { text: 'Done.' }], { flow_type: 'loop', tools: ['strict'], ...input })
+const exit = { name: 'finish_loop', args: { result: 'out' } }
+const pay = { name: 'strict', args: { amount: 5 } }
+const resultsOf = async (runId: string): Promise<unknown[]> => {
+  const { items } = (await kit.call<{ items: Step[] }>(`GET ${base}/runs/${runId}/steps`)).body
+  return items.flatMap((step) => (step.kind === 'tool' ? [[step.name, step.is_error]] : []))
+}
+
+test('calls that stand before finish_loop are made, and then the run ends', async () => {
+  const run = await trigger((await loopOf([pay, exit, pay])).id)
+  assert.deepEqual([run.status, run.summary, run.step_count], ['completed', 'out', 1])
+  assert.deepEqual(made.splice(0), [{ amount: 5 }])
+  assert.deepEqual(await resultsOf(run.id), [
+    ['strict', true],
+    ['strict', false],
+    ['finish_loop', false],
+  ])
+})
+
+test('a call that stands before finish_loop waits for its approval, and the run with it', async () => {
+  for (const verb of ['approve', 'reject'] as const) {
+    const { run, task } = await waitingOf(await loopOf([pay, exit], { require_approval: ['strict'] }))
+    assert.equal((await kit.call(`POST ${base}/tasks/${task.id}/${verb}`)).status, 200)
+    await ended(run.id)
+    const { status, summary, step_count: steps } = await readRun(run.id)
+    assert.deepEqual([status, summary, steps], ['completed', 'out', 1])
+    assert.equal(made.splice(0).length, verb === 'approve' ? 1 : 0)
+  }
 })
