@@ -125,8 +125,9 @@ async function findTool(
 async function toolsGiven(db: Db, projectId: string, run: WaitingRun): Promise<string[] | null> {
   if (run.agent_id === null) return isSpecialist(run.part) ? run.part.config.tools : []
   try {
-    const { tools, steps } = await getAgent(db, projectId, run.agent_id)
-    return [...tools, ...steps.flatMap((step) => step.tools ?? []), ...SENIOR_TOOLS]
+    const { tools, steps, flow_type: type } = await getAgent(db, projectId, run.agent_id)
+    const offered = [...SENIOR_TOOLS, ...(type === 'loop' ? ['finish_loop'] : [])]
+    return [...tools, ...steps.flatMap((step) => step.tools ?? []), ...offered]
   } catch (error) {
     if (error instanceof MusterError && error.status === 404) return null
     throw error

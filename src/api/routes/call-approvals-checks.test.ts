@@ -175,3 +175,21 @@ test('a call that stands before finish_loop waits for its approval, and the run 
     assert.equal(made.splice(0).length, verb === 'approve' ? 1 : 0)
   }
 })
+
+test('finish_loop and ask_human wait where they are named', async () => {
+  const loop = () => loopOf([exit], { require_approval: ['finish_loop'], max_iterations: 1 })
+  for (const [verb, summary] of [
+    ['approve', 'out'],
+    ['reject', 'Done.'],
+  ]) {
+    const { run, task } = await waitingOf(await loop())
+    assert.deepEqual(task.changes, [{ op: 'call', tool: 'finish_loop', args: { result: 'out' } }])
+    const decided = await kit.call(`POST ${base}/tasks/${task.id}/${verb}`)
+    assert.equal(decided.status, 200, decided.text)
+    await ended(run.id)
+    assert.equal((await readRun(run.id)).summary, summary)
+  }
+  const { run, task } = await waiting('ask_human', { question: 'How much?' })
+  assert.equal((await approve(task.id)).status, 200)
+  await until(async () => (await readRun(run.id)).waiting_for === 'person', 'the question is asked')
+})
