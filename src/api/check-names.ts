@@ -22,7 +22,11 @@ export function createCheckNames(registry: Pick<ToolRegistry, 'check'>): CheckNa
     const names = [...definition.tools, ...definition.steps.flatMap((step) => step.tools ?? [])]
     const unknown = await registry.check(db, projectId, names)
     if (unknown !== null) return `tools: ${unknown}`
-    const given = definition.flow_type === 'flow' ? null : [...names, ...seniorTools.map(({ name }) => name)]
+    const offered = [
+      ...seniorTools.map(({ name }) => name),
+      ...(definition.flow_type === 'loop' ? ['finish_loop'] : []),
+    ]
+    const given = definition.flow_type === 'flow' ? null : [...names, ...offered]
     return approvalProblem(registry, db, projectId, { given, approved: definition.require_approval })
   }
 }

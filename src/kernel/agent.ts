@@ -11,16 +11,8 @@ export const toolNameField = z
   .string()
   .regex(/^([A-Za-z0-9_-]{1,64}|mcp:[A-Za-z0-9._-]{1,63}\/([A-Za-z0-9_.-]{1,128}|\*))$/, 'must be a tool name')
 
-/** These tools ask people already, or end the run: an approval of them would be asked in vain. */
-const NEVER_APPROVED: ReadonlySet<string> = new Set(['ask_human', 'finish_loop'])
-
 export const requireApprovalField = z
-  .array(
-    toolNameField.refine(
-      (name) => !NEVER_APPROVED.has(name),
-      'must not be ask_human or finish_loop: calls of these need no approval',
-    ),
-  )
+  .array(toolNameField)
   .max(200)
   .describe(
     'Tools whose calls wait until a person approves them, by name or pattern: "refund", "mcp:stripe/*". Each must be a tool of the agent.',

@@ -17,6 +17,8 @@ export interface ToolFace {
   description: string
   inputSchema: JsonSchema
   parse(args: unknown): ParsedArguments
+  /** Set on a tool with arguments for the people who decide about its calls (runs/offered-tool.ts). */
+  offered?: { tool: ToolFace; added: readonly string[] }
 }
 
 /** The context that a tool is given. The names are those that app modules use. */
@@ -50,8 +52,6 @@ export interface CallTool extends ToolFace {
   timeoutMs: number | null
   /** The name under which agents list the tool, if the model sees another one: `mcp:<server>/<tool>`. */
   origin?: string
-  /** Set on a tool as a suggesting or choosing agent sees it (runs/offered-tool.ts). */
-  offered?: { tool: CallTool; added: readonly string[] }
   execute(args: unknown, context: ToolContext): Promise<unknown>
 }
 
@@ -79,8 +79,8 @@ export interface WriteCall {
   hasAgent: boolean
   /** The most that the run could do when it was started; its present rights are read at the time of the call. */
   bounds: Partial<Rights>
-  /** True if a person has approved this very call: it is not put before people once more. */
-  isApproved?: boolean
+  /** Set if a person has approved this very call: it is not put before people once more. */
+  approval?: { by: string | null }
   /** The runs above this one, from the top. */
   ancestors: readonly string[]
   /** The depth of the changes that this run makes. */

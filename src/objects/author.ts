@@ -5,7 +5,7 @@ export interface Author {
   type: 'user' | 'agent'
   id: string | null
   runId: string | null
-  /** The person who approved an agent's suggestion. */
+  /** The person who approved an agent's suggestion, or the call that makes the change. */
   approvedBy: string | null
   /** 0 for changes by people; for a change by a run, one more than that of the change that started the run. */
   depth: number
@@ -20,10 +20,15 @@ export function byPerson(actor: Actor): Author {
 /** The author is an agent in its run. After the approval of a suggestion the approving person is the actor. */
 export function byAgent(
   agentId: string,
-  { runId, depth, approver = null }: { runId: string | null; depth: number; approver?: Actor | null },
+  {
+    runId,
+    depth,
+    approver = null,
+    approvedBy = approver?.id ?? null,
+  }: { runId: string | null; depth: number; approver?: Actor | null; approvedBy?: string | null },
 ): Author {
   const actor = approver
     ? { ...approver, type: 'agent' as const, id: agentId }
     : { type: 'agent' as const, id: agentId, requestId: null, address: null }
-  return { type: 'agent', id: agentId, runId, approvedBy: approver?.id ?? null, depth, actor }
+  return { type: 'agent', id: agentId, runId, approvedBy, depth, actor }
 }

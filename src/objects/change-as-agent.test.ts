@@ -33,7 +33,15 @@ async function ask(
     return newId()
   }
   const rights = { mode, capabilities, require_approval: [] }
-  const shared = { projectId, agentId: newId(), runId: newId(), depth: 0, apply: null, reasoning: 'Because.' }
+  const shared = {
+    projectId,
+    agentId: newId(),
+    runId: newId(),
+    depth: 0,
+    apply: null,
+    reasoning: 'Because.',
+    approvedBy: null,
+  }
   const outcome = await inTransaction(pool, (tx) =>
     changeAsAgent(tx, { writer, suggest }, { ...shared, rights, change }),
   )

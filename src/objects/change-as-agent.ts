@@ -20,6 +20,8 @@ export interface AgentRequest {
   /** The agent's choice in hybrid mode. */
   apply: 'execute' | 'suggest' | null
   reasoning: string
+  /** The person who approved the call that makes the change; null if nobody was asked. */
+  approvedBy: string | null
 }
 
 /** Makes the task in which people decide; returns its id. */
@@ -98,8 +100,8 @@ async function putForward(tx: Db, suggest: Suggest, request: AgentRequest): Prom
 }
 
 async function carryOut(tx: Db, writer: ObjectWriter, request: AgentRequest): Promise<AgentOutcome> {
-  const { projectId, change, agentId, runId, depth } = request
-  const author: Author = byAgent(agentId, { runId, depth })
+  const { projectId, change, agentId, runId, depth, approvedBy } = request
+  const author: Author = byAgent(agentId, { runId, depth, approvedBy })
   if (change.op === 'relate') {
     const outcome = await relate(tx, { projectId, change, author })
     if (outcome.kind === 'related') return done({ ...outcome.relationship })

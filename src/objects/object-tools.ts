@@ -94,16 +94,6 @@ export const graphTools: readonly WriteTool[] = Object.entries(changes).map(([na
 
 export const isGraphTool = (name: string): name is ChangeName => name in changes
 
-const OPS = {
-  object_create: 'create',
-  object_update: 'update',
-  object_delete: 'delete',
-  relationship_create: 'relate',
-} as const
-
-/** The kind of change that a tool of the graph makes; null for every other tool. */
-export const changeOfTool = (name: string): GraphChange['op'] | null => (isGraphTool(name) ? OPS[name] : null)
-
 export interface ParsedChange {
   change: GraphChange
   apply: 'execute' | 'suggest' | null

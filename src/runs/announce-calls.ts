@@ -31,6 +31,9 @@ async function decide(owned: OwnedRun, asked: AskedCall, signal: CallSignal): Pr
   const parsed = tool.parse(asked.args)
   if (!parsed.ok) return [toEvent(asked, { error: parsed.message }, true)]
   const call = { ...asked, args: parsed.args }
+  // The exit of a loop is no call of a tool, so the middleware has no say in it.
+  if (tool.kind === 'finish_loop')
+    return [announcement(owned, { ...call, given: asked.args, tool, text: owned.state.text })]
   const startedAt = Date.now()
   const passed = await answerOf(owned, call, signal.signal)
   switch (passed.kind) {

@@ -12,6 +12,7 @@ import { closeCalls } from '../tasks/close-questions.ts'
 import { announceCalls } from './announce-calls.ts'
 import { type End, leave, runFailed } from './end.ts'
 import { handBackForTool, heedSwitches } from './heed-switches.ts'
+import { exitOf, resultOf } from './judge-calls.ts'
 import { loadState } from './load-state.ts'
 import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
@@ -98,6 +99,11 @@ async function loop(owned: OwnedRun): Promise<void> {
         continue
       case 'outcome_unknown':
         return leaveUndecided(owned, settled.calls)
+      case 'exit': {
+        const { call } = settled
+        await leave(owned, exitOf(state.text, resultOf(call.args)), [toEvent(call, { finished: true }, false)])
+        return
+      }
       case 'park':
         await park(owned, settled.for)
         deps.onReady()
@@ -127,7 +133,7 @@ function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
       attempt: 1,
       isUnknown: false,
       cutOff: null,
-      approval: call.approval && { ...call.approval, isApproved: false },
+      approval: call.approval && { ...call.approval, isApproved: false, by: null },
       written: null,
     })
   }
@@ -195,9 +201,7 @@ async function openRun(
   const choice = chosenModel(definition)
   const [model, stage] = await Promise.all([
     deps.resolveModel(choice),
-    run.answer
-      ? { tools: noTools }
-      : stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates }),
+    run.answer ? { tools: noTools } : stageTools(deps, agent, state.stage, { rights, isSenior: run.has_subordinates }),
   ])
   if (!model) {
     deps.outages.answered(choice)
@@ -234,7 +238,7 @@ const isElsewhere = ({ isRouted }: RunDeps, missing: readonly string[]): boolean
 /** Returns false if tools of the stage do not exist; the run has ended or was handed back then. */
 async function enterStage(owned: OwnedRun): Promise<boolean> {
   const { deps, agent, state, rights, run } = owned
-  const stage = await stageTools(deps, agent, state.stage, { mode: rights.mode, isSenior: run.has_subordinates })
+  const stage = await stageTools(deps, agent, state.stage, { rights, isSenior: run.has_subordinates })
   if ('missing' in stage) {
     if (isElsewhere(deps, stage.missing)) await handBackForTool(owned)
     else await leave(owned, missingTools(stage.missing))

@@ -8,7 +8,7 @@ import type { RunEvent, StepCall } from '../kernel/run-event.ts'
 import { JsonRefused, parseStrictJson } from '../kernel/strict-json.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { type End, runCompleted, runFailed } from './end.ts'
-import { approvalFor } from './need-approval.ts'
+import { approvalFor, isNamed } from './need-approval.ts'
 import type { OwnedRun } from './owned-run.ts'
 
 export type Announced = Extract<RunEvent, { kind: 'tool.started' }>
@@ -18,7 +18,7 @@ export interface JudgedCalls {
   doomLoop: DoomLoopCount
   /** Announcements of the calls that will be made, and the results of those that will not. */
   events: RunEvent[]
-  /** The calls end the run: a doom loop, or the loop's exit. */
+  /** The calls end the run: a doom loop, or a loop's exit that has no call to wait for. */
   end: End | null
 }
 
@@ -52,15 +52,18 @@ export function judgeCalls(
   const { after, verdicts } = countCalls(state.doomLoop, counted, limits)
   const isStopped = verdicts.includes('stop') && !refuseAll
   const events: RunEvent[] = []
-  let exit: { result: unknown } | null = null
+  let exit: LoopExit | null = null
   calls.forEach((call, index) => {
     const tool = tools.get(call.name)
     const parsed = parsedCalls[index] ?? { args: call.args, refusal: null }
     const refusal = refuseAll ?? doomLoopRefusal(verdicts[index], call.name) ?? parsed.refusal
-    if (!refusal && !exit && tool?.kind === 'finish_loop' && !isStopped) exit = { result: resultOf(parsed.args) }
-    const ends = exit !== null && tool?.kind === 'finish_loop'
-    if (refusal || ends || exit || isStopped) {
-      const why = refusal ?? (ends ? null : { message: 'The run ended before this call was made.', blocked: null })
+    const isAfterExit = exit !== null
+    if (!refusal && !exit && tool?.kind === 'finish_loop' && !isStopped) {
+      exit = { result: resultOf(parsed.args), isLater: mustWait(owned, tool, events) }
+    }
+    const ends = exit !== null && !exit.isLater && tool?.kind === 'finish_loop'
+    if (refusal || ends || isAfterExit || isStopped) {
+      const why = refusal ?? (ends ? null : { message: exit?.isLater ? AFTER_EXIT : ENDED, blocked: null })
       events.push(settledCall(call, step, why))
     } else if (tool) {
       events.push(
@@ -81,9 +84,24 @@ export function judgeCalls(
     calls,
     doomLoop: after,
     events: withKeys(owned, events),
-    end: isStopped ? doomLoopEnd(text, calls, verdicts) : exitOf(text, exit),
+    end: isStopped ? doomLoopEnd(text, calls, verdicts) : endOf(text, exit),
   }
 }
+
+const ENDED = 'The run ended before this call was made.'
+const AFTER_EXIT = 'This call was not made: a call of finish_loop stands before it.'
+
+interface LoopExit {
+  result: unknown
+  /** True if the run ends when the calls that stand before the exit are made, and the exit is approved where it must be. */
+  isLater: boolean
+}
+
+const mustWait = ({ rights }: OwnedRun, tool: Tool, before: readonly RunEvent[]): boolean =>
+  isNamed(rights, tool) || before.some(({ kind }) => kind === 'tool.started')
+
+const endOf = (text: string, exit: LoopExit | null): End | null =>
+  exit === null || exit.isLater ? null : exitOf(text, exit.result)
 
 /** Providers repeat ids, or send none; in a run each id is used once. `problems` holds the problem with each text. */
 function uniqueCalls(
@@ -220,13 +238,12 @@ function settledCall({ id, name }: StepCall, step: number, refusal: Refusal | nu
   }
 }
 
-function resultOf(args: unknown): unknown {
+export function resultOf(args: unknown): unknown {
   return typeof args === 'object' && args !== null && 'result' in args ? args.result : undefined
 }
 
-function exitOf(text: string, exit: { result: unknown } | null): End | null {
-  if (!exit) return null
-  const { result } = exit
+/** The end of a loop that its agent left, with the result that it named, else with the last text. */
+export function exitOf(text: string, result: unknown): End {
   if (result === undefined || result === null || result === '') return runCompleted(text)
   return runCompleted(typeof result === 'string' ? result : JSON.stringify(result))
 }

@@ -19,11 +19,15 @@ const MAX_REASONING = 20_000
 /** Tells whether a person decides about the call before it is made, and why the agent wants it; null if nobody must. */
 export function approvalFor(rights: Rights, call: AnnouncedCall): { reasoning: string } | null {
   const { tool, given, text } = call
-  const isNamed = rights.require_approval.some((pattern) => fitsTool(pattern, listedName(tool)))
-  if (!isNamed && !isSuggested(rights, call)) return null
-  const reasoning = isRecord(given) && typeof given.reasoning === 'string' ? given.reasoning : text
+  if (!isNamed(rights, tool) && !isSuggested(rights, call)) return null
+  const reason = isRecord(given) && typeof given.reasoning === 'string' ? given.reasoning.trim() : ''
+  const reasoning = reason === '' ? text : reason
   return { reasoning: cutText(reasoning, MAX_REASONING, '…') }
 }
+
+/** Tells whether `require_approval` names the tool. */
+export const isNamed = ({ require_approval: named }: Pick<Rights, 'require_approval'>, tool: Tool): boolean =>
+  named.some((pattern) => fitsTool(pattern, listedName(tool)))
 
 /** The tools of the graph make suggestions of their own, and those that only read have no effect. */
 function isSuggested({ mode }: Rights, { tool, given, effect }: AnnouncedCall): boolean {

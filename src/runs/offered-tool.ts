@@ -1,10 +1,9 @@
-// A tool with an effect outside Muster, as an agent that suggests or chooses sees it: with "reasoning", and in hybrid mode
-// "apply", beside its own arguments. The added arguments are taken out before the tool is called.
+// A tool whose calls people may decide about, as the agent sees it: with "reasoning", and in hybrid mode "apply", beside its
+// own arguments. The added arguments are taken out before the tool is called.
 import { z } from 'zod'
 import { isRecord } from '../kernel/is-record.ts'
-import { defaultSettings } from '../kernel/project.ts'
 import type { ExecutionMode } from '../kernel/rights.ts'
-import type { CallTool, JsonSchema, ParsedArguments } from '../kernel/tool.ts'
+import type { JsonSchema, Tool, ToolFace } from '../kernel/tool.ts'
 import { zodArguments } from '../tools/arguments.ts'
 
 const reasoning = z.string().min(1).max(20_000).regex(/\S/, 'must not be blank')
@@ -12,58 +11,64 @@ const apply = z
   .enum(['execute', 'suggest'])
   .describe('"execute" makes the call at once; "suggest" puts it before people, who decide.')
 
-const REASON = {
+/** suggest: people decide about each call · hybrid: the agent chooses · approve: the tool is named in require_approval. */
+type Form = 'suggest' | 'hybrid' | 'approve'
+
+const REASON: Record<Form, string> = {
   suggest: 'Why this call should be made, for the people who decide about it.',
   hybrid: 'Why you make this call. People read it when you suggest.',
-} as const
-
-const NOTE = {
-  suggest: '\n- You may only suggest: people decide about the call, and you get its result when they have approved it.',
-  hybrid: '',
-} as const
-
-const NEEDS_REASON: ParsedArguments = {
-  ok: false,
-  message: 'The arguments are not valid:\n- reasoning: is required (string)',
+  approve: 'Why this call should be made, for the people who decide about it.',
 }
 
-/** Made once per tool and mode, so that every step of a run offers the same object. */
-const known = { suggest: new WeakMap<CallTool, CallTool>(), hybrid: new WeakMap<CallTool, CallTool>() }
+const NOTE: Record<Form, string> = {
+  suggest: '\n- You may only suggest: people decide about the call, and you get its result when they have approved it.',
+  hybrid: '',
+  approve: '\n- People decide about each call of this tool. You get the result when they have approved the call.',
+}
 
-export function offeredTool(tool: CallTool, mode: ExecutionMode): CallTool {
-  if (mode === 'execute' || tool.effect === 'readonly') return tool
-  const made = known[mode].get(tool) ?? offer(tool, mode)
-  known[mode].set(tool, made)
-  return made
+/** Made once per tool and form, so that every step of a run offers the same object. */
+const known = new WeakMap<Tool, Map<string, Tool>>()
+
+export function offeredTool<Offered extends Tool>(tool: Offered, mode: ExecutionMode, isNamed: boolean): Offered {
+  const isChanging = tool.kind === 'call' && tool.effect !== 'readonly'
+  const form = mode !== 'execute' && isChanging ? mode : isNamed ? 'approve' : null
+  if (form === null) return tool
+  const made = known.get(tool) ?? new Map<string, Tool>()
+  known.set(tool, made)
+  const key = `${form} ${isNamed}`
+  const offered = made.get(key) ?? { ...tool, ...offer(tool, form, isNamed) }
+  made.set(key, offered)
+  return offered as Offered // the map holds forms of this very tool
 }
 
 /** The arguments that Muster added to the tool's own, as the model gave them. */
-export function addedArguments({ offered }: CallTool, args: unknown): { reasoning?: unknown; apply?: unknown } {
+export function addedArguments({ offered }: ToolFace, args: unknown): { reasoning?: unknown; apply?: unknown } {
   if (!offered || !isRecord(args)) return {}
   const given = Object.fromEntries(offered.added.map((name) => [name === 'muster_apply' ? 'apply' : name, args[name]]))
   return given
 }
 
-function offer(tool: CallTool, mode: 'suggest' | 'hybrid'): CallTool {
+type Added = Pick<ToolFace, 'offered'> & Partial<Omit<ToolFace, 'name'>>
+
+function offer(tool: Tool, form: Form, isNamed: boolean): Added {
   const taken = propertiesOf(tool.inputSchema)
   // A schema behind a reference may have any arguments, so none is added to it.
-  if (taken === null) return { ...tool, offered: { tool, added: [] } }
-  const field = { reasoning: reasoning.describe(REASON[mode]), apply }
-  const chosen = mode === 'suggest' ? null : (['apply', 'muster_apply'].find((name) => !taken.has(name)) ?? null)
-  const mayRead = tool.effectOf !== undefined
-  const shape: z.ZodRawShape = {
-    ...(chosen === null ? {} : { [chosen]: mayRead ? field.apply.optional() : field.apply }),
-    ...(taken.has('reasoning')
-      ? {}
-      : { reasoning: mode === 'hybrid' || mayRead ? field.reasoning.optional() : field.reasoning }),
-  }
-  const added = Object.keys(shape)
-  const beside = zodArguments(z.strictObject(shape))
-  const needsReason = mode === 'suggest' && added.includes('reasoning')
+  if (taken === null) return { offered: { tool, added: [] } }
+  const chosen = form === 'hybrid' ? (['apply', 'muster_apply'].find((name) => !taken.has(name)) ?? null) : null
+  const hasReason = !taken.has('reasoning')
+  const mayRead = tool.kind === 'call' && tool.effectOf !== undefined
+  const reason = reasoning.describe(REASON[form])
+  const isReasonAsked = form === 'suggest' && !mayRead
+  const choice = chosen === null ? {} : { [chosen]: mayRead || isNamed ? apply.optional() : apply }
+  const shown = zodArguments(
+    z.strictObject({ ...choice, ...(hasReason ? { reasoning: isReasonAsked ? reason : reason.optional() } : {}) }),
+  )
+  // Models are asked for a reason; where one is missing, the text of the step is the reason.
+  const beside = zodArguments(z.strictObject({ ...choice, ...(hasReason ? { reasoning: reason.optional() } : {}) }))
+  const added = [...Object.keys(choice), ...(hasReason ? ['reasoning'] : [])]
   return {
-    ...tool,
-    description: `${tool.description}${NOTE[mode]}`,
-    inputSchema: withProperties(tool.inputSchema, beside.inputSchema),
+    description: `${tool.description}${NOTE[isNamed && form === 'hybrid' ? 'approve' : form]}`,
+    inputSchema: withProperties(tool.inputSchema, shown.inputSchema),
     offered: { tool, added },
     parse: (args) => {
       if (!isRecord(args)) return tool.parse(args)
@@ -71,9 +76,7 @@ function offer(tool: CallTool, mode: 'suggest' | 'hybrid'): CallTool {
       const ours = Object.entries(args).filter(isOurs)
       const checked = beside.parse(Object.fromEntries(ours))
       if (!checked.ok) return checked
-      const parsed = tool.parse(Object.fromEntries(Object.entries(args).filter((entry) => !isOurs(entry))))
-      if (!parsed.ok || !needsReason || args.reasoning !== undefined) return parsed
-      return tool.effectOf?.(parsed.args, defaultSettings) === 'readonly' ? parsed : NEEDS_REASON
+      return tool.parse(Object.fromEntries(Object.entries(args).filter((entry) => !isOurs(entry))))
     },
   }
 }

@@ -25,8 +25,8 @@ export interface PendingCall {
   cutOff: CutOff | null
   /** True if this owner has made the call, or is making it. */
   hasBegun: boolean
-  /** Set if a person decides about the call before it is made. */
-  approval: { reasoning: string; isApproved: boolean } | null
+  /** Set if a person decides about the call before it is made. `by`: the person who approved the call. */
+  approval: { reasoning: string; isApproved: boolean; by: string | null } | null
   /** The result of a write that was made and that middleware has not seen yet. */
   written: { result: unknown; isError: boolean; blocked: BlockedReason | null; startedAt: number } | null
 }
@@ -36,7 +36,7 @@ export type PendingCalls = ReadonlyMap<string, PendingCall>
 
 export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data'], at: number): PendingCall {
   const { call_id: id, step, name, args, key, ref = key, effect } = announced
-  const approval = announced.approval ? { ...announced.approval, isApproved: false } : null
+  const approval = announced.approval ? { ...announced.approval, isApproved: false, by: null } : null
   const noneYet = { attempt: 1, isUnknown: false, cutOff: null, hasBegun: false, approval, written: null }
   return { id, name, args, key, ref, effect, step, announcedAt: at, ...noneYet }
 }
@@ -44,7 +44,9 @@ export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' 
 /** From an approval on the call may have begun; a rejected call gets its result in the same commit. */
 export function noteDecision(pending: PendingCalls, data: Extract<RunEvent, { kind: 'tool.decided' }>['data']): void {
   const approval = pending.get(data.call_id)?.approval
-  if (approval) approval.isApproved = data.decision === 'approved'
+  if (!approval) return
+  approval.isApproved = data.decision === 'approved'
+  approval.by = data.by
 }
 
 export function noteWritten(pending: PendingCalls, data: Extract<RunEvent, { kind: 'tool.written' }>['data']): void {

@@ -22,6 +22,8 @@ import { cutOff, timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
 export type Settled =
   | { next: 'again' }
   | { next: 'outcome_unknown'; calls: PendingCall[] }
+  /** The agent left its loop with this call, and no call is left. */
+  | { next: 'exit'; call: PendingCall }
   | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
@@ -58,7 +60,9 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const open = openChildren + openQuestions + approvals.count
   if (open > 0) return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0, approvals } }
   // A call that was cut off just now is found in the next round.
-  return unknown.length > 0 ? { next: 'outcome_unknown', calls: unknown } : { next: 'again' }
+  if (unknown.length > 0) return { next: 'outcome_unknown', calls: unknown }
+  const exit = ofRun.find((one) => stage.byName.get(one.name)?.kind === 'finish_loop')
+  return exit && state.pending.size === 1 ? { next: 'exit', call: exit } : { next: 'again' }
 }
 
 /** A call that nobody may repeat, and whose outcome nobody knows. */

@@ -48,7 +48,7 @@ async function write(owned: OwnedRun, call: PendingCall): Promise<void> {
         hasAgent: run.agent_id !== null,
         // A part of a supervisor system is bound by its configuration, which no row of an agent holds.
         bounds: run.agent_id === null ? owned.rights : run.rights,
-        isApproved: call.approval?.isApproved === true,
+        ...(call.approval?.isApproved ? { approval: { by: call.approval.by } } : {}),
         ancestors: run.ancestors,
         depth: run.chain_depth,
       })

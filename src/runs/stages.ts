@@ -1,9 +1,10 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider'
 import { type Agent, DEFAULT_ITERATIONS } from '../kernel/agent.ts'
-import type { ExecutionMode } from '../kernel/rights.ts'
+import type { Rights } from '../kernel/rights.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { type End, runCompleted } from './end.ts'
+import { isNamed } from './need-approval.ts'
 import { offeredTool } from './offered-tool.ts'
 import type { OwnedRun, RunDeps, StageTools } from './owned-run.ts'
 
@@ -32,7 +33,7 @@ export async function stageTools(
   deps: Pick<RunDeps, 'resolveTools' | 'seniorTools'>,
   agent: Agent,
   stage: number,
-  { mode, isSenior }: { mode: ExecutionMode; isSenior: boolean },
+  { rights, isSenior }: { rights: Pick<Rights, 'mode' | 'require_approval'>; isSenior: boolean },
 ): Promise<{ tools: StageTools } | { missing: string[] }> {
   const own = agent.flow_type === 'sequential' ? agent.steps[stage]?.tools : undefined
   const names = [...(own ?? agent.tools)]
@@ -40,14 +41,14 @@ export async function stageTools(
   if (agent.flow_type === 'loop' && !names.includes('finish_loop')) names.push('finish_loop')
   const resolved = await deps.resolveTools(agent.project_id, names)
   if (resolved.missing.length > 0) return { missing: resolved.missing }
-  const tools = resolved.tools.map((tool) => toolInMode(tool, mode))
+  const tools = resolved.tools.map((tool) => toolWithin(tool, rights))
   const byName = new Map<string, Tool>(tools.map((tool) => [tool.name, tool]))
   return { tools: { index: stage, byName, faces: tools.map(faceOf) } }
 }
 
-function toolInMode(tool: Tool, mode: ExecutionMode): Tool {
-  if (tool.kind === 'write') return tool.inMode(mode)
-  return tool.kind === 'call' ? offeredTool(tool, mode) : tool
+function toolWithin(tool: Tool, rights: Pick<Rights, 'mode' | 'require_approval'>): Tool {
+  const { mode } = rights
+  return offeredTool(tool.kind === 'write' ? tool.inMode(mode) : tool, mode, isNamed(rights, tool))
 }
 
 /** A run that makes a decision calls no tools. */

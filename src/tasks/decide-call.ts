@@ -8,18 +8,21 @@ import { wakeWaiting } from '../journal/wake.ts'
 import { agentDefaults } from '../kernel/agent.ts'
 import { conflict, MusterError } from '../kernel/errors.ts'
 import { fault } from '../kernel/fault.ts'
-import { isRecord } from '../kernel/is-record.ts'
+import type { GraphChange } from '../kernel/object.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { type AgentRights, capabilityProblem, fitsTool, type Rights, rightsWithin } from '../kernel/rights.ts'
 import { isSpecialist, type SpecialistPart, type SystemPart } from '../kernel/supervisor.ts'
 import { isResolved, type SuggestedCall, suggestedCall, type Task } from '../kernel/task.ts'
 import type { Tool } from '../kernel/tool.ts'
-import { changeOfTool } from '../objects/object-tools.ts'
+import { isGraphTool, parseChange } from '../objects/object-tools.ts'
+import { findObject } from '../objects/objects.ts'
+import type { ToolRegistry } from '../tools/registry.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
 import { liveRights } from './live-rights.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 
-export type ResolveTools = (projectId: string, names: readonly string[]) => Promise<{ tools: Tool[] }>
+/** Finds the tool of a call: in this process, or by its name in any live process. */
+export type ApprovalTools = Pick<ToolRegistry, 'resolve' | 'check'>
 
 export interface SuggestionDecision {
   projectId: string
@@ -42,12 +45,12 @@ interface WaitingRun {
 /** Lets the run make the call, if all that the call needs is still there; otherwise the task says what is not. */
 export async function approveCall(
   pool: Pool,
-  resolveTools: ResolveTools,
+  tools: ApprovalTools,
   task: CallTask,
   { projectId, taskId, actor }: SuggestionDecision,
 ): Promise<Task> {
   const run = await readRun(pool, task.run_id)
-  const tool = run && (await findTool(pool, resolveTools, projectId, task, run))
+  const tool = run && (await findTool(pool, tools, projectId, task, run))
   const outcome = await inTransaction(pool, async (tx): Promise<Task | MusterError> => {
     // An agent is locked before its runs, and a run before its tasks, as by all who change several of them.
     const refusal = run ? await refusalOf(tx, { projectId, task, run, tool }) : 'Its run is gone.'
@@ -56,7 +59,9 @@ export async function approveCall(
     const stale =
       refusal ??
       (isOpen ? null : 'Its run no longer waits for it.') ??
-      (tool && schemaHash(tool) !== hash ? 'The tool takes other arguments since this was suggested.' : null)
+      (tool !== null && tool !== 'elsewhere' && schemaHash(tool) !== hash
+        ? 'The tool takes other arguments since this was suggested.'
+        : null)
     if (stale !== null) {
       await markStale(tx, taskId, stale)
       return conflict(`${stale} Reject this suggestion, or let the agent make a new one.`)
@@ -96,27 +101,33 @@ async function readRun(db: Db, runId: string): Promise<WaitingRun | null> {
   return rows[0] ?? null
 }
 
-/** The tool as the run's agent has it now; null if the agent has it no longer. */
+/** The tool of a process other than this one is checked by the process that makes the call. */
+type FoundTool = Tool | 'elsewhere' | null
+
+/** The tool as the run's agent has it now; null if the agent has it no longer, or no live process has it. */
 async function findTool(
   db: Db,
-  resolveTools: ResolveTools,
+  tools: ApprovalTools,
   projectId: string,
   task: CallTask,
   run: WaitingRun,
-): Promise<Tool | null> {
+): Promise<FoundTool> {
   const name = suggestedCall(task)?.tool ?? ''
   const given = await toolsGiven(db, projectId, run)
   if (given === null || !isGiven(given, name)) return null
-  const { tools } = await resolveTools(projectId, [name])
-  return tools.find((tool) => listedName(tool) === name) ?? null
+  const resolved = await tools.resolve(projectId, [name])
+  const found = resolved.tools.find((tool) => listedName(tool) === name)
+  if (found) return found
+  return (await tools.check(db, projectId, [name])) === null ? 'elsewhere' : null
 }
 
 /** The names of the tools that the run may call; null if its agent is deleted. */
 async function toolsGiven(db: Db, projectId: string, run: WaitingRun): Promise<string[] | null> {
   if (run.agent_id === null) return isSpecialist(run.part) ? run.part.config.tools : []
   try {
-    const { tools, steps } = await getAgent(db, projectId, run.agent_id)
-    return [...tools, ...steps.flatMap((step) => step.tools ?? []), ...SENIOR_TOOLS]
+    const { tools, steps, flow_type: type } = await getAgent(db, projectId, run.agent_id)
+    const offered = [...SENIOR_TOOLS, ...(type === 'loop' ? ['finish_loop'] : [])]
+    return [...tools, ...steps.flatMap((step) => step.tools ?? []), ...offered]
   } catch (error) {
     if (error instanceof MusterError && error.status === 404) return null
     throw error
@@ -131,7 +142,7 @@ const isGiven = (given: readonly string[], name: string): boolean => given.some(
 /** The reason why the call cannot be made any more, with the agents locked; null if it can. */
 async function refusalOf(
   tx: Db,
-  { projectId, task, run, tool }: { projectId: string; task: CallTask; run: WaitingRun; tool: Tool | null },
+  { projectId, task, run, tool }: { projectId: string; task: CallTask; run: WaitingRun; tool: FoundTool },
 ): Promise<string | null> {
   const { agent_id: agentId, rights: bounds, ancestors } = run
   const hasAgent = agentId !== null
@@ -147,7 +158,7 @@ async function refusalOf(
   const call = suggestedCall(task)
   const given = await toolsGiven(tx, projectId, run)
   if (!call || !tool || !isGiven(given ?? [], call.tool)) return 'Its agent no longer has this tool.'
-  return rightsProblem(rights, call)
+  return rightsProblem(tx, projectId, rights, call)
 }
 
 const rightsOf = ({ config }: SpecialistPart): AgentRights => ({
@@ -157,11 +168,26 @@ const rightsOf = ({ config }: SpecialistPart): AgentRights => ({
 })
 
 /** Only changes of objects need a right; every other call needs the tool alone. */
-function rightsProblem({ capabilities }: Rights, { tool, args }: SuggestedCall): string | null {
-  const op = changeOfTool(tool)
-  if (op === null) return null
-  const types = op === 'create' && isRecord(args) && typeof args.type === 'string' ? [args.type] : []
-  return capabilityProblem(capabilities, op, types)
+async function rightsProblem(
+  tx: Db,
+  projectId: string,
+  { capabilities }: Rights,
+  { tool, args }: SuggestedCall,
+): Promise<string | null> {
+  if (!isGraphTool(tool)) return null
+  const { change } = parseChange(tool, args)
+  return capabilityProblem(capabilities, change.op, await typesOf(tx, projectId, change))
+}
+
+/** The types of the objects that the change touches. The call itself says which of them is gone. */
+async function typesOf(tx: Db, projectId: string, change: GraphChange): Promise<string[]> {
+  if (change.op === 'create') return [change.type]
+  const types: string[] = []
+  for (const id of change.op === 'relate' ? [change.fromId, change.toId] : [change.id]) {
+    const object = await findObject(tx, projectId, id)
+    if (object) types.push(object.type)
+  }
+  return types
 }
 
 /** Locks the run. Returns whether it may still make calls. */

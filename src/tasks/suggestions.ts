@@ -11,10 +11,10 @@ import { relate } from '../objects/relationships.ts'
 import { changeOf } from '../objects/suggested-change.ts'
 import type { ObjectWriter } from '../objects/write-objects.ts'
 import {
+  type ApprovalTools,
   approveCall,
   isCallTask,
   markStale,
-  type ResolveTools,
   rejectCall,
   type SuggestionDecision,
 } from './decide-call.ts'
@@ -31,7 +31,7 @@ interface Approved {
 export interface ApprovalParts {
   pool: Pool
   writer: ObjectWriter
-  resolveTools: ResolveTools
+  tools: ApprovalTools
 }
 
 /**
@@ -39,12 +39,12 @@ export interface ApprovalParts {
  * moved on, the task says so instead.
  */
 export async function approveSuggestion(
-  { pool, writer, resolveTools }: ApprovalParts,
+  { pool, writer, tools }: ApprovalParts,
   { projectId, taskId, actor }: SuggestionDecision,
 ): Promise<Approved> {
   const read = await getTask(pool, projectId, taskId)
   if (isCallTask(read)) {
-    return { task: await approveCall(pool, resolveTools, read, { projectId, taskId, actor }), started: 1 }
+    return { task: await approveCall(pool, tools, read, { projectId, taskId, actor }), started: 1 }
   }
   const outcome = await inTransaction(pool, async (tx): Promise<Approved | MusterError> => {
     const { task, depth } = await lockSuggestion(tx, projectId, taskId)

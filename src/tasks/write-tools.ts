@@ -33,7 +33,7 @@ export function createWriteTools({ writer }: { writer: ObjectWriter }) {
     if (!isGraphTool(name)) throw new Error(`there is no writing tool called ${name}`)
     const parsed = parseChange(name, args)
     const live = await liveRights(tx, call)
-    const rights: Rights | null = live && call.isApproved ? { ...live, mode: 'execute' } : live
+    const rights: Rights | null = live && call.approval ? { ...live, mode: 'execute' } : live
     const { started, ...outcome } = await changeAsAgent(
       tx,
       {
@@ -41,7 +41,7 @@ export function createWriteTools({ writer }: { writer: ObjectWriter }) {
         suggest: (_tx, change) =>
           suggest(tx, { taskId: idFrom(ref), projectId, agentId, runId, change, reasoning: parsed.reasoning, depth }),
       },
-      { projectId, agentId, runId, rights, depth, ...parsed },
+      { projectId, agentId, runId, rights, depth, approvedBy: call.approval?.by ?? null, ...parsed },
     )
     return { ...outcome, hasStarted: started > 0 }
   }

@@ -13,5 +13,5 @@ export const schemaHash = (tool: Tool): string =>
 
 function ownSchema(tool: Tool): JsonSchema {
   if (tool.kind === 'write') return tool.inMode('execute').inputSchema
-  return (tool.kind === 'call' ? (tool.offered?.tool ?? tool) : tool).inputSchema
+  return (tool.offered?.tool ?? tool).inputSchema
 }

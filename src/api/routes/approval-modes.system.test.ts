@@ -224,15 +224,16 @@ async function outcomesOf(runId: string, tasks: readonly Task[], calls: readonly
   })
 }
 
-/** Tools with an effect outside show the added arguments in the modes that use them, and the others do not. */
-function requireFaces(tools: ModelRequest['tools'], { execution_mode: mode }: Mode): void {
+/** Tools show the added arguments in the modes that use them and where they are named; other tools do not. */
+function requireFaces(tools: ModelRequest['tools'], { execution_mode: mode, require_approval: all }: Mode): void {
   const propertiesOf = (name: string): string[] => {
     const schema = tools.find((each) => each.name === name)?.inputSchema as { properties?: object } | undefined
     return Object.keys(schema?.properties ?? {}).filter((key) => key === 'reasoning' || key === 'apply')
   }
-  const added = mode === 'execute' ? [] : mode === 'suggest' ? ['reasoning'] : ['apply', 'reasoning']
+  const reason = all ? ['reasoning'] : []
+  const added = mode === 'execute' ? reason : mode === 'suggest' ? ['reasoning'] : ['apply', 'reasoning']
   for (const name of ['pay', 'refund', 'mcp_desk_add', 'http_fetch']) {
     assert.deepEqual(propertiesOf(name).toSorted(), added, name)
   }
-  for (const name of ['look', 'mcp_desk_echo']) assert.deepEqual(propertiesOf(name), [], name)
+  for (const name of ['look', 'mcp_desk_echo']) assert.deepEqual(propertiesOf(name), reason, name)
 }

@@ -351,6 +351,7 @@ test('require_approval takes only tools of the agent, by name or pattern', async
   const create = (body: object) =>
     kit.call<Failure & AgentInput>(`POST ${base}/agents`, { body: { ...input, ...body } })
   for (const name of ['pay', 'mcp:stripe/*', 'nothing', 'ask_human', 'finish_loop', 'not a name']) {
+    // None of them is a tool of this agent.
     const answer = await create({ require_approval: [name] })
     assert.deepEqual([answer.status, answer.body.error.code], [400, 'INVALID_REQUEST'], name)
     assert.match(answer.body.error.message, /require_approval/)

@@ -24,11 +24,11 @@ import { taskChanged } from '../../org/task-changed.ts'
 import { endHeld } from '../../runs/held-run.ts'
 import { decideOutcome, lockUndecided } from '../../runs/undecided.ts'
 import { anewDecision, isBeginAnewTask } from '../../tasks/begin-anew-tasks.ts'
+import type { ApprovalTools } from '../../tasks/decide-call.ts'
 import { isOutcomeTask, outcomeOf } from '../../tasks/outcome-tasks.ts'
 import { approveMany, approveSuggestion, rejectSuggestion } from '../../tasks/suggestions.ts'
 import { createTask, getTask, listTasks, NOBODY } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
-import type { ToolRegistry } from '../../tools/registry.ts'
 import type { App } from '../http/app.ts'
 import { actorOf } from '../http/auth.ts'
 import type { Create } from '../http/idempotency.ts'
@@ -56,7 +56,7 @@ interface TaskRouteParts {
   journal: Journal
   onReady: () => void
   org: OrgServices
-  tools: Pick<ToolRegistry, 'resolve'>
+  tools: ApprovalTools
 }
 
 export function addTaskRoutes(app: App, parts: TaskRouteParts): void {
@@ -129,7 +129,7 @@ export function addTaskRoutes(app: App, parts: TaskRouteParts): void {
 }
 
 function addDecisionRoutes(app: App, { pool, writer, onReady, tools }: TaskRouteParts): void {
-  const parts = { pool, writer, resolveTools: tools.resolve }
+  const parts = { pool, writer, tools }
   app.post(
     '/api/projects/:id/tasks/approve',
     openTo('member', 'Approve several suggestions, each by itself', {
