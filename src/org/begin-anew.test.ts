@@ -10,9 +10,11 @@ import type { Task } from '../kernel/task.ts'
 const ledger: string[] = []
 const noted = (name: string, effect: 'keyed' | 'unsafe') =>
   testTool(name, async () => ({ receipt: ledger.push(name) }), { effect })
+/** Takes effect and never answers. */
+const deaf = testTool('deaf', () => new Promise(() => void ledger.push('deaf')), { effect: 'unsafe', timeoutMs: 50 })
 const org = await createOrganisation(
   { stuck_retry_limit: 0, poll_interval: 100 },
-  { tools: [noted('refund', 'unsafe'), noted('notify', 'keyed')] },
+  { tools: [noted('refund', 'unsafe'), noted('notify', 'keyed'), deaf] },
 )
 
 beforeEach(() => void ledger.splice(0))
@@ -28,6 +30,13 @@ const suggestionOf = (run: Run | undefined) =>
     async () => (await org.list<Task>('/tasks?kind=suggestion&status=pending')).find((task) => task.run_id === run?.id),
     'the call waits for approval',
   )
+const undecidedRun = (agentId: string, nth = 1): Promise<Run> =>
+  untilTrue(async () => {
+    const undecided = (await org.runsOf(agentId)).filter((run) => run.pause_reason === 'outcome_unknown')
+    return undecided.length === nth && undecided[0]
+  }, 'the outcome of a call is unknown')
+const outcomeTasks = async (runId: string): Promise<Task[]> =>
+  (await org.list<Task>('/tasks?kind=escalation')).filter(({ metadata }) => metadata.run_id === runId)
 
 test('a call that waits for approval was not made: the task passes on at once', async () => {
   const first = await org.agent({ tools: ['refund'], require_approval: ['refund'] }, { work: call('refund') })
@@ -111,4 +120,45 @@ test('the attempt after a failed subtask is told the calls of the subtasks, and 
   await org.patch(`/tasks/${part?.id}`, { status: 'cancelled' })
   await org.until(given.id, 'completed')
   assert.match(JSON.stringify(lead.requests.at(-1)?.prompt), /These calls have been made and stand:.*refund/)
+})
+
+test('a task that passes on while a call is undecided leaves no run behind that would continue', async () => {
+  const first = await org.agent({ tools: ['deaf'] }, { work: call('deaf') })
+  const second = await org.agent({}, { work: 'Done.' })
+  const given = await org.give({ title: 'Undecided', assigned_to: first.id })
+  const run = await undecidedRun(first.id)
+  await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
+  const question = await untilTrue(() => questionAbout(given.id), 'people are asked whether the work begins anew')
+  assert.partialDeepStrictEqual((question.metadata.calls as object[])[0], { tool: 'deaf', result: null })
+  assert.deepEqual(
+    (await outcomeTasks(run.id)).flatMap(({ metadata, status }) => (metadata.call_id ? [status] : [])),
+    ['cancelled'],
+  )
+  const refused = await org.post(`/runs/${run.id}/resume`, { outcome: 'done' })
+  assert.equal(refused.status, 409)
+  await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'again' })
+  await org.until(given.id, 'completed')
+  assert.equal((await org.runsOf(first.id)).length, 1)
+})
+
+test('a task that is set to pending while a call is undecided asks about the call once more, in its new attempt', async () => {
+  const agent = await org.agent(
+    { tools: ['deaf'] },
+    { work: (request) => (results(request) === 0 ? call('deaf') : { text: 'Done.' }) },
+  )
+  const given = await org.give({ title: 'Undecided and pending', assigned_to: agent.id })
+  const first = await undecidedRun(agent.id)
+  await org.patch(`/tasks/${given.id}`, { status: 'pending' })
+  const second = await undecidedRun(agent.id, 2)
+  assert.equal(second.resumed_from, first.id)
+  assert.deepEqual(
+    (await outcomeTasks(first.id)).map(({ status }) => status),
+    ['cancelled'],
+  )
+  const [open] = await outcomeTasks(second.id)
+  assert.equal((await org.patch(`/tasks/${open?.id}`, { status: 'completed', result: 'done' })).status, 200)
+  await org.until(given.id, 'completed')
+  const [third] = await org.runsOf(agent.id)
+  assert.deepEqual([third?.resumed_from, third?.trigger.type, third?.trigger.task_id], [second.id, 'task', given.id])
+  assert.equal(ledger.length, 1)
 })
