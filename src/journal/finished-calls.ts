@@ -62,13 +62,14 @@ const callsSql = (first: string): string => `
   )
   select * from (
     select s.run_id, s.step, s.call_id, s.data->>'name' as tool, s.data->'args' as args, s.data->>'key' as key,
-      s.data->>'effect' as effect, c.data->'result' as result, c.data is not null as is_finished,
+      s.data->>'effect' as effect, case when not c.data ? 'is_unanswered' then c.data->'result' end as result,
+      coalesce(not c.data ? 'is_unanswered', false) as is_finished,
       coalesce(c.at, s.at) as at
     from happened s left join completed c using (root, call_id, step) left join approved a using (root, call_id, step)
       left join last l using (root)
     where s.kind = 'tool.started' and s.data->>'effect' <> 'readonly' and not s.data ? 'run_id'
       and s.data->>'name' not in ${NO_EFFECT}
-      and c.data->>'blocked' is null
+      and (c.data->>'blocked' is null or c.data ?| array['is_unanswered', 'is_withheld'])
       and not coalesce(c.data ? 'settled_by' and (c.data->>'is_error')::boolean, false)
       and (not s.data ? 'approval' or a.root is not null)
       and (c.data is not null or not coalesce(l.not_begun ? s.call_id, false))
