@@ -9,6 +9,7 @@ import { defined } from '../kernel/defined.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, RunStatus, TriggerType } from '../kernel/run.ts'
 import { withdrawOutcomeTasks } from '../tasks/outcome-tasks.ts'
+import { modelToolName, parseMcpName } from '../tools/registry.ts'
 import { decisionsSoFar } from './decisions.ts'
 import { continuationOf } from './run-row.ts'
 
@@ -170,8 +171,10 @@ export async function lostTools(
   )
   const named = [...agent.tools, ...agent.steps.flatMap((step) => step.tools ?? []), ...also]
   if (agent.flow_type === 'loop') named.push('finish_loop')
-  const servers = named.flatMap((name) => /^mcp:([^/]+)\//.exec(name)?.[1] ?? [])
+  const ofServers = named.flatMap((name) => parseMcpName(name) ?? [])
+  const offered = new Set([...named, ...ofServers.map(({ server, tool }) => modelToolName(server, tool, new Set()))])
+  const wholeServers = ofServers.filter(({ tool }) => tool === '*').map(({ server }) => server.replace(/[^\w-]/g, '_'))
   const isOffered = (name: string): boolean =>
-    named.includes(name) || servers.some((server) => name.startsWith(`mcp_${server.replace(/[^\w-]/g, '_')}_`))
+    offered.has(name) || wholeServers.some((server) => name.startsWith(`mcp_${server}_`))
   return rows.map(({ name }) => name).filter((name) => !isOffered(name))
 }
