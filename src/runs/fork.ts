@@ -20,6 +20,7 @@ interface Source {
   input: unknown
   base_run_id: string | null
   base_seq: number | null
+  forked_from: string | null
   rights: Record<string, unknown>
   payers: string[]
   chain_depth: number
@@ -81,7 +82,7 @@ export async function mayRepeat(
 /** The lock keeps the run from being removed before the fork exists. */
 async function readSource(db: Db, projectId: string, runId: string): Promise<Source | null> {
   const { rows } = await db.query<Source>(
-    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights, payers, chain_depth
+    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, forked_from, rights, payers, chain_depth
      from agent_runs where id = $1 and project_id = $2 for key share`,
     [runId, projectId],
   )

@@ -7,6 +7,7 @@ import { until } from '../../test/kit/until.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import { cancelRuns } from './cancel.ts'
 import { listEffects } from './effects.ts'
+import { forkRun } from './fork.ts'
 import { resumeRun } from './resume.ts'
 
 const keys: string[] = []
@@ -78,4 +79,25 @@ test('a call that its own time limit cut off has its key when the model makes it
   })
   assert.equal((await runs.run(await runs.createAgent({ tools: ['quick_pay'] }))).status, 'completed')
   assert.deepEqual([keys.length, new Set(keys).size], [2, 1])
+})
+
+test('a fork makes an open call under a key of its own, and so does the run that continues the fork', async () => {
+  script(() => call('pay'))
+  const cut = async (id: string, count: number) => {
+    await until(() => keys.length === count, 'the call was made')
+    await cancelRuns(runs, projectId, [id])
+    await runs.finished(id)
+  }
+  const { id } = await runs.start(await runs.createAgent({ tools: ['pay'] }))
+  await cut(id, 1)
+  const fork = await forkRun(pool, projectId, id, { after_step: 1 })
+  runs.worker.onReady()
+  await cut(fork.id, 2)
+  isDeaf = false
+  script(() => ({ text: 'Paid.' }))
+  assert.equal((await resume(fork.id)).status, 'completed')
+  const [original, forked, continued] = keys
+  assert.equal(keys.length, 3)
+  assert.notEqual(forked, original)
+  assert.equal(continued, forked)
 })
