@@ -172,6 +172,15 @@ test('a fork names the finished calls that it may repeat', async () => {
   runs.worker.onReady()
   await runs.finished(fork.id)
   assert.equal(new Set(ledger.map(({ key }) => key)).size, ledger.length, 'a fork has keys of its own')
+  const again = await mayRepeat(pool, projectId, fork.id, 0)
+  assert.deepEqual(
+    again.map(({ tool, args }) => [tool, args]),
+    [
+      ['notify', { nr: 1 }],
+      ['refund', { nr: 2 }],
+    ],
+    'the history of a fork begins before the fork',
+  )
 })
 
 test('sub-runs are resumed by the run above them, and alone only after it has ended', async () => {
