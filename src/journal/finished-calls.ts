@@ -17,20 +17,19 @@ export interface MadeCall {
   at: Date
 }
 
-/** A list for people or for a model holds this many calls at most. */
-const MAX_CALLS = 200
+/** A list holds this many calls at most. Unsafe calls come first, because people decide about them. */
+const MAX_CALLS = 1_000
 
 /** These change nothing by themselves; the effects of a sub-run are its own calls. */
 const NO_EFFECT = `('spawn_agent', 'ask_human', 'finish_loop', 'task_list')`
 
 /** SQL: the runs of `first` with the runs that they continue, their sub-runs and the runs of their flows. */
 const treeOf = (first: string): string => `
-  tree (id, scope, base_run_id, flow_run_id) as (
-    select id, coalesce(key_scope, id::text), case when resumed_from is not null then base_run_id end, started_flow_run_id
+  tree (id, base_run_id, flow_run_id) as (
+    select id, case when resumed_from is not null then base_run_id end, started_flow_run_id
     from agent_runs where ${first}
     union
-    select r.id, coalesce(r.key_scope, r.id::text), case when r.resumed_from is not null then r.base_run_id end,
-      r.started_flow_run_id
+    select r.id, case when r.resumed_from is not null then r.base_run_id end, r.started_flow_run_id
     from tree t cross join lateral (
       select * from agent_runs where id = t.base_run_id
       union all select * from agent_runs where parent_run_id = t.id
@@ -39,31 +38,46 @@ const treeOf = (first: string): string => `
   )`
 
 /**
- * A result may stand in a later run than its announcement: a person's word about the call, or a continuation that made
- * the call again. A call that was refused, or that a person knows was not made, took no effect.
+ * A result may stand in a later run of the chain than its announcement: a person's word about the call, or a continuation
+ * that made the call again. These calls took no effect: one that was refused, one that waits for approval or was
+ * rejected, one that nobody had begun when its chain ended, and one that a person knows was not made.
  */
 const callsSql = (first: string): string => `
-  with recursive ${treeOf(first)}
+  with recursive ${treeOf(first)},
+  chains (id, root) as (
+    select id, id from tree where base_run_id is null
+    union select t.id, c.root from chains c join tree t on t.base_run_id = c.id
+  ), happened as materialized (
+    select c.root, e.run_id, e.kind, e.data, e.data->>'call_id' as call_id, (e.data->>'step')::int as step, e.at, e.seq
+    from chains c join run_events e on e.run_id = c.id
+    where e.origin_seq is null and e.kind in ('tool.started', 'tool.decided', 'tool.completed', 'run.started',
+      'run.continued', 'run.recovered', 'run.paused', 'run.failed', 'run.cancelled')
+  ), completed as (
+    select distinct on (root, call_id, step) * from happened where kind = 'tool.completed' order by root, call_id, step, at
+  ), approved as (
+    select distinct root, call_id, step from happened where kind = 'tool.decided' and data->>'decision' = 'approved'
+  ), last as (
+    select distinct on (root) root, data->'not_begun' as not_begun from happened where kind like 'run.%'
+    order by root, at desc, seq desc
+  )
   select * from (
-    select s.run_id, (s.data->>'step')::int as step, s.data->>'call_id' as call_id, s.data->>'name' as tool,
-      s.data->'args' as args, s.data->>'key' as key, s.data->>'effect' as effect, c.data->'result' as result,
-      c.data is not null as is_finished, coalesce(c.at, s.at) as at
-    from tree t join run_events s on s.run_id = t.id and s.kind = 'tool.started' and s.origin_seq is null
-    left join lateral (
-      select e.data, e.at from tree o join run_events e on e.run_id = o.id
-      where o.scope = t.scope and e.kind = 'tool.completed' and e.origin_seq is null
-        and e.data->>'call_id' = s.data->>'call_id' and e.data->'step' = s.data->'step'
-        and (e.run_id = s.run_id or o.base_run_id is not null)
-      order by (e.run_id = s.run_id) desc, e.at limit 1
-    ) c on true
-    where s.data->>'effect' <> 'readonly' and not s.data ? 'run_id' and s.data->>'name' not in ${NO_EFFECT}
-      and c.data->>'blocked' is null
-      and not (c.data ? 'settled_by' and coalesce((c.data->>'is_error')::boolean, false))
-    order by coalesce(c.at, s.at) desc limit ${MAX_CALLS}
+    select s.run_id, s.step, s.call_id, s.data->>'name' as tool, s.data->'args' as args, s.data->>'key' as key,
+      s.data->>'effect' as effect, case when not c.data ? 'is_unanswered' then c.data->'result' end as result,
+      coalesce(not c.data ? 'is_unanswered', false) as is_finished,
+      coalesce(c.at, s.at) as at
+    from happened s left join completed c using (root, call_id, step) left join approved a using (root, call_id, step)
+      left join last l using (root)
+    where s.kind = 'tool.started' and s.data->>'effect' <> 'readonly' and not s.data ? 'run_id'
+      and s.data->>'name' not in ${NO_EFFECT}
+      and (c.data->>'blocked' is null or c.data ?| array['is_unanswered', 'is_withheld'])
+      and not coalesce(c.data ? 'settled_by' and (c.data->>'is_error')::boolean, false)
+      and (not s.data ? 'approval' or a.root is not null)
+      and (c.data is not null or not coalesce(l.not_begun ? s.call_id, false))
+    order by s.data->>'effect' = 'unsafe' desc, coalesce(c.at, s.at) desc limit ${MAX_CALLS}
   ) newest order by at, step`
 
 const OF_RUN = callsSql('id = $1')
-const OF_TASK = callsSql('task_id = $1')
+const OF_TASKS = callsSql('task_id = any($1::uuid[])')
 
 /** The calls of the run, of the runs it continues, and of their sub-runs; oldest first, the newest of many. */
 export async function callsOfRun(db: Db, runId: string): Promise<MadeCall[]> {
@@ -71,9 +85,9 @@ export async function callsOfRun(db: Db, runId: string): Promise<MadeCall[]> {
   return rows
 }
 
-/** The calls of all attempts at the task. */
-export async function callsOfTask(db: Db, taskId: string): Promise<MadeCall[]> {
-  const { rows } = await db.query<MadeCall>(OF_TASK, [taskId])
+/** The calls of all attempts at these tasks. */
+export async function callsOfTasks(db: Db, taskIds: readonly string[]): Promise<MadeCall[]> {
+  const { rows } = await db.query<MadeCall>(OF_TASKS, [taskIds])
   return rows
 }
 

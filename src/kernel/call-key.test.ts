@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { callKey, countCall, identityOf } from './call-key.ts'
+import { type CallCounts, callKey, countCall, identityOf, uncountCall } from './call-key.ts'
 
 const same: [string, unknown, unknown][] = [
   ['the order of keys', { a: 1, b: { c: 2, d: 3 } }, { b: { d: 3, c: 2 }, a: 1 }],
   ['the form of numbers', JSON.parse('{"amount": 1.50}'), JSON.parse('{"amount": 15e-1}')],
   ['reasoning', { order: 1, reasoning: 'Because.' }, { order: 1, reasoning: 'Why not.' }],
   ['apply', { order: 1, apply: 'execute' }, { order: 1, muster_apply: 'suggest' }],
+  ['an instant in place of its text', { at: new Date(0) }, { at: '1970-01-01T00:00:00.000Z' }],
   ['values that are left out', { order: 1, note: undefined }, { order: 1 }],
 ]
 for (const [name, one, other] of same) {
@@ -17,6 +18,7 @@ for (const [name, one, other] of same) {
 
 const different: [string, unknown, unknown][] = [
   ['another value', { order: 1 }, { order: 2 }],
+  ['another instant', { at: new Date(0) }, { at: new Date(1) }],
   ['a text in place of a number', { order: 1 }, { order: '1' }],
   ['another order of a list', { orders: [1, 2] }, { orders: [2, 1] }],
   ['a reasoning deeper inside', { order: { reasoning: 'a' } }, { order: { reasoning: 'b' } }],
@@ -40,6 +42,14 @@ test('the tool, the scope and the occurrence are parts of the key', () => {
 })
 
 test('calls with one identity are counted from 1', () => {
-  const counts = new Map<string, number>()
+  const counts: CallCounts = new Map()
   assert.deepEqual([countCall(counts, 'a'), countCall(counts, 'b'), countCall(counts, 'a')], [1, 1, 2])
+})
+
+test('a call without a result is no occurrence: the next one takes its place', () => {
+  const counts: CallCounts = new Map()
+  for (let times = 0; times < 3; times++) countCall(counts, 'a')
+  uncountCall(counts, 'a', 2)
+  uncountCall(counts, 'a', 1)
+  assert.deepEqual([countCall(counts, 'a'), countCall(counts, 'a'), countCall(counts, 'a')], [1, 2, 4])
 })

@@ -7,8 +7,8 @@ import { isRecord } from './is-record.ts'
 /** These arguments steer Muster and never reach a tool, so they are no part of the call. */
 const CONTROL_ARGUMENTS: ReadonlySet<string> = new Set(['reasoning', 'apply', 'muster_apply'])
 
-/** The number of announced calls by identity, since the history began. */
-export type CallCounts = Map<string, number>
+/** The occurrences of announced calls by identity, since the history began. */
+export type CallCounts = Map<string, readonly number[]>
 
 export interface IdentifiedCall {
   name: string
@@ -23,15 +23,25 @@ export function identityOf({ name, args }: IdentifiedCall): string {
   return idFrom(`${name}\n${canonicalJson(own)}`)
 }
 
-/** `occurrence` counts the calls with this identity since the history began, from 1. */
+/** `occurrence` counts the calls with this identity and a result since the history began, from 1. */
 export const callKey = (scope: string, identity: string, occurrence: number): string =>
   idFrom(`${scope}\n${identity}\n${occurrence}`)
 
-/** Counts the call. Returns its occurrence. */
+/** Counts the call. Returns its occurrence, from 1. */
 export function countCall(counts: CallCounts, identity: string): number {
-  const occurrence = (counts.get(identity) ?? 0) + 1
-  counts.set(identity, occurrence)
+  const taken = counts.get(identity) ?? []
+  const free = taken.findIndex((occurrence, place) => occurrence !== place + 1)
+  const occurrence = (free === -1 ? taken.length : free) + 1
+  counts.set(identity, taken.toSpliced(occurrence - 1, 0, occurrence))
   return occurrence
+}
+
+/** A call that got no result is no occurrence: the next call with this identity has its key. */
+export function uncountCall(counts: CallCounts, identity: string, occurrence: number): void {
+  counts.set(
+    identity,
+    (counts.get(identity) ?? []).filter((taken) => taken !== occurrence),
+  )
 }
 
 /** The scope of the calls of a task's attempts. */

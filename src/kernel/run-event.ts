@@ -194,6 +194,10 @@ export type RunEvent =
         /** Set if a person gave the outcome of the call, in a run that continues the one that made it. */
         settled_by?: 'person'
         args?: unknown
+        /** True if the call had begun and was given up: the result is our error, and nobody knows the outcome. */
+        is_unanswered?: true
+        /** True if the call was made and nobody may see its result. */
+        is_withheld?: true
       }
     }
   /** One pass through the pipeline is done; its output is the input of the next pass. */

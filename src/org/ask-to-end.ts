@@ -2,6 +2,7 @@ import type { Db } from '../db/pool.ts'
 import { lockTree } from '../journal/lock-tree.ts'
 import { CANCEL_CHANNEL } from '../journal/wake.ts'
 import { closeQuestions } from '../tasks/close-questions.ts'
+import { withdrawOutcomeTasks } from '../tasks/outcome-tasks.ts'
 
 /** Cancels unwanted attempts, with the runs below them. Sleeping runs are woken, so that they end. */
 export async function askToEnd(tx: Db, runIds: readonly (string | null)[]): Promise<void> {
@@ -18,4 +19,6 @@ export async function askToEnd(tx: Db, runIds: readonly (string | null)[]): Prom
     [open],
   )
   await closeQuestions(tx, open)
+  // An attempt that paused for decisions has ended; its task no longer waits for them.
+  await withdrawOutcomeTasks(tx, ids)
 }

@@ -2,7 +2,6 @@
 
 import { holdAgents } from '../agents/seniors.ts'
 import type { Db } from '../db/pool.ts'
-import { callsOfTask } from '../journal/finished-calls.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { Log } from '../kernel/log.ts'
@@ -13,6 +12,7 @@ import { makeDue } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
 import { tellDelegators } from './delegators.ts'
 import { logOnCommit } from './log-on-commit.ts'
+import { callsOfWork } from './made-calls.ts'
 import { sendMessages } from './messages.ts'
 import { changeStatus } from './statuses.ts'
 import type { WorkTask } from './work-row.ts'
@@ -87,7 +87,7 @@ export async function getStuck(tx: Db, log: Log, task: WorkTask, error: string):
   if (!agent) return
   await tellDelegators(tx, log, [agentId], 'is stuck')
   const to = await seniorAbove(tx, agentId, timesStuck)
-  const effects = effectsParagraph(await callsOfTask(tx, task.id))
+  const effects = effectsParagraph(await callsOfWork(tx, task.id))
   const description = [
     `${agent.name} is blocked on the task "${task.title}".`,
     `The last error: ${error}`,

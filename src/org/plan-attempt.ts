@@ -2,9 +2,10 @@
 // the history cannot be continued, or the work passed to another agent, it begins anew, and after a call that must not
 // be repeated unseen a person decides first.
 import type { Db } from '../db/pool.ts'
-import { callsOfTask, hasUnsafe, type MadeCall } from '../journal/finished-calls.ts'
+import { hasUnsafe, type MadeCall } from '../journal/finished-calls.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { canContinue, type EarlierRun, insertContinuation, lockEarlier, lostTools } from '../runs/continue-run.ts'
+import { callsOfWork } from './made-calls.ts'
 import { seniorTools } from './senior-tools.ts'
 import { continuationText } from './task-text.ts'
 import type { WorkTask } from './work-row.ts'
@@ -30,10 +31,14 @@ export async function planAttempt(tx: Db, task: AttemptedTask): Promise<AttemptP
   }
   if (earlier.completed_at === null || earlier.has_open_children) return { next: 'wait' }
   if (await mayContinue(tx, task, earlier)) return { next: 'continue', runId: await continueAttempt(tx, task, earlier) }
-  const calls = await callsOfTask(tx, task.id)
-  const isCleared = task.cleared_run_id === earlier.id
+  const calls = await callsOfWork(tx, task.id)
+  const isCleared = task.cleared_run_id === earlier.id || isAfterSubtasks(task, earlier)
   return hasUnsafe(calls) && !isCleared ? { next: 'ask', runId: earlier.id, calls } : { next: 'begin', calls }
 }
+
+/** The attempt that sees the outcomes of subtasks. The run before it only split the task and repeats nothing. */
+const isAfterSubtasks = (task: AttemptedTask, earlier: EarlierRun): boolean =>
+  task.is_decided && earlier.status === 'completed' && earlier.agent_id === task.assigned_to
 
 /** The attempt waited for tokens, and its own run continues. */
 async function wakeForTokens(tx: Db, task: WorkTask, earlier: EarlierRun): Promise<boolean> {

@@ -11,6 +11,7 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tools.ts'
 import { cancelRuns } from './cancel.ts'
 import { continued } from './continue-child.ts'
+import { newestOfChain } from './continue-run.ts'
 import { evalOf } from './eval-calls.ts'
 import { append, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { PendingCall } from './pending-call.ts'
@@ -29,9 +30,10 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
   const results: OwnResult[] = []
   const open: { call: PendingCall; id: string }[] = []
   for (const [call, { own, earlier }] of idsOf) {
-    const before = earlier.map((id) => known.get(id)).find((child) => child !== undefined)
+    const first = earlier.map((id) => known.get(id)).find((child) => child !== undefined)
+    const before = known.has(own) || !first ? undefined : await newestOutcome(deps.pool, first)
     // A sub-run that was cancelled with the run before this one is continued.
-    const continues = before?.status === 'cancelled' ? before.id : null
+    const continues = before?.status === 'cancelled' || before?.hasEnded === false ? before.id : null
     const child = known.get(own) ?? (continues === null ? before : undefined)
     const id = child?.id ?? own
     if (child?.hasEnded) {
@@ -52,6 +54,12 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
   }
   if (events.length > 0) await append(owned, events)
   return open.length
+}
+
+/** The sub-run may have been continued since, by an earlier run of this chain or by a person. */
+async function newestOutcome(db: Db, first: ChildOutcome): Promise<ChildOutcome> {
+  const id = await newestOfChain(db, first.id)
+  return id === first.id ? first : ((await readOutcomes(db, [id])).get(id) ?? first)
 }
 
 /** The id of the call's sub-run. A call that this run inherited may have one of an earlier run as well. */
@@ -96,7 +104,10 @@ async function spawn(
   const pausedId = continues ?? args.resume_run_id
   let isSpawned: boolean
   try {
-    const made = pausedId === undefined ? fresh : (tx: Db) => continued(tx, owned, fresh, pausedId)
+    const made =
+      pausedId === undefined
+        ? fresh
+        : (tx: Db) => continued(tx, owned, fresh, { id: pausedId, isSilent: continues !== null })
     isSpawned = await spawnRun(deps.pool, { id: run.id, fence: run.fence }, made)
   } catch (error) {
     if (error instanceof MusterError && error.status < 500) return { message: error.message, blocked: null }

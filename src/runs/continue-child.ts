@@ -7,13 +7,13 @@ import { lockResumable } from './resume.ts'
 
 /**
  * The sub-run as a continuation of a sub-run that ended without completing, within the rights of both. Throws unless this run, or the run that
- * it continues, started that one: to know the id of a run is not enough.
+ * it continues, started that one: to know the id of a run is not enough. `isSilent`: its history has the input already.
  */
 export async function continued(
   tx: Db,
   { run, rights }: Pick<OwnedRun, 'run' | 'rights'>,
   fresh: NewRun,
-  pausedId: string,
+  { id: pausedId, isSilent }: { id: string; isSilent: boolean },
 ): Promise<NewRun> {
   if (!(await hasSpawned(tx, run.id, pausedId))) {
     throw invalidRequest('resume_run_id names no run that you started with spawn_agent.')
@@ -28,6 +28,7 @@ export async function continued(
   return {
     ...fresh,
     trigger: { ...fresh.trigger, resumed_from: pausedId },
+    input: isSilent && paused.started_at !== null ? null : fresh.input,
     resumedFrom: pausedId,
     rights: { ...within(rights, paused.rights) },
     keyScope: paused.key_scope ?? paused.id,

@@ -8,6 +8,9 @@ import type { Agent } from '../kernel/agent.ts'
 import { defined } from '../kernel/defined.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, RunStatus, TriggerType } from '../kernel/run.ts'
+import { withdrawOutcomeTasks } from '../tasks/outcome-tasks.ts'
+import { modelToolName, parseMcpName } from '../tools/registry.ts'
+import { decisionsSoFar } from './decisions.ts'
 import { continuationOf } from './run-row.ts'
 
 /** The row of a run, locked, with everything that its continuation inherits. */
@@ -136,9 +139,14 @@ function inherited({ trigger, started_at, flow_run_id: flowRunId }: EarlierRun):
   return defined({ eval_id, ...ofLeaf, settled: started_at === null ? settled : undefined })
 }
 
+/** The new run asks about the calls that nobody has decided about; the questions of the earlier run are withdrawn. */
 export async function insertContinuation(tx: Db, earlier: EarlierRun, given: NewContinuation): Promise<string> {
-  const run = continuationRun(earlier, given)
+  const isUndecided = earlier.pause_reason === 'outcome_unknown' && given.trigger.settled === undefined
+  const settled = isUndecided ? await decisionsSoFar(tx, earlier.id) : []
+  const trigger = settled.length > 0 ? { ...given.trigger, settled } : given.trigger
+  const run = continuationRun(earlier, { ...given, trigger })
   await insertRun(tx, run)
+  if (isUndecided) await withdrawOutcomeTasks(tx, [earlier.id])
   return run.id
 }
 
@@ -163,8 +171,10 @@ export async function lostTools(
   )
   const named = [...agent.tools, ...agent.steps.flatMap((step) => step.tools ?? []), ...also]
   if (agent.flow_type === 'loop') named.push('finish_loop')
-  const servers = named.flatMap((name) => /^mcp:([^/]+)\//.exec(name)?.[1] ?? [])
+  const ofServers = named.flatMap((name) => parseMcpName(name) ?? [])
+  const offered = new Set([...named, ...ofServers.map(({ server, tool }) => modelToolName(server, tool, new Set()))])
+  const wholeServers = ofServers.filter(({ tool }) => tool === '*').map(({ server }) => server.replace(/[^\w-]/g, '_'))
   const isOffered = (name: string): boolean =>
-    named.includes(name) || servers.some((server) => name.startsWith(`mcp_${server.replace(/[^\w-]/g, '_')}_`))
+    offered.has(name) || wholeServers.some((server) => name.startsWith(`mcp_${server}_`))
   return rows.map(({ name }) => name).filter((name) => !isOffered(name))
 }

@@ -49,6 +49,11 @@ export async function recordDecision(
   })
 }
 
+/** The decisions about calls of the run that were given so far, at the run or at their tasks. */
+export async function decisionsSoFar(db: Db, runId: string): Promise<Settlement[]> {
+  return [...(await decidedOutcomes(db, runId))].map(([callId, decision]) => ({ call_id: callId, ...decision }))
+}
+
 async function readUndecided(db: Db, runId: string): Promise<UndecidedEntry[]> {
   const { rows } = await db.query<{ data: Extract<RunEvent, { kind: 'run.paused' }>['data'] }>(
     `select data from run_events where run_id = $1 and kind = 'run.paused' and not data ? 'run_id'

@@ -2,7 +2,6 @@
 // committed before anything follows from it, so that the next owner goes on exactly there.
 import { isUnavailable } from '../db/failures.ts'
 import type { ClaimedRun, Settlement } from '../journal/claim.ts'
-import { type CallCounts, callKey, countCall, identityOf } from '../kernel/call-key.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
@@ -113,30 +112,9 @@ async function loop(owned: OwnedRun): Promise<void> {
 }
 
 async function stateOf(deps: RunDeps, run: ClaimedRun): Promise<RunState> {
-  if (!run.is_new || run.base_run_id !== null) return withOwnKeys(run, await loadState(deps.pool, run))
+  if (!run.is_new || run.base_run_id !== null) return loadState(deps.pool, run)
   const state = newState()
   if (run.ancestors.length === 0) applyEvent(state, startedEvent(run), 0)
-  return state
-}
-
-/** A fork deliberately repeats the calls that its original announced: as effects of its own, under keys of its own. */
-function withOwnKeys(run: ClaimedRun, state: RunState): RunState {
-  if (run.forked_from === null) return state
-  const counts: CallCounts = new Map()
-  for (const call of state.pending.values()) {
-    if (call.ref.startsWith(run.id)) continue
-    const identity = identityOf(call)
-    const key = callKey(run.id, identity, countCall(counts, identity))
-    Object.assign(call, {
-      key,
-      ref: `${run.id}:${call.ref}`,
-      attempt: 1,
-      isUnknown: false,
-      cutOff: null,
-      approval: call.approval && { ...call.approval, isApproved: false, by: null },
-      written: null,
-    })
-  }
   return state
 }
 

@@ -1,6 +1,6 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
-import { callsOfRun } from '../journal/finished-calls.ts'
+import { callsOfRun, type MadeCall } from '../journal/finished-calls.ts'
 import { insertRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
@@ -20,6 +20,7 @@ interface Source {
   input: unknown
   base_run_id: string | null
   base_seq: number | null
+  forked_from: string | null
   rights: Record<string, unknown>
   payers: string[]
   chain_depth: number
@@ -67,21 +68,43 @@ export async function mayRepeat(
   const source = await readSource(db, projectId, runId)
   if (!source || afterStep > source.step_count) return []
   const point = await findPoint(db, projectId, source, afterStep)
-  const { rows } = await db.query<{ at: Date }>('select at from run_events where run_id = $1 and seq = $2', [
-    point.runId,
-    point.seq,
-  ])
-  const from = rows[0]?.at ?? new Date(0)
-  const calls = await callsOfRun(db, runId)
+  const from = await timeOf(db, point.runId, point.seq)
+  const calls = await callsOfHistory(db, projectId, source)
   return calls
     .filter(({ at, is_finished: isFinished }) => isFinished && at > from)
     .map(({ tool, args, at }) => ({ tool, args, at: at.toISOString() }))
 }
 
+/** The calls of the run's history. A fork's history begins with the calls of its original before that point. */
+async function callsOfHistory(db: Db, projectId: string, source: Source): Promise<MadeCall[]> {
+  const own = await callsOfRun(db, source.id)
+  let first = source
+  while (first.base_run_id !== null) {
+    const base = await readSource(db, projectId, first.base_run_id)
+    if (!base) return own
+    if (first.forked_from === null) {
+      first = base
+      continue
+    }
+    const until = await timeOf(db, first.base_run_id, first.base_seq)
+    const before = await callsOfHistory(db, projectId, base)
+    return [...before.filter(({ at }) => at <= until), ...own]
+  }
+  return own
+}
+
+async function timeOf(db: Db, runId: string, seq: number | null): Promise<Date> {
+  const { rows } = await db.query<{ at: Date }>('select at from run_events where run_id = $1 and seq = $2', [
+    runId,
+    seq,
+  ])
+  return rows[0]?.at ?? new Date(0)
+}
+
 /** The lock keeps the run from being removed before the fork exists. */
 async function readSource(db: Db, projectId: string, runId: string): Promise<Source | null> {
   const { rows } = await db.query<Source>(
-    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, rights, payers, chain_depth
+    `select id, agent_id, step_count, max_steps, timeout, input, base_run_id, base_seq, forked_from, rights, payers, chain_depth
      from agent_runs where id = $1 and project_id = $2 for key share`,
     [runId, projectId],
   )

@@ -12,6 +12,8 @@ export interface PendingCall {
   /** Names this call among all calls of all runs. Rows that the call makes have ids from it. */
   ref: string
   effect: ToolEffect | 'run'
+  /** The how-manieth such call it is in the history. */
+  occurrence: number
   step: number
   attempt: number
   /** The time of the announcement in milliseconds, by the database's clock. */
@@ -34,11 +36,15 @@ export interface PendingCall {
 /** The calls of a run without a result, by id. */
 export type PendingCalls = ReadonlyMap<string, PendingCall>
 
-export function pendingCall(announced: Extract<RunEvent, { kind: 'tool.started' }>['data'], at: number): PendingCall {
+export function pendingCall(
+  announced: Extract<RunEvent, { kind: 'tool.started' }>['data'],
+  at: number,
+  occurrence = 1,
+): PendingCall {
   const { call_id: id, step, name, args, key, ref = key, effect } = announced
   const approval = announced.approval ? { ...announced.approval, isApproved: false, by: null } : null
   const noneYet = { attempt: 1, isUnknown: false, cutOff: null, hasBegun: false, approval, written: null }
-  return { id, name, args, key, ref, effect, step, announcedAt: at, ...noneYet }
+  return { id, name, args, key, ref, effect, occurrence, step, announcedAt: at, ...noneYet }
 }
 
 /** From an approval on the call may have begun; a rejected call gets its result in the same commit. */

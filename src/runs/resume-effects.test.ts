@@ -5,6 +5,7 @@ import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
 import { cancelRuns } from './cancel.ts'
+import { lostTools } from './continue-run.ts'
 import { listEffects } from './effects.ts'
 import { forkRun, mayRepeat } from './fork.ts'
 import { resumeRun } from './resume.ts'
@@ -23,7 +24,12 @@ const noted = (name: string, effect: 'readonly' | 'keyed' | 'unsafe') =>
     { effect },
   )
 const runs = await createTestRuns({
-  tools: [noted('look', 'readonly'), noted('notify', 'keyed'), noted('refund', 'unsafe')],
+  tools: [
+    noted('look', 'readonly'),
+    noted('notify', 'keyed'),
+    noted('refund', 'unsafe'),
+    noted('mcp_bank_refund', 'keyed'),
+  ],
 })
 const { pool, projectId } = runs
 
@@ -166,6 +172,15 @@ test('a fork names the finished calls that it may repeat', async () => {
   runs.worker.onReady()
   await runs.finished(fork.id)
   assert.equal(new Set(ledger.map(({ key }) => key)).size, ledger.length, 'a fork has keys of its own')
+  const again = await mayRepeat(pool, projectId, fork.id, 0)
+  assert.deepEqual(
+    again.map(({ tool, args }) => [tool, args]),
+    [
+      ['notify', { nr: 1 }],
+      ['refund', { nr: 2 }],
+    ],
+    'the history of a fork begins before the fork',
+  )
 })
 
 test('sub-runs are resumed by the run above them, and alone only after it has ended', async () => {
@@ -190,4 +205,41 @@ test('sub-runs are resumed by the run above them, and alone only after it has en
   const resumed = await resume(child)
   assert.deepEqual([resumed.status, resumed.parent_run_id], ['completed', id])
   assert.equal(ledger.length, 1)
+})
+
+test('a sub-run that was cancelled twice with the run above it continues each time, and is given its input once', async () => {
+  const child = script(
+    (request) => (results(request) === 0 ? call('refund') : { text: '…', waitFor: 'abort' }),
+    'twice',
+  )
+  await runs.createAgent({ name: 'twice', tools: ['refund'], model: { provider: 'test', name: 'twice' } })
+  script((request) =>
+    results(request) === 0 ? call('spawn_agent', { agent: 'twice', input: 'Pay once.' }) : { text: 'Done.' },
+  )
+  const first = await runs.start(await runs.createAgent({ tools: ['spawn_agent'] }))
+  const requests = async (count: number) => {
+    while (child.requests.length < count) await new Promise(setImmediate)
+  }
+  await requests(2)
+  await cancelRuns(runs, projectId, [first.id])
+  await runs.finished(first.id)
+  const second = await resumeRun(pool, projectId, first.id, {})
+  runs.worker.onReady()
+  await requests(3)
+  await cancelRuns(runs, projectId, [second.id])
+  await runs.finished(second.id)
+  const last = script([{ text: 'Paid.' }], 'twice')
+  assert.equal((await resume(second.id)).status, 'completed')
+  assert.equal(ledger.length, 1)
+  assert.equal(JSON.stringify(last.requests[0]?.prompt).split('Pay once.').length - 1, 1)
+})
+
+test('a tool of a server is lost if the agent names other tools of the server alone', async () => {
+  script([call('mcp_bank_refund'), { text: 'Done.' }])
+  const { id } = await runs.run(await runs.createAgent({ tools: ['mcp_bank_refund'] }))
+  const lost = (tools: string[]) => lostTools(pool, id, { tools, steps: [], flow_type: 'single' }, [])
+  assert.deepEqual(await lost(['mcp:bank/list']), ['mcp_bank_refund'])
+  assert.deepEqual(await lost(['mcp:bank/list', 'mcp:bank/refund']), [])
+  assert.deepEqual(await lost(['mcp:bank/*']), [])
+  assert.deepEqual(await lost(['mcp:ban/*']), ['mcp_bank_refund'])
 })

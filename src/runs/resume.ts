@@ -5,7 +5,13 @@ import { conflict, invalidRequest, type MusterError, runNotFound } from '../kern
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run } from '../kernel/run.ts'
 import { isResolved, type TaskStatus } from '../kernel/task.ts'
-import { type EarlierRun, insertContinuation, lockEarlier, newestOfChain } from './continue-run.ts'
+import {
+  type EarlierRun,
+  insertContinuation,
+  lockEarlier,
+  type NewContinuation,
+  newestOfChain,
+} from './continue-run.ts'
 import { recordDecision } from './decisions.ts'
 import { getRun } from './read-runs.ts'
 import { requireEnabled } from './start.ts'
@@ -25,6 +31,9 @@ export async function resumeRun(
   const earlier = await lockResumable(db, projectId, runId)
   requireOutcome(earlier.pause_reason, input)
   if (!input.outcome) await requireFree(db, earlier)
+  else if (earlier.task_id !== null && !(await isAttemptOf(db, earlier.task_id, runId))) {
+    throw await whyNotOfTask(db, earlier.task_id)
+  }
   const agent = await getAgent(db, projectId, requireAgent(earlier))
   requireEnabled(agent)
   if (agent.flow_type === 'flow' && agent.prompt === null && agent.prompt_id === null && earlier.step_count > 0) {
@@ -35,7 +44,7 @@ export async function resumeRun(
   if (settled === null) return getRun(db, projectId, runId)
   await insertContinuation(db, earlier, {
     id,
-    trigger: { type: 'resume', resumed_from: runId, ...(settled.length > 0 ? { settled } : {}) },
+    trigger: { ...triggerOf(earlier), ...(settled.length > 0 ? { settled } : {}) },
     input: input.input ?? null,
     maxSteps: input.max_steps ?? agent.max_steps ?? (await subRunLimit(db, earlier)),
     timeoutMs: input.timeout ?? agent.default_timeout,
@@ -43,6 +52,10 @@ export async function resumeRun(
   })
   return getRun(db, projectId, id)
 }
+
+/** An attempt at a task stays one. */
+const triggerOf = ({ id, task_id: taskId }: EarlierRun): NewContinuation['trigger'] =>
+  taskId === null ? { type: 'resume', resumed_from: id } : { type: 'task', task_id: taskId, resumed_by: 'person' }
 
 /** A sub-run is bounded even if its agent is not. */
 async function subRunLimit(
@@ -89,7 +102,15 @@ async function whyNotOfTask(db: Db, taskId: string): Promise<MusterError> {
   }
   return status === undefined || isResolved(status)
     ? conflict(`This run was an attempt at a task that is ${status ?? 'gone'}.`, details)
-    : conflict('This run is an attempt at an open task, whose next attempt continues it by itself.', details)
+    : conflict('This run was an attempt at an open task, whose next attempt decides about it.', details)
+}
+
+async function isAttemptOf(db: Db, taskId: string, runId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `select from tasks where id = $1 and attempt_run_id = $2 and status = 'in-progress'`,
+    [taskId, runId],
+  )
+  return rowCount === 1
 }
 
 /** An attempt at a task that waited for a person's word goes on as the same attempt. */
@@ -100,7 +121,8 @@ async function takeTaskAlong(db: Db, earlier: EarlierRun, newRunId: string): Pro
      where id = $1 and attempt_run_id = $2 and status = 'in-progress'`,
     [earlier.task_id, earlier.id, newRunId],
   )
-  return rowCount === 1 ? earlier.task_id : null
+  if (rowCount !== 1) throw await whyNotOfTask(db, earlier.task_id)
+  return earlier.task_id
 }
 
 /** Locks the run, so that it is resumed once. Throws if it is unknown, completed, not at its end, or already resumed. */

@@ -1,7 +1,7 @@
 // The state of a run, from its journal. The owner applies each event after its commit; the next owner applies them all
 // with the same function, so that a recovered run has the same state.
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from '@ai-sdk/provider'
-import { type CallCounts, countCall, identityOf } from '../kernel/call-key.ts'
+import { type CallCounts, countCall, identityOf, uncountCall } from '../kernel/call-key.ts'
 import { CONTINUE } from '../kernel/continue-phrase.ts'
 import { type DoomLoopCount, noCallsYet } from '../kernel/doom-loop.ts'
 import type { OpeningStep, RunEvent } from '../kernel/run-event.ts'
@@ -132,8 +132,10 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'tool.started':
       state.asked.delete(event.data.call_id)
-      state.pending.set(event.data.call_id, pendingCall(event.data, at))
-      countCall(state.callCounts, identityOf(event.data))
+      state.pending.set(
+        event.data.call_id,
+        pendingCall(event.data, at, countCall(state.callCounts, identityOf(event.data))),
+      )
       return
     case 'tool.cut_off': {
       const call = state.pending.get(event.data.call_id)
@@ -148,6 +150,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'tool.completed':
       state.asked.delete(event.data.call_id)
+      forgetUnanswered(state, event.data)
       state.pending.delete(event.data.call_id)
       addResult(state, resultPart(event.data))
       if (state.heldInput !== null && !hasOpenCalls(state)) giveInput(state)
@@ -200,6 +203,14 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       // A newer release wrote the event; this one does not know the kind and cannot act on it.
       event satisfies never
   }
+}
+
+/** The error of a call that was given up is no result of it: if the model makes the call again, it is the same call. */
+function forgetUnanswered(state: RunState, data: Extract<RunEvent, { kind: 'tool.completed' }>['data']): void {
+  const call = state.pending.get(data.call_id)
+  const isMissing = data.is_unanswered ?? (data.blocked === 'timeout' && !data.is_withheld)
+  if (!call || !isMissing) return
+  uncountCall(state.callCounts, identityOf(call), call.occurrence)
 }
 
 /** True if the last step has calls without a result. */

@@ -16,7 +16,7 @@ import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
 import { settleWrites } from './settle-writes.ts'
-import { cutOff, timedOut, toEvent, toolGone, withheld } from './tool-result.ts'
+import { cutOff, timedOut, toEvent, toolGone, unanswered, withheld } from './tool-result.ts'
 
 /** again: every call that can be settled now is settled · park: the calls that are left wait for others. */
 export type Settled =
@@ -151,9 +151,8 @@ async function makeCall(owned: OwnedRun, call: PendingCall, signal: CallSignal):
   if (cut) return [...before, cutOff(call, cut, startedAt, outcome)]
   if (outcome.cause === 'aborted') {
     if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
-    // The effect of the call is unknown: another attempt has the same key, and people decide about an unsafe call.
-    if (signal.cause() !== 'cancel') return []
-    return [...before, toEvent(call, outcome.result, outcome.isError, startedAt)]
+    // The effect of the call is unknown: the run that goes on from here makes the call again, with the same key.
+    return before
   }
   const passed = await afterTool(owned, call, outcome, signal.signal)
   await fault('tool.after_effect_before_commit')
@@ -165,10 +164,14 @@ async function makeCall(owned: OwnedRun, call: PendingCall, signal: CallSignal):
       return [...before, ...unseen(call, signal, startedAt)]
     case 'failed':
       return [...before, toEvent(call, hookError(passed.message), true, startedAt)]
-    case 'passed':
-      return [...before, toEvent(call, passed.value.result, passed.value.isError, startedAt)]
+    case 'passed': {
+      const event = toEvent(call, passed.value.result, passed.value.isError, startedAt)
+      return [...before, isUnanswered(outcome) ? unanswered(event) : event]
+    }
   }
 }
+
+const isUnanswered = ({ cause }: ToolOutcome): boolean => cause === 'timeout' || cause === 'lost'
 
 /** Why nobody knows the outcome of an unsafe call that was made; null if its outcome is known. */
 function cutReason(cause: ToolOutcome['cause'], signal: CallSignal): CutReason | 'lapse' | null {

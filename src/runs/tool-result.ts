@@ -44,13 +44,19 @@ export function cutOff(call: Settled, reason: CutReason, startedAt: number, said
 export const toolGone = (call: Settled): Completed =>
   toEvent(call, { error: `There is no tool called "${call.name}" any more.` }, true)
 
+/** `startedAt` is null for a call that was not made. */
 export function timedOut(call: Settled, startedAt: number | null): Completed {
   const error = 'The time of the run was up before this call answered.'
-  return toEvent(call, { error }, true, startedAt ?? Date.now(), 'timeout')
+  const event = toEvent(call, { error }, true, startedAt ?? Date.now(), 'timeout')
+  return startedAt === null ? event : unanswered(event)
 }
+
+/** The call was given up before it answered, and may have taken effect. */
+export const unanswered = ({ kind, data }: Completed): Completed => ({ kind, data: { ...data, is_unanswered: true } })
 
 /** The call has answered, but the run stops before the middleware has seen the answer: nobody may see it. */
 export function withheld(call: Settled, startedAt: number, blocked: Completed['data']['blocked'] = null): Completed {
   const error = 'This call was made. Its result was not kept: the run was stopped before the middleware had seen it.'
-  return toEvent(call, { error }, true, startedAt, blocked)
+  const { kind, data } = toEvent(call, { error }, true, startedAt, blocked)
+  return { kind, data: { ...data, is_withheld: true } }
 }

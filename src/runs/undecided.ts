@@ -53,12 +53,13 @@ export async function decideOutcome(
 
 /**
  * False for a specialist, whose supervisor has continued; for a leaf whose flow run has ended, which takes the word when
- * it is resumed; and for a run that was continued without the word.
+ * it is resumed; for an attempt whose task was closed or passed on; and for a run that was continued without the word.
  */
 async function isAwaited(tx: Db, runId: string): Promise<boolean> {
   const { rows } = await tx.query<{ is_awaited: boolean }>(
     `select agent_id is not null and (${continuationOf('agent_runs.id')}) is null and not exists (
-       select from flow_runs f where f.id = agent_runs.flow_run_id and f.completed_at is not null) as is_awaited
+       select from flow_runs f where f.id = agent_runs.flow_run_id and f.completed_at is not null) and (task_id is null or exists (
+       select from tasks t where t.id = task_id and t.attempt_run_id = agent_runs.id and t.status = 'in-progress')) as is_awaited
      from agent_runs where id = $1`,
     [runId],
   )

@@ -3,16 +3,26 @@ import type { MadeCall } from '../journal/finished-calls.ts'
 import { cutText } from '../kernel/cut-text.ts'
 
 const MAX_VALUE = 2_000
+const MIN_VALUE = 100
 const MAX_TEXT = 20_000
 
-/** One line a call: the tool, its arguments, its result, its idempotency key and its time. */
+/**
+ * One line a call: the tool, its arguments, its result, its idempotency key and its time. The values of many calls are
+ * shortened, so that every call has its line.
+ */
 export function linesOf(calls: readonly MadeCall[]): string {
-  const lines = calls.map(
-    ({ tool, args, result, key, at, is_finished: isFinished }) =>
-      `- ${tool} ${shortJson(args)} → ${isFinished ? shortJson(result) : 'outcome unknown'} (${at.toISOString()}, idempotency key ${key})`,
-  )
-  return cutText(lines.join('\n'), MAX_TEXT, '\n[cut]')
+  const long = linesWith(calls, MAX_VALUE)
+  if (long.length <= MAX_TEXT) return long
+  return linesWith(calls, Math.max(MIN_VALUE, Math.min(MAX_VALUE, Math.floor(MAX_TEXT / calls.length / 2))))
 }
+
+const linesWith = (calls: readonly MadeCall[], maxValue: number): string =>
+  calls
+    .map(
+      ({ tool, args, result, key, at, is_finished: isFinished }) =>
+        `- ${tool} ${shortJson(args, maxValue)} → ${isFinished ? shortJson(result, maxValue) : 'outcome unknown'} (${at.toISOString()}, idempotency key ${key})`,
+    )
+    .join('\n')
 
 /** A paragraph about the calls of the work so far; empty if it has made none. */
 export const effectsParagraph = (calls: readonly MadeCall[]): string =>
@@ -22,4 +32,5 @@ export const effectsParagraph = (calls: readonly MadeCall[]): string =>
 export const asMetadata = (calls: readonly MadeCall[]): Record<string, unknown>[] =>
   calls.map(({ tool, args, result, key, at }) => ({ tool, args, result, key, at: at.toISOString() }))
 
-const shortJson = (value: unknown): string => cutText(JSON.stringify(value) ?? 'null', MAX_VALUE, '…')
+const shortJson = (value: unknown, maxLength: number): string =>
+  cutText(JSON.stringify(value) ?? 'null', maxLength, '…')

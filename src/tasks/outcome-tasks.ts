@@ -72,6 +72,15 @@ export async function closeOutcomeTask(
   )
 }
 
+/** The questions leave the inbox: the calls are asked about anew, or nobody continues the runs. */
+export async function withdrawOutcomeTasks(tx: Db, runIds: readonly string[]): Promise<void> {
+  await tx.query(
+    `update tasks set status = 'cancelled', completed_at = muster.now()
+     where run_id = any($1) and kind = 'escalation' and metadata->>'kind' = $2 and status in ('pending', 'in-progress')`,
+    [runIds, KIND],
+  )
+}
+
 /** The decisions about calls of the run so far, by call. */
 export async function decidedOutcomes(tx: Db, runId: string): Promise<Map<string, OutcomeDecision>> {
   const { rows } = await tx.query<{ call_id: string; outcome: unknown; result: unknown }>(

@@ -151,7 +151,7 @@ const MODEL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
 const MAX_NAME = 64
 const HASH_LENGTH = 10
 
-function parseMcpName(name: string): { server: string; tool: string } | null {
+export function parseMcpName(name: string): { server: string; tool: string } | null {
   const match = /^mcp:([^/]+)\/(.+)$/s.exec(name)
   return match?.[1] && match[2] ? { server: match[1], tool: match[2] } : null
 }

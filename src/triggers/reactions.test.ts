@@ -298,6 +298,24 @@ test('an entry follows the run that resumes its first run: it is processing agai
   assert.equal((await settled(agent, 1))[0]?.status, 'completed')
 })
 
+test('an entry that was given up follows the run that resumes its cancelled run', async () => {
+  let isStuck = true
+  const agent = await reactor(['Given up'], () => (isStuck ? { waitFor: 'abort' } : { text: 'Done.' }))
+  await create('Given up')
+  const entry = await inStatus(agent, 'processing')
+  await runs.clock.advance(10 * 60_000)
+  await abandonStuck(runs)
+  await runs.finished(entry.run_id ?? '')
+  assert.equal((await inStatus(agent, 'abandoned')).run_id, entry.run_id)
+  isStuck = false
+  const resumed = await resumeRun(pool, projectId, entry.run_id ?? '', {})
+  const [taken] = await entriesOf(agent)
+  assert.deepEqual([taken?.status, taken?.run_id, taken?.error_message], ['processing', resumed.id, null])
+  worker.onReady()
+  const [ended] = await settled(agent, 1)
+  assert.deepEqual([ended?.status, ended?.run_id], ['completed', resumed.id])
+})
+
 test('a retried entry continues its run, which cannot be resumed besides', async () => {
   const agent = await reactor(
     ['Elsewhere'],
