@@ -49,7 +49,8 @@ export async function beginLeafAgain(pool: Pool, leaf: RetriedLeaf): Promise<Beg
     if (await isKnown(tx, leaf.fresh.id)) return { is: 'begun', runId: leaf.fresh.id }
     const earlier = await newestRun(tx, leaf)
     if (!earlier) return insert(tx, leaf, leaf.fresh)
-    if (earlier.status === 'completed') return { is: 'done', runId: earlier.id }
+    // A decision that was answered and is asked for all the same did not fit.
+    if (earlier.status === 'completed' && !leaf.fresh.answer) return { is: 'done', runId: earlier.id }
     if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
     if (await mayContinue(tx, leaf, earlier)) {
       return insert(tx, leaf, continued(leaf, earlier, await decisionsOf(tx, earlier)))

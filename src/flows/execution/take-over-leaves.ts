@@ -1,10 +1,12 @@
 // Finished leaves are not done again: a retry of a pattern keeps the outcomes of its finished leaves, and a flow run that
 // resumes another takes over every finished leaf of it. The outcomes are journalled anew, under the ids they have here.
 import type { Pool } from '../../db/pool.ts'
+import { planProblem, readDecision } from '../../kernel/decision.ts'
 import type { FlowEvent } from '../../kernel/flow-run.ts'
 import { isRecord } from '../../kernel/is-record.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import { unitOf } from '../machine/leaf-id.ts'
+import { attemptsOf } from '../machine/patterns/run-keys.ts'
 import { noteBegun } from './note-begun.ts'
 import { type OwnedFlow, readFlowJournal } from './owned-flow.ts'
 import { takeUntold } from './settle-leaf.ts'
@@ -29,7 +31,22 @@ export function takeOverFinished(owned: OwnedFlow, events: FlowEvent[]): void {
 }
 
 const isFinished = ({ state }: OwnedFlow, leaf: FlowLeaf): boolean =>
-  state.finished.has(unitOf(leaf.id)) && !state.begun.has(attemptKey(leaf))
+  state.finished.has(unitOf(leaf.id)) && !state.begun.has(attemptKey(leaf)) && isDecided(state, leaf)
+
+/** A decision counts if the answer fits, or the answer to the same question, asked once more. Others are asked anew. */
+function isDecided({ finished }: OwnedFlow['state'], { id, answer }: FlowLeaf): boolean {
+  if (answer === null) return true
+  return attemptsOf(unitOf(id)).some((unit) => {
+    const known = finished.get(unit)
+    return known !== undefined && fits(answer.name, known.value)
+  })
+}
+
+function fits(name: string, value: unknown): boolean {
+  if (name !== 'queen_plan') return name === 'queen_adjust' || readDecision('queen_review', value).ok
+  const plan = readDecision(name, value)
+  return plan.ok && planProblem(plan.decision.subtasks) === null
+}
 
 /** The values of a source are journalled in pages of this many. */
 const ITEMS_PER_PAGE = 500
