@@ -39,6 +39,10 @@ export const isAgain = (
   { flowRunIds }: Pick<LeafRuns, 'flowRunIds'>,
 ): boolean => leaf.attempt > 1 || flowRunIds.length > 1 || unitOf(leaf.id) !== leaf.id
 
+/** A flow run without a run above it was resumed by a person; any other one was resumed as its run was. */
+const isResumedByPerson = ({ flowRunIds, within }: LeafRuns): boolean =>
+  flowRunIds.length > 1 && (within === null || within.resumed_by === 'person')
+
 export interface StartedLeaves {
   /** The leaves that cannot be started, each with its problem. */
   problems: Problem[]
@@ -79,7 +83,7 @@ async function startAgain(pool: Pool, of: Insertion, leaf: AgentFlowLeaf, starte
         agent,
         name: leaf.nodeId ?? leaf.title ?? leaf.node.agent,
         flowRunIds,
-        isByPerson: flowRunIds.length > 1 && leaf.attempt === 1,
+        isResumedByPerson: isResumedByPerson(of),
         ...(within?.tree === undefined ? {} : { tree: within.tree }),
       })
       if (begun.is === 'ending') return void started.later.push(leaf)
@@ -174,7 +178,7 @@ async function startStageAgain(
     agent,
     name: node.id ?? node.agent,
     flowRunIds,
-    isByPerson: false,
+    isResumedByPerson: isResumedByPerson(run),
     ...tree,
   }
   for (;;) {

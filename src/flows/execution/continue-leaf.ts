@@ -23,8 +23,8 @@ export interface RetriedLeaf {
   name: string
   /** The flow runs that this one resumes, and itself. */
   flowRunIds: readonly string[]
-  /** True if people asked for the new attempt: they resumed the flow run. */
-  isByPerson: boolean
+  /** True if a person resumed the flow run, and so asked to continue the runs of the flow runs before it. */
+  isResumedByPerson: boolean
   /** The uppermost flow run, which counts the runs below it. */
   tree?: string
 }
@@ -52,8 +52,9 @@ export async function beginLeafAgain(pool: Pool, leaf: RetriedLeaf): Promise<Beg
     // A decision that was answered and is asked for all the same did not fit.
     if (earlier.status === 'completed' && !leaf.fresh.answer) return { is: 'done', runId: earlier.id }
     if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
-    if (await mayContinue(tx, leaf, earlier)) {
-      return insert(tx, leaf, continued(leaf, earlier, await decisionsOf(tx, earlier)))
+    const isByPerson = leaf.isResumedByPerson && earlier.flow_run_id !== leaf.fresh.flowRunId
+    if (await mayContinue(tx, leaf, earlier, isByPerson)) {
+      return insert(tx, leaf, continued(leaf, earlier, { isByPerson, settled: await decisionsOf(tx, earlier) }))
     }
     const calls = await callsOfRun(tx, earlier.id)
     const mustAsk = hasUnsafe(calls)
@@ -94,7 +95,12 @@ async function newestRun(tx: Db, { fresh, flowRunIds }: RetriedLeaf): Promise<Ea
 }
 
 /** A decision of a flow makes no calls, so it is asked for anew. */
-async function mayContinue(tx: Db, { agent, fresh, isByPerson }: RetriedLeaf, earlier: EarlierRun): Promise<boolean> {
+async function mayContinue(
+  tx: Db,
+  { agent, fresh }: RetriedLeaf,
+  earlier: EarlierRun,
+  isByPerson: boolean,
+): Promise<boolean> {
   if (earlier.agent_id !== agent.id || earlier.continued_by !== null || fresh.answer) return false
   if (isByPerson) return true
   return canContinue(earlier) && (await lostTools(tx, earlier.id, agent, [])).length === 0
@@ -106,7 +112,11 @@ async function decisionsOf(tx: Db, { id, pause_reason: reason }: EarlierRun): Pr
   return [...(await decidedOutcomes(tx, id))].map(([callId, decision]) => ({ call_id: callId, ...decision }))
 }
 
-function continued({ fresh, agent, isByPerson }: RetriedLeaf, earlier: EarlierRun, settled: Settlement[]): NewRun {
+function continued(
+  { fresh, agent }: RetriedLeaf,
+  earlier: EarlierRun,
+  { isByPerson, settled }: { isByPerson: boolean; settled: Settlement[] },
+): NewRun {
   const isFlow = agent.flow_type === 'flow'
   const run = continuationRun(earlier, {
     id: fresh.id,

@@ -139,10 +139,14 @@ async function parentOf(db: Db, { run, rights }: OwnedRun): Promise<NonNullable<
       rights: { ...rights },
       payers,
       ...(run.trigger.eval_id === undefined ? {} : { eval_id: run.trigger.eval_id }),
+      ...(isByPerson(run.trigger) ? { resumed_by: 'person' as const } : {}),
       ...(await treeOf(db, run.id)),
     },
   }
 }
+
+const isByPerson = ({ type, resumed_by: by }: OwnedRun['run']['trigger']): boolean =>
+  type === 'resume' || by === 'person'
 
 /** The uppermost flow run above the run, if there is one. */
 async function treeOf(db: Db, runId: string): Promise<{ tree?: string }> {
