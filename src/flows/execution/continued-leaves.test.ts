@@ -269,7 +269,7 @@ async function askedOrEnded(flowRunId: string): Promise<Task | 'ended'> {
   let found: Task | 'ended' | undefined
   await until(async () => {
     found = (await questions()).find(({ metadata }) => metadata.flow_run_id === flowRunId)
-    if (found === undefined && (await flows.read(flowRunId)).status !== 'running') found = 'ended'
+    if (found === undefined && !['queued', 'running'].includes((await flows.read(flowRunId)).status)) found = 'ended'
     return found !== undefined
   }, 'people are asked, or the flow run has ended')
   return found ?? assert.fail()
