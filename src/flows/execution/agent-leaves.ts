@@ -35,9 +35,13 @@ const MOST_CHARACTERS = 2_097_152
 
 /** True if an earlier run may have done a part of this leaf's work. */
 export const isAgain = (
-  leaf: Pick<FlowLeaf, 'id' | 'attempt'>,
+  leaf: Pick<FlowLeaf, 'id' | 'attempt' | 'replaces'>,
   { flowRunIds }: Pick<LeafRuns, 'flowRunIds'>,
-): boolean => leaf.attempt > 1 || flowRunIds.length > 1 || unitOf(leaf.id) !== leaf.id
+): boolean => leaf.attempt > 1 || flowRunIds.length > 1 || leaf.replaces.length > 0 || unitOf(leaf.id) !== leaf.id
+
+/** A flow run without a run above it was resumed by a person; any other one was resumed as its run was. */
+const isResumedByPerson = ({ flowRunIds, within }: LeafRuns): boolean =>
+  flowRunIds.length > 1 && (within === null || within.resumed_by === 'person')
 
 export interface StartedLeaves {
   /** The leaves that cannot be started, each with its problem. */
@@ -79,7 +83,8 @@ async function startAgain(pool: Pool, of: Insertion, leaf: AgentFlowLeaf, starte
         agent,
         name: leaf.nodeId ?? leaf.title ?? leaf.node.agent,
         flowRunIds,
-        isByPerson: flowRunIds.length > 1 && leaf.attempt === 1,
+        replaces: leaf.replaces.map((replaced) => leafScope(of.scope, replaced)),
+        isResumedByPerson: isResumedByPerson(of),
         ...(within?.tree === undefined ? {} : { tree: within.tree }),
       })
       if (begun.is === 'ending') return void started.later.push(leaf)
@@ -174,7 +179,8 @@ async function startStageAgain(
     agent,
     name: node.id ?? node.agent,
     flowRunIds,
-    isByPerson: false,
+    replaces: [],
+    isResumedByPerson: isResumedByPerson(run),
     ...tree,
   }
   for (;;) {

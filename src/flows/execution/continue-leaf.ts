@@ -23,8 +23,10 @@ export interface RetriedLeaf {
   name: string
   /** The flow runs that this one resumes, and itself. */
   flowRunIds: readonly string[]
-  /** True if people asked for the new attempt: they resumed the flow run. */
-  isByPerson: boolean
+  /** The scopes of leaves whose work this leaf is given instead. */
+  replaces: readonly string[]
+  /** True if a person resumed the flow run, and so asked to continue the runs of the flow runs before it. */
+  isResumedByPerson: boolean
   /** The uppermost flow run, which counts the runs below it. */
   tree?: string
 }
@@ -48,20 +50,40 @@ export async function beginLeafAgain(pool: Pool, leaf: RetriedLeaf): Promise<Beg
   return inTransaction(pool, async (tx) => {
     if (await isKnown(tx, leaf.fresh.id)) return { is: 'begun', runId: leaf.fresh.id }
     const earlier = await newestRun(tx, leaf)
-    if (!earlier) return insert(tx, leaf, leaf.fresh)
-    if (earlier.status === 'completed') return { is: 'done', runId: earlier.id }
+    if (!earlier) return beginInstead(tx, leaf)
+    // A decision that was answered and is asked for all the same did not fit.
+    if (earlier.status === 'completed' && !leaf.fresh.answer) return { is: 'done', runId: earlier.id }
     if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
-    if (await mayContinue(tx, leaf, earlier)) {
-      return insert(tx, leaf, continued(leaf, earlier, await decisionsOf(tx, earlier)))
+    const isByPerson = leaf.isResumedByPerson && earlier.flow_run_id !== leaf.fresh.flowRunId
+    if (await mayContinue(tx, leaf, earlier, isByPerson)) {
+      return insert(tx, leaf, continued(leaf, earlier, { isByPerson, settled: await decisionsOf(tx, earlier) }))
     }
-    const calls = await callsOfRun(tx, earlier.id)
-    const mustAsk = hasUnsafe(calls)
-    const decision = mustAsk ? await decisionAbout(tx, leaf.fresh.keyScope, earlier.id) : null
-    if (decision === 'stop') throw new CannotBegin(STOPPED)
-    const begun = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
-    if (mustAsk && decision === null) await holdForPerson(tx, leaf, earlier.id, calls)
-    return begun
+    return beginAnew(tx, leaf, earlier.id, await callsOfRun(tx, earlier.id))
   })
+}
+
+/** The first run of a leaf, which may be given work that other runs have begun. */
+async function beginInstead(tx: Db, leaf: RetriedLeaf): Promise<BegunLeaf> {
+  const calls: MadeCall[] = []
+  let lastId: string | null = null
+  for (const scope of leaf.replaces) {
+    const earlier = await newestRun(tx, leaf, scope)
+    if (!earlier) continue
+    if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
+    calls.push(...(await callsOfRun(tx, earlier.id)))
+    lastId = earlier.id
+  }
+  return lastId === null ? insert(tx, leaf, leaf.fresh) : beginAnew(tx, leaf, lastId, calls)
+}
+
+/** The run begins without the history of the earlier one, and is told its calls. After an unsafe call a person decides. */
+async function beginAnew(tx: Db, leaf: RetriedLeaf, earlierId: string, calls: readonly MadeCall[]): Promise<BegunLeaf> {
+  const mustAsk = hasUnsafe(calls)
+  const decision = mustAsk ? await decisionAbout(tx, leaf.fresh.keyScope, earlierId) : null
+  if (decision === 'stop') throw new CannotBegin(STOPPED)
+  const begun = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
+  if (mustAsk && decision === null) await holdForPerson(tx, leaf, earlierId, calls)
+  return begun
 }
 
 async function isKnown(tx: Db, runId: string): Promise<boolean> {
@@ -82,18 +104,27 @@ async function insert(tx: Db, { tree }: RetriedLeaf, run: NewRun): Promise<Begun
 }
 
 /** A run that was held and never began has no history: the work stands where the run before it left it. */
-async function newestRun(tx: Db, { fresh, flowRunIds }: RetriedLeaf): Promise<EarlierRun | null> {
+async function newestRun(
+  tx: Db,
+  { fresh, flowRunIds }: RetriedLeaf,
+  scope = fresh.keyScope,
+): Promise<EarlierRun | null> {
   const { rows } = await tx.query<{ id: string }>(
     `select id from agent_runs where flow_run_id = any($1::uuid[]) and key_scope = $2
        and (started_at is not null or resumed_from is not null or completed_at is null)
      order by created_at desc, id desc limit 1`,
-    [flowRunIds, fresh.keyScope],
+    [flowRunIds, scope],
   )
   return rows[0] ? lockEarlier(tx, fresh.projectId, rows[0].id) : null
 }
 
 /** A decision of a flow makes no calls, so it is asked for anew. */
-async function mayContinue(tx: Db, { agent, fresh, isByPerson }: RetriedLeaf, earlier: EarlierRun): Promise<boolean> {
+async function mayContinue(
+  tx: Db,
+  { agent, fresh }: RetriedLeaf,
+  earlier: EarlierRun,
+  isByPerson: boolean,
+): Promise<boolean> {
   if (earlier.agent_id !== agent.id || earlier.continued_by !== null || fresh.answer) return false
   if (isByPerson) return true
   return canContinue(earlier) && (await lostTools(tx, earlier.id, agent, [])).length === 0
@@ -105,7 +136,11 @@ async function decisionsOf(tx: Db, { id, pause_reason: reason }: EarlierRun): Pr
   return [...(await decidedOutcomes(tx, id))].map(([callId, decision]) => ({ call_id: callId, ...decision }))
 }
 
-function continued({ fresh, agent, isByPerson }: RetriedLeaf, earlier: EarlierRun, settled: Settlement[]): NewRun {
+function continued(
+  { fresh, agent }: RetriedLeaf,
+  earlier: EarlierRun,
+  { isByPerson, settled }: { isByPerson: boolean; settled: Settlement[] },
+): NewRun {
   const isFlow = agent.flow_type === 'flow'
   const run = continuationRun(earlier, {
     id: fresh.id,

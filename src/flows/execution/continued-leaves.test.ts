@@ -263,3 +263,54 @@ test('after a stop no retry begins anew, and a resumed flow run continues the hi
   const [continued] = await runsOf(resumed.id)
   assert.equal(continued?.resumed_from, looped?.id)
 })
+
+/** Waits until people are asked about a flow run, or until it has ended. */
+async function askedOrEnded(flowRunId: string): Promise<Task | 'ended'> {
+  let found: Task | 'ended' | undefined
+  await until(async () => {
+    found = (await questions()).find(({ metadata }) => metadata.flow_run_id === flowRunId)
+    if (found === undefined && !['queued', 'running'].includes((await flows.read(flowRunId)).status)) found = 'ended'
+    return found !== undefined
+  }, 'people are asked, or the flow run has ended')
+  return found ?? assert.fail()
+}
+
+test('a person who resumes a pipeline continues the item that looped, and is asked nothing', async () => {
+  let isLooping = true
+  const agent = await agentWith((request) => {
+    if (results(request) === 0) return call('refund')
+    return isLooping ? call('notify') : { text: 'Done.' }
+  })
+  const root: BuiltInNode = {
+    type: 'pipeline',
+    source: [1],
+    stages: [{ type: 'task', agent, input: 'Pay.' }],
+    on_error: 'stop',
+  }
+  const failed = await flows.play(root)
+  assert.equal(failed.status, 'failed')
+  isLooping = false
+  const resumed = await resume(failed.id)
+  assert.deepEqual([resumed.status, resumed.output], ['completed', ['Done.']])
+  assert.equal(ledger.filter(({ tool }) => tool === 'refund').length, 1)
+})
+
+test('a retry within a resumed flow run is no wish of a person: it asks before it begins anew', async () => {
+  const agent = await agentWith((request) => (results(request) === 0 ? call('refund') : call('notify')))
+  const pay = { type: 'task', id: 'pay', agent, input: 'Pay.' } as const
+  const root: BuiltInNode = { type: 'sequential', steps: [pay], retry: { max_retries: 1, backoff: 0 } }
+  const first = await flows.startFlow(root)
+  const asked = await askedOrEnded(first)
+  assert.ok(asked !== 'ended')
+  await answer(asked, 'stop')
+  await flows.ended(first)
+  const id = await inTransaction(pool, async (tx) =>
+    startFlow(tx, await flowToResume(tx, projectId, first), systemActor, builtInPatterns),
+  )
+  flows.flowWorker.poke()
+  const again = await askedOrEnded(id)
+  assert.ok(again !== 'ended', 'people are asked once more')
+  await answer(again, 'stop')
+  await flows.ended(id)
+  assert.equal(ledger.filter(({ tool }) => tool === 'refund').length, 1)
+})

@@ -68,8 +68,8 @@ export async function executeFlow(deps: FlowDeps, flow: ClaimedFlow, mailbox: Ma
   try {
     const events = flow.last_seq === 0 ? [] : await readFlowJournal(deps.pool, flow.id)
     const flowRunIds = await chainOf(deps.pool, flow)
-    const finished = await readFinished(deps.pool, flowRunIds)
-    const state = stateOf(flow, events, deps.patterns, { finished, keepsFinished: hasLives(flow.root) })
+    const earlier = await readFinished(deps.pool, flowRunIds)
+    const state = stateOf(flow, events, deps.patterns, { ...earlier, keepsFinished: hasLives(flow.root) })
     const owned: OwnedFlow = {
       deps,
       flow,

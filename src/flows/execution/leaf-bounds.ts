@@ -8,4 +8,6 @@ export interface LeafBounds {
   eval_id?: string
   /** The uppermost flow run above this one, which counts the runs of all leaves below it. */
   tree?: string
+  /** Set if a person asked for the run that started the flow run, and so for what the flow run continues. */
+  resumed_by?: 'person'
 }

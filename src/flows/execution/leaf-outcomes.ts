@@ -50,7 +50,7 @@ async function newestOf(
 ): Promise<Map<string, ChildOutcome>> {
   const scopes = leaves.flatMap((leaf) =>
     runIdsOf(of.flowRunId, leaf).flatMap((id, place) =>
-      isAgain(leaf, of) || outcomes.get(id)?.pauseReason === 'outcome_unknown'
+      (isAgain(leaf, of) && leaf.answer === null) || outcomes.get(id)?.pauseReason === 'outcome_unknown'
         ? [leafScope(of.scope, leaf.id, leaf.isEach ? place : undefined)]
         : [],
     ),

@@ -16,6 +16,7 @@ interface EndedFlow {
   timeout: number
   workers: number | null
   status: FlowRunStatus
+  completed_at: Date | null
   key_scope: string | null
   parent_run_id: string | null
 }
@@ -37,22 +38,26 @@ export async function flowToResume(
   return resumed(tx, projectId, ended, timeoutMs ?? ended.timeout)
 }
 
-/** The flow run that continues that of an earlier run; null if there is nothing to continue. */
+/**
+ * The flow run that continues that of an earlier run. It continues a completed one, too: the earlier run may have been
+ * cancelled before it ended with it. open: the flow run has not ended yet.
+ */
 export async function flowOfRunToResume(
   tx: Db,
   projectId: string,
   flowRunId: string,
-): Promise<Pick<NewFlowRun, 'flowId' | 'root' | 'input' | 'resumedFrom' | 'keyScope'> | null> {
+): Promise<Pick<NewFlowRun, 'flowId' | 'root' | 'input' | 'resumedFrom' | 'keyScope'> | 'open' | 'gone'> {
   const ended = await lockEnded(tx, projectId, flowRunId)
-  if (!ended || !RESUMABLE.has(ended.status)) return null
-  const { flowId, root, input, resumedFrom, keyScope } = await resumed(tx, projectId, ended, ended.timeout)
-  return { flowId, root, input, resumedFrom: resumedFrom ?? null, keyScope: keyScope ?? null }
+  if (!ended) return 'gone'
+  if (ended.completed_at === null) return 'open'
+  const { flow_id: flowId, root, input, id: resumedFrom } = ended
+  return { flowId, root, input, resumedFrom, keyScope: flowScope(ended) }
 }
 
 async function lockEnded(tx: Db, projectId: string, flowRunId: string): Promise<EndedFlow | null> {
   if (!isId(flowRunId)) return null
   const { rows } = await tx.query<EndedFlow>(
-    `select id, flow_id, root, input, timeout, workers, status, key_scope, parent_run_id from flow_runs
+    `select id, flow_id, root, input, timeout, workers, status, completed_at, key_scope, parent_run_id from flow_runs
      where id = $1 and project_id = $2 for update`,
     [flowRunId, projectId],
   )

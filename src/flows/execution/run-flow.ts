@@ -12,7 +12,7 @@ import { agentActor } from '../../kernel/principal.ts'
 import type { RunEvent } from '../../kernel/run-event.ts'
 import { cancelled, type End, leave, outOfTokens, runCompleted, runFailed, waiting } from '../../runs/end.ts'
 import { handBack, heedSwitches } from '../../runs/heed-switches.ts'
-import { appendWhere, type OwnedRun } from '../../runs/owned-run.ts'
+import { append, appendWhere, type OwnedRun } from '../../runs/owned-run.ts'
 import { isHalted } from '../../runs/park.ts'
 import { findFlow } from '../definition/find-flow.ts'
 import { requireFlow } from '../definition/flows.ts'
@@ -60,12 +60,15 @@ async function begin(parts: RunFlowParts, owned: OwnedRun, flowRunId: string): P
   if ('event' in prepared) return leave(owned, prepared).then(() => true)
   const { run, agent } = owned
   let isDeleted = false
+  let isEarlierOpen = false
   const hasBegun = await appendWhere(
     owned,
     async (tx) => {
       isDeleted = await isAgentDeleted(tx, agent.id)
       if (isDeleted || (await isHalted(tx, run.project_id))) return false
       const started = await takingOver(tx, owned, prepared)
+      isEarlierOpen = started === 'open'
+      if (started === 'open') return false
       await insertFlowRuns(tx, [{ id: flowRunId, run: started, actor: agentActor(agent.id) }], null, patterns)
       await tx.query(`update agent_runs set started_flow_run_id = $2, open_children = 1 where id = $1 and fence = $3`, [
         run.id,
@@ -81,17 +84,31 @@ async function begin(parts: RunFlowParts, owned: OwnedRun, flowRunId: string): P
     { set: { waits_for: 'children', release: true, seen_signals: run.signals } },
   )
   if (isDeleted) return handBack(owned).then(() => true)
+  if (isEarlierOpen) return waitForEarlier(owned).then(() => true)
   if (!hasBegun) return false
   await fault('park.after_commit')
   parts.onFlowReady()
   return true
 }
 
-/** A run that continues another resumes the flow run of that one. A new input is for a flow run of its own. */
-async function takingOver(tx: Db, { run, state }: OwnedRun, prepared: NewFlowRun): Promise<NewFlowRun> {
+/**
+ * A run that continues another resumes the flow run of that one. A new input is for a flow run of its own. open: the
+ * earlier flow run has not ended, because its leaves may end after the cancel of its run.
+ */
+async function takingOver(tx: Db, { run, state }: OwnedRun, prepared: NewFlowRun): Promise<NewFlowRun | 'open'> {
   if (state.flowRunId === null || run.input !== null) return prepared
   const resumed = await flowOfRunToResume(tx, run.project_id, state.flowRunId)
-  return resumed ? { ...prepared, ...resumed } : prepared
+  return typeof resumed === 'object' ? { ...prepared, ...resumed } : resumed === 'gone' ? prepared : resumed
+}
+
+const EARLIER_WAIT_MS = 500
+
+/** The run holds no slot until its next look at the flow run that it is to resume. */
+async function waitForEarlier(owned: OwnedRun): Promise<void> {
+  await append(owned, [{ kind: 'run.parked', data: { waits_for: 'flow' } }], {
+    set: { waits_for: 'children', release: true, seen_signals: owned.run.signals, ready_in_ms: EARLIER_WAIT_MS },
+  })
+  owned.deps.onReady(EARLIER_WAIT_MS)
 }
 
 /** An agent that is deleted at this moment finds the parked run, or is found here. */
@@ -139,10 +156,14 @@ async function parentOf(db: Db, { run, rights }: OwnedRun): Promise<NonNullable<
       rights: { ...rights },
       payers,
       ...(run.trigger.eval_id === undefined ? {} : { eval_id: run.trigger.eval_id }),
+      ...(isByPerson(run.trigger) ? { resumed_by: 'person' as const } : {}),
       ...(await treeOf(db, run.id)),
     },
   }
 }
+
+const isByPerson = ({ type, resumed_by: by }: OwnedRun['run']['trigger']): boolean =>
+  type === 'resume' || by === 'person'
 
 /** The uppermost flow run above the run, if there is one. */
 async function treeOf(db: Db, runId: string): Promise<{ tree?: string }> {

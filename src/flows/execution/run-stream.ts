@@ -1,5 +1,5 @@
 // A pipeline as a leaf of a flow run: gives the pipeline all that it needs of the run's owner.
-import type { Pool } from '../../db/pool.ts'
+import type { Db, Pool } from '../../db/pool.ts'
 import type { AppFunction } from '../../kernel/app.ts'
 import { errorText } from '../../kernel/error-text.ts'
 import type { AgentLeaf } from '../../kernel/flow.ts'
@@ -111,11 +111,12 @@ async function callStage(
   const node = leaf.stream.stages[stage]
   if (!node) return { status: 'failed', error: `There is no stage ${stage}.` }
   if ('agent' in node) return callAgent(parts, node, argument, context)
-  const { key, attempt, signal } = context
+  const { key, attempt, signal, clock } = context
+  const { whileIdle } = clock
   const run = functions.get(node.function)
   if (!run) return { status: 'failed', error: `There is no function called ${node.function}.` }
   return callOnce(
-    { name: node.function, run, key, attempt, signal, flowRunId, leafId: leaf.id, projectId, log },
+    { name: node.function, run, key, attempt, signal, flowRunId, leafId: leaf.id, projectId, log, whileIdle },
     argument,
   )
 }
@@ -124,7 +125,7 @@ async function callAgent(
   parts: StreamParts,
   node: AgentLeaf,
   input: unknown,
-  { key, runKey, failures, signal }: StageContext,
+  { key, runKey, failures, signal, clock }: StageContext,
 ): Promise<LeafOutcome> {
   const { leaf, flowRunId, flowRunIds, scope, projectId, within, pool, waits, onReady } = parts
   const id = stageRunIdOf(runKey, failures)
@@ -133,8 +134,18 @@ async function callAgent(
   const started = await waits.queue(() => startStageRun(pool, { ...run, isAgain: again }))
   if ('problem' in started) return { status: 'failed', error: started.problem }
   onReady()
+  clock.lateIf(() => isUnbegun(pool, started.runId))
   cancelIfLate(parts, signal, started.runId)
   return outcomeOfRun(await waits.wait(started.runId))
+}
+
+/** True for a run that waits for a slot. Its own timeout begins when it has one. */
+async function isUnbegun(db: Db, runId: string): Promise<boolean> {
+  const { rows } = await db.query(
+    `select from agent_runs where id = $1 and status = 'queued' and started_at is null and waiting_for is null`,
+    [runId],
+  )
+  return rows.length === 1
 }
 
 /**

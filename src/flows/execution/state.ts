@@ -38,6 +38,8 @@ export interface FlowState {
   dropped: { leaf: FlowLeaf; as: 'failed' | 'skipped'; isTold: boolean }[]
   /** The outcomes that leaves of the same work may take over, by unit. */
   finished: Map<string, FinishedLeaf>
+  /** The units that a flow run before this one found slow: what was decided about them holds here, too. */
+  foundSlow: Set<string>
   /** True if finished leaves of this flow run may be wanted again. */
   keepsFinished: boolean
   /** The leaves that the journal has as skipped already. */
@@ -66,8 +68,9 @@ export function stateOf(
   flow: ClaimedFlow,
   events: readonly RecordedEvent[],
   patterns: Patterns,
-  { finished, keepsFinished }: Pick<FlowState, 'finished' | 'keepsFinished'> = {
+  { finished, foundSlow, keepsFinished }: Pick<FlowState, 'finished' | 'foundSlow' | 'keepsFinished'> = {
     finished: new Map(),
+    foundSlow: new Set(),
     keepsFinished: false,
   },
 ): FlowState {
@@ -88,6 +91,7 @@ export function stateOf(
     dropped: [],
     toldSkipped: new Set(),
     finished,
+    foundSlow,
     keepsFinished,
     heldBytes: 0,
   }

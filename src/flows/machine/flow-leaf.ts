@@ -28,6 +28,8 @@ export interface FlowLeaf {
   part: { of: string; place: number } | null
   /** The leaves whose results this leaf was given, if the shape of the flow does not say. */
   after: readonly string[]
+  /** The leaves whose work this leaf is given instead. Their calls may have taken effect. */
+  replaces: readonly string[]
   /** The attempts count from 1. */
   attempt: number
   afterMs: number
@@ -65,7 +67,8 @@ export function flowLeaf(frame: Frame, node: Leaf, live: Scope, afterMs: number)
     isSource: frame.isSource ?? false,
     answer: frame.answer ?? null,
     part: frame.part && parent ? { of: idBelow(parent.id, frame.part.of), place: frame.part.place } : null,
-    after: parent ? (frame.after ?? []).map((key) => idBelow(parent.id, key)) : [],
+    after: siblings(parent, frame.after),
+    replaces: siblings(parent, frame.replaces),
     attempt: frame.attempt,
     afterMs,
     parentId: parent?.id ?? null,
@@ -73,6 +76,9 @@ export function flowLeaf(frame: Frame, node: Leaf, live: Scope, afterMs: number)
     stream: null,
   }
 }
+
+const siblings = (parent: Frame | null, keys: readonly string[] = []): readonly string[] =>
+  parent ? keys.map((key) => idBelow(parent.id, key)) : []
 
 /** The arguments of a leaf as people wrote them, with their placeholders. */
 export const givenTo = (node: Leaf | undefined): unknown => (node && 'agent' in node ? node.input : node?.args)
@@ -113,6 +119,7 @@ export function streamLeaf(frame: Frame, stream: Stream, live: Scope, afterMs: n
     answer: null,
     part: null,
     after: [],
+    replaces: [],
     attempt: frame.attempt,
     afterMs,
     parentId: frame.parent?.id ?? null,

@@ -45,7 +45,7 @@ export const numberIn = (mark: Mark): number => Number(mark.slice(1))
 
 /**
  * The id of the leaf in the first life of the patterns around it: the same for every attempt at the same work. A leaf
- * that a queen gives out again is the same work, too.
+ * that a queen gives out again is the same work, too. A question that the queen is asked again is another question.
  */
 export function unitOf(id: string): string {
   if (!/~| again$/.test(id)) return id
@@ -53,7 +53,7 @@ export function unitOf(id: string): string {
   return format({
     name,
     marks: marks.map((mark) => (isAttempt(mark) ? '~1' : mark)),
-    keys: keys.map(({ key }) => ({ key: key.replace(/ again$/, ''), attempt: 1 })),
+    keys: keys.map(({ key }) => ({ key: key.replace(/^((?:do|part) .*) again$/s, '$1'), attempt: 1 })),
   })
 }
 

@@ -31,6 +31,8 @@ export interface Child {
   part?: { of: string; place: number }
   /** The siblings whose results the child was given, if the shape of the node does not say. */
   after?: readonly string[]
+  /** The siblings whose work the child is given instead: they were dropped, or failed. */
+  replaces?: readonly string[]
 }
 
 export interface Decision {

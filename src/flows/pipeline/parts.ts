@@ -4,6 +4,7 @@ import type { BoundedBuffer } from './bounded-buffer.ts'
 import type { PipelineEvent } from './pipeline-event.ts'
 import type { Item, PipelineState } from './pipeline-state.ts'
 import type { Recorder } from './recorder.ts'
+import type { StageClock } from './stage-clock.ts'
 
 /** A list that can be read again, or a function whose items are journalled. */
 export type PipelineSource =
@@ -22,6 +23,7 @@ export interface StageContext {
   failures: number
   /** Fires with a TimeoutError when the time of the stage is up. */
   signal: AbortSignal
+  clock: Pick<StageClock, 'whileIdle' | 'lateIf'>
 }
 
 /** All recorded events of the pipeline in their order, page by page; or only the items that one stage completed. */

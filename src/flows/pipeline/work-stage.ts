@@ -5,6 +5,7 @@ import { MissingValue } from '../machine/render.ts'
 import { asRecorded, type RecordedValue } from './as-recorded.ts'
 import { bufferAt, type UnderWay } from './parts.ts'
 import { earlierCalls, failuresOf, type Item } from './pipeline-state.ts'
+import { startStageClock } from './stage-clock.ts'
 
 type Result =
   | ({ status: 'completed' } & RecordedValue)
@@ -86,28 +87,25 @@ async function callOnce(
   const stop = (): void => controller.abort()
   stops.add(stop)
   const timeoutMs = parts.node.stages[stage]?.timeout
-  let timer: NodeJS.Timeout | undefined
+  const late = Promise.withResolvers<LeafOutcome>()
+  const clock = startStageClock(timeoutMs, () => {
+    late.resolve({ status: 'failed', error: `The stage took longer than ${timeoutMs} ms.` })
+    controller.abort(new DOMException('The time of the stage was up.', 'TimeoutError'))
+  })
   try {
     const place = `${stage}:${item.index}`
     const key = `${parts.keyScope}:${place}`
     const runKey = `${parts.flowRunId}:${parts.leafId}:${place}`
-    const context = { key, runKey, attempt, failures, signal: controller.signal }
+    const context = { key, runKey, attempt, failures, signal: controller.signal, clock }
     const called = parts.call(stage, parts.argumentOf(stage, item.value), context)
-    const late = new Promise<LeafOutcome>((resolve) => {
-      if (timeoutMs === undefined) return
-      timer = setTimeout(() => {
-        resolve({ status: 'failed', error: `The stage took longer than ${timeoutMs} ms.` })
-        controller.abort(new DOMException('The time of the stage was up.', 'TimeoutError'))
-      }, timeoutMs)
-    })
-    const outcome = await (timeoutMs === undefined ? called : Promise.race([called, late]))
+    const outcome = await (timeoutMs === undefined ? called : Promise.race([called, late.promise]))
     if (outcome.status === 'failed') return { ...outcome, attempt }
     return { status: 'completed', ...asRecorded(outcome.value) }
   } catch (error) {
     const isHopeless = error instanceof MissingValue && !error.mayCome
     return { status: 'failed', error: errorText(error), attempt, isHopeless }
   } finally {
-    clearTimeout(timer)
+    clock.end()
     stops.delete(stop)
   }
 }

@@ -28,6 +28,7 @@ const task = (id: string, pool: PoolOf): FlowLeaf => ({
   afterMs: 0,
   parentId: pool.id,
   after: [],
+  replaces: [],
   stream: null,
   pool,
 })

@@ -121,6 +121,7 @@ function runsOf(round: Round, subtask: Subtask, given: Given): State {
 /** The parts that replace a split subtask, in the order of their own dependencies. */
 function partsOf(round: Round, subtask: Subtask, parts: readonly Subtask[], { context, after }: Given): State {
   const known = new Map<string, State>()
+  const replaces = Array.from({ length: subtask.workers }, (_, place) => runKey(round.number, subtask, place))
   for (const part of inOrder(parts)) {
     const needs = part.depends_on.map((id) => known.get(id) ?? 'open')
     const key = partKey(round.number, subtask, parts.indexOf(part))
@@ -132,6 +133,7 @@ function partsOf(round: Round, subtask: Subtask, parts: readonly Subtask[], { co
       const result = resultOf(round, subtask, key, () => ({
         item: `${briefOf(part)}${given()}${context()}`,
         after: after(),
+        replaces,
       }))
       known.set(part.id, result === null ? 'open' : stateFrom(result))
     }
@@ -147,7 +149,7 @@ function resultOf(
   round: Round,
   subtask: Subtask,
   key: string,
-  write: () => { item: string; after: readonly string[] },
+  write: () => Pick<Child, 'item' | 'after' | 'replaces'>,
 ): NodeOutcome | null {
   for (const attempt of attemptsOf(key)) {
     const known = round.team.children.get(attempt)

@@ -1,0 +1,107 @@
+// Runs of agents that are flows: the next attempt at a task, and Resume, continue the flow run of the run before.
+import assert from 'node:assert/strict'
+import { beforeEach, test } from 'node:test'
+import { createOrganisation, untilTrue } from '../../../test/kit/organisation.ts'
+import { testTool } from '../../../test/kit/run-worker.ts'
+import type { Agent } from '../../kernel/agent.ts'
+import type { FlowRun } from '../../kernel/flow-run.ts'
+import type { ModelRequest } from '../../kernel/model-call.ts'
+import type { Run } from '../../kernel/run.ts'
+import type { Task } from '../../kernel/task.ts'
+
+const ledger: string[] = []
+let gate: Promise<unknown> | null = null
+const noted = (name: string, effect: 'keyed' | 'unsafe') =>
+  testTool(
+    name,
+    async () => {
+      ledger.push(name)
+      await gate
+      return { receipt: ledger.length }
+    },
+    { effect },
+  )
+const org = await createOrganisation(
+  { stuck_retry_limit: 1, poll_interval: 100 },
+  { tools: [noted('refund', 'unsafe'), noted('notify', 'keyed')] },
+)
+
+beforeEach(() => {
+  ledger.length = 0
+  gate = null
+})
+
+const results = ({ prompt }: ModelRequest): number => prompt.filter(({ role }) => role === 'tool').length
+const call = (name: string) => ({ calls: [{ name, args: {} }] })
+const refunds = (): number => ledger.filter((name) => name === 'refund').length
+
+let made = 0
+async function flowAgent(work: (request: ModelRequest) => object): Promise<Agent> {
+  const name = `payer-${++made}`
+  await org.agent({ name, tools: ['refund', 'notify'] }, { work })
+  const root = { type: 'task', id: 'pay', agent: name, input: 'Pay.' }
+  assert.equal((await org.post('/flows', { name: `flow ${made}`, root })).status, 201)
+  return org.createAgent(org.project.id, {
+    name: `desk ${made}`,
+    flow_type: 'flow',
+    flow: `flow ${made}`,
+    model: null,
+  })
+}
+const ended = (runId: string): Promise<Run> =>
+  untilTrue(async () => {
+    const run = await org.read<Run>(`/runs/${runId}`)
+    return run.completed_at === null ? null : run
+  }, 'the run has ended')
+async function asked<Body>(path: string, body: object): Promise<Body> {
+  const answer = await org.call<Body>(`POST ${org.base}${path}`, { body, headers: { prefer: 'respond-async' } })
+  assert.equal(answer.status, 202, answer.text)
+  return answer.body
+}
+
+test('the next attempt of a flow agent asks before a leaf begins anew after a refund', async () => {
+  let isLooping = true
+  const agent = await flowAgent((request) =>
+    results(request) === 0 && isLooping ? call('refund') : isLooping ? call('notify') : { text: 'Done.' },
+  )
+  const task = await org.give({ title: 'Refund A-1', assigned_to: agent.id })
+  const question = await untilTrue(
+    async () =>
+      (await org.list<Task>('/tasks?kind=escalation&status=pending')).find(
+        ({ metadata, title }) => metadata.kind === 'begin_anew' && title.includes('"pay"'),
+      ),
+    'people are asked',
+  )
+  assert.deepEqual(
+    (question.metadata.calls as { tool: string }[]).map(({ tool }) => tool),
+    ['refund', ...ledger.slice(1)],
+  )
+  isLooping = false
+  await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'again' })
+  await org.until(task.id, 'completed')
+  assert.equal(refunds(), 1)
+})
+
+test('Resume of a cancelled flow agent waits for its flow run to end, and repeats no call', async () => {
+  const opened = Promise.withResolvers<void>()
+  gate = opened.promise
+  const agent = await flowAgent((request) => (results(request) === 0 ? call('refund') : { text: 'Paid.' }))
+  const run = await asked<Run>(`/agents/${agent.id}/trigger`, { input: 'x' })
+  await untilTrue(async () => refunds() === 1, 'the refund is made')
+  const flowRunId = (await org.read<Run>(`/runs/${run.id}`)).flow_run_id
+  assert.equal((await org.post(`/runs/${run.id}/cancel`)).body.status, 'cancelled')
+  const resumed = await asked<Run>(`/runs/${run.id}/resume`, {})
+  const parked = async () => {
+    const { rows } = await org.pool.query('select from agent_runs where id = $1 and waits_for is not null', [
+      resumed.id,
+    ])
+    return rows.length === 1
+  }
+  await untilTrue(parked, 'the new run waits')
+  assert.equal((await org.read<FlowRun>(`/flow-runs/${flowRunId}`)).status, 'running')
+  opened.resolve()
+  const end = await ended(resumed.id)
+  assert.deepEqual([end.status, end.summary], ['completed', 'Paid.'])
+  assert.equal((await org.read<FlowRun>(`/flow-runs/${end.flow_run_id}`)).resumed_from, flowRunId)
+  assert.equal(refunds(), 1)
+})
