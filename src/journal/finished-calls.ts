@@ -40,7 +40,7 @@ const treeOf = (first: string): string => `
 
 /**
  * A result may stand in a later run than its announcement: a person's word about the call, or a continuation that made
- * the call again. A call that was refused, or that a person knows was not made, took no effect.
+ * the call again. A call that was refused, that nobody approved, or that a person knows was not made, took no effect.
  */
 const callsSql = (first: string): string => `
   with recursive ${treeOf(first)}
@@ -59,6 +59,11 @@ const callsSql = (first: string): string => `
     where s.data->>'effect' <> 'readonly' and not s.data ? 'run_id' and s.data->>'name' not in ${NO_EFFECT}
       and c.data->>'blocked' is null
       and not (c.data ? 'settled_by' and coalesce((c.data->>'is_error')::boolean, false))
+      and (not s.data ? 'approval' or exists (
+        select from tree o join run_events d on d.run_id = o.id
+        where o.scope = t.scope and d.kind = 'tool.decided' and d.origin_seq is null
+          and d.data->>'call_id' = s.data->>'call_id' and d.data->'step' = s.data->'step'
+          and d.data->>'decision' = 'approved' and (d.run_id = s.run_id or o.base_run_id is not null)))
     order by coalesce(c.at, s.at) desc limit ${MAX_CALLS}
   ) newest order by at, step`
 
