@@ -66,7 +66,7 @@ test('muster.ask waits for its provider without a slot, and neither its timeout 
   assert.equal(beside.status, 'completed', 'the leaf that waits holds no slot')
   await clock.advance(120_000)
   assert.equal(await check(), 1)
-  assert.match((await causes(id))[0] ?? '', /asking waits for provider acme: acme answered 503: Down\.$/)
+  assert.match((await causes(id))[0] ?? '', /expected\. asking waits for provider acme, which answered 503: Down\.$/)
   // The turn comes with a sweep; the leaf's own timeout of 1.5 s would have passed by then.
   await until(() => model.requests.length > 6, 'it was tried again')
   await until(() => isStill(id), 'the flow stands still again')
@@ -85,7 +85,7 @@ test('the run of an agent leaf waits, and neither its timeout nor the flow’s p
   await until(() => isStill(id), 'the flow stands still')
   await clock.advance(600_000)
   assert.equal(await check(), 1)
-  assert.match((await causes(id))[0] ?? '', /agent waits for provider acme: acme answered 503: Down\.$/)
+  assert.match((await causes(id))[0] ?? '', /expected\. agent waits for provider acme, which answered 503: Down\.$/)
   isDown = false
   await clock.advance(300_000)
   const { status, output } = await flows.ended(id)

@@ -56,6 +56,10 @@ test('a run that waits for its provider gives the words of the provider and the 
     waitText({ ...run, ...wait, next_try_at: at }),
     `waits for provider openai, next try ${clockTime(at)}: Slow down.`,
   )
+  assert.equal(
+    waitText({ ...run, ...wait, wait_message: 'openai answered 429: Slow down.' }),
+    'waits for provider openai: it answered 429: Slow down.',
+  )
   assert.equal(waitText({ ...run, waiting_for: 'tool refund' }), 'waits for tool refund')
   assert.equal(waitText({ ...run, waiting_for: null }), null)
 })

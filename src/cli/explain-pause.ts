@@ -1,6 +1,6 @@
 // A run that stopped, in plain words: the reason, and the command that resolves it.
 import { hasEnded } from '../kernel/run.ts'
-import { type StopAction, whyStopped } from '../kernel/why-stopped.ts'
+import { awaitedBy, type StopAction, whyStopped } from '../kernel/why-stopped.ts'
 import { type AgentAnswer, projectAnswer, type RunAnswer, readList, type TaskAnswer, taskAnswer } from './answers.ts'
 import type { CommandContext } from './command.ts'
 import { clockTime } from './durations.ts'
@@ -121,7 +121,10 @@ export function explanationLines({ why, question, next }: Explanation): StyledTe
 /** "waits for provider openai, next try 12:03:20: Slow down." Null for a run that waits for nothing that has a name. */
 export function waitText({ waiting_for: awaited, wait_message: message, next_try_at: at }: Waiting): string | null {
   if (!awaited) return null
-  return `waits for ${awaited}${at ? `, next try ${clockTime(at)}` : ''}${message ? `: ${message}` : ''}`
+  // The provider has been named already.
+  const name = awaitedBy({ waiting_for: awaited })?.name
+  const words = message?.startsWith(`${name} `) ? `it${message.slice(`${name}`.length)}` : message
+  return `waits for ${awaited}${at ? `, next try ${clockTime(at)}` : ''}${words ? `: ${words}` : ''}`
 }
 
 type Waiting = Partial<Pick<RunAnswer, 'waiting_for' | 'wait_message' | 'next_try_at'>>

@@ -1,5 +1,6 @@
 // The notes about a run that is followed: tools, sub-runs and troubles, each in one line.
 import { z } from 'zod'
+import { providerWords } from '../kernel/why-stopped.ts'
 import { durationText } from './durations.ts'
 import { type Screen, type StyledText, styled } from './screen.ts'
 import { shortId } from './short-id.ts'
@@ -85,5 +86,6 @@ function pauseText(data: EventFields): string {
   const { success, data: wait } = providerWait.safeParse(data)
   if (!success) return `waits (${data.pause_reason})`
   const { provider_wait: awaited, error_message: message } = wait
-  return `waits for provider ${awaited.provider}${message === undefined ? '' : `: ${message}`}`
+  const provider = `provider ${awaited.provider}`
+  return `waits for ${provider}${providerWords({ waiting_for: provider, wait_message: message ?? null }) ?? ''}`
 }

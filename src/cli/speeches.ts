@@ -93,8 +93,8 @@ export function createSpeeches({ runId, out, notes, note, marginOf }: SpeechOpti
       const { step, reason } = parsed.data
       const old = speeches.get(run)
       const isVoid = old?.step === step && old.shown > 0
-      const why = RESTART_REASONS[reason] ?? 'The model is asked again'
-      note(run, styled('yellow', `${why}${isVoid ? ': the text above is void' : ''}.`))
+      const why = isVoid || reason !== 'failed' ? RESTART_REASONS[reason] : 'The model call failed'
+      note(run, styled('yellow', `${why ?? 'The model is asked again'}${isVoid ? ': the text above is void' : ''}.`))
       speeches.set(run, beginSpeech(step))
     },
     lastText: () => lastText,

@@ -39,7 +39,11 @@ export async function watchRun(
   let lastWait: string | null = null
   const onWait = (waiting: RunAnswer): void => {
     const text = waitText(waiting)
-    if (!isJson && text !== null && text !== lastWait) notes.print(styled('yellow', visibleLine(text)))
+    if (!isJson && text !== null && text !== lastWait) {
+      notes.print(styled('yellow', visibleLine(text)))
+      const isOfProvider = waiting.waiting_for?.startsWith('provider ') ?? false
+      if (isOfProvider) notes.print('To try at once: ', styled('cyan', `muster try-now ${shortId(run.id)}`))
+    }
     lastWait = text
   }
   if (!isJson) notes.live([styled('dim', `${run.status} …`)])

@@ -29,6 +29,10 @@ test('a run that waits names the awaited thing', () => {
     action: 'try_now',
   })
   assert.equal(waits({ ...busy, wait_message: null })?.why, 'Writer waits for the provider openai.')
+  assert.equal(
+    waits({ ...busy, wait_message: 'openai answered 429: Slow down.' })?.why,
+    'Writer waits for the provider openai, which answered 429: Slow down.',
+  )
   assert.equal(waits({ pause_reason: 'human', waiting_for: 'approval' })?.action, 'approve')
   assert.equal(waits({ pause_reason: 'human', waiting_for: 'person' })?.action, 'answer')
   const queued = waits({ status: 'queued', waiting_for: 'tool mcp:desk/pay a bill' })

@@ -92,7 +92,7 @@ function waitOf(run: StoppedRun, subject: string): WhyStopped | null {
   const awaited = awaitedBy(run)
   switch (awaited?.kind) {
     case 'provider':
-      return { why: `${subject} waits for the provider ${awaited.name}${messageOf(run)}.`, action: 'try_now' }
+      return { why: `${subject} waits for the provider ${awaited.name}${wordsOf(run)}.`, action: 'try_now' }
     case 'tool':
       return { why: `${subject} waits for a process that has the tool ${awaited.name}.`, action: null }
     case 'approval':
@@ -105,9 +105,17 @@ function waitOf(run: StoppedRun, subject: string): WhyStopped | null {
 }
 
 /** The words end the sentence, so they lose their own full stop. */
-function messageOf({ wait_message: message }: StoppedRun): string {
-  const words = message?.trim().replace(/[.\s]+$/, '') ?? ''
-  return words === '' ? '' : `: ${words}`
+const wordsOf = (run: StoppedRun): string => (providerWords(run) ?? '').trim().replace(/[.\s]+$/, '')
+
+/**
+ * The words of the awaited provider as they follow its name: ", which answered 429: Slow down." or ": Slow down." Null
+ * without words.
+ */
+export function providerWords(run: Pick<Run, 'waiting_for' | 'wait_message'>): string | null {
+  const words = run.wait_message?.trim() ?? ''
+  if (words === '') return null
+  const subject = `${awaitedBy(run)?.name} `
+  return words.startsWith(subject) ? `, which ${words.slice(subject.length)}` : `: ${words}`
 }
 
 function pauseOf(run: StoppedRun, subject: string): WhyStopped {

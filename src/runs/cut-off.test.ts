@@ -112,6 +112,25 @@ test('a call past its own timeout is undecided: people are asked, and a late eff
   assert.equal((await tasksOf(paused.id))[0]?.status, 'completed')
 })
 
+test('the question about a call names the calls that the run has finished, with their keys', async () => {
+  const hold = gate('second refund')
+  script((_request, call) => {
+    const [name, label] = call === 1 ? ['refund', 'first refund'] : ['quick_refund', 'second refund']
+    return { calls: [{ name, args: { label } }] }
+  })
+  const paused = await runs.run(await agentWith('refund', 'quick_refund'))
+  hold.resolve()
+  const { rows } = await pool.query<{ key: string }>(
+    `select data->>'key' as key from run_events where run_id = $1 and kind = 'tool.started' order by seq`,
+    [paused.id],
+  )
+  const { description = '' } = (await tasksOf(paused.id))[0] ?? {}
+  const line = '- refund {"label":"first refund"} → {"paid":"first refund"}'
+  assert.ok(description.includes(`These calls have been made and stand:\n${line} (`), description)
+  assert.ok(description.includes(`idempotency key ${rows[0]?.key})`), description)
+  assert.ok(!description.includes('outcome unknown'), description)
+})
+
 test('a keyed or readonly call past its timeout is an error result, and what a tool throws is its result', async () => {
   for (const name of ['quick_pay', 'quick_look', 'declined']) {
     const hold = gate(name)

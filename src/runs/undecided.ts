@@ -1,4 +1,5 @@
 import type { Db } from '../db/pool.ts'
+import { callsOfRun } from '../journal/finished-calls.ts'
 import { MusterError } from '../kernel/errors.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Run } from '../kernel/run.ts'
@@ -21,8 +22,9 @@ export async function leaveUndecided(owned: OwnedRun, calls: readonly PendingCal
     isOneOfMany: calls.length > 1,
   }
   await appendWritten(owned, async (tx) => {
+    const made = (await callsOfRun(tx, run.id)).filter((call) => call.is_finished)
     for (const { id: callId, name, args, key, announcedAt, cutOff } of calls) {
-      await askAboutOutcome(tx, { ...of, callId, name, args, key, announcedAt, cutOff })
+      await askAboutOutcome(tx, { ...of, callId, name, args, key, announcedAt, cutOff, made })
     }
     return { events: [end.event], change: { set: end.set } }
   })

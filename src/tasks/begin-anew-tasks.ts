@@ -73,7 +73,7 @@ export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void
 function descriptionOf(work: string, calls: readonly MadeCall[]): string {
   return [
     `The work on ${work} cannot be continued and would begin anew. Its earlier attempts have made these calls, which may`,
-    'be made a second time then:',
+    'then be made a second time:',
     '',
     linesOf(calls),
     '',

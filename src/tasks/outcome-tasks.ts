@@ -3,11 +3,13 @@
 
 import type { Db } from '../db/pool.ts'
 import { cleanText } from '../journal/clean-json.ts'
+import type { MadeCall } from '../journal/finished-calls.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { CutOff } from '../kernel/run-event.ts'
 import { type Creator, MAX_TITLE, type Task, type TaskPatch } from '../kernel/task.ts'
+import { effectsParagraph } from './made-calls-text.ts'
 
 export interface UndecidedCall {
   projectId: string
@@ -25,6 +27,8 @@ export interface UndecidedCall {
   cutOff: CutOff | null
   /** True if the run waits for decisions about other calls, too. */
   isOneOfMany: boolean
+  /** The calls of the run that have a result. */
+  made: readonly MadeCall[]
 }
 
 export interface OutcomeDecision {
@@ -36,7 +40,7 @@ export interface OutcomeDecision {
 export type Outcome = 'done' | 'not_done'
 
 const KIND = 'outcome_unknown'
-const MOST_CHARACTERS = 20_000
+const MAX_CHARACTERS = 20_000
 
 /** Called in the transaction that pauses the run, so that no run pauses without its task. */
 export async function askAboutOutcome(tx: Db, call: UndecidedCall): Promise<void> {
@@ -122,17 +126,20 @@ const isOutcome = (result: unknown): result is Outcome => result === 'done' || r
 const taskIdOf = (runId: string, callId: string): string => idFrom(`${runId}:outcome:${callId}`)
 
 function descriptionOf(call: UndecidedCall): string {
-  const { name, args, key, announcedAt, cutOff, runId, isOfSupervisor, isOneOfMany } = call
+  const { name, args, key, announcedAt, cutOff, runId, isOfSupervisor, isOneOfMany, made } = call
   const text = JSON.stringify(args, null, 2) ?? ''
+  const effects = effectsParagraph(made)
   return [
     `${whyUnknown(name, cutOff)} The call may have taken effect or not, and it is not repeated.`,
-    'Check whether it had an effect, then complete this task with the result "done" or "not_done".',
+    '',
+    `${name} was called at ${cutOff?.started_at ?? new Date(announcedAt).toISOString()} with the idempotency key ${key} and these arguments:`,
+    cutText(text, MAX_CHARACTERS, '\n[cut]'),
+    ...(effects === '' ? [] : ['', effects]),
+    '',
+    'Check whether the call took effect, then complete this task with the result "done" or "not_done".',
     isOfSupervisor
       ? `The run ${runId} was a specialist's; its supervisor was told that the outcome is unknown, and continues.`
       : `The run ${runId} continues with your answer${isOneOfMany ? ' when its other undecided calls are decided, too' : ''}.`,
-    '',
-    `It was called at ${cutOff?.started_at ?? new Date(announcedAt).toISOString()} with the idempotency key ${key} and:`,
-    cutText(text, MOST_CHARACTERS, '\n[cut]'),
   ].join('\n')
 }
 

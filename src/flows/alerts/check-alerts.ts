@@ -5,6 +5,7 @@ import type { AlertAction } from '../../kernel/alert.ts'
 import type { FlowEvent } from '../../kernel/flow-run.ts'
 import { newId } from '../../kernel/id.ts'
 import { defaultSettings } from '../../kernel/project.ts'
+import { providerWords } from '../../kernel/why-stopped.ts'
 import type { FlowJournal } from '../execution/journal.ts'
 import { type ExpectedDuration, readExpectations } from '../history/expectation.ts'
 import { type FlowRecord, readRecord } from '../history/record.ts'
@@ -42,9 +43,9 @@ const isTold = (elapsed: string): string => `exists (
   select from flow_alerts a where a.flow_run_id = r.id and a.kind = 'slow' and (a.acked_at is null
     or ${elapsed} < 2 * coalesce(a.elapsed, extract(epoch from a.created_at - r.started_at) * 1000)))`
 
-/** A flow run that waits for a provider is worth an alert: nobody was asked anything. */
-const WAITS_FOR_PROVIDER = `(exists (select from agent_runs a where a.flow_run_id = flow_runs.id and a.status = 'paused'
-    and a.pause_reason = 'unavailable' and a.completed_at is null)
+/** A flow run that waits for a provider or for a tool is worth an alert: nobody was asked anything. */
+const WAITS_UNASKED = `(exists (select from agent_runs a where a.flow_run_id = flow_runs.id and a.completed_at is null
+    and (a.waits_for = 'tool' or (a.status = 'paused' and a.pause_reason = 'unavailable')))
   or exists (select from provider_waits w where w.flow_run_id = flow_runs.id))`
 
 const FIND_DUE: PreparedSql = {
@@ -58,7 +59,7 @@ const FIND_DUE: PreparedSql = {
           then (p.settings->>'alert_factor')::float8 else $1::float8 end as factor,
         r.status = 'running' and r.cancel_requested_at is null and p.halted_at is null as is_under_way
       from (
-        select *, case when all_wait_since is not null and not ${WAITS_FOR_PROVIDER} then all_wait_since end as stands_since
+        select *, case when all_wait_since is not null and not ${WAITS_UNASKED} then all_wait_since end as stands_since
         from flow_runs where check_at <= muster.now() order by check_at limit $2
       ) r
       join projects p on p.id = r.project_id
@@ -160,14 +161,16 @@ async function tell({ pool, journal, patterns, usualWorkers }: AlertDeps, run: S
 async function findCause(db: Db, record: FlowRecord, { elapsed, expected }: SlowRun): Promise<string> {
   const suspect = suspectOf(tasksOf(record), record.readAt)
   const found = suspect?.how === 'running' ? await readDetail(db, record, suspect.task) : ''
-  const detail = [found, await readProviderWait(db, record.run.id)].filter((part) => part !== '').join(' ')
-  return describeCause(suspect, { elapsedMs: elapsed, expectedMs: expected, detail })
+  const wait = await readWait(db, record.run.id)
+  return describeCause(suspect, { elapsedMs: elapsed, expectedMs: expected, detail: found, wait })
 }
 
-async function readProviderWait(db: Db, flowRunId: string): Promise<string> {
+/** The first leaf that waits for a provider or for a tool, in a sentence. */
+async function readWait(db: Db, flowRunId: string): Promise<string> {
   const { rows } = await db.query<{ waiting_for: string; message: string | null; leaf: string }>(
     `(select waiting_for, wait_message as message, trigger->>'task_id' as leaf from agent_runs
-      where flow_run_id = $1 and status = 'paused' and pause_reason = 'unavailable' and waiting_for is not null limit 1)
+      where flow_run_id = $1 and waiting_for is not null and completed_at is null
+        and (waits_for = 'tool' or (status = 'paused' and pause_reason = 'unavailable')) limit 1)
      union all
      (select 'provider ' || w.provider, o.message, w.task_id from provider_waits w
       left join provider_outages o on o.provider = w.provider and o.model = w.model where w.flow_run_id = $1 limit 1)
@@ -175,7 +178,9 @@ async function readProviderWait(db: Db, flowRunId: string): Promise<string> {
     [flowRunId],
   )
   const [wait] = rows
-  return wait ? `${wait.leaf} waits for ${wait.waiting_for}${wait.message ? `: ${wait.message}` : '.'}` : ''
+  if (!wait) return ''
+  const words = providerWords({ waiting_for: wait.waiting_for, wait_message: wait.message })
+  return `${wait.leaf} waits for ${wait.waiting_for}${words ?? '.'}`
 }
 
 async function readDetail(db: Db, record: FlowRecord, task: { id: string; kind: string }): Promise<string> {

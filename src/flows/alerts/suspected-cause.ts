@@ -23,11 +23,23 @@ export function suspectOf(tasks: readonly TaskRecord[], now: Date): Suspect | nu
 
 export function describeCause(
   suspect: Suspect | null,
-  { elapsedMs, expectedMs, detail }: { elapsedMs: number; expectedMs: number; detail: string },
+  {
+    elapsedMs,
+    expectedMs,
+    detail,
+    wait = '',
+  }: {
+    elapsedMs: number
+    expectedMs: number
+    detail: string /** A sentence about a leaf that waits. */
+    wait?: string
+  },
 ): string {
   const late = `${seconds(elapsedMs)} so far, where ${seconds(expectedMs)} were expected.`
   if (!suspect) return `${late} Nothing of it has begun.`
-  return `${late} ${describe(suspect)}${detail === '' ? '' : ` ${detail}`}`
+  // If no leaf works, the one that waits is the cause.
+  const cause = wait !== '' && suspect.how !== 'running' ? '' : describe(suspect)
+  return [late, cause, detail, wait].filter((part) => part !== '').join(' ')
 }
 
 function describe(suspect: Suspect): string {

@@ -114,6 +114,8 @@ test('a wait for a person is no work: it is no bottleneck, and nobody is advised
   assert.deepEqual(recommendations, [
     'ask waited for a person for 85 % of the time: an earlier answer makes the flow faster. The critical path is ask → report.',
   ])
+  const away = { ...asking, awaited: 'provider acme' }
+  assert.deepEqual(measure([away], 100).recommendations, ['ask waited for provider acme for 85 % of the time.'])
   const open = { ...asking, status: 'running', end_at: null, busy: 0, waited: 0, waitingSince: new Date(5) } as const
   assert.deepEqual(measure([open], 100).bottlenecks, [{ task_id: 'ask', duration: 5, share: 0.05, blocks: [] }])
   assert.ok(!measure([open, task('other', 0, 1)], 100).recommendations.some((said) => /split/.test(said)))

@@ -56,7 +56,7 @@ function durationOf({ status, busy, start_at, waited, waitingSince }: TaskRecord
   return Math.max(busy, (waitingSince ?? until).getTime() - Date.parse(start_at) - waited)
 }
 
-/** The time in which a task waited for a person, up to now. */
+/** The time in which a task waited, up to now. */
 const waitOf = ({ waited, waitingSince }: TaskRecord, until: Date): number =>
   waited + (waitingSince ? Math.max(0, until.getTime() - waitingSince.getTime()) : 0)
 
@@ -206,8 +206,12 @@ function advicePath(
   const waits = path.map((task) => ({ task, ms: waitOf(task, until) })).toSorted((a, b) => b.ms - a.ms)
   const [longest] = waits
   if (longest && longest.ms >= total / 2 && longest.ms > 0) {
+    const { awaited } = longest.task
+    const share = percent(Math.min(1, longest.ms / Math.max(1, total)))
     said.push(
-      `${nameOf(longest.task)} waited for a person for ${percent(Math.min(1, longest.ms / Math.max(1, total)))} of the time: an earlier answer makes the flow faster.${pathAround(path, nameOf)}`,
+      awaited === undefined
+        ? `${nameOf(longest.task)} waited for a person for ${share} of the time: an earlier answer makes the flow faster.${pathAround(path, nameOf)}`
+        : `${nameOf(longest.task)} waited for ${awaited} for ${share} of the time.${pathAround(path, nameOf)}`,
     )
   }
   return said

@@ -66,12 +66,20 @@ export interface TaskRecord extends FlowTask {
   waited: number
   /** Set while it waits for a person. */
   waitingSince: Date | null
+  /** The thing it waited for last, if it was not a person: `provider openai`. */
+  awaited?: string
   /** The stages of a pipeline: the id of each, else its place. */
   stages?: readonly (string | number)[]
 }
 
-export const toFlowTask = ({ busy: _, waited: __, waitingSince: ___, stages: ____, ...task }: TaskRecord): FlowTask =>
-  task
+export const toFlowTask = ({
+  busy: _,
+  waited: __,
+  waitingSince: ___,
+  awaited: ____,
+  stages: _____,
+  ...task
+}: TaskRecord): FlowTask => task
 
 export interface RecordedRun {
   root: FlowNode
@@ -174,6 +182,8 @@ function tell(task: TaskRecord, kind: string, data: JournalEvent['data'], at: Da
   }
   if (kind === 'task.slow') return
   if (isWait(kind)) {
+    if (kind === 'task.waiting' && typeof data.waiting_for === 'string' && /^(provider|tool) /.test(data.waiting_for))
+      task.awaited = data.waiting_for
     if (life) tellWait(task, life, { isWaiting: kind === 'task.waiting', runId: String(data.run_id), at })
     return
   }

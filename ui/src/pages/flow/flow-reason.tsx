@@ -98,7 +98,7 @@ export function FlowReason({ projectId, run, onChoose, onResume }: Props) {
 
 function adviceOf(run: FlowRun, leaf: LeafFailure | null, isAdmin: boolean): string {
   if (run.resumed_as !== null) return 'Another flow run continues it.'
-  const again = 'Run again starts it anew.'
+  const again = 'Run again starts it from the beginning, and may repeat calls that took effect.'
   const { completed } = run.progress
   const kept =
     completed === 0 ? '' : `: ${completed === 1 ? '1 finished task is' : `${completed} finished tasks are`} kept`

@@ -19,8 +19,8 @@ export function AnewBody({ task, isOpen, mayDecide, decisions }: CardProps & { m
       <p>
         The work cannot be continued and would begin anew.{' '}
         {calls.length === 1
-          ? 'This call was made, and may be made a second time then:'
-          : 'These calls were made, and may be made a second time then:'}
+          ? 'This call was made, and may then be made a second time:'
+          : 'These calls were made, and may then be made a second time:'}
       </p>
       <WideTable name="Calls so far" minWidth={620}>
         <Table.Thead>

@@ -17,7 +17,7 @@ export function OutcomeBody({ task, isOpen, mayDecide, decisions }: CardProps & 
             size="xs"
             variant="default"
             loading={isBusy}
-            onClick={() => say('done', 'The run goes on: the call was done.')}
+            onClick={() => say('done', 'It was recorded that the call was done.')}
           >
             It was done
           </Button>
@@ -25,7 +25,7 @@ export function OutcomeBody({ task, isOpen, mayDecide, decisions }: CardProps & 
             size="xs"
             variant="default"
             loading={isBusy}
-            onClick={() => say('not_done', 'The run goes on: the call was not done.')}
+            onClick={() => say('not_done', 'It was recorded that the call was not done.')}
           >
             It was not done
           </Button>

@@ -8,11 +8,14 @@ import type { Run } from '../../../../src/kernel/run.ts'
 import type { StopAction } from '../../../../src/kernel/why-stopped.ts'
 import { questionQuery } from '../../api/chats.ts'
 import { patch, post } from '../../api/client.ts'
-import { projectPath, runQuery } from '../../api/queries.ts'
+import { effectsQuery, projectPath, runQuery } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
+import { oneLine } from '../../parts/figures.ts'
 import { Problem } from '../../parts/problem.tsx'
+import { showMarks } from '../../parts/property-diff.ts'
 import { typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
+import { When } from '../../parts/when.tsx'
 import { FlowResume, ResumeActions, TaskResume } from './resume-actions.tsx'
 import type { Dialog } from './run-dialogs.tsx'
 import { ApprovalLinks, TryNow } from './wait-actions.tsx'
@@ -112,11 +115,15 @@ function Answer({ run }: { run: Run }) {
   )
 }
 
+const MAX_LINE = 500
+
 /** If several calls are undecided, they are shown one after the other. */
 function Outcome({ run }: { run: Run }) {
   const { act, isBusy, problem } = useAct(run)
   const question = useQuery(questionQuery(run.project_id, run.id))
   const callId = question.data?.metadata.call_id
+  const { data: effects = [] } = useQuery(effectsQuery(run.project_id, run.id))
+  const call = effects.find(({ outcome, call_id: id }) => outcome === 'unknown' && id === callId)
   const say = (outcome: 'done' | 'not_done') =>
     act(() =>
       post(
@@ -131,6 +138,14 @@ function Outcome({ run }: { run: Run }) {
       {question.data && (
         <Text size="sm" style={{ flexBasis: '100%' }}>
           {question.data.title}
+        </Text>
+      )}
+      {call && (
+        <Text size="sm" style={{ flexBasis: '100%', overflowWrap: 'anywhere' }}>
+          <code className="mono">{showMarks(oneLine(call.args, MAX_LINE))}</code>{' '}
+          <span className="dim">
+            <When at={call.at} />, idempotency key <span className="mono">{call.key}</span>
+          </span>
         </Text>
       )}
       <Button size="xs" variant="default" loading={isBusy} onClick={() => say('done')}>

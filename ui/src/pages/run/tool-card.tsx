@@ -17,17 +17,24 @@ const REFUSALS: Record<string, string> = {
   budget: 'not made: no tokens were left',
 }
 
-/** A call that is under way has no result yet. */
+/** A call that is running, or waits for a person, has no result yet. */
 type Call = ToolStep | Pick<ToolStep, 'name' | 'args'>
 
-export function ToolCard({ call, projectId }: { call: Call; projectId: string }) {
+interface Props {
+  call: Call
+  projectId: string
+  /** The words of a call without a result. */
+  pending?: string
+}
+
+export function ToolCard({ call, projectId, pending = 'running' }: Props) {
   const done = 'result' in call ? call : null
   const refusal = done?.blocked ? (REFUSALS[done.blocked] ?? done.blocked) : null
   const tone = refusal || done?.outcome ? 'blocked' : done?.is_error ? 'failed' : 'plain'
   const subRun = done ? subRunOf(done) : null
   const note = done
     ? (refusal ?? (done.outcome ? 'nobody knows whether it was done' : duration(done.duration)))
-    : 'under way'
+    : pending
   return (
     <details className={classes.card} data-tone={tone}>
       <summary>

@@ -40,6 +40,7 @@ export function Transcript({ run, steps, live, onFork }: Props) {
           calls={steps.filter((each) => each.kind === 'tool' && each.step === step.step) as ToolStep[]}
           onFork={onFork}
           projectId={run.project_id}
+          pending={pendingWords(run)}
         />
       ))}
       {flow && (
@@ -87,9 +88,17 @@ interface SaidProps {
   calls: ToolStep[]
   onFork: Props['onFork']
   projectId: string
+  pending: string
 }
 
-function Said({ step, isSummary, calls, onFork, projectId }: SaidProps) {
+/** The words of a call without a result. */
+function pendingWords({ completed_at: endedAt, waiting_for: awaited }: Run): string {
+  if (endedAt !== null) return 'no result'
+  if (awaited === 'approval') return 'waits for approval'
+  return awaited === 'person' ? 'waits for a person' : 'running'
+}
+
+function Said({ step, isSummary, calls, onFork, projectId, pending }: SaidProps) {
   const used = tokens(step.usage.input_tokens + step.usage.output_tokens)
   return (
     <li className={classes.step} id={`step-${step.step}`}>
@@ -121,7 +130,7 @@ function Said({ step, isSummary, calls, onFork, projectId }: SaidProps) {
       {step.tool_calls
         .filter(({ id }) => !calls.some(({ call_id }) => call_id === id))
         .map(({ id, name, args }) => (
-          <ToolCard key={id} call={{ name, args }} projectId={projectId} />
+          <ToolCard key={id} call={{ name, args }} projectId={projectId} pending={pending} />
         ))}
     </li>
   )
