@@ -10,6 +10,7 @@ import type { Task } from '../kernel/task.ts'
 import { closeCallsOfAgent } from '../tasks/close-questions.ts'
 import { makeDue, watchIdle } from '../tasks/task-queue.ts'
 import { askToEnd } from './ask-to-end.ts'
+import { withdrawBeginAnew } from './begin-anew.ts'
 import { allocationChanged, withdrawRequest } from './budget.ts'
 import { tellDelegators } from './delegators.ts'
 import { withdrawEscalations } from './escalate.ts'
@@ -30,6 +31,8 @@ interface OpenTask extends NotedTask {
   times_stuck: number
   was: Task['status']
   ended_run_id: string | null
+  last_run_id: string | null
+  waits_for: string | null
 }
 
 /** The open tasks of a deleted agent go to its senior, or to people. Its running attempts are cancelled. */
@@ -48,7 +51,7 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
        progress_note = 'Its agent was deleted.'
      from open o where t.id = o.id
      returning t.id, t.project_id, t.assigned_to, t.attempt_run_id, coalesce(t.root_task_id, t.id) as root_task_id,
-       t.times_stuck, o.status as was, case when t.attempt_run_id is null then o.attempt_run_id end as ended_run_id`,
+       t.times_stuck, t.last_run_id, t.waits_for, o.status as was, case when t.attempt_run_id is null then o.attempt_run_id end as ended_run_id`,
     [id, heir],
   )
   for (const task of rows)
@@ -59,8 +62,17 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
   await closeCallsOfAgent(tx, agent)
   const blocked = rows.filter((row) => row.was === 'blocked')
   await withdrawEscalations(tx, log, blocked)
+  if (heir === null) await stopAsking(tx, rows)
   await withdrawRequest(tx, log, id)
   await makeDue(tx, projectId, [heir])
+}
+
+/** Work that people do themselves does not wait for their word about an agent. */
+async function stopAsking(tx: Db, tasks: readonly OpenTask[]): Promise<void> {
+  const asking = tasks.filter((task) => task.waits_for === 'begin_anew')
+  if (asking.length === 0) return
+  await withdrawBeginAnew(tx, asking)
+  await tx.query('update tasks set waits_for = null where id = any($1)', [asking.map((task) => task.id)])
 }
 
 /**

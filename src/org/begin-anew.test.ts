@@ -162,3 +162,36 @@ test('a task that is set to pending while a call is undecided asks about the cal
   assert.deepEqual([third?.resumed_from, third?.trigger.type, third?.trigger.task_id], [second.id, 'task', given.id])
   assert.equal(ledger.length, 1)
 })
+
+test('the question is withdrawn when the work passes to people, because their agent was deleted', async () => {
+  const slow = Promise.withResolvers<void>()
+  const first = await org.agent(
+    { tools: ['refund'] },
+    { work: (request) => (results(request) === 0 ? call('refund') : { text: 'slow', waitFor: slow.promise }) },
+  )
+  const second = await org.agent({}, { work: 'Done.' })
+  const given = await org.give({ title: 'To people', assigned_to: first.id })
+  await untilTrue(async () => first.requests.length === 3, 'the refund was made')
+  await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
+  slow.resolve()
+  const question = await untilTrue(() => questionAbout(given.id), 'people are asked')
+  assert.equal((await org.call(`DELETE ${org.base}/agents/${second.id}`)).status, 204)
+  assert.equal((await org.task(question.id)).status, 'cancelled')
+  assert.partialDeepStrictEqual(await org.task(given.id), { status: 'pending', assigned_to: null })
+})
+
+test('the work of a deleted agent passes to its senior, and people are asked first', async () => {
+  const slow = Promise.withResolvers<void>()
+  const senior = await org.agent({}, { work: 'Done by the senior.' })
+  const payer = await org.agent(
+    { tools: ['refund'], senior_id: senior.id },
+    { work: (request) => (results(request) === 0 ? call('refund') : { text: 'slow', waitFor: slow.promise }) },
+  )
+  const given = await org.give({ title: 'Inherited', assigned_to: payer.id })
+  await untilTrue(async () => ledger.length === 1, 'the refund was made')
+  assert.equal((await org.call(`DELETE ${org.base}/agents/${payer.id}`)).status, 204)
+  slow.resolve()
+  const question = await untilTrue(() => questionAbout(given.id), 'people are asked')
+  await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'again' })
+  assert.equal((await org.until(given.id, 'completed')).result, 'Done by the senior.')
+})

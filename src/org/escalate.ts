@@ -91,7 +91,11 @@ export async function getStuck(tx: Db, log: Log, task: WorkTask, error: string):
   const description = [
     `${agent.name} is blocked on the task "${task.title}".`,
     `The last error: ${error}`,
-    ...(effects === '' ? [] : [`${effects}\nThe next attempt continues after them and does not repeat them.`]),
+    ...(effects === ''
+      ? []
+      : [
+          `${effects}\nThe next attempt continues after them. If it cannot, people are asked before an unsafe one is repeated.`,
+        ]),
     'Complete this task with advice as the result, and the agent tries again; or reassign or cancel the blocked task.',
   ].join('\n\n')
   await escalate(tx, log, {

@@ -16,7 +16,7 @@ import { createProgress, type Progress } from './progress.ts'
 import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
 import { settleWrites } from './settle-writes.ts'
-import { cutOff, timedOut, toEvent, toolGone, unanswered, withheld } from './tool-result.ts'
+import { cutOff, timedOut, toEvent, toolGone, unanswered, withheld, withInheritedArgs } from './tool-result.ts'
 
 /** again: every call that can be settled now is settled · park: the calls that are left wait for others. */
 export type Settled =
@@ -98,7 +98,7 @@ async function callAll(
 ): Promise<void> {
   await atOnce(calls, async (call) => {
     const events = await makeCall(owned, call, signal)
-    if (events.length > 0) onResult(events)
+    if (events.length > 0) onResult(events.map((event) => withInheritedArgs(owned.run.id, call, event)))
   })
 }
 

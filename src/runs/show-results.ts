@@ -4,7 +4,7 @@ import { atOnce } from './at-once.ts'
 import { afterTool, hasHook, hookError } from './middleware.ts'
 import { type OwnedRun, remainingMs } from './owned-run.ts'
 import type { PendingCall } from './pending-call.ts'
-import { toEvent, withheld } from './tool-result.ts'
+import { toEvent, withheld, withInheritedArgs } from './tool-result.ts'
 
 /** The result of a call that the run itself carries out. It is kept elsewhere, and can be read again. */
 export interface OwnResult {
@@ -21,6 +21,8 @@ export interface OwnResult {
  */
 export async function showResults(owned: OwnedRun, results: readonly OwnResult[]): Promise<RunEvent[]> {
   if (results.length === 0) return []
+  const settled = ({ call, startedAt, blocked }: OwnResult, result: unknown, isError: boolean): RunEvent =>
+    withInheritedArgs(owned.run.id, call, toEvent(call, result, isError, startedAt, blocked))
   if (!hasHook(owned, 'afterTool')) return results.map((each) => settled(each, each.result, each.isError))
   const signal = owned.control.signalFor(remainingMs(owned), 'model')
   const events: RunEvent[][] = []
@@ -34,6 +36,3 @@ export async function showResults(owned: OwnedRun, results: readonly OwnResult[]
   signal.end()
   return events.flat()
 }
-
-const settled = ({ call, startedAt, blocked }: OwnResult, result: unknown, isError: boolean): RunEvent =>
-  toEvent(call, result, isError, startedAt, blocked)

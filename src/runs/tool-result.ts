@@ -51,6 +51,12 @@ export function timedOut(call: Settled, startedAt: number | null): Completed {
   return startedAt === null ? event : unanswered(event)
 }
 
+/** The step of a call that the run inherited stands in another journal, so its arguments stand with its result. */
+export function withInheritedArgs(runId: string, { ref, args }: PendingCall, event: RunEvent): RunEvent {
+  if (event.kind !== 'tool.completed' || ref.startsWith(runId)) return event
+  return { kind: event.kind, data: { ...event.data, args } }
+}
+
 /** The call was given up before it answered, and may have taken effect. */
 export const unanswered = ({ kind, data }: Completed): Completed => ({ kind, data: { ...data, is_unanswered: true } })
 

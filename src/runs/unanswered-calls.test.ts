@@ -52,8 +52,10 @@ test('a call that a cancel cut off is made again by the run that continues, with
   assert.equal((await runs.finished(id)).status, 'cancelled')
   isDeaf = false
   const model = script(() => ({ text: 'Paid.' }))
-  assert.equal((await resume(id)).status, 'completed')
+  const resumed = await resume(id)
+  assert.equal(resumed.status, 'completed')
   assert.deepEqual([keys.length, new Set(keys).size], [2, 1])
+  assert.partialDeepStrictEqual((await runs.steps(resumed.id))[0], { kind: 'tool', step: 1, args: { order: 1 } })
   assert.match(JSON.stringify(model.requests[0]?.prompt), /"receipt":2/)
 })
 
