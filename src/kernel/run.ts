@@ -77,7 +77,7 @@ export const runSchema = z.strictObject({
   pause_reason: z.enum(pauseReasons).nullable(),
   is_wait: z
     .boolean()
-    .describe('True: the same run goes on by itself or by an answer. False for a pause that is an end.'),
+    .describe('True: the same run continues by itself or by an answer. False for a pause that is an end.'),
   waiting_for: z
     .string()
     .nullable()

@@ -1,4 +1,4 @@
-// People's decisions about calls whose outcomes nobody knows. A run with several such calls goes on when all of them are
+// People's decisions about calls whose outcomes nobody knows. A run with several such calls continues when all of them are
 // decided; until then each decision is kept in the task that asked for it.
 import type { Db } from '../db/pool.ts'
 import type { Settlement } from '../journal/claim.ts'
@@ -38,7 +38,7 @@ export async function recordDecision(
   const missing = calls.filter(({ call_id: id }) => !all.has(id))
   if (missing.length > 0 && Object.values(given).some((value) => value !== undefined)) {
     throw invalidRequest(
-      `The run goes on when all calls are decided. Give input, max_steps and timeout with the last of them; these are open after this one: ${naming(missing)}.`,
+      `The run continues when all calls are decided. Give input, max_steps and timeout with the last of them; these are open after this one: ${naming(missing)}.`,
     )
   }
   await closeOutcomeTask(db, runId, callId, { outcome, result: result ?? null })

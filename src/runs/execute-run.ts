@@ -125,7 +125,7 @@ function startedEvent(run: ClaimedRun): RunEvent {
   return { kind: 'run.started', data }
 }
 
-/** Writes first that a sub-run starts or goes on, and the outcomes of calls that people gave. */
+/** Writes first that a sub-run starts or continues, and the outcomes of calls that people gave. */
 async function announce(owned: OwnedRun): Promise<void> {
   const { run, state } = owned
   const first = firstEvents(run)

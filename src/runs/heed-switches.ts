@@ -25,7 +25,7 @@ export async function heedSwitches(owned: OwnedRun): Promise<'go' | 'left'> {
 /** The agent was stopped. The attempt at its task goes on in a new run when the agent is started. */
 async function pauseStopped(owned: OwnedRun): Promise<'left'> {
   const { state } = owned
-  // The run that goes on from here asks anew about the calls that nobody has decided about.
+  // The run that continues this one asks anew about the calls that nobody has decided about.
   const held = [...state.pending.values()].filter(isHeld)
   if (held.length > 0) await settleApprovals(owned, held)
   return leave(owned, stopped('stopped', state.text || null, { notBegun: notBegun(state) }))

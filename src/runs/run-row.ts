@@ -10,7 +10,7 @@ export const continuationOf = (id: string): string => `select r.id from agent_ru
 export const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 
 /**
- * SQL: the same run goes on by itself or by an answer. A supervisor's run that is unavailable goes on only when somebody
+ * SQL: the same run continues by itself or by an answer. A supervisor's run that is unavailable continues only when somebody
  * asks for it again.
  */
 const IS_WAIT = `completed_at is null and (waiting_for is not null

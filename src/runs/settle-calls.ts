@@ -151,7 +151,7 @@ async function makeCall(owned: OwnedRun, call: PendingCall, signal: CallSignal):
   if (cut) return [...before, cutOff(call, cut, startedAt, outcome)]
   if (outcome.cause === 'aborted') {
     if (signal.cause() === 'deadline') return [timedOut(call, startedAt)]
-    // The effect of the call is unknown: the run that goes on from here makes the call again, with the same key.
+    // The effect of the call is unknown: the run that continues this one makes the call again, with the same key.
     return before
   }
   const passed = await afterTool(owned, call, outcome, signal.signal)

@@ -73,7 +73,7 @@ test('a process leaves a run to another that has its tool, however many such run
   assert.deepEqual(madeBy.toSorted(), [...Array(10).fill('a in old'), ...Array(30).fill('b in new')])
 })
 
-test('a run under way waits when its tool is gone, and the wait counts for no timeout', async () => {
+test('a run that has begun waits when its tool is gone, and the wait counts for no timeout', async () => {
   const second = await startNew(['b'])
   const agent = await old.createAgent({ tools: ['b'] })
   const { id } = await old.start(agent, { timeout: 60_000 })

@@ -33,7 +33,7 @@ export async function leaveUndecided(owned: OwnedRun, calls: readonly PendingCal
 
 /**
  * A person's word at the task lets the run go on, in a new run, if it was the last that was missing. Returns null if
- * nothing goes on: other calls are undecided, the run or its agent is gone, or the run was a specialist's, whose
+ * nothing continues: other calls are undecided, the run or its agent is gone, or the run was a specialist's, whose
  * supervisor has gone on. The word is kept in any case.
  */
 export async function decideOutcome(

@@ -24,7 +24,7 @@ export interface ToolLimits {
 }
 
 export interface CallClock {
-  /** The time in which `wait` is under way does not count for the timeout. */
+  /** The time of a `wait` does not count for the timeout. */
   standStill<Value>(wait: () => Promise<Value>): Promise<Value>
 }
 

@@ -183,7 +183,7 @@ test('several calls wait side by side, and those that need no approval are made 
   assert.equal(callsOf(label).length, 3)
 })
 
-test('with a question beside the call the run waits for a person, and goes on when both are decided', async () => {
+test('with a question beside the call the run waits for a person, and continues when both are decided', async () => {
   const { id, label } = await refundOf({ tools: ['refund', 'ask_human'] })
   models.set(
     label,

@@ -75,7 +75,7 @@ const withCalls = (outcome: FailedLeaf, calls: readonly MadeCall[]): LeafOutcome
 type FailedLeaf = Extract<LeafOutcome, { status: 'failed' }>
 
 /** A longer summary is cut in the error of a leaf; the run has all of it. */
-const MOST_SUMMARY = 16_384
+const MAX_SUMMARY = 16_384
 
 /** The outcome of a leaf with this run. The error of a run that has paused gives the reason and keeps the summary. */
 export function outcomeOfRun({ id, status, pauseReason, summary, errorMessage }: ChildOutcome): LeafOutcome {
@@ -87,4 +87,4 @@ export function outcomeOfRun({ id, status, pauseReason, summary, errorMessage }:
 }
 
 const cut = (summary: string): string =>
-  summary.length <= MOST_SUMMARY ? summary : `${summary.slice(0, MOST_SUMMARY).toWellFormed()} …`
+  summary.length <= MAX_SUMMARY ? summary : `${summary.slice(0, MAX_SUMMARY).toWellFormed()} …`

@@ -1,4 +1,4 @@
-// Runs over many projects: those under way, those that wait for a provider, and those that failed or stopped. Sub-runs and runs of leaves of flows are
+// Runs over many projects: running ones, those that wait for a provider, and those that failed or stopped. Sub-runs and runs of leaves of flows are
 // left out, because the work above them is shown; the run of an agent that is a flow is shown by its flow run.
 import { type RowOf, tellInstants } from '../../db/instants.ts'
 import { byId, findNewestOfEach, inEachProject, type NewestOfEach } from '../../db/newest-of-each.ts'

@@ -51,7 +51,7 @@ export const traceSchema = z.strictObject({
       run_id: idField
         .optional()
         .describe(
-          'Of task.waiting and task.continued: the run that waits, or goes on; of a function that asks a model, the wait.',
+          'Of task.waiting and task.continued: the run that waits, or continues; of a function that asks a model, the wait.',
         ),
     }),
   ),

@@ -93,7 +93,7 @@ test('a failed or cancelled run is resumed; a failure gives its reason before th
   })
 })
 
-test('a run whose tool no process has says so, queued or under way', () => {
+test('a run whose tool no process has says so, queued or running', () => {
   for (const status of ['queued', 'running'] as const) {
     const { text, tone, action } = verdictOf(run({ status, waiting_for: 'tool refund' }), 'Writer')
     assert.equal(text, 'Writer waits for a process that has the tool refund.')
