@@ -29,7 +29,17 @@ export async function explainPause(
   const asksPeople = reason === 'human' || reason === 'outcome_unknown'
   const { task } = asksPeople ? await findQuestion(context, workplace, run) : { task: null }
   const agent = (await workplace.agents()).find(({ id }) => id === run.agent_id) ?? null
-  return explainStopped({ run, task, agent })
+  const explained = explainStopped({ run, task, agent })
+  return { ...explained, next: explained.next.map((command) => withProject(command, context, workplace)) }
+}
+
+/** A command that is pasted reaches the project that this one was called for. */
+export function withProject(
+  command: string,
+  { projectReference }: Pick<CommandContext, 'projectReference'>,
+  { project }: { project: Pick<Workplace['project'], 'id' | 'name'> },
+): string {
+  return projectReference === null ? command : `${command} --project ${wordFor(project)}`
 }
 
 /** The open question of a run. `isSure` says that all open questions were looked at. */

@@ -21,6 +21,18 @@ export function rightsWithin(bounds: Partial<Rights>, agent: AgentRights): Right
   }
 }
 
+/** The rights of a run that continues another never exceed those of either. */
+export function rightsOfBoth(bounds: Partial<Rights>, stored: Partial<Rights>): Partial<Rights> {
+  const { capabilities, mode = 'execute', require_approval = [] } = stored
+  if (capabilities) return rightsWithin(bounds, { capabilities, execution_mode: mode, require_approval })
+  const { capabilities: outer } = bounds
+  return {
+    ...(outer ? { capabilities: outer } : {}),
+    mode: stricter(bounds.mode ?? 'execute', mode),
+    require_approval: [...new Set([...(bounds.require_approval ?? []), ...require_approval])],
+  }
+}
+
 function within(outer: Capabilities, own: Capabilities): Capabilities {
   const types = intersect(outer.allowedObjectTypes, own.allowedObjectTypes)
   return {

@@ -19,6 +19,7 @@ const TASK = 'Task:'
 const EARLIER = '\nResults that this task builds on:\n'
 const PARTS = '\nThe task was split, and this is what became of its parts:\n'
 const MADE = '\nThese calls have been made and stand:\n'
+const UNKNOWN = '\nNobody knows whether these calls took effect:\n'
 const ADVICE = '\nYou were stuck on this task and asked for help. This was answered:\n'
 const FAILURE = '\nThe last attempt failed: '
 
@@ -27,7 +28,7 @@ export function readTaskMessage(text: string): TaskMessage | null {
   if (!text.startsWith(TASK)) return null
   const [untilFailure] = dividedAtLast(text, FAILURE)
   const [untilAdvice, advice] = dividedAtLast(untilFailure, ADVICE)
-  const [untilMade] = dividedAtLast(untilAdvice, MADE)
+  const [untilMade] = dividedAtLast(dividedAtLast(untilAdvice, UNKNOWN)[0], MADE)
   const [untilParts] = dividedAtLast(untilMade, PARTS)
   const [own, earlier] = dividedAtLast(untilParts, EARLIER)
   const end = own.indexOf('\n')

@@ -6,7 +6,6 @@ import { hasUnsafe, type MadeCall } from '../journal/finished-calls.ts'
 import type { Agent } from '../kernel/agent.ts'
 import { canContinue, type EarlierRun, insertContinuation, lockEarlier, lostTools } from '../runs/continue-run.ts'
 import { callsOfWork } from './made-calls.ts'
-import { seniorTools } from './senior-tools.ts'
 import { continuationText } from './task-text.ts'
 import type { WorkTask } from './work-row.ts'
 
@@ -66,10 +65,8 @@ async function mayContinue(tx: Db, task: AttemptedTask, earlier: EarlierRun): Pr
     return false
   if (task.cleared_run_id === earlier.id) return false
   if (task.is_resumed) return true
-  return canContinue(earlier) && (await lostTools(tx, earlier.id, task, seniorToolNames)).length === 0
+  return canContinue(earlier) && (await lostTools(tx, earlier.id, { ...task, id: earlier.agent_id ?? '' })).length === 0
 }
-
-const seniorToolNames = seniorTools.map(({ name }) => name)
 
 async function continueAttempt(tx: Db, task: AttemptedTask, earlier: EarlierRun): Promise<string> {
   // An attempt that only stopped is not told so.

@@ -39,7 +39,7 @@ export async function settleApprovals(owned: OwnedRun, calls: readonly PendingCa
     } else {
       const problem = problemOf(decision, call, tool)
       if (problem === null) events.push(decided(call, taskId, decision))
-      else refused.push({ call, result: { error: problem }, isError: true })
+      else refused.push({ call, result: { error: problem }, isError: true, isRejected: true })
     }
   }
   const settled = await showResults(owned, refused)

@@ -1,7 +1,7 @@
 import type { Db } from '../db/pool.ts'
 import type { NewRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
-import { type Rights, rightsWithin } from '../kernel/rights.ts'
+import { rightsOfBoth } from '../kernel/rights.ts'
 import type { OwnedRun } from './owned-run.ts'
 import { lockResumable } from './resume.ts'
 
@@ -30,7 +30,7 @@ export async function continued(
     trigger: { ...fresh.trigger, resumed_from: pausedId },
     input: isSilent && paused.started_at !== null ? null : fresh.input,
     resumedFrom: pausedId,
-    rights: { ...within(rights, paused.rights) },
+    rights: { ...rightsOfBoth(rights, paused.rights) },
     keyScope: paused.key_scope ?? paused.id,
     chainDepth: Math.max(run.chain_depth, paused.chain_depth),
     base: { runId: pausedId, seq: paused.last_seq, steps: paused.step_count },
@@ -47,9 +47,4 @@ async function hasSpawned(tx: Db, runId: string, childId: string): Promise<boole
     [runId, childId],
   )
   return rowCount === 1
-}
-
-function within(outer: Rights, stored: Partial<Rights>): Rights {
-  const { capabilities = outer.capabilities, mode = 'execute', require_approval = [] } = stored
-  return rightsWithin(outer, { capabilities, execution_mode: mode, require_approval })
 }

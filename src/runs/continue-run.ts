@@ -150,15 +150,17 @@ export async function insertContinuation(tx: Db, earlier: EarlierRun, given: New
   return run.id
 }
 
+/** The tools that every agent with subordinates has, whether it names them or not. */
+export const TOOLS_OF_SENIORS = ['task_list', 'task_update', 'budget_add']
+
 /**
- * The tools that the history calls and the agent does not have any more. `also` names tools that the agent has without
- * naming them. A provider may refuse a history with calls of tools that the request does not offer.
+ * Returns the tools that the history calls and that the agent has lost. A provider may refuse a history with calls of
+ * tools that the request does not offer.
  */
 export async function lostTools(
   db: Db,
   runId: string,
-  agent: Pick<Agent, 'tools' | 'steps' | 'flow_type'>,
-  also: readonly string[],
+  agent: Pick<Agent, 'id' | 'tools' | 'steps' | 'flow_type'>,
 ): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(
     `with recursive chain (id, base_run_id) as (
@@ -169,7 +171,8 @@ export async function lostTools(
      where e.kind = 'tool.started' and e.origin_seq is null and not e.data ? 'run_id'`,
     [runId],
   )
-  const named = [...agent.tools, ...agent.steps.flatMap((step) => step.tools ?? []), ...also]
+  const named = [...agent.tools, ...agent.steps.flatMap((step) => step.tools ?? [])]
+  if (await isSenior(db, agent.id)) named.push(...TOOLS_OF_SENIORS)
   if (agent.flow_type === 'loop') named.push('finish_loop')
   const ofServers = named.flatMap((name) => parseMcpName(name) ?? [])
   const offered = new Set([...named, ...ofServers.map(({ server, tool }) => modelToolName(server, tool, new Set()))])
@@ -177,4 +180,11 @@ export async function lostTools(
   const isOffered = (name: string): boolean =>
     offered.has(name) || wholeServers.some((server) => name.startsWith(`mcp_${server}_`))
   return rows.map(({ name }) => name).filter((name) => !isOffered(name))
+}
+
+async function isSenior(db: Db, agentId: string): Promise<boolean> {
+  const { rowCount } = await db.query('select from agents where senior_id = $1 and deleted_at is null limit 1', [
+    agentId,
+  ])
+  return (rowCount ?? 0) > 0
 }

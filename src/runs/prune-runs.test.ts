@@ -134,15 +134,21 @@ test('a run stays while people have to decide about its suggestions', async () =
   assert.equal(await pruneTasks(pool, { projectId: project, days: 10 }), 1)
 })
 
-for (const status of ['pending', 'in-progress', 'blocked'] as const) {
-  test(`the attempt at a task stays while the task is ${status}, with everything in its tree`, async () => {
+for (const [status, column] of [
+  ['pending', 'attempt_run_id'],
+  ['in-progress', 'attempt_run_id'],
+  ['blocked', 'attempt_run_id'],
+  ['pending', 'last_run_id'],
+  ['blocked', 'last_run_id'],
+] as const) {
+  test(`the run in ${column} of a task stays while the task is ${status}, with everything in its tree`, async () => {
     const { project, ids } = await forgetful(3)
     const [earlier = '', attempt = '', child = ''] = ids
     await set(attempt, { base_run_id: earlier, resumed_from: earlier })
     await set(child, { parent_run_id: attempt })
     const task = newId()
     await pool.query(
-      `insert into tasks (id, project_id, kind, title, status, created_by, assigned_to, attempt_run_id)
+      `insert into tasks (id, project_id, kind, title, status, created_by, assigned_to, ${column})
        values ($1, $2, 'work', 'x', $4, '{}', $1, $3)`,
       [task, project, attempt, status],
     )

@@ -29,6 +29,7 @@ const runs = await createTestRuns({
     noted('notify', 'keyed'),
     noted('refund', 'unsafe'),
     noted('mcp_bank_refund', 'keyed'),
+    noted('task_list', 'keyed'),
   ],
 })
 const { pool, projectId } = runs
@@ -236,10 +237,21 @@ test('a sub-run that was cancelled twice with the run above it continues each ti
 
 test('a tool of a server is lost if the agent names other tools of the server alone', async () => {
   script([call('mcp_bank_refund'), { text: 'Done.' }])
-  const { id } = await runs.run(await runs.createAgent({ tools: ['mcp_bank_refund'] }))
-  const lost = (tools: string[]) => lostTools(pool, id, { tools, steps: [], flow_type: 'single' }, [])
+  const agent = await runs.createAgent({ tools: ['mcp_bank_refund'] })
+  const { id } = await runs.run(agent)
+  const lost = (tools: string[]) => lostTools(pool, id, { id: agent.id, tools, steps: [], flow_type: 'single' })
   assert.deepEqual(await lost(['mcp:bank/list']), ['mcp_bank_refund'])
   assert.deepEqual(await lost(['mcp:bank/list', 'mcp:bank/refund']), [])
   assert.deepEqual(await lost(['mcp:bank/*']), [])
   assert.deepEqual(await lost(['mcp:ban/*']), ['mcp_bank_refund'])
+})
+
+test('the tools of seniors are lost only with the last subordinate', async () => {
+  script([call('task_list'), { text: 'Done.' }])
+  const agent = await runs.createAgent({ tools: ['task_list'] })
+  const { id } = await runs.run(agent)
+  const lost = () => lostTools(pool, id, { id: agent.id, tools: [], steps: [], flow_type: 'single' })
+  assert.deepEqual(await lost(), ['task_list'])
+  await runs.createAgent({ senior_id: agent.id })
+  assert.deepEqual(await lost(), [])
 })

@@ -137,13 +137,13 @@ export async function lockResumable(db: Db, projectId: string, runId: string): P
   if (earlier.has_open_children) throw conflict('Sub-runs of this run have not ended yet. Try again in a moment.')
   if (earlier.continued_by !== null) {
     const newest = await newestOfChain(db, earlier.continued_by)
-    throw conflict('This run was resumed already.', { run_id: newest })
+    throw conflict(`This run was resumed already; the run ${newest} continues it.`, { run_id: newest })
   }
   return earlier
 }
 
 const WAIT_SENTENCES: Partial<Record<PauseReason, string>> = {
-  human: 'This run waits for an answer: complete its task and it continues by itself.',
+  human: 'This run waits for a person: answer its question, or approve or reject its call, and it continues by itself.',
   budget: 'This run waits for tokens and continues by itself when there are tokens.',
   unavailable: 'This run waits for its provider and tries again by itself. POST …/try-now tries at once.',
 }

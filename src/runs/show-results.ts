@@ -13,6 +13,8 @@ export interface OwnResult {
   isError: boolean
   startedAt?: number
   blocked?: BlockedReason | null
+  /** True if a person rejected the call, so that it was not carried out. */
+  isRejected?: true
 }
 
 /**
@@ -31,7 +33,9 @@ export async function showResults(owned: OwnedRun, results: readonly OwnResult[]
     const passed = await afterTool(owned, call, { result, isError }, signal.signal)
     if (passed.kind === 'passed') events[index] = [settled(each, passed.value.result, passed.value.isError)]
     else if (passed.kind === 'failed') events[index] = [settled(each, hookError(passed.message), true)]
-    else if (signal.cause() === 'deadline') events[index] = [withheld(call, startedAt, 'timeout')]
+    else if (signal.cause() === 'deadline') {
+      events[index] = [each.isRejected ? settled(each, result, isError) : withheld(call, startedAt, 'timeout')]
+    }
   })
   signal.end()
   return events.flat()

@@ -45,7 +45,8 @@ export async function checkProvider(owned: OwnedRun, limit: Limit | null): Promi
   if (isPatient) return waitOn(owned, blockedMs)
   if (limit) return leave(owned, stopped(limit, state.text || null))
   const message = `${model.provider} asked for a longer wait than model_patience allows.`
-  return leave(owned, runFailed('MODEL_ERROR', `${message}${tried(owned)}`, state.text || null))
+  const often = state.attempts > 0 ? triedOften(state.attempts - 1, triedForMs(owned)) : ''
+  return leave(owned, runFailed('MODEL_ERROR', `${message}${often}`, state.text || null))
 }
 
 /** The provider is known to be away: the run waits without a try. */

@@ -24,9 +24,17 @@ const linesWith = (calls: readonly MadeCall[], maxValue: number): string =>
     )
     .join('\n')
 
-/** A paragraph about the calls of the work so far; empty if it has made none. */
-export const effectsParagraph = (calls: readonly MadeCall[]): string =>
-  calls.length === 0 ? '' : `These calls have been made and stand:\n${linesOf(calls)}`
+/** Paragraphs about the calls of the work so far; empty if it has made none. */
+export function effectsParagraph(calls: readonly MadeCall[]): string {
+  const finished = calls.filter((call) => call.is_finished)
+  const unknown = calls.filter((call) => !call.is_finished)
+  return [
+    finished.length > 0 ? `These calls have been made and stand:\n${linesOf(finished)}` : null,
+    unknown.length > 0 ? `Nobody knows whether these calls took effect:\n${linesOf(unknown)}` : null,
+  ]
+    .filter((text) => text !== null)
+    .join('\n\n')
+}
 
 /** The calls as the metadata of a task shows them. */
 export const asMetadata = (calls: readonly MadeCall[]): Record<string, unknown>[] =>

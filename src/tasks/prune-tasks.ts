@@ -1,10 +1,14 @@
 import { type EndedRows, removeEnded } from '../db/in-batches.ts'
 import type { Pool } from '../db/pool.ts'
 
-/** SQL that is true while a question or suggestion of this run, or the task that it works on, is open. */
+/**
+ * SQL that is true while a question or suggestion of this run, or the task that it works on, is open. The next attempt at
+ * an open task continues the last run, or names its calls.
+ */
 export const keepsTasks = (runId: string): string =>
   `(exists (select from tasks k where k.run_id = ${runId} and k.completed_at is null)
-    or exists (select from tasks k where k.attempt_run_id = ${runId} and k.completed_at is null))`
+    or exists (select from tasks k where k.attempt_run_id = ${runId} and k.completed_at is null)
+    or exists (select from tasks k where k.last_run_id = ${runId} and k.completed_at is null))`
 
 const TASKS: EndedRows = {
   table: 'tasks',

@@ -233,7 +233,7 @@ inSystem('a run that fails ends with code 1; one that used up its steps is resum
   assert.match(resumed.stdout, /Third\.\n$/)
   const again = await run(['resume', id])
   requireEnd(again, 4)
-  assert.match(again.stderr, /^muster: This run was resumed already\.\n$/)
+  assert.match(again.stderr, /^muster: This run was resumed already; the run [\w-]{36} continues it\.\n$/)
 })
 
 inSystem('the text of sub-runs stands on the notes, and only the run itself on the output', async () => {

@@ -10,10 +10,12 @@ import { insertRun, type NewRun } from '../../journal/insert-run.ts'
 import type { Agent } from '../../kernel/agent.ts'
 import { CONTINUE } from '../../kernel/continue-phrase.ts'
 import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
+import { rightsOfBoth } from '../../kernel/rights.ts'
 import { canContinue, continuationRun, type EarlierRun, lockEarlier, lostTools } from '../../runs/continue-run.ts'
+import { decisionsSoFar } from '../../runs/decisions.ts'
 import { askBeginAnew, decisionAbout, STOPPED } from '../../tasks/begin-anew-tasks.ts'
 import { effectsParagraph } from '../../tasks/made-calls-text.ts'
-import { decidedOutcomes } from '../../tasks/outcome-tasks.ts'
+import { withdrawOutcomeTasks } from '../../tasks/outcome-tasks.ts'
 
 export interface RetriedLeaf {
   /** The run as it is begun where nothing can be continued. */
@@ -37,9 +39,7 @@ export class CannotBegin extends Error {}
 /** The tree has so many runs that this one does not begin. */
 export class NoRoom extends CannotBegin {
   constructor(tree: string) {
-    super(
-      `The flow runs below the flow run ${tree} may have ${MOST_RUNS_BELOW} runs of agents together, and they have them.`,
-    )
+    super(`The flow run ${tree} has reached its limit of ${MOST_RUNS_BELOW} runs of agents in all flow runs below it.`)
   }
 }
 
@@ -51,15 +51,25 @@ export async function beginLeafAgain(pool: Pool, leaf: RetriedLeaf): Promise<Beg
     if (await isKnown(tx, leaf.fresh.id)) return { is: 'begun', runId: leaf.fresh.id }
     const earlier = await newestRun(tx, leaf)
     if (!earlier) return beginInstead(tx, leaf)
-    // A decision that was answered and is asked for all the same did not fit.
+    // The flow asks for a decision again only if the last answer did not fit, so a completed run does not finish the leaf.
     if (earlier.status === 'completed' && !leaf.fresh.answer) return { is: 'done', runId: earlier.id }
     if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
     const isByPerson = leaf.isResumedByPerson && earlier.flow_run_id !== leaf.fresh.flowRunId
     if (await mayContinue(tx, leaf, earlier, isByPerson)) {
-      return insert(tx, leaf, continued(leaf, earlier, { isByPerson, settled: await decisionsOf(tx, earlier) }))
+      return continueRun(tx, leaf, earlier, isByPerson)
     }
     return beginAnew(tx, leaf, earlier.id, await callsOfRun(tx, earlier.id))
   })
+}
+
+/** The new run asks about the calls that nobody has decided about; the questions of the earlier run are withdrawn. */
+async function continueRun(tx: Db, leaf: RetriedLeaf, earlier: EarlierRun, isByPerson: boolean): Promise<BegunLeaf> {
+  const isUndecided = earlier.pause_reason === 'outcome_unknown'
+  // Decisions may have come after the flow run had ended.
+  const settled = isUndecided ? await decisionsSoFar(tx, earlier.id) : []
+  const begun = await insert(tx, leaf, continued(leaf, earlier, { isByPerson, settled }))
+  if (isUndecided) await withdrawOutcomeTasks(tx, [earlier.id])
+  return begun
 }
 
 /** The first run of a leaf, which may be given work that other runs have begun. */
@@ -127,13 +137,7 @@ async function mayContinue(
 ): Promise<boolean> {
   if (earlier.agent_id !== agent.id || earlier.continued_by !== null || fresh.answer) return false
   if (isByPerson) return true
-  return canContinue(earlier) && (await lostTools(tx, earlier.id, agent, [])).length === 0
-}
-
-/** People's words about undecided calls that came after the flow run had ended. */
-async function decisionsOf(tx: Db, { id, pause_reason: reason }: EarlierRun): Promise<Settlement[]> {
-  if (reason !== 'outcome_unknown') return []
-  return [...(await decidedOutcomes(tx, id))].map(([callId, decision]) => ({ call_id: callId, ...decision }))
+  return canContinue(earlier) && (await lostTools(tx, earlier.id, agent)).length === 0
 }
 
 function continued(
@@ -153,7 +157,13 @@ function continued(
     maxSteps: fresh.maxSteps,
     timeoutMs: fresh.timeoutMs,
   })
-  return { ...run, flowRunId: fresh.flowRunId, keyScope: fresh.keyScope, depth: fresh.depth ?? 0 }
+  return {
+    ...run,
+    rights: { ...rightsOfBoth(fresh.rights ?? {}, earlier.rights) },
+    flowRunId: fresh.flowRunId,
+    keyScope: fresh.keyScope,
+    depth: fresh.depth ?? 0,
+  }
 }
 
 function continuationText({ error_message: error }: EarlierRun): string {

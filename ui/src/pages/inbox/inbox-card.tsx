@@ -12,7 +12,7 @@ import {
   UserRound,
   Wrench,
 } from 'lucide-react'
-import { type ReactNode, useEffect, useRef } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { Task } from '../../../../src/kernel/task.ts'
 import { type InboxKind, inboxKindOf } from '../../api/inbox.ts'
 import { suggestedCall } from '../../api/task-words.ts'
@@ -63,6 +63,7 @@ export function InboxCard(props: CardProps) {
   const title = showMarks(task.title)
   const problem = decisions.problems.get(task.id)
   const place = useFocusKept(isOpen)
+  const [wasOpen] = useState(isOpen)
   return (
     <li
       ref={place}
@@ -102,7 +103,9 @@ export function InboxCard(props: CardProps) {
           {problem}
         </p>
       )}
-      {!isOpen && <Fate task={task} isMine={decisions.settled.has(task.id) && problem === undefined} />}
+      {!isOpen && (
+        <Fate task={task} isTooLate={wasOpen && !(decisions.settled.has(task.id) && problem === undefined)} />
+      )}
       <Body {...props} kind={kind} mayDecide={mayDecide} />
     </li>
   )
@@ -186,12 +189,12 @@ function Body(props: CardProps & { kind: InboxKind; mayDecide: boolean }): React
   }
 }
 
-/** The decision about the item, and whether somebody else made it. */
-function Fate({ task, isMine }: { task: Task; isMine: boolean }) {
+/** The decision about the item. `isTooLate`: somebody else made it while the reader saw the item open. */
+function Fate({ task, isTooLate }: { task: Task; isTooLate: boolean }) {
   return (
     <Group gap="xs" role="status">
       <span>{fateOf(task)}</span>
-      {!isMine && <span className="dim">Somebody else decided this meanwhile.</span>}
+      {isTooLate && <span className="dim">Somebody else decided this meanwhile.</span>}
     </Group>
   )
 }
