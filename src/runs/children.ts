@@ -1,6 +1,7 @@
 import { guessAgent } from '../agents/agent-names.ts'
 import { findAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
+import { callsOfRun } from '../journal/finished-calls.ts'
 import { placeBelow } from '../journal/insert-run.ts'
 import { spawnRun } from '../journal/spawn-run.ts'
 import { MusterError } from '../kernel/errors.ts'
@@ -8,6 +9,7 @@ import { fault } from '../kernel/fault.ts'
 import { idFrom } from '../kernel/id.ts'
 import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
+import { effectsParagraph } from '../tasks/made-calls-text.ts'
 import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tools.ts'
 import { cancelRuns } from './cancel.ts'
 import { continued } from './continue-child.ts'
@@ -122,12 +124,23 @@ function resultOf({ id, status, summary, errorMessage }: ChildOutcome): Record<s
   return { run_id: id, status, summary, error_message: errorMessage }
 }
 
-/** The parent's time is up. No run waits for its open sub-runs any more, so they are cancelled. */
+/**
+ * The parent's time is up. No run waits for its open sub-runs any more, so they are cancelled. The model is told the calls
+ * that they have made, so that it does not have them made again.
+ */
 async function stopLate(owned: OwnedRun, open: readonly { call: PendingCall; id: string }[]): Promise<RunEvent[]> {
   const { deps, run } = owned
   if (open.length === 0) return []
   const runIds = open.map(({ id }) => id)
   await cancelRuns(deps, run.project_id, runIds)
-  const error = 'The time of the run was up before the agent had finished; the agent was cancelled.'
-  return open.map(({ call, id }) => toEvent(call, { error, run_id: id }, true, Date.now(), 'timeout'))
+  const events: RunEvent[] = []
+  for (const { call, id } of open) {
+    const made = effectsParagraph(await callsOfRun(deps.pool, id))
+    const error = made === '' ? CANCELLED : `${CANCELLED} ${RESUME}\n${made}`
+    events.push(toEvent(call, { error, run_id: id }, true, Date.now(), 'timeout'))
+  }
+  return events
 }
+
+const CANCELLED = 'The time of the run was up before the agent had finished; the agent was cancelled.'
+const RESUME = 'To continue its work, give its run_id as resume_run_id: then its calls are not made again.'
