@@ -205,9 +205,12 @@ export type RunEvent =
   | { kind: 'context.compacted'; data: { step: number; summary: string; keep: number; usage: StepUsage } }
   /** The run waits without a slot; `not_begun` names calls that were announced and not made. */
   | { kind: 'run.parked'; data: { waits_for: string; not_begun?: string[] } }
+  /** All runs below this one waited for this long, while it waited for them; the time counts for no timeout. */
+  | { kind: 'run.stood_still'; data: { ms: number } }
   /** `crashes` counts since the last completed step; `charged` tells whether the owner's death is one of them. */
   | { kind: 'run.recovered'; data: { crashes: number; charged: boolean } }
-  | { kind: 'run.cancel_requested'; data: Record<string, never> }
+  /** `is_late`: the time of the run above was up. */
+  | { kind: 'run.cancel_requested'; data: { is_late?: true } }
   | { kind: 'run.continued'; data: Record<string, never> }
   /** A node of a supervisor's graph was entered. `step`: the model call that it makes next. */
   | { kind: 'node.entered'; data: { node: string; step: number } }

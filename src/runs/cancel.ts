@@ -23,7 +23,7 @@ export async function cancelRun(
   runId: string,
   first: (tx: Db) => Promise<void>,
 ): Promise<void> {
-  await cancelSome(deps, projectId, [runId], first)
+  await cancelSome(deps, projectId, [runId], { first })
 }
 
 /**
@@ -32,10 +32,15 @@ export async function cancelRun(
  * are cancelled in several transactions, in the order of their ids. A caller that dies in between asks again for all of
  * them, and those that were cancelled before stay as they are.
  */
-export async function cancelRuns(deps: CancelDeps, projectId: string, runIds: readonly string[]): Promise<void> {
+export async function cancelRuns(
+  deps: CancelDeps,
+  projectId: string,
+  runIds: readonly string[],
+  { isLate = false } = {},
+): Promise<void> {
   const ordered = runIds.toSorted()
   for (let from = 0; from < ordered.length; from += AT_ONCE) {
-    await cancelSome(deps, projectId, ordered.slice(from, from + AT_ONCE))
+    await cancelSome(deps, projectId, ordered.slice(from, from + AT_ONCE), { isLate })
   }
 }
 
@@ -43,12 +48,12 @@ async function cancelSome(
   { pool, journal }: CancelDeps,
   projectId: string,
   runIds: readonly string[],
-  first?: (tx: Db) => Promise<void>,
+  { first, isLate = false }: { first?: (tx: Db) => Promise<void>; isLate?: boolean },
 ): Promise<void> {
   const owned = await inTransaction(pool, async (tx) => {
     const open = await lockTree(tx, projectId, runIds)
     await first?.(tx)
-    await cancelOpen(tx, journal, open)
+    await cancelOpen(tx, journal, open, isLate)
     return open.filter((run) => run.owner !== null).map((run) => run.id)
   })
   await fault('cancel.mid')
@@ -56,16 +61,16 @@ async function cancelSome(
 }
 
 /** The runs are locked, the deepest first. */
-async function cancelOpen(tx: Db, journal: Journal, open: readonly OpenRun[]): Promise<void> {
+async function cancelOpen(tx: Db, journal: Journal, open: readonly OpenRun[], isLate = false): Promise<void> {
   const fresh = open.filter((run) => run.cancel_requested_at === null)
   await tx.query('update agent_runs set cancel_requested_at = muster.now() where id = any($1)', [idsOf(fresh)])
   // A parent ends after its sub-runs, in its stream too.
-  for (const level of Map.groupBy(fresh, (run) => run.depth).values()) await cancelLevel(tx, journal, level)
+  for (const level of Map.groupBy(fresh, (run) => run.depth).values()) await cancelLevel(tx, journal, level, isLate)
   await wakeSleepers(tx, open)
   await closeQuestions(tx, idsOf(open))
 }
 
-async function cancelLevel(tx: Db, journal: Journal, level: readonly OpenRun[]): Promise<void> {
+async function cancelLevel(tx: Db, journal: Journal, level: readonly OpenRun[], isLate: boolean): Promise<void> {
   const unowned = idsOf(level.filter((run) => run.owner === null))
   // The last sub-run to end wakes its parent.
   const waiting = await waitForChildren(tx, unowned)
@@ -74,7 +79,8 @@ async function cancelLevel(tx: Db, journal: Journal, level: readonly OpenRun[]):
     const shared = { runId: id, fence: null, ancestors }
     // A journal begins with the start of its run. An owner that has not written the start yet is notified alone.
     if (owner !== null && lastSeq === 0) return []
-    if (owner !== null) return { ...shared, events: [{ kind: 'run.cancel_requested', data: {} }] }
+    const data = isLate ? ({ is_late: true } as const) : {}
+    if (owner !== null) return { ...shared, events: [{ kind: 'run.cancel_requested', data }] }
     if (waiting.has(id)) return []
     const end = cancelled(texts.get(id) ?? null)
     return { ...shared, events: [end.event], change: { set: end.set } }

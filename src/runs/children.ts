@@ -19,11 +19,19 @@ import { append, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { PendingCall } from './pending-call.ts'
 import { type ChildOutcome, readOutcomes } from './run-outcomes.ts'
 import { type OwnResult, showResults } from './show-results.ts'
+import { countStandstill } from './standstill.ts'
 import { toEvent } from './tool-result.ts'
 
-/** Starts sub-runs that do not exist yet and takes the results of ended ones. Returns the number of open sub-runs. */
-export async function settleChildren(owned: OwnedRun, calls: readonly PendingCall[]): Promise<number> {
+export interface OpenChildren {
+  count: number
+  /** True if all runs below wait, so that the time of this run stands still. */
+  isStill: boolean
+}
+
+/** Starts sub-runs that do not exist yet and takes the results of ended ones. */
+export async function settleChildren(owned: OwnedRun, calls: readonly PendingCall[]): Promise<OpenChildren> {
   const { deps } = owned
+  const isStill = await countStandstill(owned)
   const idsOf = new Map(calls.map((call) => [call, childIds(owned, call)]))
   const known = await readOutcomes(
     deps.pool,
@@ -55,7 +63,7 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
     open.length = 0
   }
   if (events.length > 0) await append(owned, events)
-  return open.length
+  return { count: open.length, isStill }
 }
 
 /** The sub-run may have been continued since, by an earlier run of this chain or by a person. */
@@ -132,7 +140,7 @@ async function stopLate(owned: OwnedRun, open: readonly { call: PendingCall; id:
   const { deps, run } = owned
   if (open.length === 0) return []
   const runIds = open.map(({ id }) => id)
-  await cancelRuns(deps, run.project_id, runIds)
+  await cancelRuns(deps, run.project_id, runIds, { isLate: true })
   const events: RunEvent[] = []
   for (const { call, id } of open) {
     const made = effectsParagraph(await callsOfRun(deps.pool, id))

@@ -23,9 +23,10 @@ import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type RunState } from './run-state.ts'
 import { settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
+import { wakeAbove } from './standstill.ts'
 import { summaryQuestion } from './summary.ts'
 import { toEvent } from './tool-result.ts'
-import { leaveUndecided } from './undecided.ts'
+import { callsCutOffLate, leaveUndecided } from './undecided.ts'
 
 /**
  * Never throws. A run that cannot go on fails with the reason. Returns false if nothing could be written: the database
@@ -77,6 +78,8 @@ const isFlow = ({ agent, run, state }: Pick<OwnedRun, 'agent' | 'run' | 'state'>
 async function loop(owned: OwnedRun): Promise<void> {
   const { state, deps } = owned
   for (;;) {
+    const late = await callsCutOffLate(owned)
+    if (late.length > 0) return leaveUndecided(owned, late)
     if ((await heedSwitches(owned)) === 'left') return
     if (state.asked.size > 0) {
       await announceCalls(owned)
@@ -127,9 +130,11 @@ function startedEvent(run: ClaimedRun): RunEvent {
 
 /** Writes first that a sub-run starts or continues, and the outcomes of calls that people gave. */
 async function announce(owned: OwnedRun): Promise<void> {
-  const { run, state } = owned
+  const { run, state, deps } = owned
   const first = firstEvents(run)
   if (first.length > 0) await append(owned, first)
+  const hasWaited = run.was_paused || run.waits_for === 'tool'
+  if (hasWaited && run.ancestors.length > 0 && (await wakeAbove(deps.pool, run.ancestors))) deps.onReady()
   const settled = [run.trigger.settled ?? []].flat().flatMap((decision) => {
     const call = state.pending.get(decision.call_id)
     return call ? [settledByPerson(call, decision)] : []

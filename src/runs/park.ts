@@ -8,21 +8,25 @@ import { notBegun, waiting } from './end.ts'
 import { append, appendWhere, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { Waits } from './settle-calls.ts'
 
+const LOOK_AGAIN_MS = 600_000
+
 /** The run holds no slot until a sub-run ends, a person answers or decides, or the run's time is up. */
 export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
   const { signals } = owned.run
-  const { count, leftMs } = waits.approvals ?? { count: 0, leftMs: null }
+  const { count, leftMs: decisionMs } = waits.approvals ?? { count: 0, leftMs: null }
   if (waits.human || count > 0) {
     const end = waiting('human', [], signals)
     const set = {
       ...end.set,
       waiting_for: waits.human ? 'person' : 'approval',
-      ...(leftMs === null ? {} : { ready_in_ms: Math.ceil(leftMs) }),
+      ...(decisionMs === null ? {} : { ready_in_ms: Math.ceil(decisionMs) }),
     }
     await append(owned, [end.event], { set })
-    if (leftMs !== null) owned.deps.onReady(leftMs)
+    if (decisionMs !== null) owned.deps.onReady(decisionMs)
   } else {
-    const untilDeadlineMs = remainingMs(owned)
+    const leftMs = remainingMs(owned)
+    // A run below that continues wakes this one. If its process dies before it does so, this one looks again.
+    const untilDeadlineMs = leftMs !== null && waits.isStill ? Math.max(leftMs, LOOK_AGAIN_MS) : leftMs
     // An earlier release does not read tool.cut_off; it doubts all calls but these.
     const pending = [...owned.state.pending.values()]
     const doubted = pending.some((call) => call.isUnknown) ? { not_begun: notBegun(owned.state) } : {}

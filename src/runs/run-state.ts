@@ -47,7 +47,10 @@ export interface RunState extends ModelTries {
   /** The provider's count for the messages so far; later messages are estimated. */
   countedTokens: number
   uncountedFrom: number
+  /** The time in waits, of this run and of all runs below it, which counts for no timeout. */
   pausedMs: number
+  /** The instant since which the run waits for runs below it, as far as that wait is not yet counted. */
+  parkedAt: number | null
   pausedAt: number | null
   hasStarted: boolean
   /** The input of the run, while it is not yet shown to the model. */
@@ -97,6 +100,7 @@ export function newState(): RunState {
     countedTokens: 0,
     uncountedFrom: 0,
     pausedMs: 0,
+    parkedAt: null,
     pausedAt: null,
     hasStarted: false,
     heldInput: null,
@@ -173,9 +177,15 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     case 'run.parked':
       if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
+      if (event.data.waits_for === 'children') state.parkedAt = at
+      return
+    case 'run.stood_still':
+      state.pausedMs += event.data.ms
+      state.parkedAt = null
       return
     case 'run.paused':
       state.pausedAt = at
+      state.parkedAt = null
       noteProviderWait(state, event.data, at)
       if (event.data.not_begun) doubtCalls(state.pending, event.data.not_begun)
       return
@@ -229,6 +239,7 @@ function beginRun(state: RunState, { input, is_reset: isReset }: StartedData): v
   state.mayHaveLostCall = false
   state.pausedMs = 0
   state.pausedAt = null
+  state.parkedAt = null
   // A run that continues another may have no new input; a run that continues none was given null itself.
   const isSilent = input === null && state.messages.length > 1
   state.heldInput = isSilent ? null : typeof input === 'string' ? input : JSON.stringify(input)

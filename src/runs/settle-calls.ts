@@ -7,7 +7,7 @@ import type { CallTool } from '../kernel/tool.ts'
 import { executeTool, type ToolOutcome } from '../tools/execute-tool.ts'
 import { type OpenApprovals, settleApprovals } from './approvals.ts'
 import { atOnce } from './at-once.ts'
-import { settleChildren } from './children.ts'
+import { type OpenChildren, settleChildren } from './children.ts'
 import { heldInEval } from './eval-calls.ts'
 import { afterTool, hookError } from './middleware.ts'
 import { append, type OwnedRun, openAppend, remainingMs } from './owned-run.ts'
@@ -27,6 +27,8 @@ export type Settled =
   | { next: 'park'; for: Waits }
 export interface Waits {
   children: boolean
+  /** All runs below wait. */
+  isStill?: boolean
   /** A person must answer a question. */
   human: boolean
   approvals?: OpenApprovals
@@ -55,15 +57,21 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   if (nobodys.length > 0) await append(owned, nobodys.map(toolGone))
   if (writes.length > 0) await settleWrites(owned, writes)
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
-  const openChildren = spawns.length > 0 ? await settleChildren(owned, spawns) : 0
+  const children = spawns.length > 0 ? await settleChildren(owned, spawns) : NO_CHILDREN
   const openQuestions = questions.length > 0 ? await settleQuestions(owned, questions) : 0
-  const open = openChildren + openQuestions + approvals.count
-  if (open > 0) return { next: 'park', for: { children: openChildren > 0, human: openQuestions > 0, approvals } }
+  const open = children.count + openQuestions + approvals.count
+  if (open > 0)
+    return {
+      next: 'park',
+      for: { children: children.count > 0, isStill: children.isStill, human: openQuestions > 0, approvals },
+    }
   // A call that was cut off just now is found in the next round.
   if (unknown.length > 0) return { next: 'outcome_unknown', calls: unknown }
   const exit = ofRun.find((one) => stage.byName.get(one.name)?.kind === 'finish_loop')
   return exit && state.pending.size === 1 ? { next: 'exit', call: exit } : { next: 'again' }
 }
+
+const NO_CHILDREN: OpenChildren = { count: 0, isStill: false }
 
 /** A call that nobody may repeat, and whose outcome nobody knows. */
 const isUndecided = (call: PendingCall): boolean => call.effect === 'unsafe' && call.isUnknown

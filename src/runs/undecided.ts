@@ -4,9 +4,9 @@ import { MusterError } from '../kernel/errors.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Run } from '../kernel/run.ts'
 import { askAboutOutcome, type Outcome, type OutcomeTask } from '../tasks/outcome-tasks.ts'
-import { stopped } from './end.ts'
+import { notBegun, stopped } from './end.ts'
 import { appendWritten, type OwnedRun } from './owned-run.ts'
-import type { PendingCall } from './pending-call.ts'
+import { isHeld, type PendingCall } from './pending-call.ts'
 import { resumeRun } from './resume.ts'
 import { continuationOf } from './run-row.ts'
 
@@ -29,6 +29,26 @@ export async function leaveUndecided(owned: OwnedRun, calls: readonly PendingCal
     return { events: [end.event], change: { set: end.set } }
   })
   await fault('final.after_commit')
+}
+
+/**
+ * The calls of unknown outcome of a run that is cancelled because the time of the run above is up. Nobody would resume it,
+ * so people are asked at once. A run that people cancel is asked about when they resume it.
+ */
+export async function callsCutOffLate({ run, state, control, deps }: OwnedRun): Promise<PendingCall[]> {
+  if (control.interruption() !== 'cancel' || run.ancestors.length === 0) return []
+  const safe = new Set(notBegun(state))
+  const calls = [...state.pending.values()].filter(
+    (call) => call.effect === 'unsafe' && !safe.has(call.id) && !isHeld(call),
+  )
+  if (calls.length === 0) return []
+  const { rows } = await deps.pool.query<{ is_late: boolean }>(
+    `select data ? 'is_late' as is_late from run_events
+     where run_id = $1 and kind = 'run.cancel_requested' and origin_seq is null and not data ? 'run_id'
+     order by seq desc limit 1`,
+    [run.id],
+  )
+  return rows[0]?.is_late ? calls : []
 }
 
 /**
