@@ -70,6 +70,10 @@ export async function useFlows({ ask, call, word, databaseUrl }: Caller, project
   const { body } = await call<Made>(`GET ${path}/flow-runs/${run}`)
   assert.equal(body.status, 'completed')
   await ask(`POST ${path}/flow-runs/${run}/cancel`)
+  const failing = { ...root, input: '{{input.absent}}' }
+  const failed = (await ask<Made>(`POST ${path}/flow-runs`, { body: { root: failing, input: word } })).body.id
+  await ask(`GET ${path}/flow-runs/${failed}/events`)
+  await ask(`POST ${path}/flow-runs/${failed}/resume`, { body: {} })
   await ask(`DELETE ${path}/flows/${flow}`)
 }
 
