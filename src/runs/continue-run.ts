@@ -8,6 +8,7 @@ import type { Agent } from '../kernel/agent.ts'
 import { defined } from '../kernel/defined.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, RunStatus, TriggerType } from '../kernel/run.ts'
+import { SENIOR_TOOLS } from '../tasks/decide-call.ts'
 import { withdrawOutcomeTasks } from '../tasks/outcome-tasks.ts'
 import { modelToolName, parseMcpName } from '../tools/registry.ts'
 import { decisionsSoFar } from './decisions.ts'
@@ -150,9 +151,6 @@ export async function insertContinuation(tx: Db, earlier: EarlierRun, given: New
   return run.id
 }
 
-/** The tools that every agent with subordinates has, whether it names them or not. */
-export const TOOLS_OF_SENIORS = ['task_list', 'task_update', 'budget_add']
-
 /**
  * Returns the tools that the history calls and that the agent has lost. A provider may refuse a history with calls of
  * tools that the request does not offer.
@@ -172,7 +170,7 @@ export async function lostTools(
     [runId],
   )
   const named = [...agent.tools, ...agent.steps.flatMap((step) => step.tools ?? [])]
-  if (await isSenior(db, agent.id)) named.push(...TOOLS_OF_SENIORS)
+  if (await isSenior(db, agent.id)) named.push(...SENIOR_TOOLS)
   if (agent.flow_type === 'loop') named.push('finish_loop')
   const ofServers = named.flatMap((name) => parseMcpName(name) ?? [])
   const offered = new Set([...named, ...ofServers.map(({ server, tool }) => modelToolName(server, tool, new Set()))])

@@ -135,7 +135,7 @@ async function toolsGiven(db: Db, projectId: string, run: WaitingRun): Promise<s
 }
 
 /** Every agent with subordinates has these tools, without naming them. */
-const SENIOR_TOOLS: readonly string[] = ['task_list', 'task_update', 'budget_add']
+export const SENIOR_TOOLS: readonly string[] = ['task_list', 'task_update', 'budget_add']
 
 const isGiven = (given: readonly string[], name: string): boolean => given.some((pattern) => fitsTool(pattern, name))
 

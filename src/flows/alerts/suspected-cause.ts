@@ -31,7 +31,8 @@ export function describeCause(
   }: {
     elapsedMs: number
     expectedMs: number
-    detail: string /** A sentence about a leaf that waits. */
+    detail: string
+    /** A sentence about a leaf that waits. */
     wait?: string
   },
 ): string {
