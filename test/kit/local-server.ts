@@ -14,8 +14,10 @@ export async function serveLocally(
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   t.after(async () => {
+    const closed = new Promise((resolve) => server.close(resolve))
+    // After `close`, so that no connection can be made in between.
     server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
+    await closed
   })
   // A server that listens on TCP has an address and a port.
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -103,7 +103,10 @@ describe('the first minute', { skip: noBrowser }, () => {
     await goHome(page)
     await shown.loop.first().click()
     await page.getByRole('heading', { name: 'Stock watcher', level: 1 }).waitFor()
-    await page.getByText(/loop/i).first().waitFor()
+    await page
+      .getByText(/the same call again and again/)
+      .first()
+      .waitFor()
     await takePicture(page, 'run')
 
     await goHome(page)

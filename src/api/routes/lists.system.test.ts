@@ -56,8 +56,9 @@ async function problemsOf(list: () => Promise<unknown>, name: string): Promise<s
   assert.ok(plans.length > 0)
   return plans.flatMap(({ text, buffers, sequentialScans, explained }) => {
     const parts = text.split('union all').length
-    // Each part of the list is one search in an index, and gives a page at most; a row is one block of the table.
-    const most = 30 + 2 * LIMIT + parts * (LIMIT + 8)
+    // Each part of the list is one search in an index, and gives a page at most; a row is one block of the table. The
+    // planner reads a block of each index of the table, for each part.
+    const most = 30 + 2 * LIMIT + parts * (LIMIT + 12)
     if (sequentialScans.length === 0 && buffers <= most) return []
     return [`${name}: ${buffers} buffers where ${most} are explained, ${JSON.stringify(sequentialScans)}\n${explained}`]
   })
@@ -371,8 +372,10 @@ test('a count of the backlog does not read all of it', async () => {
 })
 
 test('the usage of a project is read by index, without its runs', async () => {
+  // The first and the last day of the data may be short.
   const { rows } = await pool.query<{ day: string }>(
-    'select to_char(min(day), $2) as day from usage_days where project_id = $1',
+    `select to_char(day, $2) as day from usage_days where project_id = $1
+     group by usage_days.day order by count(*) desc limit 1`,
     [project, 'YYYY-MM-DD'],
   )
   const day = rows[0]?.day ?? ''

@@ -141,7 +141,7 @@ test('the flow runs below a flow run have a limited number of runs together, and
   const [innerRun] = await leavesOf(id)
   const inner = await readFlow(innerRun?.flow_run_id ?? null)
   assert.equal(inner.status, 'partial')
-  assert.match(inner.error ?? '', new RegExp(`below the flow run ${id} may have 10000 runs of agents together`))
+  assert.match(inner.error ?? '', new RegExp(`The flow run ${id} has reached its limit of 10000 runs of agents`))
   assert.equal((await leavesOf(inner.id)).length, 1)
   const { rows } = await kit.pool.query('select runs_below from flow_runs where id = any($1) order by 1', [
     [id, inner.id],

@@ -143,6 +143,6 @@ test('runs that are queued at the same moment are counted, and do not exceed the
   })
   const { status, error } = await flows.ended(id)
   assert.equal(status, 'partial')
-  assert.match(error ?? '', /^1 failed\. .*may have 10000 runs of agents together, and they have them\.$/)
+  assert.match(error ?? '', /^1 failed\. .*has reached its limit of 10000 runs of agents in all flow runs below it\.$/)
   assert.equal(await runsBelow(tree), 10_000)
 })
