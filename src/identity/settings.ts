@@ -18,12 +18,25 @@ export async function loadSettings(db: Db, projectIds: readonly string[]): Promi
   return new Map(rows.map((row) => [row.id, settingsFrom(row.settings)]))
 }
 
-/** Merges the patch over the stored settings. The row is locked, so two patches of different fields both hold. */
+/** The settings after every change that is about to be committed. Null if there is no such project (any more). */
+export async function getCommittedSettings(db: Db, projectId: string): Promise<Settings | null> {
+  const { rows } = await db.query<{ settings: Record<string, unknown> }>(
+    'select settings from projects where id = $1 and deleted_at is null for share',
+    [projectId],
+  )
+  return rows[0] ? settingsFrom(rows[0].settings) : null
+}
+
+/**
+ * Merges the patch over the stored settings. The row is locked, so two patches of different fields both hold. `onChange`
+ * is called in the same transaction, after the change.
+ */
 export async function updateSettings(
   pool: Pool,
   projectId: string,
   patch: SettingsPatch,
   actor: Actor,
+  onChange: (tx: Db) => Promise<void> = async () => {},
 ): Promise<Settings> {
   return inTransaction(pool, async (tx) => {
     const settings = settingsFrom({ ...(await readSettings(tx, projectId, 'for update')), ...patch })
@@ -42,6 +55,7 @@ export async function updateSettings(
       targetId: projectId,
       details: { changed: patch },
     })
+    await onChange(tx)
     return settings
   })
 }

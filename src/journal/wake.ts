@@ -25,26 +25,26 @@ export async function wakeWaiting(db: Db, runId: string, waitsFor: 'human' | 'ch
   return rows[0]?.is_ready ?? false
 }
 
-/** Called when the time that calls may wait for approval was changed: their runs set their clocks anew. */
-export async function wakeForApproval(db: Db, projectId: string): Promise<number> {
-  const { rowCount } = await db.query(
-    `update agent_runs set ready_at = muster.now() where id in (
-       select id from agent_runs where project_id = $1 and status = 'paused' and pause_reason = 'human' and waits_for = 'human'
-         and owner is null and ready_at is null order by id for update)`,
+/**
+ * Called in the transaction that changed how long runs of the project wait for an approval or for a provider: those that
+ * wait restart their timers, and those that are about to wait see the raised count. A run that has not started is held
+ * for a person's decision and stays so. Returns the number of runs that were made ready.
+ */
+export async function restartTimers(tx: Db, projectId: string): Promise<number> {
+  const { rows } = await tx.query<{ is_ready: boolean }>(
+    `update agent_runs set signals = signals + (owner is not null)::int,
+       ready_at = case when owner is null then muster.now() else ready_at end
+     where id in (
+       select id from agent_runs where id in (
+         select id from agent_runs where owner is not null and project_id = $1
+         union all select id from agent_runs where project_id = $1 and pause_reason = 'human' and waits_for = 'human'
+           and started_at is not null
+         union all select id from agent_runs where project_id = $1 and waits_for = 'provider'
+       ) and completed_at is null and (owner is not null or ready_at is null) order by id for update)
+     returning owner is null as is_ready`,
     [projectId],
   )
-  return rowCount ?? 0
-}
-
-/** Called when the patience with providers was changed: runs that wait for one set their clocks anew. */
-export async function wakeForPatience(db: Db, projectId: string): Promise<number> {
-  const { rowCount } = await db.query(
-    `update agent_runs set ready_at = muster.now() where id in (
-       select id from agent_runs where project_id = $1 and waits_for = 'provider'
-         and owner is null and ready_at is null and completed_at is null order by id for update)`,
-    [projectId],
-  )
-  return rowCount ?? 0
+  return rows.filter((row) => row.is_ready).length
 }
 
 /** A batch is small enough for a short statement, however many runs sleep. */

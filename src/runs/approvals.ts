@@ -1,19 +1,20 @@
-// Calls that wait for a person. The owner of the run puts them before people, takes the decisions that exist, and journals
-// each decision before it acts on it.
+// Calls that wait for a person. The owner of the run puts them before people, reads the decisions made so far, and
+// journals each decision before it acts on it.
+import { getCommittedSettings } from '../identity/settings.ts'
 import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import type { Tool } from '../kernel/tool.ts'
 import { type CallDecision, callTaskId, expireCalls, readDecisions, suggestCall } from '../tasks/call-suggestions.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
-import { append, type OwnedRun } from './owned-run.ts'
+import { append, databaseNow, type OwnedRun } from './owned-run.ts'
 import type { PendingCall } from './pending-call.ts'
 import { type OwnResult, showResults } from './show-results.ts'
 import { toolGone } from './tool-result.ts'
 
 export interface OpenApprovals {
   count: number
-  /** The time until the first of them counts as rejected; null if none will. */
-  leftMs: number | null
+  /** The instant at which the first of them counts as rejected, by the database's clock; null if none will. */
+  rejectedAtMs: number | null
 }
 
 /** An approved call is an ordinary pending call from then on; a rejected one has its result. */
@@ -49,7 +50,7 @@ export async function settleApprovals(owned: OwnedRun, calls: readonly PendingCa
     await append(owned, events)
     await fault('approval.before_call')
   }
-  return { count, leftMs: open.length > 0 ? Math.min(...open) : null }
+  return { count, rejectedAtMs: open.length > 0 ? databaseNow(owned) + Math.min(...open) : null }
 }
 
 async function putForward({ run, agent, deps }: OwnedRun, call: PendingCall, tool: Tool, taskId: string) {
@@ -67,8 +68,9 @@ async function putForward({ run, agent, deps }: OwnedRun, call: PendingCall, too
   })
 }
 
-async function decide({ deps, settings }: OwnedRun, taskIds: string[]): Promise<Map<string, CallDecision>> {
-  const timeoutMs = settings.approval_timeout
+/** The limit is read anew: a change of it restarts the timer of a run that sleeps, or is seen here. */
+async function decide({ deps, run }: OwnedRun, taskIds: string[]): Promise<Map<string, CallDecision>> {
+  const timeoutMs = (await getCommittedSettings(deps.pool, run.project_id))?.approval_timeout ?? null
   const decisions = await readDecisions(deps.pool, taskIds, timeoutMs)
   const isLate = [...decisions.values()].some((each) => each.kind === 'open' && each.leftMs === 0)
   if (timeoutMs === null || !isLate) return decisions

@@ -5,7 +5,7 @@ import { isMonthSpent } from '../journal/month.ts'
 import { wakeWaiting } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import { notBegun, waiting } from './end.ts'
-import { append, appendWhere, type OwnedRun, remainingMs } from './owned-run.ts'
+import { append, appendWhere, databaseNow, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { Waits } from './settle-calls.ts'
 
 const LOOK_AGAIN_MS = 600_000
@@ -13,7 +13,8 @@ const LOOK_AGAIN_MS = 600_000
 /** The run holds no slot until a sub-run ends, a person answers or decides, or the run's time is up. */
 export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
   const { signals } = owned.run
-  const { count, leftMs: decisionMs } = waits.approvals ?? { count: 0, leftMs: null }
+  const { count, rejectedAtMs } = waits.approvals ?? { count: 0, rejectedAtMs: null }
+  const decisionMs = rejectedAtMs === null ? null : Math.max(0, rejectedAtMs - databaseNow(owned))
   if (waits.human || count > 0) {
     const end = waiting('human', [], signals)
     const set = {

@@ -4,7 +4,7 @@ import { createTestRuns } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script, type ScriptedAnswer } from '../../test/kit/scripted-model.ts'
 import { until } from '../../test/kit/until.ts'
 import { tryNow } from '../journal/provider-outages.ts'
-import { wakeForPatience } from '../journal/wake.ts'
+import { restartTimers } from '../journal/wake.ts'
 import type { Run } from '../kernel/run.ts'
 import { cancelRun } from './cancel.ts'
 
@@ -284,7 +284,7 @@ test('a changed patience holds for runs that wait already, and none of them trie
   isDown = false
   const change = async (model_patience: number): Promise<void> => {
     await runs.set({ model_patience })
-    assert.equal(await wakeForPatience(pool, projectId), 1)
+    assert.equal(await restartTimers(pool, projectId), 1)
     runs.worker.onReady()
   }
   const wakesIn = async (id: string): Promise<number> => {

@@ -39,7 +39,7 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const held = heldInEval(owned)
   if (held.length > 0) await append(owned, held)
   const waiting = [...state.pending.values()].filter(isHeld)
-  const approvals = waiting.length > 0 ? await settleApprovals(owned, waiting) : { count: 0, leftMs: null }
+  const approvals = waiting.length > 0 ? await settleApprovals(owned, waiting) : { count: 0, rejectedAtMs: null }
   const pending = [...state.pending.values()].filter((call) => !isHeld(call))
   const unknown = pending.filter(isUndecided)
   const callable = pending.filter((call) => call.effect !== 'run' && !isUndecided(call))
@@ -53,8 +53,8 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const spawns = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'spawn_agent')
   const questions = ofRun.filter((one) => stage.byName.get(one.name)?.kind === 'ask_human')
   const writes = ofRun.filter((one) => one.written || stage.byName.get(one.name)?.kind === 'write')
-  const nobodys = ofRun.filter((one) => !one.written && !stage.byName.has(one.name))
-  if (nobodys.length > 0) await append(owned, nobodys.map(toolGone))
+  const orphanedCalls = ofRun.filter((one) => !one.written && !stage.byName.has(one.name))
+  if (orphanedCalls.length > 0) await append(owned, orphanedCalls.map(toolGone))
   if (writes.length > 0) await settleWrites(owned, writes)
   if (control.interruption() || control.isAskedToYield() || deps.isHalted(run.project_id)) return { next: 'again' }
   const children = spawns.length > 0 ? await settleChildren(owned, spawns) : NO_CHILDREN

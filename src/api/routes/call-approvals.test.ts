@@ -16,7 +16,9 @@ const tool = (name: string, effect: 'readonly' | 'keyed' | 'unsafe') =>
   testTool(name, async (args, { key }) => ({ done: made.push({ tool: name, args, key }) > 0 }), { effect })
 const refund = tool('refund', 'unsafe')
 const { inputSchema } = refund
-const tools = [refund, tool('pay', 'keyed'), tool('look', 'readonly')]
+let untilSlow = Promise.withResolvers<void>()
+const slow = testTool('slow', () => untilSlow.promise.then(() => ({})), { effect: 'readonly' })
+const tools = [refund, tool('pay', 'keyed'), tool('look', 'readonly'), slow]
 const kit = await createTestApp({ models, tools, waits: { waitMs: 20_000 } })
 const project = await kit.createProject('Desk')
 const member = await kit.createKey(project.id, 'member')
@@ -330,6 +332,22 @@ test('after approval_timeout an open suggestion counts as rejected, also where t
     )
     assert.deepEqual(noted.rows, [{ actor_type: 'system' }])
   }
+  await set({ approval_timeout: null })
+})
+
+test('approval_timeout holds for a run that begins to wait after the setting was changed', async () => {
+  untilSlow = Promise.withResolvers()
+  const { id } = await desk([{ name: 'slow' }, { name: 'refund', args: { amount: 5 } }], {
+    tools: ['slow', 'refund'],
+  })
+  const { body: run } = await kit.call<Run>(`POST ${base}/agents/${id}/trigger`, {
+    body: { input: 'Go.' },
+    headers: { prefer: 'respond-async' },
+  })
+  await until(async () => (await suggestionsOf(run.id)).length === 1, 'the call is put before people')
+  await set({ approval_timeout: 30 })
+  untilSlow.resolve()
+  assert.equal((await ended(run.id)).status, 'completed')
   await set({ approval_timeout: null })
 })
 

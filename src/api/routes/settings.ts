@@ -1,7 +1,7 @@
 import type { Pool } from '../../db/pool.ts'
 import { getSettings, updateSettings } from '../../identity/settings.ts'
 import { wakeForMonth } from '../../journal/month.ts'
-import { HALT_CHANNEL, tellProcesses, wakeForApproval, wakeForPatience } from '../../journal/wake.ts'
+import { HALT_CHANNEL, tellProcesses, restartTimers } from '../../journal/wake.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import { settingsPatch, settingsSchema } from '../../kernel/project.ts'
 import { unknownProvider } from '../../models/providers.ts'
@@ -35,15 +35,19 @@ export function addSettingsRoutes(
       const provider = request.body.default_model?.provider
       const unknown = provider === undefined ? null : await unknownProvider(pool, provider)
       if (unknown !== null) throw invalidRequest(`default_model.provider: ${unknown}`)
-      const settings = await updateSettings(pool, request.params.id, request.body, actorOf(request))
+      const { approval_timeout, model_patience } = request.body
+      const isTimed = approval_timeout !== undefined || model_patience !== undefined
+      let woken = 0
+      const settings = await updateSettings(pool, request.params.id, request.body, actorOf(request), async (tx) => {
+        woken = isTimed ? await restartTimers(tx, request.params.id) : 0
+      })
+      if (woken > 0) onReady()
       if (request.body.boredom_threshold !== undefined) await checkAll(pool, request.params.id)
       if (request.body.monthly_token_limit !== undefined) {
         // Processes read which projects limit their month together with the off switches.
         await tellProcesses(pool, HALT_CHANNEL)
         if ((await wakeForMonth(pool, request.params.id)) > 0) onReady()
       }
-      if (request.body.approval_timeout !== undefined && (await wakeForApproval(pool, request.params.id)) > 0) onReady()
-      if (request.body.model_patience !== undefined && (await wakeForPatience(pool, request.params.id)) > 0) onReady()
       org.sweep()
       return settings
     },

@@ -7,7 +7,7 @@ import { createScriptedModel, type Script } from '../../../test/kit/scripted-mod
 import { until } from '../../../test/kit/until.ts'
 import type { Db } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
-import { wakeWaiting } from '../../journal/wake.ts'
+import { restartTimers, wakeWaiting } from '../../journal/wake.ts'
 import type { ModelRequest } from '../../kernel/model-call.ts'
 import { systemActor } from '../../kernel/principal.ts'
 import type { Task } from '../../kernel/task.ts'
@@ -229,6 +229,8 @@ for (const decision of ['again', 'stop'] as const) {
     const asked = question ?? assert.fail()
     assert.equal(asked.metadata.kind, 'begin_anew')
     assert.equal((asked.metadata.calls as { tool: string }[])[0]?.tool, 'refund')
+    // A changed limit of waits wakes runs that sleep, but not the one that is held.
+    assert.equal(await restartTimers(pool, projectId), 0)
     isLooping = false
     await answer(asked, decision)
     const flow = await flows.ended(id)
