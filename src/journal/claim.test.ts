@@ -17,6 +17,8 @@ const { pool, clock } = await createTestDatabase()
 const projectId = await insertProject(pool)
 const published: StoredEvent[] = []
 const journal = createJournal({ db: pool, log: silentLog, onWritten: (events) => void published.push(...events) })
+const givenUp: string[] = []
+const parts = { pool, journal, onEnded: async (_tx: Db, ids: readonly string[]) => void givenUp.push(...ids) }
 
 async function addRun(fields: { priority?: number; ancestors?: string[]; projectId?: string } = {}): Promise<string> {
   const id = newId()
@@ -82,7 +84,7 @@ test('a claim raises the fence, writes run.started once, and leaves runs that ar
     [[1, 'run.started', 'x']],
   )
   assert.deepEqual(await claim(owner), [])
-  assert.equal(await releaseOwn({ pool, journal }, owner, []), 1)
+  assert.equal(await releaseOwn(parts, owner, []), 1)
   const [again] = await claim(owner)
   assert.equal(again?.fence, 3)
   assert.equal(again?.is_new, false)
@@ -99,7 +101,7 @@ test('of several processes that find another one dead one takes over; the crash 
   const dead = await insertWorker(pool)
   const id = await addRun()
   const [run] = await claim(dead)
-  const taken = await Promise.all([1, 2, 3, 4].map(() => takeOver({ pool, journal }, dead, forget(dead))))
+  const taken = await Promise.all([1, 2, 3, 4].map(() => takeOver(parts, dead, forget(dead))))
   assert.deepEqual(taken.toSorted(), [0, 0, 0, 1])
   assert.equal((await rowOf(id)).crashes, 1)
   const late = await journal.append({ runId: id, fence: run?.fence ?? 0, events: [{ kind: 'test.late', data: {} }] })
@@ -127,11 +129,13 @@ test('after two crashes a run is a suspect; after five the run fails, and its pa
       ancestors: [parent],
     })
     published.splice(0)
-    assert.equal(await takeOver({ pool, journal }, owner, forget(owner)), 1)
+    assert.equal(await takeOver(parts, owner, forget(owner)), 1)
     // The process that takes over publishes the events that it wrote, so its log and its traces show the end.
     const told = published.filter(({ runId }) => runId === id).map(({ kind }) => kind)
     assert.deepEqual(told, crash === 5 ? ['run.recovered', 'run.failed'] : ['run.recovered'])
   }
+  // Its questions to people are closed with it, once.
+  assert.deepEqual(givenUp, [id])
   const row = await rowOf(id)
   assert.equal(row.status, 'failed')
   assert.equal(row.error_code, 'CRASH_LOOP')
@@ -148,7 +152,7 @@ test('runs whose owner is registered nowhere are free again, and no crash is cou
   const id = await addRun()
   await claim(owner)
   await pool.query('delete from workers where id = $1', [owner])
-  assert.equal(await releaseOwnerless({ pool, journal }), 1)
+  assert.equal(await releaseOwnerless(parts), 1)
   const row = await rowOf(id)
   assert.equal(row.owner, null)
   assert.equal(row.crashes, 0)
@@ -163,7 +167,7 @@ test('the tokens that a dead owner had reserved go back to the agent', async () 
   const { agent_id } = await rowOf(id)
   await pool.query('update agent_runs set reserved = 70 where id = $1', [id])
   await pool.query('insert into agent_tokens (agent_id, reserved) values ($1, 100)', [agent_id])
-  await takeOver({ pool, journal }, owner, forget(owner))
+  await takeOver(parts, owner, forget(owner))
   const { rows } = await pool.query('select reserved from agent_tokens where agent_id = $1', [agent_id])
   assert.equal(rows[0].reserved, 30)
   await clear()
@@ -203,7 +207,7 @@ test('one suspect is under way in the whole instance, and a death is charged to 
     (await claim(one)).map((run) => run.id),
     [bystander],
   )
-  await takeOver({ pool, journal }, one, forget(one))
+  await takeOver(parts, one, forget(one))
   assert.equal((await rowOf(suspect)).crashes, 3)
   assert.equal((await rowOf(bystander)).crashes, 0)
   assert.equal((await claimSuspectRun(pool, two, NO_PROJECT))?.id, next, 'the next suspect has its turn')
@@ -241,7 +245,7 @@ test('a suspect that hangs loses its turn after a while, and the next suspect is
   assert.equal(await releaseSuspectRun(pool, owner), true)
   assert.equal((await claimSuspectRun(pool, owner, projectId))?.id, foreign)
   // A death is charged to the suspect that has its turn.
-  await takeOver({ pool, journal }, owner, forget(owner))
+  await takeOver(parts, owner, forget(owner))
   assert.equal((await rowOf(foreign)).crashes, 3)
   assert.equal((await rowOf(hanging)).crashes, 2)
   await clear()

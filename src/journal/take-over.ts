@@ -8,6 +8,8 @@ import type { Journal } from './journal.ts'
 interface TakeOver {
   pool: Pool
   journal: Pick<Journal, 'appendIn'>
+  /** Called for the runs that end because their processes died too often. */
+  onEnded: (tx: Db, runIds: readonly string[]) => Promise<void>
 }
 
 const NO_CHARGE: Charge = { to: 'none' }
@@ -17,7 +19,7 @@ const NO_CHARGE: Charge = { to: 'none' }
  * one of several observers counts the crash. `also` frees its other work. Answers the number of freed runs.
  */
 export async function takeOver(
-  { pool, journal }: TakeOver,
+  { pool, ...parts }: TakeOver,
   owner: string,
   forget: (tx: Db) => Promise<boolean>,
   also: (tx: Db, charge: Charge) => Promise<void> = async () => {},
@@ -25,7 +27,7 @@ export async function takeOver(
   return inTransaction(pool, async (tx) => {
     const charge = await chargeFor(tx, owner)
     if (!(await forget(tx))) return 0
-    const freed = await recover(tx, journal, { of: 'owner', owner }, charge)
+    const freed = await recover(tx, parts, { of: 'owner', owner }, charge)
     // The reservations of its calls are given back.
     await tx.query('delete from project_calls where worker_id = $1', [owner])
     await also(tx, charge)
@@ -44,18 +46,30 @@ export async function releaseOwnerless(parts: TakeOver): Promise<number> {
 }
 
 /** Mostly there are no such runs, and then no transaction is needed. */
-async function recoverAny({ pool, journal }: TakeOver, which: Which): Promise<number> {
+async function recoverAny({ pool, ...parts }: TakeOver, which: Which): Promise<number> {
   if ((await findOwned(pool, which)).ids.length === 0) return 0
-  return inTransaction(pool, async (tx) => (await recover(tx, journal, which, NO_CHARGE)).length)
+  return inTransaction(pool, async (tx) => (await recover(tx, parts, which, NO_CHARGE)).length)
 }
 
 /** Frees the runs and notes it in their journals: calls that their owner had begun have an unknown outcome. */
-async function recover(tx: Db, journal: TakeOver['journal'], which: Which, charge: Charge): Promise<FreedRun[]> {
+async function recover(
+  tx: Db,
+  { journal, onEnded }: Omit<TakeOver, 'pool'>,
+  which: Which,
+  charge: Charge,
+): Promise<FreedRun[]> {
   const { ids, withAncestors } = await findOwned(tx, which)
   if (ids.length === 0) return []
   await lockRuns(tx, withAncestors)
   const owner = which.of === 'nobody' ? null : which.owner
   const freed = await freeRuns(tx, ids, { owner, charge })
+  const givenUp = freed.filter((run) => run.crashes >= MOST_CRASHES)
+  if (givenUp.length > 0) {
+    await onEnded(
+      tx,
+      givenUp.map((run) => run.id),
+    )
+  }
   for (const run of freed) {
     // The next owner writes run.started, which must be the run's first event.
     if (run.is_silent && run.crashes < MOST_CRASHES) continue

@@ -1,6 +1,7 @@
 // Random scripts of answers, failures, deaths, cancels, resumes and retries, over a run, a task, a leaf and a flow: each
 // keyed effect happens once per call of the model, and each unsafe one once, or a person was asked before the second.
 // test/kit/check-effects.ts states the promise precisely.
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
@@ -17,6 +18,7 @@ import { takeOver } from '../journal/take-over.ts'
 import { silentLog } from '../kernel/log.ts'
 import type { Model, ModelRequest } from '../kernel/model-call.ts'
 import { forgetWorker } from '../queue/workers.ts'
+import { closeCalls } from '../tasks/close-questions.ts'
 
 const AT_ONCE = 10
 const SEQUENCES_PER_SEED = isUsual ? 20 : 100
@@ -72,7 +74,7 @@ async function bury(): Promise<void> {
   count('deaths')
   const { rows } = await pool.query<{ id: string }>('select id from workers')
   const journal = createJournal({ db: pool, log: silentLog })
-  for (const { id } of rows) await takeOver({ pool, journal }, id, (tx) => forgetWorker(tx, id))
+  for (const { id } of rows) await takeOver({ pool, journal, onEnded: closeCalls }, id, (tx) => forgetWorker(tx, id))
   kit.services.onReady()
   kit.services.flows.onReady()
 }

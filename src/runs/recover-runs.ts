@@ -7,6 +7,7 @@ import { wakeOverlooked, wakeWaiting } from '../journal/wake.ts'
 import type { Log } from '../kernel/log.ts'
 import { createHealth } from '../queue/health.ts'
 import { findAnsweredRuns } from '../tasks/answered-runs.ts'
+import { closeCalls } from '../tasks/close-questions.ts'
 import { askForTool, closeToolTasks } from '../tasks/tool-tasks.ts'
 import { lookAtRuns, type RunsSeen } from './look-at-runs.ts'
 
@@ -50,7 +51,7 @@ export function createRecovery(
   async function recover(seen: RunsSeen): Promise<number> {
     const parts: (() => Promise<number>)[] = []
     if (seen.has_due) parts.push(() => promoteDueRuns(pool))
-    if (seen.has_orphans) parts.push(() => releaseOwnerless({ pool, journal }))
+    if (seen.has_orphans) parts.push(() => releaseOwnerless({ pool, journal, onEnded: closeCalls }))
     if (seen.awaits_tools) parts.push(lookForTools)
     // After a failure this look stays due, because sweeps without it would make the recovery seem well.
     if (--sweepsUntilOverlooked < 0) parts.push(wakeAllOverlooked)

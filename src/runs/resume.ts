@@ -134,7 +134,8 @@ export async function lockResumable(db: Db, projectId: string, runId: string): P
   if (status === 'completed') throw conflict('This run is completed: there is nothing to resume. Fork it instead.')
   requireAgent(earlier)
   if (endedAt === null) throw conflict(waitSentence(earlier.pause_reason))
-  if (earlier.has_open_children) throw conflict('Sub-runs of this run have not ended yet. Try again in a moment.')
+  if (earlier.has_open_children)
+    throw conflict('A sub-run of this run has not ended. Wait for its end, or cancel it, and resume then.')
   if (earlier.continued_by !== null) {
     const newest = await newestOfChain(db, earlier.continued_by)
     throw conflict(`This run was resumed already; the run ${newest} continues it.`, { run_id: newest })

@@ -7,6 +7,7 @@ import type { Log } from '../kernel/log.ts'
 import type { ClaimLoopOptions } from '../queue/claim-loop.ts'
 import type { Dealt, FairAsk } from '../queue/queue-table.ts'
 import type { Slots } from '../queue/slots.ts'
+import { closeCalls } from '../tasks/close-questions.ts'
 import { createCappedClaims } from './capped-claims.ts'
 import { createDefinitions } from './definitions.ts'
 import type { Definition } from './owned-run.ts'
@@ -55,7 +56,7 @@ export function createRunClaims({
     releaseSuspect: (owner) => releaseSuspectRun(pool, owner),
     freeStrays: async (owner, inHand) => {
       const ids = inHand.map((run) => run.id)
-      const count = await releaseOwn({ pool, journal }, owner, ids)
+      const count = await releaseOwn({ pool, journal, onEnded: closeCalls }, owner, ids)
       if (count > 0) log.info({ runs: count }, 'runs without an owner are ready again')
     },
   }

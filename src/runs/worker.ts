@@ -1,5 +1,6 @@
 // One process's part in the work: it claims runs into its slots, keeps its lease, hears of cancels and halts, takes
 // over the runs of dead processes, and gives its own back when it stops.
+
 import { START_PATIENCE_MS, whileUnavailable } from '../db/patience.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import type { Hub } from '../journal/hub.ts'
@@ -26,6 +27,7 @@ import { UNWELL_AFTER_MS } from '../queue/health.ts'
 import { type Presence, type PresenceOptions, startPresence } from '../queue/presence.ts'
 import type { Charge } from '../queue/queue-table.ts'
 import { createSlots } from '../queue/slots.ts'
+import { closeCalls } from '../tasks/close-questions.ts'
 import { TASK_CHANNEL } from '../tasks/task-queue.ts'
 import { type Companion, type Companions, createCompanions } from './companions.ts'
 import { executeRun } from './execute-run.ts'
@@ -272,7 +274,7 @@ function hearForRuns({ pool, journal, poke, inHand, switches, companions, log }:
     },
     onDeath: async (workerId: string, forget: (tx: Db) => Promise<boolean>): Promise<void> => {
       const tellAll = (tx: Db, charge: Charge): Promise<void> => companions.onDeath(tx, workerId, charge)
-      const count = await takeOver({ pool, journal }, workerId, forget, tellAll)
+      const count = await takeOver({ pool, journal, onEnded: closeCalls }, workerId, forget, tellAll)
       if (count > 0) log.warn({ worker: workerId, runs: count }, 'runs of a dead process were taken over')
       poke()
     },

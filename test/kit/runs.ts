@@ -1,10 +1,12 @@
 // Rows that tests of runs need.
+
 import type { Db, Pool } from '../../src/db/pool.ts'
 import { createJournal } from '../../src/journal/append.ts'
 import { takeOver } from '../../src/journal/take-over.ts'
 import { newId } from '../../src/kernel/id.ts'
 import { silentLog } from '../../src/kernel/log.ts'
 import { forgetWorker } from '../../src/queue/workers.ts'
+import { closeCalls } from '../../src/tasks/close-questions.ts'
 
 export async function insertProject(db: Db, name = 'A project'): Promise<string> {
   const id = newId()
@@ -36,5 +38,5 @@ export async function insertWorker(db: Db): Promise<string> {
 /** Declares a process dead, as another process does. */
 export async function buryWorker(pool: Pool, id: string): Promise<void> {
   const journal = createJournal({ db: pool, log: silentLog })
-  await takeOver({ pool, journal }, id, (tx) => forgetWorker(tx, id))
+  await takeOver({ pool, journal, onEnded: closeCalls }, id, (tx) => forgetWorker(tx, id))
 }
