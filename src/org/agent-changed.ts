@@ -45,7 +45,7 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
        select id, status, attempt_run_id, waits_for from tasks
        where assigned_to = $1 and status in ('pending', 'in-progress', 'blocked') order by id for update
      )
-     update tasks t set assigned_to = $2, attempts = 0, retry_at = null, last_run_id = coalesce(t.last_run_id, o.attempt_run_id),
+     update tasks t set assigned_to = $2, attempts = 0, retry_at = null, last_run_id = coalesce(o.attempt_run_id, t.last_run_id),
        status = case when o.waits_for = 'subtasks' then t.status else 'pending' end,
        attempt_run_id = case when o.waits_for = 'subtasks' then t.attempt_run_id end,
        progress_note = 'Its agent was deleted.'

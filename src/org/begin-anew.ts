@@ -7,7 +7,7 @@ import { aboutTask } from '../kernel/operation.ts'
 import { anewDecision, askBeginAnew, beginAnewTaskId, isBeginAnewTask, STOPPED } from '../tasks/begin-anew-tasks.ts'
 import { makeDue } from '../tasks/task-queue.ts'
 import { logOnCommit } from './log-on-commit.ts'
-import { lockTasks, type WorkTask } from './work-row.ts'
+import { lockTasks, newestRunOf, type WorkTask } from './work-row.ts'
 
 export interface Anew {
   runId: string
@@ -44,7 +44,7 @@ export async function answerBeginAnew(tx: Db, log: Log, question: WorkTask): Pro
   if (task?.waits_for !== 'begin_anew' || decision === null) return
   if (decision === 'again') {
     await tx.query(
-      `update tasks set waits_for = null, attempts = 0, cleared_run_id = last_run_id, progress_note = null where id = $1`,
+      `update tasks set waits_for = null, attempts = 0, cleared_run_id = coalesce(attempt_run_id, last_run_id), progress_note = null where id = $1`,
       [task.id],
     )
     await makeDue(tx, task.project_id, [task.assigned_to])
@@ -60,7 +60,10 @@ export async function answerBeginAnew(tx: Db, log: Log, question: WorkTask): Pro
 
 /** The question is not open any more, because the task was changed or closed. */
 export async function withdrawBeginAnew(tx: Db, tasks: readonly Asking[]): Promise<void> {
-  const ids = tasks.flatMap(({ id, last_run_id: runId }) => (runId === null ? [] : [beginAnewTaskId(id, runId)]))
+  const ids = tasks.flatMap((task) => {
+    const runId = newestRunOf(task)
+    return runId === null ? [] : [beginAnewTaskId(task.id, runId)]
+  })
   if (ids.length === 0) return
   await tx.query(
     `update tasks set status = 'cancelled', completed_at = muster.now()
@@ -69,4 +72,4 @@ export async function withdrawBeginAnew(tx: Db, tasks: readonly Asking[]): Promi
   )
 }
 
-type Asking = Pick<WorkTask, 'id' | 'last_run_id'>
+type Asking = Pick<WorkTask, 'id' | 'attempt_run_id' | 'last_run_id'>

@@ -7,7 +7,7 @@ import type { Agent } from '../kernel/agent.ts'
 import { canContinue, type EarlierRun, insertContinuation, lockEarlier, lostTools } from '../runs/continue-run.ts'
 import { callsOfWork } from './made-calls.ts'
 import { continuationText } from './task-text.ts'
-import type { WorkTask } from './work-row.ts'
+import { newestRunOf, type WorkTask } from './work-row.ts'
 
 export type AttemptPlan =
   /** This run works on the task from now on. */
@@ -16,19 +16,24 @@ export type AttemptPlan =
   | { next: 'begin'; calls: MadeCall[] }
   /** A person decides whether the work may begin anew. */
   | { next: 'ask'; runId: string; calls: MadeCall[] }
-  /** The run of the last attempt has not ended yet. */
-  | { next: 'wait' }
+  /** The run of the last attempt, or a sub-run of it, has not ended yet. */
+  | { next: 'wait'; inMs: number }
+
+const RUN_ENDS_IN_MS = 200
+/** A sub-run may wait for a person. */
+const SUB_RUN_ENDS_IN_MS = 5_000
 
 export type AttemptedTask = WorkTask & Pick<Agent, 'max_steps' | 'default_timeout' | 'flow_type' | 'tools' | 'steps'>
 
 export async function planAttempt(tx: Db, task: AttemptedTask): Promise<AttemptPlan> {
-  const lastRunId = task.last_run_id ?? task.attempt_run_id
+  const lastRunId = newestRunOf(task)
   const earlier = lastRunId === null ? null : await lockEarlier(tx, task.project_id, lastRunId)
   if (!earlier) return { next: 'begin', calls: [] }
   if (earlier.id === task.attempt_run_id && (await wakeForTokens(tx, task, earlier))) {
     return { next: 'continue', runId: earlier.id }
   }
-  if (earlier.completed_at === null || earlier.has_open_children) return { next: 'wait' }
+  if (earlier.completed_at === null) return { next: 'wait', inMs: RUN_ENDS_IN_MS }
+  if (earlier.has_open_children) return { next: 'wait', inMs: SUB_RUN_ENDS_IN_MS }
   if (await mayContinue(tx, task, earlier)) return { next: 'continue', runId: await continueAttempt(tx, task, earlier) }
   const calls = await callsOfWork(tx, task.id)
   const isCleared = task.cleared_run_id === earlier.id || isAfterSubtasks(task, earlier)

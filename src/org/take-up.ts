@@ -193,17 +193,16 @@ async function begin(
   }
   const dueInMs = await write(tx, attempts, looked)
   // These agents may have other tasks to start.
-  for (const agentId of passedBy) await makeDue(tx, picked[0]?.project_id ?? '', [agentId], { inMs: ENDING_WAIT_MS })
+  for (const agentId of passedBy) await makeDue(tx, picked[0]?.project_id ?? '', [agentId], { inMs: LOOK_AGAIN_MS })
   const bored = picked.filter((task) => task.agent_status === 'bored').map((task) => task.agent_id)
   if (bored.length > 0) await changeStatuses(tx, log, bored, { event: 'given', why: 'it has a task again.' })
   for (const { task, runId } of attempts) {
     logOnCommit(tx, log, 'task.taken_up', { ...aboutTask(task), run_id: runId }, { attempt: task.attempts + 1 })
   }
-  return { started: attempts.length, dueInMs: earliest(dueInMs, passedBy.length > 0 ? ENDING_WAIT_MS : null) }
+  return { started: attempts.length, dueInMs: earliest(dueInMs, passedBy.length > 0 ? LOOK_AGAIN_MS : null) }
 }
 
-/** The wait for the run of the last attempt, which is about to end. */
-const ENDING_WAIT_MS = 200
+const LOOK_AGAIN_MS = 200
 
 /** Null if the task is not started now: its last run has not ended, or a person decides first. */
 async function attemptOf(tx: Db, log: Log, task: DueAgent & WorkTask, plan: AttemptPlan): Promise<Attempt | null> {
@@ -218,7 +217,7 @@ async function attemptOf(tx: Db, log: Log, task: DueAgent & WorkTask, plan: Atte
     case 'wait':
       await tx.query(`update tasks set retry_at = muster.now() + $2 * interval '1 ms' where id = $1`, [
         task.id,
-        ENDING_WAIT_MS,
+        plan.inMs,
       ])
       return null
   }

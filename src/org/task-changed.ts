@@ -52,7 +52,7 @@ export async function taskChanged(
     await tx.query(
       // A task that depends on others waits for them, whoever its assignee is.
       `update tasks set status = 'pending', attempts = 0, retry_at = null, progress_note = null,
-         last_run_id = coalesce(last_run_id, attempt_run_id), attempt_run_id = null, is_resumed = $2,
+         last_run_id = coalesce(attempt_run_id, last_run_id), attempt_run_id = null, is_resumed = $2,
          waits_for = case when waits_for = 'dependencies' then waits_for end where id = $1`,
       [task.id, byRun === null && !isReassigned],
     )

@@ -40,6 +40,10 @@ export interface WorkTask {
   root_task_id: string
 }
 
+/** A server of an earlier release starts an attempt without writing `last_run_id`. */
+export const newestRunOf = (task: Pick<WorkTask, 'attempt_run_id' | 'last_run_id'>): string | null =>
+  task.attempt_run_id ?? task.last_run_id
+
 /** An answer to an escalation, with its author. */
 interface Advice {
   from: string

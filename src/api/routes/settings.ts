@@ -1,7 +1,7 @@
 import type { Pool } from '../../db/pool.ts'
 import { getSettings, updateSettings } from '../../identity/settings.ts'
 import { wakeForMonth } from '../../journal/month.ts'
-import { HALT_CHANNEL, tellProcesses, restartTimers } from '../../journal/wake.ts'
+import { HALT_CHANNEL, restartTimers, tellProcesses } from '../../journal/wake.ts'
 import { invalidRequest } from '../../kernel/errors.ts'
 import { settingsPatch, settingsSchema } from '../../kernel/project.ts'
 import { unknownProvider } from '../../models/providers.ts'
