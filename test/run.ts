@@ -78,8 +78,10 @@ async function canBeLong(file: string): Promise<boolean> {
   return /\/kit\/(how-many|console)\.ts'/.test(await readFile(file, 'utf8'))
 }
 
+/** A file without a case for the second tier is left out whole: its hooks would start servers for nothing. */
 async function hasTiers(file: string): Promise<boolean> {
-  return (await readFile(file, 'utf8')).includes("/kit/tiers.ts'")
+  const imported = /import \{([^}]*)\} from '[^']*\/kit\/tiers\.ts'/.exec(await readFile(file, 'utf8'))?.[1] ?? ''
+  return /\b(inBoth|inSystem|inTier|isSystem)\b/.test(imported)
 }
 
 async function runTests(globs: readonly string[], given: Record<string, string> = {}): Promise<number> {

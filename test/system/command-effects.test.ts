@@ -1,6 +1,6 @@
 // The commands that continue work, against a real server: resume, fork, try-now, and the decisions of the inbox.
 import assert from 'node:assert/strict'
-import { before } from 'node:test'
+import { before, test } from 'node:test'
 import type { Run } from '../../src/kernel/run.ts'
 import type { Task } from '../../src/kernel/task.ts'
 import { atEnd } from '../kit/at-end.ts'
@@ -11,7 +11,6 @@ import { createUnusedDatabase } from '../kit/database.ts'
 import { type Plan, startFakeModel } from '../kit/fake-model.ts'
 import { type Ledger, startLedger } from '../kit/ledger-server.ts'
 import { type Muster, repository, startMuster } from '../kit/process.ts'
-import { inTest as test } from '../kit/tiers.ts'
 import { until } from '../kit/until.ts'
 
 const wholeFile = { after: atEnd }

@@ -1,6 +1,6 @@
 // Effects in a real browser: stopped work is continued, not repeated; calls wait for a person; waits are seen.
 import assert from 'node:assert/strict'
-import { before, describe } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
 import type { Agent } from '../../src/kernel/agent.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
@@ -14,7 +14,6 @@ import { type ConsoleKit, startConsole } from '../kit/console.ts'
 import type { Plan } from '../kit/fake-model.ts'
 import { type Ledger, startLedger } from '../kit/ledger-server.ts'
 import { repository } from '../kit/process.ts'
-import { inTest as test } from '../kit/tiers.ts'
 import { until } from '../kit/until.ts'
 
 const skip = noBrowser

@@ -1,6 +1,6 @@
 // A provider that is away, in a real browser: the run is seen as waiting, everywhere, and Try now lets it try at once.
 import assert from 'node:assert/strict'
-import { before, describe } from 'node:test'
+import { before, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import type { Agent } from '../../src/kernel/agent.ts'
 import type { Run } from '../../src/kernel/run.ts'
@@ -8,7 +8,6 @@ import { atEnd } from '../kit/at-end.ts'
 import { noBrowser } from '../kit/browser.ts'
 import { CLOSED, type ClosableProvider, startClosableProvider } from '../kit/closable-provider.ts'
 import { type ConsoleKit, startConsole } from '../kit/console.ts'
-import { inTest as test } from '../kit/tiers.ts'
 import { until } from '../kit/until.ts'
 
 const skip = noBrowser
