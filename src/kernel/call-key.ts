@@ -3,8 +3,12 @@
 import { canonicalJson } from './canonical-json.ts'
 import { idFrom } from './id.ts'
 import { isRecord } from './is-record.ts'
+import type { ToolEffect } from './tool.ts'
 
-/** These arguments steer Muster and never reach a tool, so they are no part of the call. */
+/**
+ * These arguments steer Muster and are not part of a change of the graph. Muster takes the ones that it added out of the
+ * arguments of every other tool before the call is announced; a tool's own arguments of these names reach the tool.
+ */
 const CONTROL_ARGUMENTS: ReadonlySet<string> = new Set(['reasoning', 'apply', 'muster_apply'])
 
 /** The occurrences of announced calls by identity, since the history began. */
@@ -13,15 +17,17 @@ export type CallCounts = Map<string, readonly number[]>
 export interface IdentifiedCall {
   name: string
   args: unknown
+  effect: ToolEffect | 'run'
 }
 
 /** Equal for calls of the same tool with equal arguments; the order of keys and the form of numbers do not matter. */
-export function identityOf({ name, args }: IdentifiedCall): string {
-  const own = isRecord(args)
-    ? Object.fromEntries(Object.entries(args).filter(([key]) => !CONTROL_ARGUMENTS.has(key)))
-    : args
+export function identityOf({ name, args, effect }: IdentifiedCall): string {
+  const own = effect === 'run' ? withoutControl(args) : args
   return idFrom(`${name}\n${canonicalJson(own)}`)
 }
+
+export const withoutControl = (args: unknown): unknown =>
+  isRecord(args) ? Object.fromEntries(Object.entries(args).filter(([key]) => !CONTROL_ARGUMENTS.has(key))) : args
 
 /** `occurrence` counts the calls with this identity and a result since the history began, from 1. */
 export const callKey = (scope: string, identity: string, occurrence: number): string =>

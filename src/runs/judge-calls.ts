@@ -1,4 +1,4 @@
-import { callKey, countCall, identityOf } from '../kernel/call-key.ts'
+import { callKey, countCall, identityOf, withoutControl } from '../kernel/call-key.ts'
 import { countCalls, type DoomLoopCount, type DoomLoopVerdict } from '../kernel/doom-loop.ts'
 import { isRecord } from '../kernel/is-record.ts'
 import type { RequestedCall } from '../kernel/model-call.ts'
@@ -46,7 +46,7 @@ export function judgeCalls(
     const tool = tools.get(name)
     const parsed = parsedCalls[index]
     const hasEffect = tool !== undefined && parsed?.refusal === null && hasEffectOf(tool, parsed.args, settings)
-    return { name, args, isPoller: isPoller(tool), hasEffect }
+    return { name, args: comparedArgs(tool, args, parsed), isPoller: isPoller(tool), hasEffect }
   })
   const limits = { warn: settings.doom_loop_warn, stop: settings.doom_loop_stop }
   const { after, verdicts } = countCalls(state.doomLoop, counted, limits)
@@ -86,6 +86,16 @@ export function judgeCalls(
     events: withKeys(owned, events),
     end: isStopped ? doomLoopEnd(text, calls, verdicts) : endOf(text, exit),
   }
+}
+
+/** A call stays the same if only the agent's reason for it is another. */
+function comparedArgs(
+  tool: Tool | undefined,
+  given: unknown,
+  parsed: ReturnType<typeof parseCall> | undefined,
+): unknown {
+  if (tool === undefined || parsed === undefined || parsed.refusal !== null) return given
+  return tool.kind === 'call' ? parsed.args : withoutControl(parsed.args)
 }
 
 const ENDED = 'The run ended before this call was made.'
@@ -166,7 +176,7 @@ const hasEffectOf = (tool: Tool, args: unknown, settings: OwnedRun['settings']):
 
 function doomLoopRefusal(verdict: DoomLoopVerdict | undefined, name: string): Refusal | null {
   if (verdict === 'surplus') {
-    const message = `You asked for ${name} with exactly these arguments more than twice in one step. Two calls were made, this one was not.`
+    const message = `You asked for ${name} with exactly these arguments more than twice in one step. Two of these calls are enough; this one was not made.`
     return { message, blocked: 'doom_loop' }
   }
   if (verdict !== 'refuse' && verdict !== 'stop') return null

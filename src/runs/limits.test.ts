@@ -164,9 +164,20 @@ test('of identical calls with an effect in one step two are made, and the others
     [...[null, null, 'doom_loop', 'doom_loop', null], ...[null, null, null, null], ...[null, null, 'doom_loop']],
   )
   const refused = tools.find((tool) => tool.call_id === 'c2')
-  assert.match(JSON.stringify(refused?.result), /Two calls were made, this one was not\./)
+  assert.match(JSON.stringify(refused?.result), /this one was not made\./)
   const { rowCount } = await runs.pool.query('select from agent_runs where parent_run_id = $1', [run.id])
   assert.equal(rowCount, 2)
+})
+
+test('a call is the same if only its reason is another', async () => {
+  const calls = ['a', 'b', 'c'].map((reasoning) => ({
+    name: 'pay',
+    args: { to: 'Cyd', reasoning, apply: 'execute' },
+  }))
+  script((request) => (request.prompt.length <= 2 ? { calls } : { text: 'done' }))
+  const run = await runs.run(await runs.createAgent({ tools: ['pay'], execution_mode: 'hybrid' }))
+  const tools = (await runs.steps(run.id)).filter((step) => step.kind === 'tool')
+  assert.deepEqual(tools.map((tool) => tool.blocked).toSorted(), ['doom_loop', null, null])
 })
 
 test('two hundred calls in one step, some with the same id, each get one result', async () => {
