@@ -34,6 +34,7 @@ const reasons: [what: string, error: unknown, reason: 'quota' | 'context' | unde
   ['OpenAI, quota', openai(429, { message: 'You exceeded your current quota.', code: 'insufficient_quota' }), 'quota'],
   ['OpenAI, rate limit', openai(429, { message: 'Rate limit reached.', code: 'rate_limit_exceeded' }), undefined],
   ['any, 413', openai(413, { message: 'No.' }), 'context'],
+  ['OpenAI, quota as 403', openai(403, { message: 'No.', code: 'insufficient_quota' }), 'quota'],
   ['any, 402', openai(402, { message: 'Payment required.' }), 'quota'],
   [
     'Anthropic, credit',
@@ -113,6 +114,11 @@ for (const [responseHeaders, retryAfterMs] of waits) {
     assert.equal(read(error).retryAfterMs, retryAfterMs)
   })
 }
+
+test('the message has no character that the database refuses or a terminal obeys', () => {
+  const { message } = read(answered(503, {}, 'a\u0000b \ud800 \u001b[31mred'))
+  assert.equal(message, 'p answered 503: a b \ufffd [31mred.')
+})
 
 test('every other 4xx is final', () => {
   for (const status of [400, 401, 403, 404, 405, 409, 410, 422, 423, 424, 425, 451]) {

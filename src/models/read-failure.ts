@@ -70,7 +70,7 @@ function reasonOf(error: unknown, status: number | null): 'quota' | 'context' | 
   const body = APICallError.isInstance(error) ? (error.responseBody ?? '').slice(0, MAX_BODY_READ) : ''
   const words = [codesOf(error).join(' '), saidBy(error), body].join(' ')
   if (status === 402) return 'quota'
-  if ((status === null || status === 400 || status === 429) && isQuotaUsedUp(words)) return 'quota'
+  if ((status === null || (status >= 400 && status < 500)) && isQuotaUsedUp(words)) return 'quota'
   if (status === 413) return 'context'
   return (status === null || status === 400 || status === 422) && TOO_LONG.test(words) ? 'context' : undefined
 }
@@ -170,7 +170,14 @@ const LONGEST = 500
 function asSentence(text: string, secrets: readonly string[]): string {
   let clean = text
   for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, mask)
-  clean = cutText(maskShapes(clean).replace(/\s+/g, ' ').trim(), LONGEST, '…')
+  // The database refuses NUL and lone surrogates, and no terminal should obey what a provider says.
+  clean = cutText(
+    maskShapes(clean.toWellFormed())
+      .replace(/[\s\p{Cc}]+/gu, ' ')
+      .trim(),
+    LONGEST,
+    '…',
+  )
   return /[.!?…]$/.test(clean) ? clean : `${clean}.`
 }
 
