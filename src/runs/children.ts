@@ -12,7 +12,7 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { effectsParagraph } from '../tasks/made-calls-text.ts'
 import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tools.ts'
 import { cancelRuns } from './cancel.ts'
-import { continued } from './continue-child.ts'
+import { CHAIN, continued } from './continue-child.ts'
 import { newestOfChain } from './continue-run.ts'
 import { evalOf } from './eval-calls.ts'
 import { append, type OwnedRun, remainingMs } from './owned-run.ts'
@@ -40,10 +40,10 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
   const results: OwnResult[] = []
   const open: { call: PendingCall; id: string }[] = []
   for (const [call, { own, earlier }] of idsOf) {
-    const first = earlier.map((id) => known.get(id)).find((child) => child !== undefined)
-    const before = known.has(own) || !first ? undefined : await newestOutcome(deps.pool, first)
-    // A sub-run that was cancelled with the run before this one is continued.
-    const continues = before?.status === 'cancelled' || before?.hasEnded === false ? before.id : null
+    const announced = earlier.map((id) => known.get(id)).find((child) => child !== undefined)
+    const first = known.has(own) ? undefined : (announced ?? (await unansweredChild(owned, call)))
+    const before = first && (await newestOutcome(deps.pool, first))
+    const continues = before && before.status !== 'completed' && (!announced || mustContinue(before)) ? before.id : null
     const child = known.get(own) ?? (continues === null ? before : undefined)
     const id = child?.id ?? own
     if (child?.hasEnded) {
@@ -64,6 +64,24 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
   }
   if (events.length > 0) await append(owned, events)
   return { count: open.length, isStill }
+}
+
+/** A sub-run that was cancelled with the run before this one is continued. */
+const mustContinue = ({ status, hasEnded }: ChildOutcome): boolean => status === 'cancelled' || !hasEnded
+
+/**
+ * The sub-run of the same call that an earlier run of this chain made and got no result of, because its time was up.
+ * The key tells that it is the same call.
+ */
+async function unansweredChild({ run, deps }: OwnedRun, { key }: PendingCall): Promise<ChildOutcome | undefined> {
+  const { rows } = await deps.pool.query<{ id: string }>(
+    `with recursive ${CHAIN}
+     select c.id from chain join agent_runs c on c.parent_run_id = chain.id
+     where c.key_scope = $2 and c.project_id = $3 order by c.created_at desc limit 1`,
+    [run.id, key, run.project_id],
+  )
+  const id = rows[0]?.id
+  return id === undefined ? undefined : (await readOutcomes(deps.pool, [id])).get(id)
 }
 
 /** The sub-run may have been continued since, by an earlier run of this chain or by a person. */
@@ -128,9 +146,14 @@ async function spawn(
   return isSpawned ? null : { message: 'The run was stopped before the agent was started.', blocked: null }
 }
 
-function resultOf({ id, status, summary, errorMessage }: ChildOutcome): Record<string, unknown> {
-  return { run_id: id, status, summary, error_message: errorMessage }
+function resultOf({ id, status, pauseReason, summary, errorMessage }: ChildOutcome): Record<string, unknown> {
+  const error = pauseReason === 'outcome_unknown' ? UNDECIDED : errorMessage
+  return { run_id: id, status, summary, error_message: error }
 }
+
+const UNDECIDED =
+  'Nobody knows whether a call of this run took effect. A person was asked, and the work continues with the answer. ' +
+  'Do not have it done again.'
 
 /**
  * The parent's time is up. No run waits for its open sub-runs any more, so they are cancelled. The model is told the calls

@@ -22,7 +22,7 @@ export async function continued(
   if (paused.agent_id !== fresh.agentId) throw invalidRequest('resume_run_id is a run of another agent.')
   if (paused.pause_reason === 'outcome_unknown') {
     throw conflict(
-      'A person must first give the outcome of a call of that run. Go on without that run, or ask a person.',
+      'A person must first give the outcome of a call of that run. Do not have its work done again; ask a person, or continue without it.',
     )
   }
   return {
@@ -37,13 +37,16 @@ export async function continued(
   }
 }
 
+/** SQL: the run $1 and the runs that it continues. */
+export const CHAIN = `chain (id, resumed_from) as (
+    select id, resumed_from from agent_runs where id = $1
+    union select r.id, r.resumed_from from chain c join agent_runs r on r.id = c.resumed_from
+  )`
+
 async function hasSpawned(tx: Db, runId: string, childId: string): Promise<boolean> {
   const { rowCount } = await tx.query(
-    `with recursive before (id, resumed_from) as (
-       select id, resumed_from from agent_runs where id = $1
-       union select r.id, r.resumed_from from before b join agent_runs r on r.id = b.resumed_from
-     )
-     select from agent_runs c where c.id = $2 and c.parent_run_id in (select id from before)`,
+    `with recursive ${CHAIN}
+     select from agent_runs c where c.id = $2 and c.parent_run_id in (select id from chain)`,
     [runId, childId],
   )
   return rowCount === 1

@@ -45,7 +45,7 @@ export interface EarlierRun
   entry_id: string | null
   flow_run_id: string | null
   started_flow_run_id: string | null
-  /** True if the run above has not ended. */
+  /** True if the run above, or the newest run that continues it, has not ended. */
   is_parent_open: boolean
   /** True if a sub-run has not ended. */
   has_open_children: boolean
@@ -71,7 +71,12 @@ export async function lockEarlier(tx: Db, projectId: string, runId: string): Pro
   const { rows: facts } = await tx.query<Facts>(
     `select (${continuationOf('$1')}) as continued_by,
        exists (select from agent_runs where parent_run_id = $1 and completed_at is null) as has_open_children,
-       exists (select from agent_runs where id = $2 and completed_at is null) as is_parent_open`,
+       exists (
+         with recursive above (id, completed_at) as (
+           select id, completed_at from agent_runs where id = $2
+           union select r.id, r.completed_at from above a join agent_runs r on r.base_run_id = a.id and r.resumed_from = a.id
+         )
+         select from above where completed_at is null) as is_parent_open`,
     [runId, row.parent_run_id],
   )
   return facts[0] ? { ...row, ...facts[0] } : null

@@ -85,7 +85,7 @@ async function requireFree(db: Db, earlier: EarlierRun): Promise<void> {
   }
   if (earlier.is_parent_open) {
     throw conflict('The run that started this one has not ended and decides about it. Cancel that run first.', {
-      run_id: earlier.parent_run_id,
+      run_id: await newestOfChain(db, earlier.parent_run_id ?? earlier.id),
     })
   }
 }

@@ -7,11 +7,13 @@ import { until } from '../../test/kit/until.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { OutcomeTask } from '../tasks/outcome-tasks.ts'
 import { cancelRuns } from './cancel.ts'
+import { resumeRun } from './resume.ts'
 import { totalOf } from './standstill.ts'
 import { decideOutcome } from './undecided.ts'
 
 const gate = Promise.withResolvers<void>()
 const ledger: string[] = []
+const refunds = { count: 0 }
 const down = { message: 'Down for a while.', isRetryable: true }
 const runs = await createTestRuns({
   tools: [
@@ -23,6 +25,14 @@ const runs = await createTestRuns({
         return { paid: true }
       },
       { effect: 'unsafe' },
+    ),
+    testTool('refund', async () => ({ refunded: ++refunds.count }), { effect: 'unsafe' }),
+    testTool(
+      'wait',
+      (_args, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve({}))),
+      {
+        effect: 'readonly',
+      },
     ),
   ],
 })
@@ -99,6 +109,40 @@ test('an unsafe call of a sub-run that is cut off because the time of the run ab
   runs.worker.onReady()
   await until(async () => (await childOf(run.id))?.status === 'completed', 'the sub-run has continued')
   assert.deepEqual(ledger, ['paid'])
+})
+
+test('the same spawn after a timeout continues the sub-run, whose calls stand', async () => {
+  const child = await agentWith(
+    (request) =>
+      request.prompt.some(({ role }) => role === 'tool')
+        ? { calls: [{ name: 'wait', args: {} }] }
+        : { calls: [{ name: 'refund', args: {} }] },
+    { tools: ['refund', 'wait'] },
+  )
+  const spawn = { calls: [{ name: 'spawn_agent', args: { agent: child.name, input: 'Go.' } }] }
+  const parent = await agentWith((request) => (request.toolChoice === 'none' ? { text: 'late' } : spawn), {
+    tools: ['spawn_agent'],
+    default_timeout: 500,
+  })
+  const late = await runs.run(parent)
+  assert.equal(late.pause_reason, 'timeout')
+  const first = await childOf(late.id)
+  runs.models.set(child.name, createScriptedModel([{ text: 'child done' }]))
+  runs.models.set(
+    parent.name,
+    createScriptedModel((request) =>
+      request.prompt.at(-1)?.role === 'tool' && JSON.stringify(request.prompt.at(-1)).includes('child done')
+        ? { text: 'done' }
+        : spawn,
+    ),
+  )
+  const resumed = await inTransaction(pool, (tx) => resumeRun(tx, projectId, late.id, {}))
+  runs.worker.onReady()
+  assert.equal((await runs.finished(resumed.id)).status, 'completed')
+  const second = await childOf(resumed.id)
+  assert.notEqual(second?.id, first?.id)
+  assert.equal((await runs.get(second?.id ?? '')).resumed_from, first?.id)
+  assert.equal(refunds.count, 1)
 })
 
 test('a sub-run that people cancel with its parent is cancelled, and asked about when it is resumed', async () => {
