@@ -46,6 +46,7 @@ async function handOver(tx: Db, log: Log, agent: Agent): Promise<void> {
        where assigned_to = $1 and status in ('pending', 'in-progress', 'blocked') order by id for update
      )
      update tasks t set assigned_to = $2, attempts = 0, retry_at = null, last_run_id = coalesce(o.attempt_run_id, t.last_run_id),
+       cleared_run_id = null,
        status = case when o.waits_for = 'subtasks' then t.status else 'pending' end,
        attempt_run_id = case when o.waits_for = 'subtasks' then t.attempt_run_id end,
        progress_note = 'Its agent was deleted.'

@@ -103,7 +103,7 @@ test('the unsafe call of a subtask is asked about when the task above it passes 
   assert.match(JSON.stringify(other.requests.at(-1)?.prompt), /These calls have been made and stand:.*refund/)
 })
 
-test('the attempt after a failed subtask is told the calls of the subtasks, and asks nobody', async () => {
+test('the attempt after a cancelled subtask with an unsafe call waits for a person, and is told the calls', async () => {
   const lead = await org.agent(
     { name: 'Second lead' },
     { delegation_decision: { delegate: true, subordinate: 'Second payer', reasoning: 'It pays.' }, work: 'I saw it.' },
@@ -118,8 +118,40 @@ test('the attempt after a failed subtask is told the calls of the subtasks, and 
     return parts[0]?.status === 'blocked' && parts
   }, 'the subtask is blocked')
   await org.patch(`/tasks/${part?.id}`, { status: 'cancelled' })
+  const question = await untilTrue(() => questionAbout(given.id), 'people are asked')
+  await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'again' })
   await org.until(given.id, 'completed')
   assert.match(JSON.stringify(lead.requests.at(-1)?.prompt), /These calls have been made and stand:.*refund/)
+})
+
+test('an agent that was given the work after "again" is asked about anew if the work passes on once more', async () => {
+  const first = await org.agent(
+    { tools: ['refund'] },
+    { work: (request) => (results(request) === 0 ? call('refund') : failing) },
+  )
+  const idle = await org.agent()
+  const third = await org.agent({}, { work: 'Done.' })
+  const given = await org.give({ title: 'Passed on twice', assigned_to: first.id })
+  await org.until(given.id, 'blocked')
+  await org.post(`/agents/${idle.id}/stop`)
+  await org.patch(`/tasks/${given.id}`, { assigned_to: third.id })
+  const question = await untilTrue(() => questionAbout(given.id), 'people are asked')
+  await org.post(`/agents/${third.id}/stop`)
+  await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'again' })
+  await org.patch(`/tasks/${given.id}`, { assigned_to: idle.id })
+  await org.post(`/agents/${idle.id}/start`)
+  assert.ok(await untilTrue(() => questionAbout(given.id), 'people are asked once more'))
+  assert.equal(ledger.length, 1)
+})
+
+test('an agent that is no flow any more begins the task anew with its prompt', async () => {
+  const agent = await org.agent({ flow_type: 'flow', flow: 'swarm_test' }, { work: 'Done.' })
+  const given = await org.give({ title: 'Once a flow', assigned_to: agent.id })
+  await org.until(given.id, 'blocked')
+  const changed = await org.patch(`/agents/${agent.id}`, { flow_type: 'single', flow: null })
+  assert.equal(changed.status, 200, changed.text)
+  await org.patch(`/tasks/${given.id}`, { status: 'pending' })
+  await org.until(given.id, 'completed')
 })
 
 test('a task that passes on while a call is undecided leaves no run behind that would continue', async () => {

@@ -4,8 +4,15 @@
 import type { Db } from '../db/pool.ts'
 import { hasUnsafe, type MadeCall } from '../journal/finished-calls.ts'
 import type { Agent } from '../kernel/agent.ts'
-import { canContinue, type EarlierRun, insertContinuation, lockEarlier, lostTools } from '../runs/continue-run.ts'
-import { callsOfWork } from './made-calls.ts'
+import {
+  canContinue,
+  type EarlierRun,
+  hasStartedFlow,
+  insertContinuation,
+  lockEarlier,
+  lostTools,
+} from '../runs/continue-run.ts'
+import { callsOfUnfinished, callsOfWork } from './made-calls.ts'
 import { continuationText } from './task-text.ts'
 import { newestRunOf, type WorkTask } from './work-row.ts'
 
@@ -36,11 +43,13 @@ export async function planAttempt(tx: Db, task: AttemptedTask): Promise<AttemptP
   if (earlier.has_open_children) return { next: 'wait', inMs: SUB_RUN_ENDS_IN_MS }
   if (await mayContinue(tx, task, earlier)) return { next: 'continue', runId: await continueAttempt(tx, task, earlier) }
   const calls = await callsOfWork(tx, task.id)
-  const isCleared = task.cleared_run_id === earlier.id || isAfterSubtasks(task, earlier)
-  return hasUnsafe(calls) && !isCleared ? { next: 'ask', runId: earlier.id, calls } : { next: 'begin', calls }
+  if (task.cleared_run_id === earlier.id) return { next: 'begin', calls }
+  // What completed subtasks have done is not done again; an unfinished one may have had an effect.
+  const repeatable = isAfterSubtasks(task, earlier) ? await callsOfUnfinished(tx, task.id) : calls
+  return hasUnsafe(repeatable) ? { next: 'ask', runId: earlier.id, calls } : { next: 'begin', calls }
 }
 
-/** The attempt that sees the outcomes of subtasks. The run before it only split the task and repeats nothing. */
+/** The attempt that sees the outcomes of subtasks. The run before it only split the task. */
 const isAfterSubtasks = (task: AttemptedTask, earlier: EarlierRun): boolean =>
   task.is_decided && earlier.status === 'completed' && earlier.agent_id === task.assigned_to
 
@@ -64,11 +73,12 @@ async function wakeForTokens(tx: Db, task: WorkTask, earlier: EarlierRun): Promi
   return true
 }
 
-/** A person's wish is to continue; a retry that nobody asked for continues only a history that can be continued. */
+/** A person's wish is to continue; an automatic retry continues only a history that can be continued. */
 async function mayContinue(tx: Db, task: AttemptedTask, earlier: EarlierRun): Promise<boolean> {
   if (earlier.agent_id !== task.assigned_to || earlier.status === 'completed' || earlier.continued_by !== null)
     return false
   if (task.cleared_run_id === earlier.id) return false
+  if (task.flow_type !== 'flow' && (await hasStartedFlow(tx, earlier.id))) return false
   if (task.is_resumed) return true
   return canContinue(earlier) && (await lostTools(tx, earlier.id, { ...task, id: earlier.agent_id ?? '' })).length === 0
 }

@@ -47,14 +47,15 @@ export async function taskChanged(
     await cancelSubtasks(tx, log, task.id, byRun)
     await taskResolved(tx, log, task)
   } else if (!isResolved(task.status)) {
-    // The same assignee continues its last attempt; another one begins anew.
+    // The same assignee continues its last attempt; another one begins anew, which a person must allow once more.
     logOnCommit(tx, log, before.status === 'blocked' ? 'task.freed' : 'task.handed_back', aboutTask(task))
     await tx.query(
       // A task that depends on others waits for them, whoever its assignee is.
       `update tasks set status = 'pending', attempts = 0, retry_at = null, progress_note = null,
          last_run_id = coalesce(attempt_run_id, last_run_id), attempt_run_id = null, is_resumed = $2,
+         cleared_run_id = case when not $3 then cleared_run_id end,
          waits_for = case when waits_for = 'dependencies' then waits_for end where id = $1`,
-      [task.id, byRun === null && !isReassigned],
+      [task.id, byRun === null && !isReassigned, isReassigned],
     )
     await cancelSubtasks(tx, log, task.id, byRun)
   }

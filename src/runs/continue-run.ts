@@ -92,6 +92,19 @@ export async function newestOfChain(db: Db, runId: string): Promise<string> {
   }
 }
 
+/** True if the run, or a run that it continues, started a flow run. Such a history is continued by a flow alone. */
+export async function hasStartedFlow(db: Db, runId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `with recursive chain (id, base_run_id, flow_run_id) as (
+       select id, base_run_id, started_flow_run_id from agent_runs where id = $1
+       union select r.id, r.base_run_id, r.started_flow_run_id from chain c join agent_runs r on r.id = c.base_run_id
+     )
+     select from chain where flow_run_id is not null limit 1`,
+    [runId],
+  )
+  return rowCount === 1
+}
+
 const CANNOT_CONTINUE: ReadonlySet<string> = new Set(['DOOM_LOOP', 'CRASH_LOOP'])
 
 /** True if a retry that nobody asked for may continue the history of this run. */

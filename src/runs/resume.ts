@@ -1,12 +1,14 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
 import { getSettings } from '../identity/settings.ts'
+import type { Agent } from '../kernel/agent.ts'
 import { conflict, invalidRequest, type MusterError, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
 import type { PauseReason, ResumeInput, Run } from '../kernel/run.ts'
 import { isResolved, type TaskStatus } from '../kernel/task.ts'
 import {
   type EarlierRun,
+  hasStartedFlow,
   insertContinuation,
   lockEarlier,
   type NewContinuation,
@@ -36,9 +38,7 @@ export async function resumeRun(
   }
   const agent = await getAgent(db, projectId, requireAgent(earlier))
   requireEnabled(agent)
-  if (agent.flow_type === 'flow' && agent.prompt === null && agent.prompt_id === null && earlier.step_count > 0) {
-    throw conflict(`The agent ${agent.name} is a flow now and has no prompt to continue the steps of this run.`)
-  }
+  await requireSameKind(db, agent, earlier)
   const id = newId()
   const settled = await recordDecision(db, runId, input, isRecorded)
   if (settled === null) return getRun(db, projectId, runId)
@@ -53,7 +53,18 @@ export async function resumeRun(
   return getRun(db, projectId, id)
 }
 
-/** An attempt at a task stays one. */
+/** Throws if the agent became a flow or is no flow any more, so that it cannot continue the history of the run. */
+export async function requireSameKind(db: Db, agent: Agent, earlier: EarlierRun): Promise<void> {
+  if (agent.flow_type !== 'flow') {
+    if (!(await hasStartedFlow(db, earlier.id))) return
+    throw conflict(`The agent ${agent.name} is no longer a flow, so it cannot continue the flow run of this run.`)
+  }
+  if (agent.prompt === null && agent.prompt_id === null && earlier.step_count > 0) {
+    throw conflict(`The agent ${agent.name} is a flow now and has no prompt to continue the steps of this run.`)
+  }
+}
+
+/** Resuming an attempt at a task makes another attempt at the same task. */
 const triggerOf = ({ id, task_id: taskId }: EarlierRun): NewContinuation['trigger'] =>
   taskId === null ? { type: 'resume', resumed_from: id } : { type: 'task', task_id: taskId, resumed_by: 'person' }
 

@@ -13,6 +13,7 @@ import { newId } from '../kernel/id.ts'
 import { type ProcessingEntry, processingStatuses } from '../kernel/object.ts'
 import type { Actor } from '../kernel/principal.ts'
 import { type EarlierRun, insertContinuation, lockEarlier, newestOfChain } from '../runs/continue-run.ts'
+import { requireSameKind } from '../runs/resume.ts'
 import { requireEnabled } from '../runs/start.ts'
 import { reactionRuns } from './reactions.ts'
 
@@ -88,6 +89,7 @@ async function continueEntry(tx: Db, entry: EntryRow, earlier: EarlierRun): Prom
   }
   const agent = await getAgent(tx, earlier.project_id, entry.agent_id)
   requireEnabled(agent)
+  await requireSameKind(tx, agent, earlier)
   return insertContinuation(tx, earlier, {
     trigger: { type: 'reaction', entry_id: entry.id, resumed_by: 'person' },
     input: null,
