@@ -129,7 +129,7 @@ test('an agent that was given the work after "again" is asked about anew if the 
     { tools: ['refund'] },
     { work: (request) => (results(request) === 0 ? call('refund') : failing) },
   )
-  const idle = await org.agent()
+  const idle = await org.agent({})
   const third = await org.agent({}, { work: 'Done.' })
   const given = await org.give({ title: 'Passed on twice', assigned_to: first.id })
   await org.until(given.id, 'blocked')
@@ -193,6 +193,25 @@ test('a task that is set to pending while a call is undecided asks about the cal
   const [third] = await org.runsOf(agent.id)
   assert.deepEqual([third?.resumed_from, third?.trigger.type, third?.trigger.task_id], [second.id, 'task', given.id])
   assert.equal(ledger.length, 1)
+})
+
+test('a decision about a call of a stopped agent is kept until its start, and starts nothing before', async () => {
+  const agent = await org.agent(
+    { tools: ['deaf'] },
+    { work: (request) => (results(request) === 0 ? call('deaf') : { text: 'Done.' }) },
+  )
+  const given = await org.give({ title: 'Stopped', assigned_to: agent.id })
+  const run = await undecidedRun(agent.id)
+  const question = (await outcomeTasks(run.id))[0] ?? assert.fail('nobody was asked')
+  await org.post(`/agents/${agent.id}/stop`)
+  await org.until(given.id, 'pending')
+  const answer = await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'done' })
+  assert.equal(answer.status, 200, answer.text)
+  await org.rounds()
+  assert.equal((await org.runsOf(agent.id)).length, 1)
+  await org.post(`/agents/${agent.id}/start`)
+  await org.until(given.id, 'completed')
+  assert.deepEqual(ledger, ['deaf'])
 })
 
 test('the question is withdrawn when the work passes to people, because their agent was deleted', async () => {

@@ -118,6 +118,7 @@ async function act(
   if (control === 'stop') {
     await changeStatuses(tx, log, ids, { event: 'stop', why: 'somebody stopped it.' })
     await tellDelegators(tx, log, ids, 'was stopped')
+    await handBackUndecided(tx, log, ids)
     return stopRuns(tx, journal, ids)
   }
   await changeStatuses(tx, log, ids, { event: 'start', why: 'somebody started it.' })
@@ -134,6 +135,21 @@ async function freeBlocked(tx: Db, log: Log, agentIds: readonly string[]): Promi
   )
   for (const task of rows) logOnCommit(tx, log, 'task.freed', aboutTask(task))
   await withdrawEscalations(tx, log, rows)
+}
+
+/**
+ * Attempts that paused because the outcome of a call is unknown have ended. A person's decision is kept, and the attempt
+ * after the next start uses it.
+ */
+async function handBackUndecided(tx: Db, log: Log, agentIds: readonly string[]): Promise<void> {
+  const { rows } = await tx.query<WorkTask>(
+    `update tasks set status = 'pending', progress_note = null
+     where assigned_to = any($1) and status = 'in-progress' and exists (
+       select from agent_runs r where r.id = attempt_run_id and r.pause_reason = 'outcome_unknown' and r.completed_at is not null)
+     returning ${WORK_COLUMNS}`,
+    [agentIds],
+  )
+  for (const task of rows) logOnCommit(tx, log, 'task.handed_back', aboutTask(task))
 }
 
 /**
