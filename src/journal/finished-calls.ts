@@ -55,7 +55,8 @@ const callsSql = (first: string): string => `
   ), completed as (
     select distinct on (root, call_id, step) * from happened where kind = 'tool.completed' order by root, call_id, step, at
   ), approved as (
-    select distinct root, call_id, step from happened where kind = 'tool.decided' and data->>'decision' = 'approved'
+    select root, call_id, step, max(at) as at from happened
+    where kind = 'tool.decided' and data->>'decision' = 'approved' group by 1, 2, 3
   ), last as (
     select distinct on (root) root, data->'not_begun' as not_begun from happened where kind like 'run.%'
     order by root, at desc, seq desc
@@ -64,7 +65,7 @@ const callsSql = (first: string): string => `
     select s.run_id, s.step, s.call_id, s.data->>'name' as tool, s.data->'args' as args, s.data->>'key' as key,
       s.data->>'effect' as effect, case when not c.data ? 'is_unanswered' then c.data->'result' end as result,
       coalesce(not c.data ? 'is_unanswered', false) as is_finished,
-      coalesce(c.at, s.at) as at
+      coalesce(c.at, a.at, s.at) as at
     from happened s left join completed c using (root, call_id, step) left join approved a using (root, call_id, step)
       left join last l using (root)
     where s.kind = 'tool.started' and s.data->>'effect' <> 'readonly' and not s.data ? 'run_id'
@@ -73,7 +74,7 @@ const callsSql = (first: string): string => `
       and not coalesce(c.data ? 'settled_by' and (c.data->>'is_error')::boolean, false)
       and (not s.data ? 'approval' or a.root is not null)
       and (c.data is not null or not coalesce(l.not_begun ? s.call_id, false))
-    order by s.data->>'effect' = 'unsafe' desc, coalesce(c.at, s.at) desc limit ${MAX_CALLS}
+    order by s.data->>'effect' = 'unsafe' desc, coalesce(c.at, a.at, s.at) desc limit ${MAX_CALLS}
   ) newest order by at, step`
 
 const OF_RUN = callsSql('id = $1')

@@ -57,6 +57,9 @@ export type UndecidedEntry = {
   step: number
   name: string
   args: unknown
+  /** Earlier releases wrote no times. */
+  started_at?: string
+  duration?: number
 }
 
 /** A wait for a provider: the number of waits of this call, and the time that the run waits by itself, if it does. */

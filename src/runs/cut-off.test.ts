@@ -6,6 +6,7 @@ import { createTestRuns, testTool } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script } from '../../test/kit/scripted-model.ts'
 import { until } from '../../test/kit/until.ts'
 import { inTransaction } from '../db/transaction.ts'
+import { wakeWaiting } from '../journal/wake.ts'
 import { OutcomeUnknown, type ToolEffect } from '../kernel/tool.ts'
 import type { OutcomeTask } from '../tasks/outcome-tasks.ts'
 import { cancelRun } from './cancel.ts'
@@ -36,7 +37,12 @@ const slow = (name: string, effect: ToolEffect, timeoutMs: number | null = null)
     { effect, timeoutMs },
   )
 
+let answer: string | null = null
 const runs = await createTestRuns({
+  askHuman: {
+    ask: async () => {},
+    answers: async (ids) => new Map(ids.flatMap((id) => (answer === null ? [] : [[id, { answer, isRefused: false }]]))),
+  },
   tools: [
     slow('refund', 'unsafe'),
     slow('quick_refund', 'unsafe', 50),
@@ -227,3 +233,47 @@ test('several undecided calls: a task each, the decisions are kept, and the run 
   assert.deepEqual(new Set((await tasksOf(paused.id)).map((each) => each.status)), new Set(['completed']))
   for (const hold of holds) hold.resolve()
 })
+
+for (const isDecidedEarly of [true, false]) {
+  test(`an undecided call beside a question is asked about at once, decided ${isDecidedEarly ? 'before' : 'after'} the question is answered`, async () => {
+    const label = `beside a question ${isDecidedEarly}`
+    const hold = gate(label)
+    answer = null
+    script((_request, call) =>
+      call === 1
+        ? {
+            calls: [
+              { name: 'ask_human', args: { question: 'Which colour?' } },
+              { name: 'quick_refund', args: { label } },
+            ],
+          }
+        : { text: 'done' },
+    )
+    const { id } = await runs.start(await agentWith('ask_human', 'quick_refund'))
+    const ofCall = async () => (await tasksOf(id)).find(({ metadata }) => metadata.kind === 'outcome_unknown')
+    await until(async () => (await ofCall()) !== undefined, 'people are asked about the call')
+    await until(async () => (await runs.get(id)).pause_reason === 'human', 'the run waits for the answer')
+    const task = (await ofCall()) ?? assert.fail()
+    const say = async () => {
+      const [run] = await inTransaction(pool, async (tx) => {
+        await tx.query(`update tasks set status = 'completed', result = '"done"' where id = $1`, [task.id])
+        return [await decideOutcome(tx, projectId, task, 'done')]
+      })
+      return run ?? null
+    }
+    if (isDecidedEarly) assert.equal(await say(), null)
+    answer = 'Red.'
+    await wakeWaiting(pool, id, 'human')
+    runs.worker.onReady()
+    if (isDecidedEarly) await until(async () => (await runs.get(id)).status === 'completed', 'the same run completes')
+    else {
+      await until(async () => (await runs.get(id)).pause_reason === 'outcome_unknown', 'the run pauses')
+      const resumed = (await say()) ?? assert.fail('nothing continues')
+      runs.worker.onReady()
+      assert.equal((await runs.finished(resumed.id)).status, 'completed')
+    }
+    assert.equal((await tasksOf(id)).length, 1)
+    assert.equal(begun.filter((one) => one === label).length, 1)
+    hold.resolve()
+  })
+}

@@ -49,7 +49,10 @@ export function stopped(
   summary: string | null,
   { undecided = [], notBegun }: { undecided?: readonly PendingCall[]; notBegun?: string[] } = {},
 ): End {
-  const calls = undecided.map(({ id: call_id, step, name, args }) => ({ call_id, step, name, args }))
+  const calls = undecided.map(({ id: call_id, step, name, args, announcedAt, cutOff }) => {
+    const times = cutOff ?? { started_at: new Date(announcedAt).toISOString(), duration: 0 }
+    return { call_id, step, name, args, started_at: times.started_at, duration: times.duration }
+  })
   const [first] = calls
   const named = first && {
     call_id: first.call_id,

@@ -1,7 +1,7 @@
 // The life of a run in the hands of one owner, from its claim until it ends, parks or is handed back. Every event is
 // committed before anything follows from it, so that the next owner goes on exactly there.
 import { isUnavailable } from '../db/failures.ts'
-import type { ClaimedRun, Settlement } from '../journal/claim.ts'
+import type { ClaimedRun } from '../journal/claim.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
@@ -17,7 +17,6 @@ import { takeStep } from './model-step.ts'
 import { openingQuestion } from './opening.ts'
 import { append, chosenModel, type Definition, type OwnedRun, type RunDeps, RunLost } from './owned-run.ts'
 import { park } from './park.ts'
-import type { PendingCall } from './pending-call.ts'
 import { readPrompt, roleText } from './read-prompt.ts'
 import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type RunState } from './run-state.ts'
@@ -26,7 +25,7 @@ import { noTools, stageTools } from './stages.ts'
 import { wakeAbove } from './standstill.ts'
 import { summaryQuestion } from './summary.ts'
 import { toEvent } from './tool-result.ts'
-import { callsCutOffLate, leaveUndecided } from './undecided.ts'
+import { callsCutOffLate, leaveUndecided, settledByPerson } from './undecided.ts'
 
 /**
  * Never throws. A run that cannot go on fails with the reason. Returns false if nothing could be written: the database
@@ -79,7 +78,7 @@ async function loop(owned: OwnedRun): Promise<void> {
   const { state, deps } = owned
   for (;;) {
     const late = await callsCutOffLate(owned)
-    if (late.length > 0) return leaveUndecided(owned, late)
+    if (late.length > 0 && (await leaveUndecided(owned, late)) === 'left') return
     if ((await heedSwitches(owned)) === 'left') return
     if (state.asked.size > 0) {
       await announceCalls(owned)
@@ -100,7 +99,8 @@ async function loop(owned: OwnedRun): Promise<void> {
       case 'again':
         continue
       case 'outcome_unknown':
-        return leaveUndecided(owned, settled.calls)
+        if ((await leaveUndecided(owned, settled.calls)) === 'left') return
+        continue
       case 'exit': {
         const { call } = settled
         await leave(owned, exitOf(state.text, resultOf(call.args)), [toEvent(call, { finished: true }, false)])
@@ -147,14 +147,6 @@ function firstEvents(run: ClaimedRun): RunEvent[] {
   if (run.ancestors.length === 0) return []
   const continued: RunEvent[] = run.was_paused ? [{ kind: 'run.continued', data: {} }] : []
   return run.is_new ? [startedEvent(run)] : continued
-}
-
-/** The model gets the person's word as the call's result; the call is not repeated. */
-function settledByPerson(call: PendingCall, { outcome, result }: Settlement): RunEvent {
-  const isDone = outcome === 'done'
-  const said = isDone ? (result ?? { done: true }) : { error: 'This call was not carried out. A person checked it.' }
-  const { kind, data } = toEvent(call, said, !isDone)
-  return { kind, data: { ...data, settled_by: 'person', args: call.args } }
 }
 
 /** Resolves everything that the run's definition names, as it is now; an unknown name ends the run. */

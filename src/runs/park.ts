@@ -2,11 +2,15 @@
 // an answer or the end of a halt that is committed just before must be seen.
 import type { Db } from '../db/pool.ts'
 import { isMonthSpent } from '../journal/month.ts'
+import type { RunChange } from '../journal/run-change.ts'
 import { wakeWaiting } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
 import { notBegun, waiting } from './end.ts'
-import { append, appendWhere, databaseNow, type OwnedRun, remainingMs } from './owned-run.ts'
+import { append, appendWhere, appendWritten, databaseNow, type OwnedRun, remainingMs } from './owned-run.ts'
+import type { PendingCall } from './pending-call.ts'
 import type { Waits } from './settle-calls.ts'
+import { askAboutCalls } from './undecided.ts'
 
 const LOOK_AGAIN_MS = 600_000
 
@@ -22,7 +26,7 @@ export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
       waiting_for: waits.human ? 'person' : 'approval',
       ...(decisionMs === null ? {} : { ready_in_ms: Math.ceil(decisionMs) }),
     }
-    await append(owned, [end.event], { set })
+    await appendAsking(owned, waits.undecided, [end.event], { set })
     if (decisionMs !== null) owned.deps.onReady(decisionMs)
   } else {
     const leftMs = remainingMs(owned)
@@ -31,7 +35,7 @@ export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
     // An earlier release does not read tool.cut_off; it doubts all calls but these.
     const pending = [...owned.state.pending.values()]
     const doubted = pending.some((call) => call.isUnknown) ? { not_begun: notBegun(owned.state) } : {}
-    await append(owned, [{ kind: 'run.parked', data: { waits_for: 'children', ...doubted } }], {
+    await appendAsking(owned, waits.undecided, [{ kind: 'run.parked', data: { waits_for: 'children', ...doubted } }], {
       set: {
         waits_for: 'children',
         release: true,
@@ -42,6 +46,20 @@ export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
     if (untilDeadlineMs !== null) owned.deps.onReady(untilDeadlineMs)
   }
   await fault('park.after_commit')
+}
+
+/** In the same commit people are asked about calls whose outcome is unknown. */
+async function appendAsking(
+  owned: OwnedRun,
+  undecided: readonly PendingCall[] = [],
+  events: readonly RunEvent[],
+  change: RunChange,
+): Promise<void> {
+  if (undecided.length === 0) return append(owned, events, change)
+  await appendWritten(owned, async (tx) => {
+    await askAboutCalls(tx, owned, undecided)
+    return { events, change }
+  })
 }
 
 /**

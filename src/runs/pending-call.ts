@@ -16,7 +16,7 @@ export interface PendingCall {
   occurrence: number
   step: number
   attempt: number
-  /** The time of the announcement in milliseconds, by the database's clock. */
+  /** The time of the announcement, or of the approval, in milliseconds, by the database's clock. */
   announcedAt: number
   /**
    * True if an earlier owner died or left after the announcement, or an unsafe call was cut off: nobody knows whether
@@ -48,9 +48,15 @@ export function pendingCall(
 }
 
 /** From an approval on the call may have begun; a rejected call gets its result in the same commit. */
-export function noteDecision(pending: PendingCalls, data: Extract<RunEvent, { kind: 'tool.decided' }>['data']): void {
-  const approval = pending.get(data.call_id)?.approval
+export function noteDecision(
+  pending: PendingCalls,
+  data: Extract<RunEvent, { kind: 'tool.decided' }>['data'],
+  at: number,
+): void {
+  const call = pending.get(data.call_id)
+  const approval = call?.approval
   if (!approval) return
+  call.announcedAt = at
   approval.isApproved = data.decision === 'approved'
   approval.by = data.by
 }

@@ -147,7 +147,7 @@ export function applyEvent(state: RunState, event: RunEvent, at: number): void {
       return
     }
     case 'tool.decided':
-      noteDecision(state.pending, event.data)
+      noteDecision(state.pending, event.data, at)
       return
     case 'tool.written':
       noteWritten(state.pending, event.data)

@@ -17,6 +17,7 @@ import { settleQuestions } from './questions.ts'
 import type { CallSignal } from './run-control.ts'
 import { settleWrites } from './settle-writes.ts'
 import { cutOff, timedOut, toEvent, toolGone, unanswered, withheld, withInheritedArgs } from './tool-result.ts'
+import { settleDecided } from './undecided.ts'
 
 /** again: every call that can be settled now is settled · park: the calls that are left wait for others. */
 export type Settled =
@@ -32,6 +33,8 @@ export interface Waits {
   /** A person must answer a question. */
   human: boolean
   approvals?: OpenApprovals
+  /** People are asked about these calls at once, although the run waits for others, too. */
+  undecided?: readonly PendingCall[]
 }
 
 export async function settleCalls(owned: OwnedRun): Promise<Settled> {
@@ -60,18 +63,22 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
   const children = spawns.length > 0 ? await settleChildren(owned, spawns) : NO_CHILDREN
   const openQuestions = questions.length > 0 ? await settleQuestions(owned, questions) : 0
   const open = children.count + openQuestions + approvals.count
+  const undecided = await settleDecided(owned, open > 0 ? cutOffSoFar(owned) : unknown)
   if (open > 0)
     return {
       next: 'park',
-      for: { children: children.count > 0, isStill: children.isStill, human: openQuestions > 0, approvals },
+      for: { children: children.count > 0, isStill: children.isStill, human: openQuestions > 0, approvals, undecided },
     }
   // A call that was cut off just now is found in the next round.
-  if (unknown.length > 0) return { next: 'outcome_unknown', calls: unknown }
+  if (undecided.length > 0) return { next: 'outcome_unknown', calls: undecided }
   const exit = ofRun.find((one) => stage.byName.get(one.name)?.kind === 'finish_loop')
   return exit && state.pending.size === 1 ? { next: 'exit', call: exit } : { next: 'again' }
 }
 
 const NO_CHILDREN: OpenChildren = { count: 0, isStill: false }
+
+const cutOffSoFar = ({ state }: OwnedRun): PendingCall[] =>
+  [...state.pending.values()].filter((call) => !isHeld(call) && isUndecided(call))
 
 /** A call that nobody may repeat, and whose outcome nobody knows. */
 const isUndecided = (call: PendingCall): boolean => call.effect === 'unsafe' && call.isUnknown

@@ -65,7 +65,7 @@ function toSteps(found: FoundStep): Step[] {
   const unknown = { result: null, is_error: false, blocked: null, outcome: 'unknown' } as const
   const started_at = found.at.toISOString()
   return undecidedCalls(data).map((call) => ({
-    ...{ ...call, seq: found.seq, kind: 'tool', ...unknown, started_at, duration: 0 },
+    ...{ started_at, duration: 0, ...call, seq: found.seq, kind: 'tool', ...unknown },
   }))
 }
 
