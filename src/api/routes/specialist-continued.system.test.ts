@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testTool } from '../../../test/kit/run-worker.ts'
+import { createScriptedModel, type ScriptedModel } from '../../../test/kit/scripted-model.ts'
 import { createSupervisor, delegate, finish, type Replies, summary } from '../../../test/kit/supervisor.ts'
 import type { Run } from '../../kernel/run.ts'
 
@@ -81,4 +82,45 @@ test('work that failed twice escalates, though one of its runs was continued', a
   const { body } = await kit.goOn(runId)
   assert.equal(body.result.status, 'ESCALATE', JSON.stringify(body))
   assert.equal(body.result.supervisor_state.history.length, 2)
+})
+
+test('a sub-agent of a specialist does not wait for its provider, and goes on with the run', async () => {
+  const kit = await createPaying({
+    work: {
+      research_agent: ({ prompt }) =>
+        prompt.some(({ role }) => role === 'tool')
+          ? 'Paid.'
+          : { calls: [{ name: 'spawn_agent', args: { agent: 'Clerk', input: 'Pay Ada.' } }] },
+    },
+  })
+  const clerk: ScriptedModel = createScriptedModel(({ prompt }) =>
+    prompt.some(({ role }) => role === 'tool')
+      ? kit.away.work
+        ? down
+        : { text: 'Paid.' }
+      : { calls: [{ name: 'pay', args: { to: 'Ada' } }] },
+  )
+  kit.models.set('clerk', clerk)
+  await kit.createAgent(kit.project.id, { name: 'Clerk', model: { provider: 'test', name: 'clerk' }, tools: ['pay'] })
+  const specialists = [kit.specialist('research_agent', ['spawn_agent']), kit.specialist('transform_agent')]
+  assert.equal((await kit.put('blue', { ...kit.config, specialists })).status, 200)
+  const first = await kit.run('Pay Ada.')
+  assert.deepEqual([first.status, first.body.error?.code], [503, 'UNAVAILABLE'], JSON.stringify(first.body))
+  const runId = String(first.body.error?.details.run_id)
+  assert.equal((await kit.goOn(runId)).status, 503, 'the model is still away')
+  kit.away.work = false
+  const { body } = await kit.goOn(runId)
+  assert.equal(body.result.status, 'DONE', JSON.stringify(body))
+  assert.deepEqual(kit.made.length, 1)
+  const specialistRuns = await kit.childrenOf(runId)
+  const clerks = (await Promise.all(specialistRuns.map(({ id }) => kit.childrenOf(id)))).flat()
+  assert.deepEqual(
+    clerks.map(({ status, resumed_from: from }) => [status, from]),
+    [
+      ['paused', null],
+      ['paused', clerks[0]?.id],
+      ['completed', clerks[1]?.id],
+    ],
+  )
+  assert.equal(kit.asked('research_agent').length, 2, 'the specialist was asked for its call and after its result')
 })
