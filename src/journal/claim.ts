@@ -23,6 +23,8 @@ export interface ClaimedRun {
     type: string
     settled?: Settlement | Settlement[]
     eval_id?: string
+    /** Set for a run below a specialist of a supervisor. */
+    behind_request?: true
     /** Set if a person asked for this attempt. */
     resumed_by?: 'person'
   }

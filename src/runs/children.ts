@@ -11,6 +11,7 @@ import type { BlockedReason } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { effectsParagraph } from '../tasks/made-calls-text.ts'
 import { type SpawnAgentArguments, spawnAgentArguments } from '../tools/run-tools.ts'
+import { goesOnWithRequest, requestOf } from './behind-request.ts'
 import { cancelRuns } from './cancel.ts'
 import { CHAIN, continued } from './continue-child.ts'
 import { newestOfChain } from './continue-run.ts'
@@ -26,6 +27,8 @@ export interface OpenChildren {
   count: number
   /** True if all runs below wait, so that the time of this run stands still. */
   isStill: boolean
+  /** The reason of a sub-run behind a request that ended without its model: this run ends like it, and continues it later. */
+  unavailable: string | null
 }
 
 /** Starts sub-runs that do not exist yet and takes the results of ended ones. */
@@ -39,14 +42,17 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
   )
   const results: OwnResult[] = []
   const open: { call: PendingCall; id: string }[] = []
+  let unavailable: string | null = null
   for (const [call, { own, earlier }] of idsOf) {
     const announced = earlier.map((id) => known.get(id)).find((child) => child !== undefined)
     const first = known.has(own) ? undefined : (announced ?? (await unansweredChild(owned, call)))
     const before = first && (await newestOutcome(deps.pool, first))
-    const continues = before && before.status !== 'completed' && (!announced || mustContinue(before)) ? before.id : null
+    const isUnfinished = before && before.status !== 'completed' && (!announced || isCutShort(owned, before))
+    const continues = isUnfinished ? before.id : null
     const child = known.get(own) ?? (continues === null ? before : undefined)
     const id = child?.id ?? own
-    if (child?.hasEnded) {
+    if (child && isAway(owned, child)) unavailable = child.errorMessage ?? 'A model is unavailable.'
+    else if (child?.hasEnded) {
       results.push({ call, result: resultOf(child), isError: false, startedAt: child.createdAt.getTime() })
     } else if (child) open.push({ call, id })
     else {
@@ -63,11 +69,15 @@ export async function settleChildren(owned: OwnedRun, calls: readonly PendingCal
     open.length = 0
   }
   if (events.length > 0) await append(owned, events)
-  return { count: open.length, isStill }
+  return { count: open.length, isStill, unavailable }
 }
 
-/** A sub-run that was cancelled with the run before this one is continued. */
-const mustContinue = ({ status, hasEnded }: ChildOutcome): boolean => status === 'cancelled' || !hasEnded
+/** A sub-run that was cancelled with the run before this one, or ended without its model, is continued. */
+const isCutShort = (owned: OwnedRun, child: ChildOutcome): boolean =>
+  child.status === 'cancelled' || !child.hasEnded || isAway(owned, child)
+
+const isAway = ({ run }: OwnedRun, { hasEnded, pauseReason }: ChildOutcome): boolean =>
+  hasEnded && pauseReason === 'unavailable' && goesOnWithRequest(run)
 
 /**
  * The sub-run of the same call that an earlier run of this chain made and got no result of, because its time was up.
@@ -119,7 +129,7 @@ async function spawn(
     id,
     projectId: run.project_id,
     agentId: child.id,
-    trigger: { type: 'spawn', parent_run_id: run.id, call_id: call.id, ...evalOf(run) },
+    trigger: { type: 'spawn', parent_run_id: run.id, call_id: call.id, ...evalOf(run), ...requestOf(run) },
     input: args.input,
     maxSteps: args.max_steps ?? child.max_steps ?? settings.subagent_max_steps,
     timeoutMs: args.timeout ?? child.default_timeout,

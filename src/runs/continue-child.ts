@@ -2,6 +2,7 @@ import type { Db } from '../db/pool.ts'
 import type { NewRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest } from '../kernel/errors.ts'
 import { rightsOfBoth } from '../kernel/rights.ts'
+import { historyOf } from './continue-run.ts'
 import type { OwnedRun } from './owned-run.ts'
 import { lockResumable } from './resume.ts'
 
@@ -29,11 +30,9 @@ export async function continued(
     ...fresh,
     trigger: { ...fresh.trigger, resumed_from: pausedId },
     input: isSilent && paused.started_at !== null ? null : fresh.input,
-    resumedFrom: pausedId,
+    ...historyOf(paused),
     rights: { ...rightsOfBoth(rights, paused.rights) },
-    keyScope: paused.key_scope ?? paused.id,
     chainDepth: Math.max(run.chain_depth, paused.chain_depth),
-    base: { runId: pausedId, seq: paused.last_seq, steps: paused.step_count },
   }
 }
 

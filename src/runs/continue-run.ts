@@ -136,9 +136,8 @@ export function continuationRun(earlier: EarlierRun, given: NewContinuation): Ne
     maxSteps: given.maxSteps,
     timeoutMs: given.timeoutMs,
     taskId: given.taskId ?? null,
-    resumedFrom: earlier.id,
+    ...historyOf(earlier),
     rights: earlier.rights,
-    keyScope: earlier.key_scope ?? earlier.id,
     payers: earlier.payers,
     chainDepth: earlier.chain_depth,
     // No run above waits for the new run, and the streams above may have ended.
@@ -147,9 +146,15 @@ export function continuationRun(earlier: EarlierRun, given: NewContinuation): Ne
     entryId: earlier.entry_id,
     flowRunId: earlier.flow_run_id,
     answer: earlier.answer,
-    base: { runId: earlier.id, seq: earlier.last_seq, steps: earlier.step_count },
   }
 }
+
+/** With these a new run goes on in the history of the earlier one, and its calls keep their keys. */
+export const historyOf = (earlier: EarlierRun): Pick<NewRun, 'resumedFrom' | 'keyScope' | 'base'> => ({
+  resumedFrom: earlier.id,
+  keyScope: earlier.key_scope ?? earlier.id,
+  base: { runId: earlier.id, seq: earlier.last_seq, steps: earlier.step_count },
+})
 
 /** A continuation belongs to the same eval and the same leaf. */
 function inherited({ trigger, started_at, flow_run_id: flowRunId }: EarlierRun): Record<string, unknown> {

@@ -9,7 +9,7 @@ import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
 import { closeCalls } from '../tasks/close-questions.ts'
 import { announceCalls } from './announce-calls.ts'
-import { type End, leave, runFailed } from './end.ts'
+import { type End, leave, runFailed, runUnavailable } from './end.ts'
 import { handBackForTool, heedSwitches } from './heed-switches.ts'
 import { exitOf, resultOf } from './judge-calls.ts'
 import { loadState } from './load-state.ts'
@@ -101,6 +101,9 @@ async function loop(owned: OwnedRun): Promise<void> {
       case 'outcome_unknown':
         if ((await leaveUndecided(owned, settled.calls)) === 'left') return
         continue
+      case 'unavailable':
+        await leave(owned, runUnavailable(owned, settled.message))
+        return
       case 'exit': {
         const { call } = settled
         await leave(owned, exitOf(state.text, resultOf(call.args)), [toEvent(call, { finished: true }, false)])

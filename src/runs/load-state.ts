@@ -1,5 +1,5 @@
 import type { Db } from '../db/pool.ts'
-import { replayEvents } from '../journal/read.ts'
+import { type JournalEvent, replayEvents } from '../journal/read.ts'
 import { type CallCounts, callKey, countCall, identityOf } from '../kernel/call-key.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { applyEvent, newState, type RunState } from './run-state.ts'
@@ -23,6 +23,11 @@ export async function loadState(db: Db, run: Origin): Promise<RunState> {
     }
   }
   return state
+}
+
+/** The events of a run, after those of the runs it continues. */
+export async function* replayHistory(db: Db, run: Origin): AsyncGenerator<JournalEvent> {
+  for (const { runId, upTo } of await chainOf(db, run)) yield* replayEvents(db, runId, upTo)
 }
 
 /** A fork deliberately repeats the calls that its original announced: as effects of its own, under keys of its own. */

@@ -4,6 +4,7 @@ import { type FailedTry, type FailureVerdict, judgeFailure, retryWaitMs } from '
 import type { StepUsage } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor } from '../kernel/supervisor.ts'
+import { isBehindRequest } from './behind-request.ts'
 import { type End, leave, runFailed, runUnavailable, stopped } from './end.ts'
 import { append, chosenModel, type OwnedRun, remainingMs, spend, withChange } from './owned-run.ts'
 import { mayWait, tried, triedForMs, waitForProvider } from './wait-for-provider.ts'
@@ -113,7 +114,7 @@ function endOfFailure(owned: OwnedRun, { outcome, windDown, ifLost }: FailedCall
   const message = `${outcome.message}${tried(owned)}`
   const mayPass = outcome.isRetryable || outcome.reason === 'quota'
   if (ifLost && !mayPass) return ifLost()
-  return run.part !== null && mayPass ? runUnavailable(owned, message) : runFailed('MODEL_ERROR', message, text)
+  return isBehindRequest(run) && mayPass ? runUnavailable(owned, message) : runFailed('MODEL_ERROR', message, text)
 }
 
 async function pause(owned: OwnedRun, waitMs: number): Promise<void> {

@@ -23,6 +23,8 @@ import { settleDecided } from './undecided.ts'
 export type Settled =
   | { next: 'again' }
   | { next: 'outcome_unknown'; calls: PendingCall[] }
+  /** A sub-run behind a request has lost its model. */
+  | { next: 'unavailable'; message: string }
   /** The agent left its loop with this call, and no call is left. */
   | { next: 'exit'; call: PendingCall }
   | { next: 'park'; for: Waits }
@@ -71,11 +73,13 @@ export async function settleCalls(owned: OwnedRun): Promise<Settled> {
     }
   // A call that was cut off just now is found in the next round.
   if (undecided.length > 0) return { next: 'outcome_unknown', calls: undecided }
+  const isDoubted = [...state.pending.values()].some(isUndecided)
+  if (children.unavailable !== null && !isDoubted) return { next: 'unavailable', message: children.unavailable }
   const exit = ofRun.find((one) => stage.byName.get(one.name)?.kind === 'finish_loop')
   return exit && state.pending.size === 1 ? { next: 'exit', call: exit } : { next: 'again' }
 }
 
-const NO_CHILDREN: OpenChildren = { count: 0, isStill: false }
+const NO_CHILDREN: OpenChildren = { count: 0, isStill: false, unavailable: null }
 
 const cutOffSoFar = ({ state }: OwnedRun): PendingCall[] =>
   [...state.pending.values()].filter((call) => !isHeld(call) && isUndecided(call))

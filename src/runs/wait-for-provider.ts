@@ -8,12 +8,13 @@ import { fault } from '../kernel/fault.ts'
 import type { Limit } from '../kernel/guards.ts'
 import { triedOften } from '../kernel/retry.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
+import { isBehindRequest } from './behind-request.ts'
 import { type End, leave, notBegun, runFailed, stopped } from './end.ts'
 import { appendWritten, chosenModel, databaseNow, type OwnedRun, withChange } from './owned-run.ts'
 
-/** People wait behind a request for the answer of a supervisor, and an eval compares what can be had now. */
+/** An eval compares what can be had now. */
 export const mayWait = ({ run }: Pick<OwnedRun, 'run'>): boolean =>
-  run.part === null && run.trigger.eval_id === undefined
+  !isBehindRequest(run) && run.trigger.eval_id === undefined
 
 /** The time since the first failed try of the call that is due. */
 export const triedForMs = (owned: OwnedRun): number =>

@@ -1,5 +1,6 @@
-// Chats of front ends with the supervisor. A message is a task, or an answer if the chat's run waits for one. The front
-// end keeps the messages; this file remembers only the newest run of a chat.
+// Chats of front ends with the supervisor. A message is a task, or an answer if the chat's run waits for one, or lets the
+// run go on if its model was unavailable. The front end keeps the messages; this file remembers only the newest run of a
+// chat.
 
 import type { Db } from '../db/pool.ts'
 import type { FollowOptions } from '../journal/follow.ts'
@@ -12,7 +13,7 @@ import type { Run } from '../kernel/run.ts'
 import { getRun } from '../runs/read-runs.ts'
 import { readRunAnswer } from './answer.ts'
 import { type FinalData, followSupervisor } from './follow.ts'
-import { type Continuation, continueSupervisor, isEscalated, startSupervisor } from './start.ts'
+import { awaitedWord, type Continuation, continueSupervisor, startSupervisor } from './start.ts'
 
 export interface Turn {
   projectId: string
@@ -29,7 +30,7 @@ export interface Taken {
   isRepeated: boolean
 }
 
-/** Handles the newest message: continues the chat's run if the run asked a question, otherwise starts a run. */
+/** Handles the newest message: continues the chat's run if it waits for the person, otherwise starts a run. */
 export async function takeChatTurn(
   tx: Db,
   parts: Continuation,
@@ -47,14 +48,19 @@ export async function takeChatTurn(
     [projectId, chatId],
   )
   const [chat] = rows
-  if (chat && trigger !== 'regenerate-message') {
-    if (chat.message === message && (await isAnswered(tx, projectId, chat))) {
+  if (chat) {
+    const isSame = chat.message === message
+    const isAnew = trigger === 'regenerate-message'
+    if (isSame && !isAnew && (await isAnswered(tx, projectId, chat, hasId))) {
       return { run: await getRun(tx, projectId, chat.run_id), after: Number(chat.after_seq), isRepeated: true }
     }
-    if (await isEscalated(tx, projectId, chat.run_id)) {
-      const { run } = await continueSupervisor(tx, parts, { projectId, runId: chat.run_id, said: task })
+    const awaited = await awaitedWord(tx, projectId, chat.run_id)
+    // A run that was unavailable has given no answer yet that another run could give anew.
+    if (awaited !== null && (!isAnew || (isSame && awaited === 'unavailable'))) {
+      const said = isSame && awaited === 'unavailable' ? null : task
+      const { run } = await continueSupervisor(tx, parts, { projectId, runId: chat.run_id, said })
       const after = await answerStart(tx, run.id)
-      await note(tx, { projectId, chatId, runId: run.id, message: hasId ? message : null, after })
+      await note(tx, { projectId, chatId, runId: run.id, message: isSame || hasId ? message : null, after })
       return { run, after, isRepeated: false }
     }
   }
@@ -78,11 +84,16 @@ interface ChatRow {
 
 /**
  * True if a repeated message has its answer in this run. A failed task is tried again, and a completed task may be
- * given again; an answer to a question never becomes a task.
+ * given again; an answer to a question never becomes a task. A message without an id that is no answer may be a new one.
  */
-async function isAnswered(db: Db, projectId: string, { run_id: runId, after_seq: after }: ChatRow): Promise<boolean> {
+async function isAnswered(
+  db: Db,
+  projectId: string,
+  { run_id: runId, after_seq: after }: ChatRow,
+  hasId: boolean,
+): Promise<boolean> {
   const { status } = (await readRunAnswer(db, projectId, runId)).result
-  return status === 'RUNNING' || status === 'ESCALATE' || (status === 'DONE' && Number(after) > 0)
+  return status === 'RUNNING' || status === 'ESCALATE' || (status === 'DONE' && Number(after) > 0 && hasId)
 }
 
 async function note(

@@ -1,8 +1,9 @@
 // The work of the nodes of a supervisor's graph. Each node is a function of the graph's state and of the run's journal:
 // executed again after a crash it asks no question twice and starts no run twice.
 
+import type { Db } from '../db/pool.ts'
 import { cleanText } from '../journal/clean-json.ts'
-import { placeBelow } from '../journal/insert-run.ts'
+import { type NewRun, placeBelow } from '../journal/insert-run.ts'
 import { spawnRun } from '../journal/spawn-run.ts'
 import { readDecision } from '../kernel/decision.ts'
 import { fault } from '../kernel/fault.ts'
@@ -10,6 +11,7 @@ import { idFrom } from '../kernel/id.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { isSupervisor, type SupervisorPart, type SupervisorState } from '../kernel/supervisor.ts'
 import type { PromptValues } from '../prompts/render-prompt.ts'
+import { historyOf, lockEarlier } from '../runs/continue-run.ts'
 import { leave, runUnavailable } from '../runs/end.ts'
 import { heedSwitches } from '../runs/heed-switches.ts'
 import { append, type OwnedRun, RunLost } from '../runs/owned-run.ts'
@@ -127,10 +129,12 @@ async function runSpecialist(
   const { key, instructions, answers } = instructionsOf(owned, state, name)
   /** The number of times people continued the run since the specialist got its instructions. */
   const continued = owned.state.personAnswers.length - answers
+  let earlier: string | null = null
   for (let attempt = 1; ; attempt++) {
     const id = idFrom(`${run.id} ${key} ${attempt}`)
     const child = await readSpecialistRun(deps.pool, id)
     if (child?.has_ended && isAway(child)) {
+      earlier = id
       if (attempt <= continued) continue
       await leave(owned, runUnavailable(owned, child.error_message ?? 'A model is unavailable.'))
       throw new RunLeft()
@@ -140,7 +144,7 @@ async function runSpecialist(
       throw await failRun(owned, child.error_code, child.error_message ?? 'A prompt is missing.')
     }
     if (child?.has_ended) return takeWork(owned, state, child, name)
-    if (!child) await start(owned, state, { id, name, instructions })
+    if (!child) await start(owned, state, { id, name, instructions, earlier })
     return null
   }
 }
@@ -158,10 +162,11 @@ async function takeWork(
   return done
 }
 
+/** `earlier`: the attempt that ended without its model. The new run goes on in its history, so no finished call is repeated. */
 async function start(
   owned: OwnedRun,
   state: Pick<SupervisorState, 'plan' | 'history'>,
-  { id, name, instructions }: { id: string; name: string; instructions: string },
+  { id, name, instructions, earlier }: { id: string; name: string; instructions: string; earlier: string | null },
 ): Promise<void> {
   const { deps, run, settings } = owned
   if ((await heedSwitches(owned)) === 'left') throw new RunLeft()
@@ -169,27 +174,36 @@ async function start(
   const config = part.config.specialists.find((each) => each.name === name)
   if (!config) throw new Error(`${name} is no specialist of this run`)
   const { PLAN_JSON = '', HISTORY_JSON = '', CONTEXT_METADATA = '' } = valuesOf(owned, state)
+  const fresh: NewRun = {
+    id,
+    projectId: run.project_id,
+    agentId: null,
+    part: { variant: part.variant, node: name, config, values: { PLAN_JSON, HISTORY_JSON, CONTEXT_METADATA } },
+    trigger: { ...run.trigger, node: name, parent_run_id: run.id },
+    input: cleanText(instructions),
+    maxSteps: settings.subagent_max_steps,
+    timeoutMs: null,
+    ...placeBelow(run),
+    chainDepth: run.chain_depth,
+  }
   const isSpawned = await spawnRun(
     deps.pool,
     { id: run.id, fence: run.fence },
-    {
-      id,
-      projectId: run.project_id,
-      agentId: null,
-      part: { variant: part.variant, node: name, config, values: { PLAN_JSON, HISTORY_JSON, CONTEXT_METADATA } },
-      trigger: { ...run.trigger, node: name, parent_run_id: run.id },
-      input: cleanText(instructions),
-      maxSteps: settings.subagent_max_steps,
-      timeoutMs: null,
-      ...placeBelow(run),
-      chainDepth: run.chain_depth,
-    },
+    earlier === null ? fresh : (tx) => continuing(tx, fresh, earlier),
   )
   await fault('spawn.after_insert')
   if (isSpawned) return deps.onReady()
   // The run was cancelled or another process claimed it; the switches say which.
   if ((await heedSwitches(owned)) === 'left') throw new RunLeft()
   throw new RunLost('a specialist could not be started')
+}
+
+/** The history has the instructions already. */
+async function continuing(tx: Db, fresh: NewRun, earlierId: string): Promise<NewRun> {
+  const earlier = await lockEarlier(tx, fresh.projectId, earlierId)
+  if (!earlier) throw new Error('the earlier run of a specialist is gone')
+  const trigger = { ...fresh.trigger, resumed_from: earlierId }
+  return { ...fresh, ...historyOf(earlier), trigger, input: null, rights: earlier.rights }
 }
 
 async function finish(owned: OwnedRun, state: SupervisorState): Promise<void> {

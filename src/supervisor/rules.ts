@@ -51,8 +51,14 @@ export async function findFailedTwice(
   const [first, second] = history.slice(roundsBefore(state)).slice(-2)
   if (!first || !second) return null
   if (!isFailed(first) || !isFailed(second) || first.agent_name !== second.agent_name) return null
+  // A run that continues another has the instructions of the first run of its chain.
   const { rows } = await deps.pool.query<{ input: unknown }>(
-    'select input from agent_runs where id = any($1::uuid[])',
+    `with recursive chain as (
+       select input, base_run_id from agent_runs where id = any($1::uuid[])
+       union all
+       select r.input, r.base_run_id from chain c join agent_runs r on r.id = c.base_run_id
+     )
+     select input from chain where base_run_id is null`,
     [[first.step_id, second.step_id]],
   )
   const [one, other] = rows.map(({ input }) => input)

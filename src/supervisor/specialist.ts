@@ -1,12 +1,12 @@
 // The work of a specialist as the supervisor sees it: one summary and the state of the agent, both read from its run.
 
 import type { Db } from '../db/pool.ts'
-import { replayEvents } from '../journal/read.ts'
 import { cutText } from '../kernel/cut-text.ts'
 import type { AgentSummaryDecision } from '../kernel/decision.ts'
 import type { PauseReason, RunStatus } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { type AgentState, type AgentSummary, agentState, agentSummary, newAgentState } from '../kernel/supervisor.ts'
+import { replayHistory } from '../runs/load-state.ts'
 
 export interface SpecialistRun {
   id: string
@@ -16,11 +16,14 @@ export interface SpecialistRun {
   error_code: string | null
   error_message: string | null
   has_ended: boolean
+  base_run_id: string | null
+  base_seq: number | null
 }
 
 export async function readSpecialistRun(db: Db, runId: string): Promise<SpecialistRun | null> {
   const { rows } = await db.query<SpecialistRun>(
-    `select id, status, pause_reason, summary, error_code, error_message, completed_at is not null as has_ended
+    `select id, status, pause_reason, summary, error_code, error_message, completed_at is not null as has_ended,
+       base_run_id, base_seq
      from agent_runs where id = $1`,
     [runId],
   )
@@ -37,14 +40,15 @@ const LONGEST_TEXT = 20_000
 /** The most characters of a run that the agent's state keeps; the newest messages are kept. */
 const MOST_KEPT = 200_000
 
-/** The result of a specialist's run. A run without a summary has failed, and its end has the reason. */
+/** The result of a specialist's run, with the work of the runs that it continues. A run without a summary has failed, and its end has the reason. */
 export async function readWork(db: Db, run: SpecialistRun, agentName: string): Promise<SpecialistWork> {
   const agent = newAgentState()
   let given: AgentSummaryDecision | null = null
   let undecided: string | null = null
-  for await (const { kind, data } of replayEvents(db, run.id)) {
+  for await (const { kind, data } of replayHistory(db, run)) {
     const event = { kind, data } as unknown as RunEvent // written by us; unknown kinds are passed over
-    if (event.kind === 'run.started') agent.messages.push({ role: 'user', content: cut(asText(event.data.input)) })
+    const isGiven = event.kind === 'run.started' && event.data.resumed_from === undefined
+    if (isGiven) agent.messages.push({ role: 'user', content: cut(asText(event.data.input)) })
     if (event.kind === 'tool.completed') {
       const { name, args, result, is_error } = event.data
       agent.tool_events.push({ name, ...(args === undefined ? {} : { args }), result: cut(asText(result)), is_error })
@@ -76,7 +80,7 @@ function failedSummary({
   pause_reason: reason,
   summary,
   error_message: error,
-}: Omit<SpecialistRun, 'id' | 'has_ended' | 'error_code'>): AgentSummaryDecision {
+}: Pick<SpecialistRun, 'status' | 'pause_reason' | 'summary' | 'error_message'>): AgentSummaryDecision {
   const why = error ?? (reason === null ? `The run is ${status}.` : `The run stopped: ${reason}.`)
   return {
     result: 'FAILED',

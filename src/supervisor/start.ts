@@ -106,15 +106,20 @@ export async function continueSupervisor(
   return { run: await getRun(tx, projectId, runId), after: row.last_seq }
 }
 
-/** True if the run waits for the answer to its question. It is locked, so that no second answer is taken. */
-export async function isEscalated(tx: Db, projectId: string, runId: string): Promise<boolean> {
-  const waits = `select from agent_runs where id = $1 and project_id = $2 and status = 'paused'
-    and pause_reason = 'human' and completed_at is null and ready_at is null`
+/**
+ * The reason why the run waits for a person's word: its question, or its model, which was unavailable. Null if it does
+ * not wait. A run that waits is locked, so that no second word is taken.
+ */
+export async function awaitedWord(tx: Db, projectId: string, runId: string): Promise<'human' | 'unavailable' | null> {
+  const waits = `select pause_reason from agent_runs where id = $1 and project_id = $2 and status = 'paused'
+    and pause_reason in ('human', 'unavailable') and completed_at is null and ready_at is null`
+  let awaited: 'human' | 'unavailable' | null = null
   for (const lock of ['', 'for update']) {
-    const { rowCount } = await tx.query(`${waits} ${lock}`, [runId, projectId])
-    if (rowCount === 0) return false
+    const { rows } = await tx.query<{ pause_reason: 'human' | 'unavailable' }>(`${waits} ${lock}`, [runId, projectId])
+    awaited = rows[0]?.pause_reason ?? null
+    if (awaited === null) return null
   }
-  return true
+  return awaited
 }
 
 async function openQuestion(tx: Db, runId: string): Promise<string> {

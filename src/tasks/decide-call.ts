@@ -19,6 +19,7 @@ import { findObject } from '../objects/objects.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
 import { liveRights } from './live-rights.ts'
+import { liveSpecialist } from './live-specialist.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 
 /** Finds the tool of a call: in this process, or by its name in any live process. */
@@ -121,9 +122,11 @@ async function findTool(
   return (await tools.check(db, projectId, [name])) === null ? 'elsewhere' : null
 }
 
-/** The names of the tools that the run may call; null if its agent is deleted. */
+/** The names of the tools that the run may call; null if its agent is deleted, or its specialist removed. */
 async function toolsGiven(db: Db, projectId: string, run: WaitingRun): Promise<string[] | null> {
-  if (run.agent_id === null) return isSpecialist(run.part) ? run.part.config.tools : []
+  if (run.agent_id === null) {
+    return isSpecialist(run.part) ? ((await liveSpecialist(db, projectId, run.part))?.tools ?? null) : []
+  }
   try {
     const { tools, steps, flow_type: type } = await getAgent(db, projectId, run.agent_id)
     const offered = [...SENIOR_TOOLS, ...(type === 'loop' ? ['finish_loop'] : [])]
@@ -146,12 +149,18 @@ async function refusalOf(
 ): Promise<string | null> {
   const { agent_id: agentId, rights: bounds, ancestors } = run
   const hasAgent = agentId !== null
+  let own = bounds
+  if (isSpecialist(run.part)) {
+    const specialist = await liveSpecialist(tx, projectId, run.part)
+    if (!specialist) return 'Its specialist was removed.'
+    own = rightsWithin(rightsWithin(bounds, rightsOf(run.part.config)), rightsOf(specialist))
+  }
   const rights = await liveRights(tx, {
     runId: task.run_id,
     agentId: agentId ?? task.created_by.id ?? '',
     hasAgent,
     ancestors,
-    bounds: isSpecialist(run.part) ? rightsWithin(bounds, rightsOf(run.part)) : bounds,
+    bounds: own,
   })
   if (rights === null) return 'Its agent was deleted.'
   if (hasAgent && !(await getAgent(tx, projectId, agentId)).enabled) return 'Its agent is disabled.'
@@ -161,7 +170,7 @@ async function refusalOf(
   return rightsProblem(tx, projectId, rights, call)
 }
 
-const rightsOf = ({ config }: SpecialistPart): AgentRights => ({
+const rightsOf = (config: SpecialistPart['config']): AgentRights => ({
   capabilities: config.capabilities ?? agentDefaults.capabilities,
   execution_mode: config.execution_mode ?? agentDefaults.execution_mode,
   require_approval: config.require_approval ?? [],

@@ -91,4 +91,5 @@ export const READ_FROM_ABOVE: Readonly<Record<string, string>> = {
   'journal projects': 'claims and waits heed the off switch and the limit of the month',
   'runs flow_runs': 'the word about a call of a leaf continues its run while the flow run has not ended',
   'agents org_rounds': 'an agent shows when it was polled last',
+  'tasks systems': 'a call of a specialist is approved within what its variant gives it now',
 }

@@ -28,7 +28,7 @@ export function addAgentChatRoutes(app: App, options: AgentChatOptions): void {
     '/v1/agent/chat',
     openTo('member', 'Say something in a chat, and follow the answer', {
       description:
-        'For useChat of the AI SDK. The newest message of the user is a task for the supervisor, or the answer to its question if the chat’s run was escalated. Fields that are not listed are ignored.',
+        'For useChat of the AI SDK. The newest message of the user is a task for the supervisor, or the answer to its question if the chat’s run was escalated. If the run’s model was unavailable, the message continues it, and the same message adds nothing. Fields that are not listed are ignored.',
       body: chatRequest,
       response: { 200: chunks, default: errorSchema },
     }),

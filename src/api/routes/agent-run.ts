@@ -136,7 +136,7 @@ async function answer(
   if (error?.code === 'PROMPT_MISSING')
     throw new MusterError('PROMPT_MISSING', error.message, { status: 422, details: error.details ?? {} })
   if (error?.code === 'UNAVAILABLE')
-    throw new MusterError('UNAVAILABLE', `${error.message} With options.run_id the run goes on.`, {
+    throw new MusterError('UNAVAILABLE', `${sentence(error.message)} Send options.run_id to continue the run.`, {
       details: error.details ?? {},
       retryAfterS: 5,
     })
@@ -145,6 +145,8 @@ async function answer(
   reply.code(status === 'RUNNING' ? 202 : 200)
   return told
 }
+
+const sentence = (message: string): string => (/[.!?…]$/.test(message) ? message : `${message}.`)
 
 function stream(
   options: AgentRunOptions,

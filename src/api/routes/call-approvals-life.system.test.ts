@@ -215,6 +215,49 @@ test('the capabilities and the mode of a specialist bind it', async () => {
   )
 })
 
+test('a call of a specialist is stale when its variant no longer gives it the tool, the right or the place', async () => {
+  const [research, transform] = config.specialists
+  const tools = ['refund', 'object_create']
+  const specialist = { ...research, tools, require_approval: tools }
+  const put = async (first: object | null) => {
+    const { status, text } = await kit.put('blue', { ...config, specialists: [...(first ? [first] : []), transform] })
+    assert.equal(status, 200, text)
+  }
+  await put(specialist)
+  const note = { type: 'Note', properties: {}, reasoning: 'It is needed.' }
+  specialistCalls = [...refunding('specialist'), { name: 'object_create', args: note }]
+  decisions.push(delegate('research_agent'))
+  const answered = kit.run('Refund it.')
+  const open = async (): Promise<Task[]> =>
+    (await kit.get<{ items: Task[] }>('/tasks?kind=suggestion&status=pending&limit=200')).items.filter(
+      (task) => task.run_id !== null && /refund|object_create/.test(JSON.stringify(task.changes)),
+    )
+  await until(async () => (await open()).length === 2, 'both calls wait')
+  const isRefund = ({ changes }: Task): boolean => JSON.stringify(changes).includes('refund')
+  const refundTask = (await open()).find(isRefund)
+  const noteTask = (await open()).find((task) => !isRefund(task))
+  const approving = (task: Task | undefined) =>
+    kit.call<{ error: { message: string } }>(`POST ${base}/tasks/${task?.id}/approve`)
+  const deny = { canCreateObjects: false, canUpdateObjects: false, canDeleteObjects: false }
+  for (const [present, task, why] of [
+    [{ ...specialist, tools: [], require_approval: [] }, refundTask, /no longer has this tool/],
+    [null, refundTask, /specialist was removed/],
+    [{ ...specialist, capabilities: deny }, noteTask, /may not create objects/],
+  ] as const) {
+    await put(present)
+    const refused = await approving(task)
+    assert.equal(refused.status, 409, refused.text)
+    assert.match(refused.body.error.message, why)
+    const { metadata } = await kit.get<Task>(`/tasks/${task?.id}`)
+    assert.equal(metadata.stale, true)
+  }
+  assert.equal(timesMade('specialist'), 0)
+  await put(specialist)
+  for (const task of [refundTask, noteTask]) assert.equal((await approving(task)).status, 200)
+  assert.equal((await answered).body.result.status, 'DONE')
+  assert.equal(timesMade('specialist'), 1)
+})
+
 test('an eval asks nobody about a call, and does not make it', async () => {
   const [research, transform] = config.specialists
   specialistCalls = [
