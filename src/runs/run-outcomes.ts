@@ -8,6 +8,8 @@ export interface ChildOutcome {
   summary: string | null
   errorMessage: string | null
   hasEnded: boolean
+  /** True if somebody has asked the run to end. */
+  isCancelled: boolean
   createdAt: Date
 }
 
@@ -41,7 +43,8 @@ export async function readNewest(
   )
 }
 
-const OF = `select id, status, pause_reason, summary, error_message, completed_at, created_at
+const OF = `select id, status, pause_reason, summary, error_message, completed_at, created_at,
+  cancel_requested_at is not null as is_cancelled
   from agent_runs where id = any($1)`
 
 async function read(db: Db, sql: string, ids: readonly string[]): Promise<Map<string, ChildOutcome>> {
@@ -53,6 +56,7 @@ async function read(db: Db, sql: string, ids: readonly string[]): Promise<Map<st
     error_message: string | null
     completed_at: Date | null
     created_at: Date
+    is_cancelled: boolean
   }>(sql, [ids])
   return new Map(
     rows.map((row) => [
@@ -64,6 +68,7 @@ async function read(db: Db, sql: string, ids: readonly string[]): Promise<Map<st
         summary: row.summary,
         errorMessage: row.error_message,
         hasEnded: row.completed_at !== null,
+        isCancelled: row.is_cancelled,
         createdAt: row.created_at,
       },
     ]),
