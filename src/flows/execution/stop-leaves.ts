@@ -1,4 +1,5 @@
 // The end of leaves whose results nobody waits for: their functions, their handouts and their runs.
+import { MARK_CHANGED } from '../../db/changed-in.ts'
 import type { Db } from '../../db/pool.ts'
 import { type FlowLeaf, hasAgentStage } from '../machine/flow-leaf.ts'
 import { isAgentLeaf, runIdsOf } from './agent-leaves.ts'
@@ -68,7 +69,7 @@ const idsOf = (runs: readonly Unstopped[]): string[] => runs.map(({ id }) => id)
 /** A decision locks the run first: it comes before this statement and has made another run, or it comes too late. */
 async function giveUp(db: Db, runIds: readonly string[]): Promise<void> {
   await db.query(
-    `update agent_runs set cancel_requested_at = muster.now() where id in (
+    `update agent_runs set cancel_requested_at = muster.now(), ${MARK_CHANGED} where id in (
        select id from agent_runs where id = any($1::uuid[]) and cancel_requested_at is null order by id for no key update)`,
     [runIds],
   )

@@ -10,14 +10,16 @@ import { systemActor } from '../../kernel/principal.ts'
 import { resumeRun } from '../../runs/resume.ts'
 import { decideOutcome, lockUndecided } from '../../runs/undecided.ts'
 import type { OutcomeTask } from '../../tasks/outcome-tasks.ts'
-import type { BuiltInNode } from '../machine/built-in-patterns.ts'
+import { type BuiltInNode, builtInPatterns } from '../machine/built-in-patterns.ts'
 import { cancelFlow } from './cancel.ts'
+import { flowToResume } from './resume-flow.ts'
+import { startFlow } from './start.ts'
 
 const flows = await createTestFlows({
   tools: [testTool('refund', () => new Promise(() => {}), { effect: 'unsafe', timeoutMs: 20 })],
   drainMs: 0,
 })
-const { pool, projectId } = flows
+const { pool, projectId, clock } = flows
 /** A run calls the tool, whose outcome is unknown; the run that continues it is held at its model call. */
 let held = Promise.withResolvers<void>()
 flows.models.set(
@@ -48,9 +50,9 @@ const stateOf = async (flowRunId: string): Promise<string[]> =>
   (await runsOf(flowRunId)).map(({ status, pause_reason: reason }) => reason ?? status)
 
 /** Starts the flow, and waits until a call of its leaf is undecided. */
-async function startUndecided(root: BuiltInNode): Promise<{ id: string; runId: string }> {
+async function startUndecided(root: BuiltInNode, options = {}): Promise<{ id: string; runId: string }> {
   held = Promise.withResolvers()
-  const id = await flows.startFlow(root)
+  const id = await flows.startFlow(root, options)
   await until(async () => (await stateOf(id)).includes('outcome_unknown'), 'the outcome of the call is unknown')
   return { id, runId: (await runsOf(id))[0]?.id ?? assert.fail() }
 }
@@ -126,15 +128,66 @@ test('a decision in the midst of the stop of a leaf leaves no run behind', async
   const decider = await pool.connect()
   await decider.query('begin')
   await decider.query('select from agent_runs where id = $1 for update', [runId])
-  const { id: continued } = await resumeRun(decider, projectId, runId, { outcome: 'done' })
   await cancelFlow(pool, projectId, id, systemActor)
   flows.flowWorker.poke()
   await until(async () => {
     const sql = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
     return (await pool.query(sql)).rowCount !== 0
   }, 'the stop waits for the decision')
+  const { id: continued } = await resumeRun(decider, projectId, runId, { outcome: 'done' })
   await decider.query('commit')
   decider.release()
   assert.equal((await flows.ended(id)).status, 'cancelled')
   assert.equal((await flows.finished(continued)).status, 'cancelled')
+})
+
+const isStill = (id: string) => async (): Promise<boolean> =>
+  (await pool.query('select from flow_runs where id = $1 and all_wait_since is not null', [id])).rowCount === 1
+const waitingLeaves = async (id: string) =>
+  (await pool.query('select from flow_leaf_waits where flow_run_id = $1', [id])).rowCount
+
+test('a leaf that waits for a decision uses up no time of its flow, and the run that continues does', async () => {
+  const { id, runId } = await startUndecided(pay, { timeout: 60_000 })
+  await until(isStill(id), 'the flow stands still')
+  await clock.advance(600_000)
+  flows.flowWorker.poke()
+  assert.equal((await flows.read(id)).status, 'running')
+  await decide(runId)
+  assert.deepEqual([await isStill(id)(), await waitingLeaves(id)], [false, 0])
+  held.resolve()
+  const { status, error } = await flows.ended(id)
+  assert.deepEqual([status, error], ['completed', null])
+  assert.deepEqual(
+    (await flows.flowKinds(id)).filter((kind) => kind === 'task.waiting' || kind === 'task.continued'),
+    ['task.waiting', 'task.continued'],
+  )
+})
+
+test('a leaf that was dropped does not wait any more, and the time of its flow goes on', async () => {
+  const gate = Promise.withResolvers<void>()
+  flows.functions.set('hold', () => gate.promise)
+  const branches: BuiltInNode[] = [
+    { type: 'sequential', timeout: 300, steps: [pay] },
+    { type: 'task', function: 'hold' },
+  ]
+  const { id } = await startUndecided({ type: 'parallel', branches })
+  await until(async () => (await waitingLeaves(id)) === 1, 'the leaf waits')
+  assert.equal(await isStill(id)(), false, 'the function works')
+  await until(async () => (await waitingLeaves(id)) === 0, 'the leaf is given up')
+  gate.resolve()
+  assert.equal((await flows.ended(id)).status, 'partial')
+})
+
+test('a resumed flow run asks anew, and the flow run before it counts no wait twice', async () => {
+  const { id } = await startUndecided(timed(1_000))
+  assert.equal((await flows.ended(id)).status, 'failed')
+  const resumed = await inTransaction(pool, async (tx) => {
+    const run = await flowToResume(tx, projectId, id)
+    return startFlow(tx, run, systemActor, builtInPatterns)
+  })
+  flows.flowWorker.poke()
+  await until(async () => (await stateOf(resumed)).includes('outcome_unknown'), 'the question is asked anew')
+  assert.deepEqual([await waitingLeaves(id), await waitingLeaves(resumed)], [0, 1])
+  assert.equal((await flows.ended(resumed)).status, 'failed')
+  assert.equal(await waitingLeaves(resumed), 0)
 })
