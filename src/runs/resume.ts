@@ -16,6 +16,7 @@ import {
 } from './continue-run.ts'
 import { recordDecision } from './decisions.ts'
 import { getRun } from './read-runs.ts'
+import { IS_GIVEN_UP } from './run-row.ts'
 import { requireEnabled } from './start.ts'
 
 /**
@@ -35,7 +36,7 @@ export async function resumeRun(
   if (!input.outcome) await requireFree(db, earlier)
   else if (earlier.task_id !== null && !(await isAttemptOf(db, earlier.task_id, runId))) {
     throw await whyNotOfTask(db, earlier.task_id)
-  }
+  } else if (await isGivenUp(db, runId)) throw leafConflict(earlier)
   const agent = await getAgent(db, projectId, requireAgent(earlier))
   requireEnabled(agent)
   await requireSameKind(db, agent, earlier)
@@ -89,16 +90,21 @@ export function requireAgent({ agent_id: agentId }: Pick<EarlierRun, 'agent_id'>
 /** Throws if something above the run decides about its continuation: a task, a flow run, or a run that has not ended. */
 async function requireFree(db: Db, earlier: EarlierRun): Promise<void> {
   if (earlier.task_id !== null) throw await whyNotOfTask(db, earlier.task_id)
-  if (earlier.flow_run_id !== null) {
-    throw conflict('This run is a leaf of a flow run. Resume the flow run: it takes over every finished leaf.', {
-      flow_run_id: earlier.flow_run_id,
-    })
-  }
+  if (earlier.flow_run_id !== null) throw leafConflict(earlier)
   if (earlier.is_parent_open) {
     throw conflict('The run that started this one has not ended and decides about it. Cancel that run first.', {
       run_id: await newestOfChain(db, earlier.parent_run_id ?? earlier.id),
     })
   }
+}
+
+const leafConflict = ({ flow_run_id: id }: Pick<EarlierRun, 'flow_run_id'>): MusterError =>
+  conflict('This run is a leaf of a flow run. Resume the flow run: it takes over every finished leaf.', {
+    flow_run_id: id,
+  })
+
+async function isGivenUp(db: Db, runId: string): Promise<boolean> {
+  return (await db.query(`select from agent_runs where id = $1 and ${IS_GIVEN_UP}`, [runId])).rowCount === 1
 }
 
 async function whyNotOfTask(db: Db, taskId: string): Promise<MusterError> {

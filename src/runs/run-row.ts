@@ -6,6 +6,10 @@ import type { Run } from '../kernel/run.ts'
 export const continuationOf = (id: string): string => `select r.id from agent_runs r
   where r.base_run_id = ${id} and r.resumed_from = ${id} order by r.created_at desc, r.id desc limit 1`
 
+/** SQL: the run is that of a leaf, and its flow run does not wait for it: the flow run has ended, or has stopped the leaf. */
+export const IS_GIVEN_UP = `(agent_runs.flow_run_id is not null and (agent_runs.cancel_requested_at is not null
+  or exists (select from flow_runs f where f.id = agent_runs.flow_run_id and f.completed_at is not null)))`
+
 /** SQL: the run is neither a sub-run nor the run of a leaf. The indexes agent_runs_on_top and agent_runs_stopped say the same. */
 export const ON_TOP = 'parent_run_id is null and flow_run_id is null'
 

@@ -15,7 +15,7 @@ import { notBegun, stopped } from './end.ts'
 import { append, appendWritten, type OwnedRun } from './owned-run.ts'
 import { isHeld, type PendingCall } from './pending-call.ts'
 import { resumeRun } from './resume.ts'
-import { continuationOf } from './run-row.ts'
+import { continuationOf, IS_GIVEN_UP } from './run-row.ts'
 import { toEvent } from './tool-result.ts'
 
 class DecidedMeanwhile extends Error {}
@@ -125,13 +125,14 @@ export async function decideOutcome(
 }
 
 /**
- * False for a run that still waits for others, which takes the decision when it wakes; for a specialist, whose supervisor has continued; for a leaf whose flow run has ended, which takes the word when
- * it is resumed; for an attempt whose task was closed or passed on; and for a run that was continued without the word.
+ * False for a run that still waits for others, which takes the decision when it wakes; for a specialist, whose supervisor
+ * has continued; for a leaf that no flow run waits for, which takes the decision when its flow run is resumed; for an
+ * attempt whose task was closed or passed on; and for a run that was continued without the decision.
  */
 async function isAwaited(tx: Db, runId: string): Promise<boolean> {
   const { rows } = await tx.query<{ is_awaited: boolean }>(
-    `select completed_at is not null and agent_id is not null and (${continuationOf('agent_runs.id')}) is null and not exists (
-       select from flow_runs f where f.id = agent_runs.flow_run_id and f.completed_at is not null) and (task_id is null or exists (
+    `select completed_at is not null and agent_id is not null and (${continuationOf('agent_runs.id')}) is null
+       and not ${IS_GIVEN_UP} and (task_id is null or exists (
        select from tasks t where t.id = task_id and t.attempt_run_id = agent_runs.id and t.status = 'in-progress')) as is_awaited
      from agent_runs where id = $1`,
     [runId],

@@ -91,13 +91,15 @@ test('Resume of a cancelled flow agent waits for its flow run to end, and repeat
   const flowRunId = (await org.read<Run>(`/runs/${run.id}`)).flow_run_id
   assert.equal((await org.post(`/runs/${run.id}/cancel`)).body.status, 'cancelled')
   const resumed = await asked<Run>(`/runs/${run.id}/resume`, {})
-  const parked = async () => {
-    const { rows } = await org.pool.query('select from agent_runs where id = $1 and waits_for is not null', [
-      resumed.id,
-    ])
-    return rows.length === 1
+  const parkedAt = async () => {
+    const sql = `select extract(epoch from at) * 1000 as at from run_events where run_id = $1 and kind = 'run.parked' order by seq`
+    return (await org.pool.query<{ at: string }>(sql, [resumed.id])).rows.map(({ at }) => Number(at))
   }
-  await untilTrue(parked, 'the new run waits')
+  const [first = 0, , third = 0] = await untilTrue(async () => {
+    const times = await parkedAt()
+    return times.length >= 3 ? times : null
+  }, 'the new run looks again')
+  assert.ok(third - first >= 900, `it waited twice, ${third - first} ms in all`)
   assert.equal((await org.read<FlowRun>(`/flow-runs/${flowRunId}`)).status, 'running')
   opened.resolve()
   const end = await ended(resumed.id)

@@ -15,15 +15,37 @@ export interface AgentWaits {
 export function createAgentWaits(db: Db): AgentWaits {
   const waits = new Map<string, PromiseWithResolvers<ChildOutcome>>()
   const queueing = new Set<Promise<unknown>>()
+  const settle = (id: string, outcome: ChildOutcome): void => {
+    waits.get(id)?.resolve(outcome)
+    waits.delete(id)
+  }
+  // Another stage may wait for the later run already.
+  const move = (id: string, laterId: string): void => {
+    const wait = waits.get(id)
+    if (!wait) return
+    waits.delete(id)
+    const later = waits.get(laterId)
+    if (later) wait.resolve(later.promise)
+    else waits.set(laterId, wait)
+  }
   const check = async (): Promise<void> => {
     if (waits.size === 0) return
+    let hasMoved = false
     for (const [id, outcome] of await readEnded(db, [...waits.keys()])) {
-      const wait = waits.get(id)
-      waits.delete(id)
-      if (outcome.pauseReason !== 'outcome_unknown') wait?.resolve(outcome)
-      // A person decides about a call; another run continues with the decision.
-      else if (wait) waits.set(await newestOfChain(db, id), wait)
+      if (outcome.pauseReason !== 'outcome_unknown') {
+        settle(id, outcome)
+        continue
+      }
+      // A person decides about a call; another run continues with the decision. The wait stays until that run is known,
+      // because this query may fail.
+      const newest = await newestOfChain(db, id)
+      if (newest !== id) {
+        move(id, newest)
+        hasMoved = true
+      } else if (outcome.isCancelled) settle(id, outcome)
     }
+    // The later run may have ended, too.
+    if (hasMoved) await check()
   }
   return {
     check,

@@ -46,11 +46,15 @@ export class NoRoom extends CannotBegin {
 /** begun: the run is queued, or held for a person · done: an earlier run has completed this work · ending: try later. */
 export type BegunLeaf = { is: 'begun' | 'done'; runId: string } | { is: 'ending' }
 
+/** An owner that has lost the flow run may begin the same leaf: one of the two inserts the run, the other does nothing. */
 export async function beginLeafAgain(pool: Pool, leaf: RetriedLeaf): Promise<BegunLeaf> {
   return inTransaction(pool, async (tx) => {
-    if (await isKnown(tx, leaf.fresh.id)) return { is: 'begun', runId: leaf.fresh.id }
+    const known: BegunLeaf = { is: 'begun', runId: leaf.fresh.id }
+    if (await isKnown(tx, leaf.fresh.id)) return known
     const earlier = await newestRun(tx, leaf)
     if (!earlier) return beginInstead(tx, leaf)
+    // The run may have been inserted while this transaction waited for the lock of the earlier one.
+    if (await isKnown(tx, leaf.fresh.id)) return known
     // The flow asks for a decision again only if the last answer did not fit, so a completed run does not finish the leaf.
     if (earlier.status === 'completed' && !leaf.fresh.answer) return { is: 'done', runId: earlier.id }
     if (earlier.completed_at === null || earlier.has_open_children) return { is: 'ending' }
@@ -67,9 +71,9 @@ async function continueRun(tx: Db, leaf: RetriedLeaf, earlier: EarlierRun, isByP
   const isUndecided = earlier.pause_reason === 'outcome_unknown'
   // Decisions may have come after the flow run had ended.
   const settled = isUndecided ? await decisionsSoFar(tx, earlier.id) : []
-  const begun = await insert(tx, leaf, continued(leaf, earlier, { isByPerson, settled }))
+  await insert(tx, leaf, continued(leaf, earlier, { isByPerson, settled }))
   if (isUndecided) await withdrawOutcomeTasks(tx, [earlier.id])
-  return begun
+  return { is: 'begun', runId: leaf.fresh.id }
 }
 
 /** The first run of a leaf, which may be given work that other runs have begun. */
@@ -83,7 +87,9 @@ async function beginInstead(tx: Db, leaf: RetriedLeaf): Promise<BegunLeaf> {
     calls.push(...(await callsOfRun(tx, earlier.id)))
     lastId = earlier.id
   }
-  return lastId === null ? insert(tx, leaf, leaf.fresh) : beginAnew(tx, leaf, lastId, calls)
+  if (lastId !== null) return beginAnew(tx, leaf, lastId, calls)
+  await insert(tx, leaf, leaf.fresh)
+  return { is: 'begun', runId: leaf.fresh.id }
 }
 
 /** The run begins without the history of the earlier one, and is told its calls. After an unsafe call a person decides. */
@@ -91,26 +97,25 @@ async function beginAnew(tx: Db, leaf: RetriedLeaf, earlierId: string, calls: re
   const mustAsk = hasUnsafe(calls)
   const decision = mustAsk ? await decisionAbout(tx, leaf.fresh.keyScope, earlierId) : null
   if (decision === 'stop') throw new CannotBegin(STOPPED)
-  const begun = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
-  if (mustAsk && decision === null) await holdForPerson(tx, leaf, earlierId, calls)
-  return begun
+  const isNew = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
+  if (isNew && mustAsk && decision === null) await holdForPerson(tx, leaf, earlierId, calls)
+  return { is: 'begun', runId: leaf.fresh.id }
 }
 
 async function isKnown(tx: Db, runId: string): Promise<boolean> {
   return (await tx.query('select from agent_runs where id = $1', [runId])).rowCount === 1
 }
 
-/** Counts the run on the uppermost flow run, if there is one. */
-async function insert(tx: Db, { tree }: RetriedLeaf, run: NewRun): Promise<BegunLeaf> {
-  if (tree !== undefined) {
-    const { rowCount } = await tx.query(
-      `update flow_runs set runs_below = runs_below + 1 where id = $1 and runs_below < ${MOST_RUNS_BELOW}`,
-      [tree],
-    )
-    if (rowCount === 0) throw new NoRoom(tree)
-  }
-  await insertRun(tx, run)
-  return { is: 'begun', runId: run.id }
+/** Counts a new run on the uppermost flow run, if there is one. False: another owner has inserted the run. */
+async function insert(tx: Db, { tree }: RetriedLeaf, run: NewRun): Promise<boolean> {
+  if (!(await insertRun(tx, run))) return false
+  if (tree === undefined) return true
+  const { rowCount } = await tx.query(
+    `update flow_runs set runs_below = runs_below + 1 where id = $1 and runs_below < ${MOST_RUNS_BELOW}`,
+    [tree],
+  )
+  if (rowCount === 0) throw new NoRoom(tree)
+  return true
 }
 
 /** A run that was held and never began has no history: the work stands where the run before it left it. */
@@ -178,14 +183,15 @@ function told(input: unknown, calls: readonly MadeCall[]): unknown {
   return `${text}\n\n${effectsParagraph(calls)}\nDo not make a call again whose effect is there already.`
 }
 
-/** The new run waits like a run that has asked a question; the answer wakes it, or ends it. */
+/** The new run waits like a run that has asked a question; the answer wakes it, or ends it. A run at work is not held. */
 async function holdForPerson(tx: Db, leaf: RetriedLeaf, earlierId: string, calls: readonly MadeCall[]): Promise<void> {
   const { fresh, agent, name } = leaf
-  await tx.query(
+  const { rowCount } = await tx.query(
     `update agent_runs set status = 'paused', pause_reason = 'human', waits_for = 'human', waiting_for = 'person',
-       ready_at = null, ${MARK_CHANGED} where id = $1`,
+       ready_at = null, ${MARK_CHANGED} where id = $1 and owner is null and started_at is null`,
     [fresh.id],
   )
+  if (rowCount === 0) return
   await askBeginAnew(tx, {
     projectId: fresh.projectId,
     agentId: agent.id,

@@ -32,13 +32,13 @@ export async function settledAgents(
 
 /**
  * The run that decides about a leaf. An earlier run may have completed the same work; a run whose call is undecided
- * waits for a person, whose word continues it in another run.
+ * waits for a person, whose word continues it in another run, unless it was asked to end.
  */
 function settledRun(own: ChildOutcome | undefined, newest: ChildOutcome | undefined): ChildOutcome | null {
   if (newest?.status === 'completed') return newest
   if (!own) return null
   if (own.pauseReason !== 'outcome_unknown' || !newest) return own
-  return newest.hasEnded && newest.pauseReason !== 'outcome_unknown' ? newest : null
+  return newest.hasEnded && (newest.pauseReason !== 'outcome_unknown' || newest.isCancelled) ? newest : null
 }
 
 /** The newest runs of leaves that are tried again, or whose runs have an undecided call, by scope. */

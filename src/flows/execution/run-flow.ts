@@ -103,10 +103,10 @@ async function takingOver(tx: Db, { run, state }: OwnedRun, prepared: NewFlowRun
 
 const EARLIER_WAIT_MS = 500
 
-/** The run holds no slot until its next look at the flow run that it is to resume. */
+/** The run holds no slot until its next look at the flow run that it is to resume. It has no sub-run that would wake it. */
 async function waitForEarlier(owned: OwnedRun): Promise<void> {
   await append(owned, [{ kind: 'run.parked', data: { waits_for: 'flow' } }], {
-    set: { waits_for: 'children', release: true, seen_signals: owned.run.signals, ready_in_ms: EARLIER_WAIT_MS },
+    set: { waits_for: 'backoff', release: true, seen_signals: owned.run.signals, ready_in_ms: EARLIER_WAIT_MS },
   })
   owned.deps.onReady(EARLIER_WAIT_MS)
 }
