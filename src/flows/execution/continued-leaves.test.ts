@@ -134,6 +134,33 @@ test('a resumed flow run takes over finished leaves, and functions keep their ke
   await assert.rejects(resume(resumed.id), { code: 'CONFLICT' })
 })
 
+test('a task that passes to another flow has other keys for other functions and arguments', async () => {
+  const keyScope = 'task:1:flow'
+  const keysOf = async (root: BuiltInNode): Promise<string[]> => {
+    calls.length = 0
+    const run = { projectId, flowId: null, root, input: null, timeoutMs: 60_000, workers: null, keyScope }
+    const id = await inTransaction(pool, async (tx) => startFlow(tx, run, systemActor, builtInPatterns))
+    flows.flowWorker.poke()
+    await flows.ended(id)
+    return calls.map(({ key }) => key)
+  }
+  const leaf = (name: string, args: unknown): BuiltInNode => ({ type: 'task', function: name, args })
+  const [first] = await keysOf(leaf('one', { amount: '40' }))
+  assert.deepEqual(await keysOf(leaf('one', { amount: '40' })), [first], 'the same call has the same key')
+  const [other] = await keysOf(leaf('two', { amount: '40' }))
+  const [more] = await keysOf(leaf('one', { amount: '41' }))
+  assert.equal(new Set([first, other, more]).size, 3)
+  const mapped = await keysOf({ type: 'map_reduce', items: ['a', 'a'], workers: 2, map: 'one', reduce: 'two' })
+  assert.equal(new Set(mapped).size, 3, 'equal items are two calls')
+  const stages: BuiltInNode = {
+    type: 'pipeline',
+    source: ['a', 'a'],
+    stages: [{ type: 'task', function: 'one' }],
+    on_error: 'stop',
+  }
+  assert.equal(new Set(await keysOf(stages)).size, 2)
+})
+
 test('a resumed flow run continues the runs of its agents', async () => {
   let isBroken = true
   const agent = await agentWith((request) =>
