@@ -293,6 +293,36 @@ test('after a stop no retry begins anew, and a resumed flow run continues the hi
   assert.equal(continued?.resumed_from, looped?.id)
 })
 
+test('a stop holds in its flow run; a person who resumes it is asked once more', async () => {
+  let isBroken = true
+  const script: Script = (request) =>
+    isBroken && results(request) === 0 ? call('refund') : isBroken ? failing : { text: 'Done.' }
+  const agent = await agentWith(script)
+  const failed = await flows.play({ type: 'task', id: 'pay', agent, input: 'Pay.' })
+  assert.equal(failed.status, 'failed')
+  isBroken = false
+  // Another agent of the same name does the leaf from now on.
+  await pool.query(`update agents set name = $2 || ' before' where project_id = $1 and name = $2`, [projectId, agent])
+  await flows.createAgent({ name: agent, tools: ['refund'], model: { provider: 'test', name: agent } })
+  const beginResume = async (flowRunId: string): Promise<{ id: string; asked: Task }> => {
+    const id = await inTransaction(pool, async (tx) =>
+      startFlow(tx, await flowToResume(tx, projectId, flowRunId), systemActor, builtInPatterns),
+    )
+    flows.flowWorker.poke()
+    const asked = await askedOrEnded(id)
+    return { id, asked: asked === 'ended' ? assert.fail('nobody was asked') : asked }
+  }
+  const second = await beginResume(failed.id)
+  await answer(second.asked, 'stop')
+  assert.match((await flows.ended(second.id)).error ?? '', /does not begin anew/)
+  const third = await beginResume(second.id)
+  assert.equal(third.asked.id, second.asked.id, 'the question is open again')
+  await answer(third.asked, 'again')
+  const done = await flows.ended(third.id)
+  assert.deepEqual([done.status, done.output], ['completed', 'Done.'])
+  assert.equal(ledger.length, 1)
+})
+
 /** Waits until people are asked about a flow run, or until it has ended. */
 async function askedOrEnded(flowRunId: string): Promise<Task | 'ended'> {
   let found: Task | 'ended' | undefined
