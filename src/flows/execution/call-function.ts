@@ -38,6 +38,7 @@ export async function callFunction({ leaf, ...called }: FunctionCall): Promise<L
   const shared = { ...called, leafId: leaf.id, name, attempt, timeoutMs: leaf.node.timeout ?? LONGEST_MS }
   if (!leaf.isEach) return callOnce({ ...shared, scope, key }, leaf.argument)
   const values: unknown[] = []
+  const keys: string[] = []
   const size = { bytes: 0, nodes: 0 }
   try {
     for (const argument of leaf.argument as Iterable<unknown>) {
@@ -45,6 +46,7 @@ export async function callFunction({ leaf, ...called }: FunctionCall): Promise<L
       const outcome = await callOnce({ ...shared, scope: `${scope}:${place}`, key: key && `${key}:${place}` }, argument)
       if (outcome.status === 'failed') return outcome
       values.push(outcome.value)
+      keys.push(...(outcome.keys ?? []))
       const { bytes, nodes } = jsonSize(outcome.value)
       size.bytes += bytes
       size.nodes += nodes
@@ -57,7 +59,7 @@ export async function callFunction({ leaf, ...called }: FunctionCall): Promise<L
   } catch (error) {
     return { status: 'failed', error: errorText(error) }
   }
-  return { status: 'completed', value: values }
+  return { status: 'completed', value: values, keys }
 }
 
 export interface OneCall extends Called {
@@ -122,7 +124,7 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
   const limits = { timeoutMs, outputLimitBytes: LARGEST_VALUE_BYTES, onClock }
   const outcome = await executeTool(tool, argument, context, limits)
   if (!outcome.isError && (outcome.rawBytes ?? 0) <= LARGEST_VALUE_BYTES)
-    return { status: 'completed', value: outcome.result }
+    return { status: 'completed', value: outcome.result, keys: [key] }
   if (!outcome.isError)
     return { status: 'failed', error: `The function ${name} gave more than ${LARGEST_VALUE_BYTES} bytes.` }
   const { error } = outcome.result as { error: string } // the error of executeTool
