@@ -1,5 +1,5 @@
 // The calls with an effect that a piece of work has made so far, in all its runs: attempts, continuations, sub-runs, and
-// the runs of the flows that they started.
+// the runs and functions of the flows that they started.
 import type { Db } from '../db/pool.ts'
 
 export interface MadeCall {
@@ -37,6 +37,36 @@ const treeOf = (first: string): string => `
     ) r
   )`
 
+/** A longer result of a function is left out. */
+const MAX_RESULT_BYTES = 262_144
+const LEFT_OUT = `'{"truncated": true}'::jsonb`
+
+/**
+ * SQL: the finished calls of functions in the flow runs of `tree` and in those that they resume. A leaf that was taken
+ * over names no calls, so each call is named once. Of each flow run the newest leaves are read. Functions are keyed.
+ */
+const OF_FUNCTIONS = `
+  started (id, run_id, hops) as (
+    select flow_run_id, id, 0 from tree where flow_run_id is not null
+    union select f.resumed_from, s.run_id, s.hops + 1 from started s join flow_runs f on f.id = s.id
+    where f.resumed_from is not null
+  ), leaves as (
+    select s.run_id, e.data, e.data->'called' as called, e.at
+    from (select distinct on (id) id, run_id from started order by id, hops) s cross join lateral (
+      select data, at from flow_events where run_id = s.id and kind = 'task.completed' and data ? 'called'
+      order by seq desc limit ${MAX_CALLS}
+    ) e
+  ), functions as (
+    select run_id, 0 as step, data->>'task_id' || case when called ? 'is_list' then ' ' || place else '' end as call_id,
+      called->>'function' as tool, coalesce(called->'args'->(place - 1), ${LEFT_OUT}) as args, key, 'keyed' as effect,
+      case when pg_column_size(result) > ${MAX_RESULT_BYTES} then ${LEFT_OUT} else result end as result,
+      true as is_finished, at
+    from leaves cross join lateral (
+      select key, place::int, case when called ? 'is_list' then data->'result'->(place::int - 1) else data->'result' end as result
+      from jsonb_array_elements_text(called->'keys') with ordinality as k (key, place)
+    ) c
+  )`
+
 /**
  * A result may stand in a later run of the chain than its announcement: a person's word about the call, or a continuation
  * that made the call again. These calls took no effect: one that was refused, one that waits for approval or was
@@ -60,8 +90,7 @@ const callsSql = (first: string): string => `
   ), last as (
     select distinct on (root) root, data->'not_begun' as not_begun from happened where kind like 'run.%'
     order by root, at desc, seq desc
-  )
-  select * from (
+  ), ${OF_FUNCTIONS}, calls as (
     select s.run_id, s.step, s.call_id, s.data->>'name' as tool, s.data->'args' as args, s.data->>'key' as key,
       s.data->>'effect' as effect, case when not c.data ? 'is_unanswered' then c.data->'result' end as result,
       coalesce(not c.data ? 'is_unanswered', false) as is_finished,
@@ -74,7 +103,10 @@ const callsSql = (first: string): string => `
       and not coalesce(c.data ? 'settled_by' and (c.data->>'is_error')::boolean, false)
       and (not s.data ? 'approval' or a.root is not null)
       and (c.data is not null or not coalesce(l.not_begun ? s.call_id, false))
-    order by s.data->>'effect' = 'unsafe' desc, coalesce(c.at, a.at, s.at) desc limit ${MAX_CALLS}
+    union all select * from functions
+  )
+  select * from (
+    select * from calls order by effect = 'unsafe' desc, at desc limit ${MAX_CALLS}
   ) newest order by at, step`
 
 const OF_RUN = callsSql('id = $1')

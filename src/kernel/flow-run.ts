@@ -118,6 +118,8 @@ export type FlowEvent =
         /** Set if the result is one of a list: the list that it belongs to, and its place there, from 0. */
         part?: { of: string; place: number }
         duration: number
+        /** The calls of the function in their order. Without arguments where these are large. */
+        called?: { function: string; keys: readonly string[]; args?: readonly unknown[]; is_list?: true }
         /** The outcome is that of an earlier life of the leaf, or of the flow run that this one resumes. */
         taken_over?: true
       }

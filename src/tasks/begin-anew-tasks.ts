@@ -31,12 +31,18 @@ export const beginAnewTaskId = (workId: string, runId: string): string => idFrom
 
 export const STOPPED = 'A person decided that the work does not begin anew.'
 
-/** The decision about this very fresh start, if a person has given one. */
-export async function decisionAbout(tx: Db, workId: string, runId: string): Promise<BeginAnew | null> {
-  const { rows } = await tx.query<Pick<Task, 'status' | 'result'>>('select status, result from tasks where id = $1', [
-    beginAnewTaskId(workId, runId),
-  ])
-  return rows[0] ? anewDecision(rows[0]) : null
+/** The decision about this very fresh start, if a person has given one, and the flow run in which it was given. */
+export async function decisionAbout(
+  tx: Db,
+  workId: string,
+  runId: string,
+): Promise<{ is: BeginAnew; flowRunId: unknown } | null> {
+  const { rows } = await tx.query<Pick<Task, 'status' | 'result' | 'metadata'>>(
+    'select status, result, metadata from tasks where id = $1',
+    [beginAnewTaskId(workId, runId)],
+  )
+  const is = rows[0] ? anewDecision(rows[0]) : null
+  return is === null ? null : { is, flowRunId: rows[0]?.metadata.flow_run_id }
 }
 
 /**

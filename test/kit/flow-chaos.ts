@@ -77,7 +77,7 @@ export async function createChaos(): Promise<Chaos> {
       functions.set(name, async (argument: never, context) => {
         const life = await lifeOf(context.run_id)
         const leaf = leafOf(context as FunctionContext)
-        note(life, leaf, context.key)
+        note(life, leaf, (context as FunctionContext).scope ?? '')
         if (life.isOver) calledAfterwards.push(...overcalled(life))
         await befall(life, context.run_id, ++life.called)
         for (let turns = 0; turns < life.given.turns; turns++) await turn()
@@ -225,13 +225,13 @@ async function longWait(): Promise<true> {
   return true
 }
 
-/** Every life of a leaf has an id of its own; its key is the same in all of them. */
+/** Every life of a leaf has an id of its own; the scope of its keys is the same in all of them. */
 const leafOf = ({ leafId, attempt }: FunctionContext): string => `${attempt} ${leafId}`
 const leavesOf = ({ calls }: Life): string[] => [...calls.keys()].map((call) => call.split(':')[0] ?? '')
 
-function note(life: Life, leaf: string, key: string): void {
-  // A leaf with several calls has a key for each call.
-  const [, , place] = key.split(':')
+function note(life: Life, leaf: string, scope: string): void {
+  // A leaf with several calls has a scope for each call.
+  const [, , place] = scope.split(':')
   const call = place === undefined ? leaf : `${leaf}:${place}`
   life.calls.set(call, (life.calls.get(call) ?? 0) + 1)
   if (life.begunBefore && !life.begunBefore.has(leaf)) life.late.push(leaf)

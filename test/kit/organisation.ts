@@ -31,7 +31,7 @@ function written(reply: unknown, request: ModelRequest): ScriptedAnswer {
 
 export async function createOrganisation(
   settings: Record<string, unknown> = {},
-  options: Pick<TestAppOptions, 'log' | 'tools' | 'onEvents'> = {},
+  options: Pick<TestAppOptions, 'log' | 'tools' | 'onEvents' | 'functions'> = {},
 ) {
   const models = new Map<string, Model>()
   const kit = await createTestApp({ models, waits: { waitMs: 20_000 }, ...options })

@@ -88,6 +88,8 @@ export const OTHER_WRITERS: Readonly<Record<string, string>> = {
 /** `folder table`: a folder that reads a table of a higher row, with the reason. */
 export const READ_FROM_ABOVE: Readonly<Record<string, string>> = {
   'journal agents': 'a claim says when the agent was changed, and a reservation knows its allocation',
+  'journal flow_runs': 'the calls of a run are those of the flow runs that it started, and of those that these resume',
+  'journal flow_events': 'the calls of a run are also those of the functions of its flow runs',
   'journal projects': 'claims and waits heed the off switch and the limit of the month',
   'runs flow_runs': 'the word about a call of a leaf continues its run while the flow run has not ended',
   'agents org_rounds': 'an agent shows when it was polled last',

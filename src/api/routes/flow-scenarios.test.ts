@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { createTestApp } from '../../../test/kit/app.ts'
 import { flowCalls } from '../../../test/kit/flow-calls.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
+import type { FunctionContext } from '../../flows/definition/function-context.ts'
 import type { FlowMetrics } from '../../flows/history/metrics.ts'
 import { traceSchema } from '../../flows/history/trace.ts'
 import type { AppFunction } from '../../kernel/app.ts'
@@ -12,12 +13,13 @@ import type { Settings } from '../../kernel/project.ts'
 
 const turn = (): Promise<void> => new Promise(setImmediate)
 /** The calls so far, in order. */
-let calls: { name: string; given: unknown; key: string; attempt: number }[] = []
+let calls: { name: string; given: unknown; key: string; scope: string; attempt: number }[] = []
 const works = new Map<string, AppFunction>()
 const counted =
   (name: string): AppFunction =>
-  (given: never, context) => {
-    calls.push({ name, given: structuredClone(given), key: context.key, attempt: context.attempt })
+  (given: never, context: FunctionContext) => {
+    const { key, scope = '', attempt } = context
+    calls.push({ name, given: structuredClone(given), key, scope, attempt })
     return works.get(name)?.(given, context) ?? null
   }
 const names = ['a', 'b', 'c', 'd', 'e', 'map', 'reduce', 'partition', 'is_large', 'split', 'solve', 'join', 'together']
@@ -332,9 +334,9 @@ test('Map-reduce with custom partition function', async () => {
     keys.map((key) => ({ key, partitions: 4 })),
     'the function is asked about each key once',
   )
-  for (const { given: got, key: callKey } of called('reduce')) {
+  for (const { given: got, scope } of called('reduce')) {
     const { key } = got as { key: string } // as reduce is given
-    assert.match(callKey, new RegExp(`/reduce ${placeOf(key, 4)}:`), `${key} went elsewhere`)
+    assert.match(scope, new RegExp(`/reduce ${placeOf(key, 4)}:`), `${key} went elsewhere`)
   }
   assert.deepEqual(
     run.output,

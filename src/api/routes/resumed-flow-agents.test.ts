@@ -6,10 +6,12 @@ import { testTool } from '../../../test/kit/run-worker.ts'
 import type { Agent } from '../../kernel/agent.ts'
 import type { FlowRun } from '../../kernel/flow-run.ts'
 import type { ModelRequest } from '../../kernel/model-call.ts'
-import type { Run } from '../../kernel/run.ts'
+import type { ForkedRun, Run, RunEffect } from '../../kernel/run.ts'
 import type { Task } from '../../kernel/task.ts'
 
 const ledger: string[] = []
+const paid: string[] = []
+let isFailing = true
 let gate: Promise<unknown> | null = null
 const noted = (name: string, effect: 'keyed' | 'unsafe') =>
   testTool(
@@ -23,11 +25,26 @@ const noted = (name: string, effect: 'keyed' | 'unsafe') =>
   )
 const org = await createOrganisation(
   { stuck_retry_limit: 1, poll_interval: 100 },
-  { tools: [noted('refund', 'unsafe'), noted('notify', 'keyed')] },
+  {
+    tools: [noted('refund', 'unsafe'), noted('notify', 'keyed')],
+    functions: {
+      pay_back: (_: unknown, { key }) => {
+        paid.push(key)
+        return { receipt: paid.length }
+      },
+      sum: ({ key, values }: { key: string; values: unknown[] }) => [key, values.length],
+      fail: () => {
+        if (isFailing) throw new Error('The bank is closed.')
+        return 'ok'
+      },
+    },
+  },
 )
 
 beforeEach(() => {
   ledger.length = 0
+  paid.length = 0
+  isFailing = true
   gate = null
 })
 
@@ -106,4 +123,82 @@ test('Resume of a cancelled flow agent waits for its flow run to end, and repeat
   assert.deepEqual([end.status, end.summary], ['completed', 'Paid.'])
   assert.equal((await org.read<FlowRun>(`/flow-runs/${end.flow_run_id}`)).resumed_from, flowRunId)
   assert.equal(refunds(), 1)
+})
+
+const leaf = (name: string, args: unknown) => ({ type: 'task', function: name, args })
+/** An agent that is a flow of these steps. */
+async function flowOf(...steps: object[]): Promise<Agent> {
+  const name = `flow ${++made}`
+  const stored = await org.post('/flows', { name, root: { type: 'sequential', steps } })
+  assert.equal(stored.status, 201, JSON.stringify(stored.body))
+  return org.createAgent(org.project.id, { name: `desk ${made}`, flow_type: 'flow', flow: name, model: null })
+}
+
+test('finished functions of a flow agent stand in its effects and in what a fork may repeat', async () => {
+  const large = 'x'.repeat(20_000)
+  const agent = await flowOf(
+    leaf('pay_back', { amount: 40 }),
+    leaf('pay_back', large),
+    leaf('muster.identity', 1),
+    {
+      type: 'map_reduce',
+      items: [
+        ['a', 1],
+        ['b', 2],
+      ],
+      workers: 1,
+      map: leaf('muster.identity', '{{item.items}}'),
+      reduce: 'sum',
+    },
+    leaf('fail', null),
+  )
+  const first = await ended((await asked<Run>(`/agents/${agent.id}/trigger`, { input: 'x' })).id)
+  assert.equal(first.status, 'failed')
+  isFailing = false
+  const run = await ended((await asked<Run>(`/runs/${first.id}/resume`, {})).id)
+  assert.equal(run.status, 'completed')
+  const { items } = await org.read<{ items: RunEffect[] }>(`/runs/${run.id}/effects`)
+  assert.deepEqual(
+    items.map(({ tool, args, effect, outcome, run_id }) => [tool, args, effect, outcome, run_id]),
+    [
+      ['pay_back', { amount: 40 }, 'keyed', 'finished', first.id],
+      ['pay_back', { truncated: true }, 'keyed', 'finished', first.id],
+      ['sum', { key: 'a', values: [1] }, 'keyed', 'finished', first.id],
+      ['sum', { key: 'b', values: [2] }, 'keyed', 'finished', first.id],
+      ['fail', null, 'keyed', 'finished', run.id],
+    ],
+  )
+  assert.deepEqual(
+    items.slice(0, 2).map(({ key, result }) => [key, result]),
+    [
+      [paid[0], { receipt: 1 }],
+      [paid[1], { receipt: 2 }],
+    ],
+  )
+  const fork = await asked<ForkedRun>(`/runs/${run.id}/fork`, { after_step: 0 })
+  await ended(fork.id)
+  assert.deepEqual(
+    fork.may_repeat.map(({ tool }) => tool),
+    ['pay_back', 'pay_back', 'sum', 'sum', 'fail'],
+  )
+})
+
+test('an agent that takes a task over from a flow is told the calls of its functions, and nobody is asked', async () => {
+  const agent = await flowOf(leaf('pay_back', { amount: 40 }), leaf('fail', null))
+  await org.patch('/settings', { stuck_retry_limit: 0 })
+  const task = await org.give({ title: 'Refund A-2', assigned_to: agent.id })
+  await org.until(task.id, 'blocked')
+  const told: string[] = []
+  const work = ({ prompt }: ModelRequest) => {
+    told.push(JSON.stringify(prompt))
+    return { text: 'Done.' }
+  }
+  const other = await org.agent({ name: 'other' }, { work })
+  const escalations = await org.list<Task>('/tasks?kind=escalation')
+  const stuck = escalations.find(({ metadata }) => metadata.blockedTaskId === task.id) ?? assert.fail('nobody was told')
+  assert.match(stuck.description ?? '', /pay_back \{"amount":40\}.*idempotency key/)
+  await org.patch(`/tasks/${task.id}`, { assigned_to: other.id, status: 'pending' })
+  await org.until(task.id, 'completed')
+  assert.match(told.at(0) ?? '', /These calls have been made and stand:.*pay_back/)
+  assert.equal(paid.length, 1)
 })

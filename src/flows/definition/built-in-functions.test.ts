@@ -71,7 +71,7 @@ test('ask is told of which project, flow run and leaf, and under which signal', 
       return ''
     },
   })
-  const ofLeaf: FunctionContext = { ...context(signal), leafId: 'l', key: 'r:l:3' }
+  const ofLeaf: FunctionContext = { ...context(signal), leafId: 'l', scope: 'r:l:3' }
   await functions.get('muster.ask')?.({ prompt: 'x' } as never, ofLeaf) // it reads what it is given
   const of = { projectId: 'p', flowRunId: 'r', leafId: 'l', whileIdle: undefined }
   assert.deepEqual(told, [{ ...of, item: undefined }, 'x', signal])

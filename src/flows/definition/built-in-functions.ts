@@ -104,9 +104,9 @@ export function createBuiltInFunctions({ ask }: { ask: Ask }): ReadonlyMap<strin
       name,
       (input: unknown, context: FunctionContext) =>
         call(input, name, (text, place) => {
-          const { project_id, run_id, leafId, signal, whileIdle } = context
+          const { project_id, run_id, leafId, scope, signal, whileIdle } = context
           signal.throwIfAborted()
-          const item = place === undefined ? undefined : { call: context.key, place }
+          const item = place === undefined || scope === undefined ? undefined : { call: scope, place }
           return ask({ projectId: project_id, flowRunId: run_id, leafId, item, whileIdle }, text, signal)
         }),
     ]),

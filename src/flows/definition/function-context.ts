@@ -5,5 +5,7 @@ export type WhileIdle = <Value>(wait: () => Promise<Value>) => Promise<Value>
 
 export interface FunctionContext extends ToolContext {
   leafId?: string
+  /** The scope of the key: the same if the leaf is begun again with other arguments. */
+  scope?: string
   whileIdle?: WhileIdle
 }

@@ -10,7 +10,7 @@ import type { PipelineEvent } from '../pipeline/pipeline-event.ts'
 import { ENDING_WAIT_MS, isAgain, isAgentLeaf, startAgentLeaves } from './agent-leaves.ts'
 import { callFunction } from './call-function.ts'
 import { handOut } from './handouts.ts'
-import { leafScope } from './leaf-scope.ts'
+import { functionKey, leafScope } from './leaf-scope.ts'
 import { openSource } from './open-source.ts'
 import { appendToFlow, FlowLost, type OwnedFlow } from './owned-flow.ts'
 import { readItems, readPages } from './read-items.ts'
@@ -88,8 +88,8 @@ async function handOutAll(
       const size = jsonSize(argument, { bytes: LARGEST_HANDOUT, nodes: Number.POSITIVE_INFINITY })
       if (size.bytes > LARGEST_HANDOUT)
         throw new TooLarge(`The function would be handed more than ${LARGEST_HANDOUT} bytes.`)
-      const key = leafScope(leafRuns.scope, id)
-      return { entry: { id, attempt, node, isEach, argument, key }, characters: size.bytes }
+      const scope = leafScope(leafRuns.scope, id)
+      return { entry: { id, attempt, node, isEach, argument, scope }, characters: size.bytes }
     },
     write: async (handouts) => {
       await handOut(deps.pool, of, handouts)
@@ -115,8 +115,8 @@ function callHere(owned: OwnedFlow, leaf: FlowLeaf, settled: (outcome: LeafOutco
   const { signal, own } = signalFor(owned, id)
   const whileIdle = createWhileIdle(owned, id, signal)
   const of = { flowRunId: flow.id, projectId: flow.project_id, log: deps.log, whileIdle }
-  const key = leafScope(owned.leafRuns.scope, id)
-  void callFunction({ leaf: { id, attempt, node, isEach, argument, key }, run, signal, ...of }).then((outcome) => {
+  const scope = leafScope(owned.leafRuns.scope, id)
+  void callFunction({ leaf: { id, attempt, node, isEach, argument, scope }, run, signal, ...of }).then((outcome) => {
     if (signals.get(id) === own) signals.delete(id)
     releaseSlot(owned, id)
     settled(outcome)
@@ -192,9 +192,11 @@ function beginSource(owned: OwnedFlow, leaf: FlowLeaf, settled: (outcome: LeafOu
   }
   const argument = leaf.argumentOf(0)
   const { signal } = signalFor(owned, leaf.id)
+  const scope = leafScope(owned.leafRuns.scope, leaf.id)
   const context: FunctionContext = {
     signal,
-    key: leafScope(owned.leafRuns.scope, leaf.id),
+    key: functionKey(scope, name, argument),
+    scope,
     attempt: leaf.attempt,
     run_id: flow.id,
     project_id: flow.project_id,

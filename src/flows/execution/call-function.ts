@@ -9,6 +9,7 @@ import type { FunctionContext, WhileIdle } from '../definition/function-context.
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
 import { MOST_NODES } from '../machine/render.ts'
+import { functionKey } from './leaf-scope.ts'
 
 interface Called {
   whileIdle?: WhileIdle
@@ -21,8 +22,10 @@ interface Called {
 
 export interface FunctionCall extends Called {
   leaf: Pick<FlowLeaf, 'id' | 'node' | 'attempt' | 'isEach'> & {
-    /** The same in every attempt at the leaf. */
-    key: string
+    /** The scope of the keys of its calls. */
+    scope: string
+    /** The key that an earlier release handed the leaf out with: it stands. */
+    key?: string
     /** The argument of the function; if it is called several times, the arguments in the order of the calls. */
     argument: unknown
   }
@@ -31,17 +34,19 @@ export interface FunctionCall extends Called {
 /** Never throws. A function with several arguments is called with one after the other; its results are a list. */
 export async function callFunction({ leaf, ...called }: FunctionCall): Promise<LeafOutcome> {
   const name = 'function' in leaf.node ? leaf.node.function : ''
-  const { attempt, key } = leaf
+  const { attempt, scope, key } = leaf
   const shared = { ...called, leafId: leaf.id, name, attempt, timeoutMs: leaf.node.timeout ?? LONGEST_MS }
-  if (!leaf.isEach) return callOnce({ ...shared, key }, leaf.argument)
+  if (!leaf.isEach) return callOnce({ ...shared, scope, key }, leaf.argument)
   const values: unknown[] = []
+  const keys: string[] = []
   const size = { bytes: 0, nodes: 0 }
   try {
     for (const argument of leaf.argument as Iterable<unknown>) {
       const place = values.length
-      const outcome = await callOnce({ ...shared, key: `${key}:${place}` }, argument)
+      const outcome = await callOnce({ ...shared, scope: `${scope}:${place}`, key: key && `${key}:${place}` }, argument)
       if (outcome.status === 'failed') return outcome
       values.push(outcome.value)
+      keys.push(...(outcome.keys ?? []))
       const { bytes, nodes } = jsonSize(outcome.value)
       size.bytes += bytes
       size.nodes += nodes
@@ -54,13 +59,16 @@ export async function callFunction({ leaf, ...called }: FunctionCall): Promise<L
   } catch (error) {
     return { status: 'failed', error: errorText(error) }
   }
-  return { status: 'completed', value: values }
+  return { status: 'completed', value: values, keys }
 }
 
 export interface OneCall extends Called {
   leafId: string
   name: string
-  key: string
+  /** The scope of the key: no other call of the flow run has it. */
+  scope: string
+  /** Without it the key is made from the scope, the function and its argument. */
+  key?: string | undefined
   attempt: number
   /** A function without a timeout of its own ends with its flow. */
   timeoutMs?: number
@@ -68,7 +76,8 @@ export interface OneCall extends Called {
 
 /** Never throws. */
 export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOutcome> {
-  const { name, run, key, attempt, signal, flowRunId, leafId, projectId, log, timeoutMs = LONGEST_MS } = call
+  const { name, run, scope, attempt, signal, flowRunId, leafId, projectId, log, timeoutMs = LONGEST_MS } = call
+  const key = call.key ?? functionKey(scope, name, argument)
   const tool = {
     kind: 'call' as const,
     effect: 'keyed' as const,
@@ -103,6 +112,7 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
     attempt,
     run_id: flowRunId,
     leafId,
+    scope,
     project_id: projectId,
     log,
     emit: () => {},
@@ -114,7 +124,7 @@ export async function callOnce(call: OneCall, argument: unknown): Promise<LeafOu
   const limits = { timeoutMs, outputLimitBytes: LARGEST_VALUE_BYTES, onClock }
   const outcome = await executeTool(tool, argument, context, limits)
   if (!outcome.isError && (outcome.rawBytes ?? 0) <= LARGEST_VALUE_BYTES)
-    return { status: 'completed', value: outcome.result }
+    return { status: 'completed', value: outcome.result, keys: [key] }
   if (!outcome.isError)
     return { status: 'failed', error: `The function ${name} gave more than ${LARGEST_VALUE_BYTES} bytes.` }
   const { error } = outcome.result as { error: string } // the error of executeTool

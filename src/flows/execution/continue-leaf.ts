@@ -13,7 +13,7 @@ import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
 import { rightsOfBoth } from '../../kernel/rights.ts'
 import { canContinue, continuationRun, type EarlierRun, lockEarlier, lostTools } from '../../runs/continue-run.ts'
 import { decisionsSoFar } from '../../runs/decisions.ts'
-import { askBeginAnew, decisionAbout, STOPPED } from '../../tasks/begin-anew-tasks.ts'
+import { askBeginAnew, type BeginAnew, decisionAbout, STOPPED } from '../../tasks/begin-anew-tasks.ts'
 import { effectsParagraph } from '../../tasks/made-calls-text.ts'
 import { withdrawOutcomeTasks } from '../../tasks/outcome-tasks.ts'
 
@@ -95,11 +95,22 @@ async function beginInstead(tx: Db, leaf: RetriedLeaf): Promise<BegunLeaf> {
 /** The run begins without the history of the earlier one, and is told its calls. After an unsafe call a person decides. */
 async function beginAnew(tx: Db, leaf: RetriedLeaf, earlierId: string, calls: readonly MadeCall[]): Promise<BegunLeaf> {
   const mustAsk = hasUnsafe(calls)
-  const decision = mustAsk ? await decisionAbout(tx, leaf.fresh.keyScope, earlierId) : null
+  const decision = mustAsk ? await decisionSoFar(tx, leaf, earlierId) : null
   if (decision === 'stop') throw new CannotBegin(STOPPED)
   const isNew = await insert(tx, leaf, { ...leaf.fresh, input: told(leaf.fresh.input, calls) })
   if (isNew && mustAsk && decision === null) await holdForPerson(tx, leaf, earlierId, calls)
   return { is: 'begun', runId: leaf.fresh.id }
+}
+
+/** A stop is not the last word: a person who resumes the flow run after it is asked once more. */
+async function decisionSoFar(
+  tx: Db,
+  { fresh, isResumedByPerson }: RetriedLeaf,
+  earlierId: string,
+): Promise<BeginAnew | null> {
+  const given = await decisionAbout(tx, fresh.keyScope, earlierId)
+  if (given?.is === 'stop' && isResumedByPerson && given.flowRunId !== fresh.flowRunId) return null
+  return given?.is ?? null
 }
 
 async function isKnown(tx: Db, runId: string): Promise<boolean> {

@@ -134,6 +134,33 @@ test('a resumed flow run takes over finished leaves, and functions keep their ke
   await assert.rejects(resume(resumed.id), { code: 'CONFLICT' })
 })
 
+test('a task that passes to another flow has other keys for other functions and arguments', async () => {
+  const keyScope = 'task:1:flow'
+  const keysOf = async (root: BuiltInNode): Promise<string[]> => {
+    calls.length = 0
+    const run = { projectId, flowId: null, root, input: null, timeoutMs: 60_000, workers: null, keyScope }
+    const id = await inTransaction(pool, async (tx) => startFlow(tx, run, systemActor, builtInPatterns))
+    flows.flowWorker.poke()
+    await flows.ended(id)
+    return calls.map(({ key }) => key)
+  }
+  const leaf = (name: string, args: unknown): BuiltInNode => ({ type: 'task', function: name, args })
+  const [first] = await keysOf(leaf('one', { amount: '40' }))
+  assert.deepEqual(await keysOf(leaf('one', { amount: '40' })), [first], 'the same call has the same key')
+  const [other] = await keysOf(leaf('two', { amount: '40' }))
+  const [more] = await keysOf(leaf('one', { amount: '41' }))
+  assert.equal(new Set([first, other, more]).size, 3)
+  const mapped = await keysOf({ type: 'map_reduce', items: ['a', 'a'], workers: 2, map: 'one', reduce: 'two' })
+  assert.equal(new Set(mapped).size, 3, 'equal items are two calls')
+  const stages: BuiltInNode = {
+    type: 'pipeline',
+    source: ['a', 'a'],
+    stages: [{ type: 'task', function: 'one' }],
+    on_error: 'stop',
+  }
+  assert.equal(new Set(await keysOf(stages)).size, 2)
+})
+
 test('a resumed flow run continues the runs of its agents', async () => {
   let isBroken = true
   const agent = await agentWith((request) =>
@@ -264,6 +291,36 @@ test('after a stop no retry begins anew, and a resumed flow run continues the hi
   const [looped] = await runsOf(id)
   const [continued] = await runsOf(resumed.id)
   assert.equal(continued?.resumed_from, looped?.id)
+})
+
+test('a stop holds in its flow run; a person who resumes it is asked once more', async () => {
+  let isBroken = true
+  const script: Script = (request) =>
+    isBroken && results(request) === 0 ? call('refund') : isBroken ? failing : { text: 'Done.' }
+  const agent = await agentWith(script)
+  const failed = await flows.play({ type: 'task', id: 'pay', agent, input: 'Pay.' })
+  assert.equal(failed.status, 'failed')
+  isBroken = false
+  // Another agent of the same name does the leaf from now on.
+  await pool.query(`update agents set name = $2 || ' before' where project_id = $1 and name = $2`, [projectId, agent])
+  await flows.createAgent({ name: agent, tools: ['refund'], model: { provider: 'test', name: agent } })
+  const beginResume = async (flowRunId: string): Promise<{ id: string; asked: Task }> => {
+    const id = await inTransaction(pool, async (tx) =>
+      startFlow(tx, await flowToResume(tx, projectId, flowRunId), systemActor, builtInPatterns),
+    )
+    flows.flowWorker.poke()
+    const asked = await askedOrEnded(id)
+    return { id, asked: asked === 'ended' ? assert.fail('nobody was asked') : asked }
+  }
+  const second = await beginResume(failed.id)
+  await answer(second.asked, 'stop')
+  assert.match((await flows.ended(second.id)).error ?? '', /does not begin anew/)
+  const third = await beginResume(second.id)
+  assert.equal(third.asked.id, second.asked.id, 'the question is open again')
+  await answer(third.asked, 'again')
+  const done = await flows.ended(third.id)
+  assert.deepEqual([done.status, done.output], ['completed', 'Done.'])
+  assert.equal(ledger.length, 1)
 })
 
 /** Waits until people are asked about a flow run, or until it has ended. */

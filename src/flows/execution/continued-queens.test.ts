@@ -12,6 +12,7 @@ import { wakeWaiting } from '../../journal/wake.ts'
 import type { ModelRequest } from '../../kernel/model-call.ts'
 import { systemActor } from '../../kernel/principal.ts'
 import type { Task } from '../../kernel/task.ts'
+import { endHeld } from '../../runs/held-run.ts'
 import { listTasks } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
 import { type BuiltInNode, builtInPatterns } from '../machine/built-in-patterns.ts'
@@ -24,7 +25,9 @@ const flows = await createTestFlows({ tools: [refund] })
 const { pool, projectId } = flows
 
 const asked: string[] = []
+const planRequests: string[] = []
 let plans: unknown[] = []
+let reviews: unknown[] = []
 let work: (request: ModelRequest) => ScriptedAnswer
 flows.models.set(
   'script',
@@ -32,17 +35,20 @@ flows.models.set(
     const decision = request.answerSchema?.name
     asked.push(decision ?? 'work')
     if (decision === undefined) return work(request)
-    if (decision === 'queen_review') return { text: JSON.stringify(accept) }
+    if (decision === 'queen_review') return { text: JSON.stringify(reviews.shift() ?? accept) }
     if (decision === 'queen_adjust') return { text: JSON.stringify({ action: 'split', subtasks: [subtask('half')] }) }
+    planRequests.push(JSON.stringify(request.prompt))
     const plan = plans.length > 1 ? plans.shift() : plans[0]
     return { text: typeof plan === 'string' ? plan : JSON.stringify(plan) }
   }),
 )
-for (const name of ['queen', 'worker']) await flows.createAgent({ name, tools: ['refund'] })
+for (const name of ['queen', 'worker', 'other']) await flows.createAgent({ name, tools: ['refund'] })
 
 beforeEach(() => {
   ledger.length = 0
   asked.length = 0
+  planRequests.length = 0
+  reviews = []
   work = () => ({ text: 'Done.' })
 })
 
@@ -115,18 +121,15 @@ async function question(flowRunId: string): Promise<Task> {
   }, 'people are asked')
   return found ?? assert.fail()
 }
-const answerAgain = (asked: Task): Promise<unknown> =>
-  updateTask(
-    pool,
-    projectId,
-    asked.id,
-    { status: 'completed', result: 'again' },
-    {
-      actor: systemActor,
-      lockRun: async () => {},
-      onChanged: async (tx: Db) => void (await wakeWaiting(tx, asked.run_id ?? '', 'human')),
-    },
-  ).then(() => flows.worker.onReady())
+async function answer({ id, run_id }: Task, result: 'again' | 'stop'): Promise<void> {
+  const onChanged = async (tx: Db): Promise<void> => {
+    if (result === 'stop') await endHeld(tx, flows.journal, run_id ?? '')
+    else await wakeWaiting(tx, run_id ?? '', 'human')
+  }
+  const given = { actor: systemActor, lockRun: async () => {}, onChanged }
+  await updateTask(pool, projectId, id, { status: 'completed', result }, given)
+  flows.worker.onReady()
+}
 
 test('the part of a subtask that was split after a refund asks first, and is told the refund', async () => {
   plans = [{ subtasks: [subtask('slow', { expected: 20 })] }]
@@ -146,7 +149,7 @@ test('the part of a subtask that was split after a refund asks first, and is tol
     (asked.metadata.calls as { tool: string }[]).map(({ tool }) => tool),
     ['refund'],
   )
-  await answerAgain(asked)
+  await answer(asked, 'again')
   const partial = await flows.ended(id)
   assert.equal(partial.status, 'partial')
   assert.match(told, /These calls have been made and stand:.*refund/)
@@ -155,3 +158,38 @@ test('the part of a subtask that was split after a refund asks first, and is tol
   assert.deepEqual([resumed.status, resumed.output], ['completed', 'All is well.'])
   assert.equal(ledger.length, 1, 'the subtask is not begun again in place of its part')
 })
+
+for (const result of ['again', 'stop'] as const) {
+  test(`a second round after a refund of failed work asks once, before the queen plans: ${result}`, async () => {
+    plans = [{ subtasks: [subtask('pay')] }, { subtasks: [subtask('repay'), subtask('write')] }]
+    reviews = [{ acceptable: false, problems: ['The customer got no answer.'], report: 'Not done.' }]
+    let isSecondRound = false
+    const told: string[] = []
+    work = (request) => {
+      if (isSecondRound) told.push(JSON.stringify(request.prompt))
+      if (isSecondRound) return { text: 'Done.' }
+      return results(request) === 0 ? { calls: [{ name: 'refund', args: {} }] } : failing
+    }
+    const id = await flows.startFlow(root({ workers: ['worker', 'other'] }))
+    const asking = await question(id)
+    assert.equal(asking.metadata.kind, 'begin_anew')
+    assert.deepEqual(
+      (asking.metadata.calls as { tool: string }[]).map(({ tool }) => tool),
+      ['refund'],
+    )
+    assert.equal(planRequests.length, 1, 'the second plan waits for the answer')
+    isSecondRound = true
+    await answer(asking, result)
+    const flow = await flows.ended(id)
+    assert.equal(ledger.length, 1)
+    if (result === 'stop') {
+      assert.deepEqual([flow.status, flow.output], ['partial', 'Not done.'])
+      assert.match(flow.error ?? '', /The customer got no answer.*does not begin anew/s)
+      return
+    }
+    assert.deepEqual([flow.status, flow.output], ['completed', 'All is well.'])
+    assert.match(planRequests[1] ?? '', /These failed:.*refund {}.*The last result was not acceptable/s)
+    assert.equal(told.length, 2)
+    for (const text of told) assert.match(text, /These calls have been made and stand:.*refund/)
+  })
+}

@@ -7,6 +7,7 @@ import { FLOW_CHANNEL } from '../../journal/wake.ts'
 import { systemActor } from '../../kernel/principal.ts'
 import type { BuiltInNode } from '../machine/built-in-patterns.ts'
 import { adjustFlow } from './adjust.ts'
+import { functionKey } from './leaf-scope.ts'
 
 const calls: { name: string; key: string; attempt: number }[] = []
 let gate = Promise.withResolvers<void>()
@@ -74,7 +75,7 @@ test('a leaf that is tried again keeps its key, and its attempts are journalled'
   const made = calls.filter((call) => call.name === 'flaky')
   assert.deepEqual(
     made.map((call) => [call.key, call.attempt]),
-    [1, 2, 3].map((attempt) => [`${id}:x`, attempt]),
+    [1, 2, 3].map((attempt) => [functionKey(`${id}:x`, 'flaky', null), attempt]),
   )
 })
 

@@ -28,7 +28,7 @@ test('processes are notified of leaves that are handed out, and not of leaves th
           node: { type: 'task', function: 'unknown' },
           isEach: false,
           argument: null,
-          key: 'key',
+          scope: 'scope',
         }),
       )
       heard = Promise.withResolvers()

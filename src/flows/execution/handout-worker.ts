@@ -64,8 +64,8 @@ export function createHandoutWorker(options: HandoutWorkerOptions): HandoutWorke
     signals.set(handout, stop)
     const worker = ownerId()
     try {
-      const { leaf: node, key = `${flowRunId}:${id}`, ...given } = call
-      const leaf = { id, attempt, node, key, ...given }
+      const { leaf: node, argument, isEach } = call
+      const leaf = { id, attempt, node, argument, isEach, ...keyedBy(handout) }
       const of = { flowRunId, projectId, log, whileIdle: createWhileIdle(projectId) }
       const outcome = await callFunction({ leaf, run, signal: stop.signal, ...of })
       if (!stop.signal.aborted) await settleHandout(pool, handout, outcome, worker)
@@ -118,4 +118,11 @@ export function createHandoutWorker(options: HandoutWorkerOptions): HandoutWorke
       await freeStrayHandouts(pool, ownerId(), []).catch(() => undefined)
     },
   }
+}
+
+/** What the keys of the calls are made from. A leaf that an earlier release handed out keeps the key it had there. */
+function keyedBy({ run_id: flowRunId, task_id: id, call }: Handout): { scope: string; key?: string } {
+  if (call.scope !== undefined) return { scope: call.scope }
+  const key = call.key ?? `${flowRunId}:${id}`
+  return { scope: key, key }
 }

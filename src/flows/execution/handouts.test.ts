@@ -33,6 +33,15 @@ test('a function that no process knows waits for a process that knows it', async
   assert.equal((await one.ended(id)).output, 'here at last')
 })
 
+test('a leaf that an earlier release handed out is called with the key it has there', async () => {
+  const id = await one.startFlow(f('older'))
+  const asBefore = `update flow_handouts set call = call - 'scope' || '{"key": "as before"}' where run_id = $1`
+  await until(async () => (await one.pool.query(asBefore, [id])).rowCount === 1)
+  other.functions.set('older', (_: unknown, { key }) => key)
+  other.flowWorker.poke()
+  assert.equal((await one.ended(id)).output, 'as before')
+})
+
 test('a pipeline goes to a process that knows its functions', async () => {
   other.functions.set('stage', (given: number) => given + 1)
   const root: BuiltInNode = {

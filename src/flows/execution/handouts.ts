@@ -17,8 +17,8 @@ export interface Handout {
   attempt: number
   project_id: string
   function: string
-  /** Handouts of earlier releases have no key. */
-  call: { leaf: FunctionLeaf; argument: unknown; isEach: boolean; key?: string }
+  /** Handouts of earlier releases have a key of their own instead of the scope, or neither. */
+  call: { leaf: FunctionLeaf; argument: unknown; isEach: boolean; scope?: string; key?: string }
   fence: number
 }
 
@@ -36,7 +36,7 @@ export const LEAF_QUEUE: QueueTable = {
 }
 
 /** A leaf with its argument: one value, or the list of arguments if it is called several times. */
-export type NewHandout = Pick<FlowLeaf, 'id' | 'attempt' | 'node' | 'isEach'> & { argument: unknown; key: string }
+export type NewHandout = Pick<FlowLeaf, 'id' | 'attempt' | 'node' | 'isEach'> & { argument: unknown; scope: string }
 
 /** Hands out leaves. Leaves that are handed out already stay as they are. */
 export async function handOut(
@@ -58,7 +58,7 @@ export async function handOut(
       leaves.map((leaf) => leaf.id),
       leaves.map((leaf) => leaf.attempt),
       JSON.stringify(
-        leaves.map(({ node, argument, isEach, key }) => ({ leaf: node, argument: argument ?? null, isEach, key })),
+        leaves.map(({ node, argument, isEach, scope }) => ({ leaf: node, argument: argument ?? null, isEach, scope })),
       ),
       FLOW_CHANNEL,
       HANDOUT_NOTICE,

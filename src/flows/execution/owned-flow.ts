@@ -140,7 +140,7 @@ export async function readFlowJournal(pool: Pool, flowRunId: string): Promise<Re
          where i.run_id = $1 and i.kind = 'items.completed' and i.data->>'task_id' = e.data->>'task_id'), 0) as stage
        from flow_events e where run_id = $1 and kind = 'task.completed' and data ? 'on_record'
      )
-     select kind, data, at from flow_events e where run_id = $1 and (not (kind = any($2)) or exists (
+     select kind, data - 'called' as data, at from flow_events e where run_id = $1 and (not (kind = any($2)) or exists (
        select from elsewhere w where w.task_id = e.data->>'task_id' and (w.kind = 'pages' and e.kind = 'source.page'
          or w.kind = 'items' and e.kind = 'items.completed' and (e.data->>'stage')::int = w.stage)))
      order by seq`,

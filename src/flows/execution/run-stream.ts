@@ -17,7 +17,7 @@ import { isAgain, type LeafRuns, stageRunIdOf, startStageRun } from './agent-lea
 import type { AgentWaits } from './agent-waits.ts'
 import { callOnce } from './call-function.ts'
 import { outcomeOfRun } from './leaf-outcomes.ts'
-import { leafScope } from './leaf-scope.ts'
+import { functionKey, leafScope } from './leaf-scope.ts'
 import { openSource } from './open-source.ts'
 import type { FlowDeps } from './owned-flow.ts'
 
@@ -89,8 +89,10 @@ function sourceOf({
   const name = source.function
   const run = functions.get(name)
   if (!run) return { problem: `There is no function called ${name}.` }
+  const ofSource = `${leafScope(scope, leaf.id)}:source`
   const shared: Omit<FunctionContext, 'signal'> = {
-    key: `${leafScope(scope, leaf.id)}:source`,
+    key: functionKey(ofSource, name, argument),
+    scope: ofSource,
     attempt: 1,
     run_id: flowRunId,
     project_id: projectId,
@@ -111,12 +113,12 @@ async function callStage(
   const node = leaf.stream.stages[stage]
   if (!node) return { status: 'failed', error: `There is no stage ${stage}.` }
   if ('agent' in node) return callAgent(parts, node, argument, context)
-  const { key, attempt, signal, clock } = context
+  const { key: ofItem, attempt, signal, clock } = context
   const { whileIdle } = clock
   const run = functions.get(node.function)
   if (!run) return { status: 'failed', error: `There is no function called ${node.function}.` }
   return callOnce(
-    { name: node.function, run, key, attempt, signal, flowRunId, leafId: leaf.id, projectId, log, whileIdle },
+    { name: node.function, run, scope: ofItem, attempt, signal, flowRunId, leafId: leaf.id, projectId, log, whileIdle },
     argument,
   )
 }

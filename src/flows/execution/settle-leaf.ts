@@ -4,6 +4,7 @@ import type { FlowEvent } from '../../kernel/flow-run.ts'
 import { jsonSize } from '../../kernel/json-size.ts'
 import type { FlowLeaf } from '../machine/flow-leaf.ts'
 import type { LeafOutcome } from '../machine/machine.ts'
+import { callsOfLeaf } from './leaf-calls.ts'
 import type { OwnedFlow } from './owned-flow.ts'
 import { attemptKey, expire, type FlowState, settle } from './state.ts'
 import { stopLeaves } from './stop-leaves.ts'
@@ -21,7 +22,10 @@ export function takeOutcome(
   const shared = recordOf(leaf, startedAtMs)
   events.push(
     outcome.status === 'completed'
-      ? { kind: 'task.completed', data: { ...shared, ...resultOf(outcome), ...partOf(leaf) } }
+      ? {
+          kind: 'task.completed',
+          data: { ...shared, ...resultOf(outcome), ...partOf(leaf), ...callsOfLeaf(leaf, outcome) },
+        }
       : { kind: 'task.failed', data: { ...shared, error: outcome.error, ...defined({ made: outcome.made }) } },
   )
   state.pools.done(leaf, shared.duration, outcome.status === 'completed')

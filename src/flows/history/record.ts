@@ -41,7 +41,7 @@ export async function readRecord(db: Db, projectId: string, runId: string, patte
     [run.id],
   )
   const { rows: events } = await db.query<JournalEvent>(
-    `select seq, kind, data - '{input,output,result}'::text[] as data, at from flow_events
+    `select seq, kind, data - '{input,output,result,called}'::text[] as data, at from flow_events
      where run_id = $1 and (kind like 'task.%' or kind like 'flow.%') order by seq`,
     [run.id],
   )

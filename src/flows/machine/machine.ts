@@ -32,7 +32,8 @@ export interface Machine {
 
 export type LeafOutcome =
   /** `onRecord`: the value is in the journal already, in the pages of a source or in the items of the last stage. */
-  | { status: 'completed'; value: unknown; tookMs?: number; onRecord?: 'pages' | 'items' }
+  /** `keys`: the keys of the calls that gave the value, if functions gave it. */
+  | { status: 'completed'; value: unknown; tookMs?: number; onRecord?: 'pages' | 'items'; keys?: readonly string[] }
   /** `made`: the calls with an effect that a failed agent has made, one a line. */
   | { status: 'failed'; error: string; made?: string; tookMs?: number }
 

@@ -13,7 +13,7 @@ export type PipelineSource =
   | { open: (context: { signal: AbortSignal }) => unknown }
 
 export interface StageContext {
-  /** Every call of this stage with this item has the same key. */
+  /** The scope of the calls of this stage with this item, the same in every attempt. */
   key: string
   /** Names the calls of this stage with this item in this flow run alone. */
   runKey: string

@@ -9,7 +9,14 @@ import { adjustKey, attemptsOf, isRunOfWorker, partKey, runKey } from './run-key
 
 export interface CarriedOut {
   done: { subtask: Subtask; value: unknown }[]
-  failures: { subtask: Subtask; error: string }[]
+  failures: { subtask: Subtask; error: string; runs: FailedRuns }[]
+}
+
+/** The runs of workers behind a subtask that failed. */
+interface FailedRuns {
+  keys: readonly string[]
+  /** The calls with an effect that the failed ones have made, one a line. */
+  made: readonly string[]
 }
 
 /** A subtask is still to be done, or done with a value, or failed for good. */
@@ -32,6 +39,8 @@ interface Round {
   team: NodeState<Team>
   /** The rounds count from 1. */
   number: number
+  /** The calls that failed work of earlier rounds has made, one a line. */
+  stands: readonly string[]
   move: { start: Child[]; drop: string[]; watch: NonNullable<StartMove['watch']>[number][]; toCome: number }
   balancer: Balancer
   states: Map<string, State>
@@ -45,12 +54,14 @@ export function carryOut(
   team: NodeState<Team>,
   number: number,
   subtasks: readonly Subtask[],
+  stands: readonly string[],
 ): { move: Move } | CarriedOut {
   // The queen judges the results in the end.
   const move: Round['move'] = { start: [], drop: [], watch: [], toCome: 1 }
   const round: Round = {
     team,
     number,
+    stands,
     move,
     balancer: createBalancer(team),
     states: new Map(),
@@ -63,7 +74,7 @@ export function carryOut(
     const state = stateOf(round, subtask)
     round.states.set(subtask.id, state)
     if (state === 'open') continue
-    if ('error' in state) work.failures.push({ subtask, error: state.error })
+    if ('error' in state) work.failures.push({ subtask, error: state.error, runs: runsBehind(round, subtask) })
     else work.done.push({ subtask, value: state.value })
   }
   if (move.start.length > 0 || move.drop.length > 0) return { move }
@@ -106,7 +117,7 @@ function runsOf(round: Round, subtask: Subtask, given: Given): State {
   const results = Array.from({ length: workers }, (_, place) => {
     const share = workers > 1 ? `\n\nYou are worker ${place + 1} of ${workers} with this brief.` : ''
     return resultOf(round, subtask, runKey(round.number, subtask, place), () => ({
-      item: `${briefOf(subtask)}${share}${given.context()}`,
+      item: `${briefOf(subtask)}${share}${given.context()}${standing(round)}`,
       after: given.after(),
     }))
   })
@@ -131,7 +142,7 @@ function partsOf(round: Round, subtask: Subtask, parts: readonly Subtask[], { co
     } else {
       const given = (): string => part.depends_on.map((id) => `\n\n${id}:\n${inText(valueIn(known.get(id)))}`).join('')
       const result = resultOf(round, subtask, key, () => ({
-        item: `${briefOf(part)}${given()}${context()}`,
+        item: `${briefOf(part)}${given()}${context()}${standing(round)}`,
         after: after(),
         replaces,
       }))
@@ -168,6 +179,31 @@ function resultOf(
   }
   return null
 }
+
+/** A failed subtask has failed as a whole, so the runs that were done count as well. */
+function runsBehind(round: Round, subtask: Subtask): FailedRuns {
+  const { number, team } = round
+  const keys: string[] = []
+  for (let place = 0; team.children.has(runKey(number, subtask, place)); place++)
+    keys.push(runKey(number, subtask, place))
+  const parts = (splitOf(round, subtask) ?? []).map((_, place) => partKey(number, subtask, place))
+  keys.push(...parts.filter((key) => team.children.has(key)))
+  const made = keys.flatMap((key) => {
+    const [first, second] = attemptsOf(key)
+    // A worker that continues its own work has the calls of its first run as well.
+    return madeIn(team.children.get(second)) ?? madeIn(team.children.get(first)) ?? []
+  })
+  return { keys, made }
+}
+
+const madeIn = (outcome: NodeOutcome | null | undefined): string | undefined =>
+  outcome?.status === 'failed' ? outcome.made : undefined
+
+/** Tells a worker the calls of work that failed before. */
+const standing = ({ stands }: Round): string =>
+  stands.length === 0
+    ? ''
+    : `\n\nOther work on this goal has failed. These calls have been made and stand:\n${stands.join('\n')}\nDo not make a call again whose effect is there already.`
 
 /** A worker that failed after calls with an effect continues its own work; any other failure goes to another worker. */
 function agentFor({ balancer, team }: Round, key: string, attempt: string): string {
@@ -221,8 +257,8 @@ function splitOf(round: Round, subtask: Subtask): Subtask[] | null {
 }
 
 function joinedResults(results: readonly (NodeOutcome | null)[], isList: boolean): State {
-  const failure = results.find((result) => result?.status === 'failed')
-  if (failure) return stateFrom(failure)
+  const errors = new Set(results.flatMap((result) => (result?.status === 'failed' ? [result.error] : [])))
+  if (errors.size > 0) return { error: [...errors].join('\n') }
   const values = results.map((result) => result?.value)
   return { value: isList ? values : values[0] }
 }

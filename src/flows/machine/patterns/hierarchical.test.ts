@@ -103,6 +103,36 @@ test('Queen synthesis: a result she rejects is worked on once more with her prob
   assert.deepEqual(outcome, { status: 'partial', value: 'Hm.', error: null, problems: ['Too short.'] })
 })
 
+test('a second round is told the calls of failed work, and its plan is given that work instead', () => {
+  const work = (task: FlowLeaf): LeafOutcome => {
+    if (!/ 1 [ab] /.test(task.id)) return done(task)
+    return { status: 'failed', error: 'ill', made: `- refund for ${task.id.split('/')[1]}` }
+  }
+  const unfit = 'No plan.'
+  const second = plan(subtask('x'), subtask('y', ['x']))
+  const { asked, made, outcome } = play({
+    queen: [plan(subtask('a', [], 2), subtask('b'), subtask('c'), subtask('d', ['b'])), refuse, unfit, second, accept],
+    work,
+  })
+  const ofRuns = ['root/do 1 a 0', 'root/do 1 a 1', 'root/do 1 b 0']
+  assert.deepEqual(
+    asked.map(({ id, replaces }) => [id, replaces]),
+    [
+      ['root/plan 1', []],
+      ['root/review 1', []],
+      ['root/plan 2', ofRuns],
+      ['root/plan 2 again', []],
+      ['root/review 2', []],
+    ],
+  )
+  const briefs = [...asked.slice(2, 4), ...made.slice(-2)].map((task) => String(task.argumentOf(0)))
+  for (const brief of briefs) {
+    for (const id of ofRuns) assert.match(brief, new RegExp(`- refund for ${id.split('/')[1]}`))
+  }
+  assert.match(briefs[0] ?? '', /Title of c:\nresult of do 1 c 0.*These failed:.*Too short\./s)
+  assert.equal(outcome.status, 'completed')
+})
+
 for (const [what, answer] of Object.entries({
   'no JSON': 'I would rather not.',
   'an unknown dependency': plan(subtask('a', ['nobody'])),

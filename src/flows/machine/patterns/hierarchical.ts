@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { decisionOf, planProblem, readDecision, type Subtask } from '../../../kernel/decision.ts'
+import { decisionOf, planProblem, readDecision } from '../../../kernel/decision.ts'
 import { type AgentLeaf, agentField, sharedFields } from '../../../kernel/flow.ts'
-import { completed, failed, type Move, type NodeState, partial } from '../move.ts'
+import { type Child, completed, failed, type Move, type NodeOutcome, type NodeState, partial } from '../move.ts'
 import type { Pattern, PatternGuide } from '../pattern.ts'
 import { ASSUMED, MOST_NAMED_WORKERS, promptOf, type Suits } from '../workload.ts'
 import { type CarriedOut, carryOut, inText } from './carry-out.ts'
@@ -99,38 +99,83 @@ export const hierarchical: Pattern<Hierarchical> = {
 }
 
 function next(state: NodeState<Hierarchical>): Move {
+  let before: Rejected | null = null
   for (let round = 1; ; round++) {
-    const plan = decided(state, `plan ${round}`, 'queen_plan', () => planBrief(state, round), planProblemOf)
+    const plan = planOf(state, round, before)
     if ('move' in plan) return plan.move
-    const work = carryOut(state, round, plan.decision.subtasks)
+    const stands: string[] = before?.work.failures.flatMap(({ runs }) => [...runs.made]) ?? []
+    const work = carryOut(state, round, plan.decision.subtasks, stands)
     if ('move' in work) return work.move
-    const review = decided(
-      state,
-      `review ${round}`,
-      'queen_review',
-      () => reviewBrief(state, work),
-      () => null,
-    )
+    const review = decided(state, {
+      key: `review ${round}`,
+      name: 'queen_review',
+      brief: () => reviewBrief(state, work),
+      problemOf: () => null,
+    })
     if ('move' in review) return review.move
     const { acceptable, problems, report } = review.decision
     const isWhole = work.failures.length === 0
     if (acceptable) return { end: isWhole ? completed(report) : partial(report) }
-    if (round < ROUNDS) continue
-    const told = problems.join('') === '' ? ['The queen did not accept the result.'] : problems
-    return { end: { status: 'partial', value: report, error: null, problems: told } }
+    before = { work, report, problems: problems.join('') === '' ? ['The queen did not accept the result.'] : problems }
+    if (round === ROUNDS) return { end: unaccepted(before) }
   }
 }
 
+/** A round whose result the queen did not accept. */
+interface Rejected {
+  work: CarriedOut
+  report: string
+  problems: readonly string[]
+}
+
+const unaccepted = ({ report, problems }: Rejected, ...more: string[]): NodeOutcome => ({
+  status: 'partial',
+  value: report,
+  error: null,
+  problems: [...problems, ...more],
+})
+
 type Told = { move: Move }
+type PlanDecided = ReturnType<typeof decided<'queen_plan'>>
+
+/**
+ * The plan of a later round begins failed work anew, whoever does which part of it. So the plan itself is given the work
+ * instead: after a call that must not be repeated unseen one question is asked to people, before anybody begins. If they
+ * say no, the result of the round before stands.
+ */
+function planOf(state: NodeState<Hierarchical>, round: number, before: Rejected | null): PlanDecided {
+  const replaces = before?.work.failures.flatMap(({ runs }) => [...runs.keys]) ?? []
+  const key = `plan ${round}`
+  const plan = decided(state, {
+    key,
+    name: 'queen_plan',
+    brief: () => planBrief(state, before),
+    problemOf: ({ subtasks }) => planProblem(subtasks),
+    ...(replaces.length > 0 ? { title: `Round ${round} of the queen's work`, replaces } : {}),
+  })
+  const isRefused = replaces.length > 0 && state.children.get(key)?.status === 'failed'
+  if (before === null || !isRefused) return plan
+  return { move: { end: unaccepted(before, state.children.get(key)?.error ?? '') } }
+}
+
+type Decided<Name extends 'queen_plan' | 'queen_review'> = Extract<
+  ReturnType<typeof readDecision<Name>>,
+  { ok: true }
+>['decision']
+
+/** The work that the first answer replaces is settled when the question is asked once more. */
+interface Question<Name extends 'queen_plan' | 'queen_review'> extends Pick<Child, 'title' | 'replaces'> {
+  key: string
+  name: Name
+  brief: () => string
+  problemOf: (decision: Decided<Name>) => string | null
+}
 
 /** The decision of the queen, who is asked at most twice; or the next move until she has decided. */
 function decided<Name extends 'queen_plan' | 'queen_review'>(
   state: NodeState<Hierarchical>,
-  key: string,
-  name: Name,
-  brief: () => string,
-  problemOf: (decision: Extract<ReturnType<typeof readDecision<Name>>, { ok: true }>['decision']) => string | null,
-): Told | { decision: Extract<ReturnType<typeof readDecision<Name>>, { ok: true }>['decision'] } {
+  { key, name, brief, problemOf, ...more }: Question<Name>,
+): Told | { decision: Decided<Name> } {
   const { node, previous, children } = state
   let problem = ''
   for (const attempt of attemptsOf(key)) {
@@ -140,9 +185,8 @@ function decided<Name extends 'queen_plan' | 'queen_review'>(
       const input =
         problem === '' ? brief() : `${brief()}\n\nYour last answer did not fit: ${problem} Answer once more.`
       const leaf: AgentLeaf = { type: 'task', agent: node.queen, input: '{{item}}' }
-      return {
-        move: { start: [{ key: attempt, node: leaf, previous, item: input, answer: decisionOf(name) }], toCome: 0 },
-      }
+      const child = { key: attempt, node: leaf, previous, item: input, answer: decisionOf(name) }
+      return { move: { start: [attempt === key ? { ...child, ...more } : child], toCome: 0 } }
     }
     if (answer.status === 'failed') return { move: { end: failed(answer.error) } }
     const read = readDecision(name, answer.value)
@@ -152,21 +196,23 @@ function decided<Name extends 'queen_plan' | 'queen_review'>(
   return { move: { end: failed(`The queen's answer to ${name} did not fit: ${problem}`) } }
 }
 
-const planProblemOf = ({ subtasks }: { subtasks: Subtask[] }): string | null => planProblem(subtasks)
-
-function planBrief({ node, render, children }: NodeState<Hierarchical>, round: number): string {
-  const [first, second] = attemptsOf(`review ${round - 1}`)
-  const earlier =
-    round === 1 ? null : readDecision('queen_review', children.get(second)?.value ?? children.get(first)?.value)
-  const problems = earlier?.ok ? `\n\nThe last result was not acceptable:\n${listed(earlier.decision.problems)}` : ''
-  return `You lead a team. Break this goal down into subtasks with their dependencies, and say how many workers each needs.\n\nThe goal: ${inText(render(node.goal))}\n\nThe workers: ${node.workers.join(', ')}${problems}`
+function planBrief({ node, render }: NodeState<Hierarchical>, before: Rejected | null): string {
+  const last =
+    before === null
+      ? ''
+      : `\n\n${outcomesOf(before.work)}\n\nThe last result was not acceptable:\n${listed(before.problems)}`
+  return `You lead a team. Break this goal down into subtasks with their dependencies, and say how many workers each needs.\n\nThe goal: ${inText(render(node.goal))}\n\nThe workers: ${node.workers.join(', ')}${last}`
 }
 
-function reviewBrief({ node, render }: NodeState<Hierarchical>, { done, failures }: CarriedOut): string {
-  const results = done.map(({ subtask, value }) => `${subtask.title}:\n${inText(value)}`).join('\n\n')
+function reviewBrief({ node, render }: NodeState<Hierarchical>, work: CarriedOut): string {
+  return `Your team has worked on this goal: ${inText(render(node.goal))}\n\nPut what they found together into one report, and say whether it is acceptable.\n\n${outcomesOf(work)}`
+}
+
+/** The results of the subtasks; a failed one has the calls that its workers have made. */
+function outcomesOf({ done, failures }: CarriedOut): string {
+  const results = done.map(({ subtask, value }) => `${subtask.title}:\n${inText(value)}`)
   const failed = failures.map(({ subtask, error }) => `${subtask.title}: ${error}`)
-  const problems = failed.length > 0 ? `\n\nThese failed:\n${listed(failed)}` : ''
-  return `Your team has worked on this goal: ${inText(render(node.goal))}\n\nPut what they found together into one report, and say whether it is acceptable.\n\n${results}${problems}`
+  return [...results, ...(failed.length > 0 ? [`These failed:\n${listed(failed)}`] : [])].join('\n\n')
 }
 
 const listed = (lines: readonly string[]): string => lines.map((line) => `- ${line}`).join('\n')
