@@ -2,10 +2,12 @@
 // an answer or the end of a halt that is committed just before must be seen.
 import type { Db } from '../db/pool.ts'
 import { isMonthSpent } from '../journal/month.ts'
+import type { RunChange } from '../journal/run-change.ts'
 import { wakeWaiting } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
+import type { RunEvent } from '../kernel/run-event.ts'
 import { notBegun, waiting } from './end.ts'
-import { append, appendWhere, databaseNow, type OwnedRun, remainingMs } from './owned-run.ts'
+import { append, appendWhere, appendWritten, databaseNow, type OwnedRun, remainingMs } from './owned-run.ts'
 import type { Waits } from './settle-calls.ts'
 
 const LOOK_AGAIN_MS = 600_000
@@ -31,17 +33,27 @@ export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
     // An earlier release does not read tool.cut_off; it doubts all calls but these.
     const pending = [...owned.state.pending.values()]
     const doubted = pending.some((call) => call.isUnknown) ? { not_begun: notBegun(owned.state) } : {}
-    await append(owned, [{ kind: 'run.parked', data: { waits_for: 'children', ...doubted } }], {
-      set: {
-        waits_for: 'children',
-        release: true,
-        seen_signals: signals,
-        ...(untilDeadlineMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(untilDeadlineMs)) }),
-      },
-    })
+    const set = {
+      waits_for: 'children',
+      release: true,
+      seen_signals: signals,
+      ...(untilDeadlineMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(untilDeadlineMs)) }),
+    } as const
+    const events: RunEvent[] = [{ kind: 'run.parked', data: { waits_for: 'children', ...doubted } }]
+    if (waits.isStill) await parkStill(owned, events, { set })
+    else await append(owned, events, { set })
     if (untilDeadlineMs !== null) owned.deps.onReady(untilDeadlineMs)
   }
   await fault('park.after_commit')
+}
+
+/** Everything below the run waits: a run below that continues wakes it. */
+async function parkStill(owned: OwnedRun, events: readonly RunEvent[], change: RunChange): Promise<void> {
+  const { id, fence } = owned.run
+  await appendWritten(owned, async (tx) => {
+    await tx.query('update agent_runs set stands_still = true where id = $1 and fence = $2', [id, fence])
+    return { events, change }
+  })
 }
 
 /**

@@ -16,6 +16,7 @@ export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   project_calls: 'journal',
   usage_days: 'journal',
   tool_waits: 'journal',
+  run_rests: 'journal',
   provider_outages: 'journal',
   provider_waits: 'journal',
   instance: 'identity',
@@ -89,6 +90,7 @@ export const OTHER_WRITERS: Readonly<Record<string, string>> = {
 export const READ_FROM_ABOVE: Readonly<Record<string, string>> = {
   'journal agents': 'a claim says when the agent was changed, and a reservation knows its allocation',
   'journal projects': 'claims and waits heed the off switch and the limit of the month',
+  'journal flow_runs': 'a run that continues wakes the runs above it, through flow runs',
   'runs flow_runs': 'the word about a call of a leaf continues its run while the flow run has not ended',
   'agents org_rounds': 'an agent shows when it was polled last',
 }
