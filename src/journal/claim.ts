@@ -33,6 +33,8 @@ export interface ClaimedRun {
   max_steps: number | null
   timeout: number | null
   parent_run_id: string | null
+  /** The flow run whose leaf the run works on. */
+  flow_run_id: string | null
   resumed_from: string | null
   forked_from: string | null
   base_run_id: string | null
@@ -82,9 +84,9 @@ export const RUN_QUEUE: QueueTable = {
 }
 
 /** The columns that a claim returns as they are. All columns of the table would take longer. */
-const CLAIMED = `id project_id agent_id part fence trigger input step_count max_steps timeout parent_run_id resumed_from
-  forked_from base_run_id base_seq last_seq depth ancestors rights key_scope payers chain_depth answer task_id crashes reserved
-  signals summary cancel_requested_at stop_requested_at`.split(/\s+/)
+const CLAIMED = `id project_id agent_id part fence trigger input step_count max_steps timeout parent_run_id flow_run_id
+  resumed_from forked_from base_run_id base_seq last_seq depth ancestors rights key_scope payers chain_depth answer task_id
+  crashes reserved signals summary cancel_requested_at stop_requested_at`.split(/\s+/)
 
 /**
  * SQL: the process with the tools `known` may take the run `row`. Without a list it may take any run, and every process

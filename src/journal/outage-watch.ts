@@ -19,6 +19,7 @@ import {
   removeWait,
   takeReleased,
 } from './provider-outages.ts'
+import { wakeAbove } from './wake.ts'
 
 export interface OutageWatch {
   /** True if the provider is known to be away: a new call joins those that wait. */
@@ -146,6 +147,8 @@ export function createOutageWatch({
       else await delay(Math.min(busyMs, atMostMs), undefined, { signal })
     } finally {
       await removeWait(pool, own.id)
+      const { flowRunId } = wait
+      if (flowRunId !== undefined && (await wakeAbove(pool, { flowRunId }))) onReady()
     }
   }
 

@@ -10,6 +10,7 @@ import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
 import { somebodyHasTools } from '../queue/process-names.ts'
 import { SUSPECT_AFTER } from '../queue/queue-table.ts'
+import { wakeAbove } from './wake.ts'
 
 /** The runs that may have to wait: those that a claim refused, or some that are ready. */
 export type Candidates = { ids: readonly string[] } | { projectId: string } | 'suspects' | 'any'
@@ -87,22 +88,31 @@ const NEEDS_OF_WAITER = `coalesce(
   (select muster.tools_of_part(r.part) from agent_runs r where r.id = t.waiter_id))`
 
 /**
- * Wakes the runs whose tools a live process has again, and those whose agent needs the tool no more. `close` is given
+ * Wakes the runs whose tools a live process has again, the runs above that stood still with them, and those whose agent needs the tool no more. `close` is given
  * the tasks about tools that no run waits for any more. Returns the number of runs.
  */
 export async function endToolWaits(
   pool: Pool,
   close: (tx: Db, taskIds: readonly string[]) => Promise<void>,
 ): Promise<number> {
+  const woken = await endWaits(pool, close)
+  const below = woken.filter((run) => run.is_below)
+  if (below.length > 0) await wakeAbove(pool, { runIds: below.map((run) => run.id) })
+  return woken.length
+}
+
+type WokenRun = { id: string; is_below: boolean }
+
+async function endWaits(pool: Pool, close: (tx: Db, taskIds: readonly string[]) => Promise<void>): Promise<WokenRun[]> {
   return inTransaction(pool, async (tx) => {
     await tx.query(LOCK)
     const { rows: over } = await tx.query<{ waiter_id: string }>(
       `select t.waiter_id from tool_waits t cross join lateral (select ${NEEDS_OF_WAITER} as needs) n
        where n.needs is null or t.tool <> all(n.needs) or ${somebodyHasTools('n.needs')} or not ${HAS_RUNS}`,
     )
-    if (over.length === 0) return 0
+    if (over.length === 0) return []
     const ids = over.map((row) => row.waiter_id)
-    const { rowCount } = await tx.query(WAKE, [ids, MAX_WOKEN])
+    const { rows: woken } = await tx.query<WokenRun>(WAKE, [ids, MAX_WOKEN])
     const { rows: ended } = await tx.query<{ task_id: string | null }>(
       `delete from tool_waits t where waiter_id = any($1::uuid[]) and not ${HAS_RUNS} returning task_id`,
       [ids],
@@ -111,7 +121,7 @@ export async function endToolWaits(
     const still = new Set(open.map((row) => row.task_id))
     const taskIds = ended.flatMap(({ task_id: id }) => (id !== null && !still.has(id) ? [id] : []))
     if (taskIds.length > 0) await close(tx, taskIds)
-    return rowCount ?? 0
+    return woken
   })
 }
 
@@ -123,7 +133,8 @@ const WAKE = `
   where id in (
     select id from agent_runs where waits_for = 'tool' and coalesce(agent_id, id) = any($1::uuid[]) limit $2
     for update skip locked
-  )`
+  )
+  returning id, parent_run_id is not null or flow_run_id is not null as is_below`
 
 export interface LongToolWait {
   project_id: string

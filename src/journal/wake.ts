@@ -47,6 +47,38 @@ export async function restartTimers(tx: Db, projectId: string): Promise<number> 
   return rows.filter((row) => row.is_ready).length
 }
 
+/** Something that waited and continues: a run, or a call of a function of a flow run. */
+export type Continued = { runIds: readonly string[] } | { flowRunId: string }
+
+/**
+ * Wakes the runs above, through all flow runs, that took everything below them for waiting: their time runs again. A run
+ * that is about to wait sees the raised count. Another run without an owner knows its deadline already; with many runs
+ * below it would be woken once for each of them. Returns whether runs were made ready.
+ */
+export async function wakeAbove(db: Db, continued: Continued): Promise<boolean> {
+  const values = 'runIds' in continued ? [continued.runIds, null] : [[], continued.flowRunId]
+  const { rows } = await db.query<{ is_ready: boolean }>(WAKE_ABOVE, values)
+  return rows.some((row) => row.is_ready)
+}
+
+const WAKE_ABOVE = `
+  with recursive above (id, parent_run_id, flow_run_id, is_above) as (
+    select id, parent_run_id, flow_run_id, false from agent_runs where id = any($1::uuid[])
+    union
+    select r.id, r.parent_run_id, r.flow_run_id, true from flow_runs f join agent_runs r on r.id = f.parent_run_id
+    where f.id = $2
+    union
+    select r.id, r.parent_run_id, r.flow_run_id, true
+    from above a left join flow_runs f on f.id = a.flow_run_id
+    join agent_runs r on r.id = coalesce(a.parent_run_id, f.parent_run_id)
+  )
+  update agent_runs set signals = signals + 1, stands_still = false,
+    ready_at = case when owner is null and waits_for = 'children' then coalesce(ready_at, muster.now()) else ready_at end
+  where id in (
+    select id from agent_runs where id in (select id from above where is_above) and timeout is not null
+      and completed_at is null and (owner is not null or stands_still) order by id for update)
+  returning ready_at is not null as is_ready`
+
 /** A batch is small enough for a short statement, however many runs sleep. */
 const MOST_AT_ONCE = 5_000
 

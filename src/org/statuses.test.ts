@@ -76,6 +76,23 @@ test('Boredom detection triggers after idle period, once, and a new task ends it
   assert.equal(statuses.length, 2)
 })
 
+test('an agent whose run waits for a person is not bored, and is when the run has ended', async () => {
+  const senior = await org.agent({ name: 'senior of one who asks' }, { work: 'Noted.' })
+  const question = { calls: [{ name: 'ask_human', args: { question: 'May I?' } }] }
+  const agent = await org.agent({ name: 'asks', senior_id: senior.id, tools: ['ask_human'] }, { work: question })
+  const started = await org.post(`/agents/${agent.id}/trigger`, { input: 'Go.' })
+  assert.equal(started.status < 300, true, JSON.stringify(started.body))
+  await org.patchSettings({ boredom_threshold: 300 })
+  // A second idle agent shows that the round has come.
+  const idle = await org.agent({ name: 'idler beside', senior_id: senior.id })
+  await isStatus(idle.id, 'bored')
+  assert.equal((await org.agentNow(agent.id)).status, 'active')
+  const [run] = await org.runsOf(agent.id)
+  await org.post(`/runs/${run?.id}/cancel`)
+  await isStatus(agent.id, 'bored')
+  await org.patchSettings({ boredom_threshold: 900_000 })
+})
+
 test('a stop hands the running task back as pending, and a start continues it from the same point', async () => {
   let calls = 0
   const agent = await org.agent(

@@ -9,7 +9,7 @@ import { becomeBored } from './boredom.ts'
 import { IS_AT_WORK, TO_SETTLE } from './work-row.ts'
 
 const MOST_AT_ONCE = 500
-/** An agent with open tasks is checked again after this time. */
+/** An agent with open tasks, or with a run that has not ended, is checked again after this time. */
 const BUSY_MS = 60_000
 
 const ROUND: PreparedSql = {
@@ -41,6 +41,8 @@ interface CheckedAgent {
   may_be_bored: boolean
   idle_ms: number
   has_open: boolean
+  /** True for an agent without an open task whose run works or waits. */
+  has_run: boolean
   /** True for a free agent that is not due although one of its tasks could start. */
   is_overlooked: boolean
 }
@@ -54,6 +56,8 @@ const CHECK: PreparedSql = {
        a.status = 'active' and a.enabled and a.deleted_at is null and not o.has_open
          and (a.senior_id is not null or exists (
            select from tasks t where t.project_id = a.project_id and t.assigned_to = a.id)) as may_be_bored,
+       not o.has_open and exists (select from agent_runs r where r.project_id = a.project_id and r.agent_id = a.id
+         and r.status in ('queued', 'running', 'paused') and r.completed_at is null) as has_run,
        (extract(epoch from muster.now() - coalesce(w.last_worked_at, a.created_at)) * 1000)::float8 as idle_ms,
        d.due_at is null and o.can_take and a.enabled and a.deleted_at is null and a.status in ('active', 'bored')
          and not exists (select from agent_runs where project_id = a.project_id and agent_id = a.id
@@ -75,12 +79,15 @@ async function checkIdle(pool: Pool, log: Log): Promise<number> {
   const overlooked = new Map<string, string[]>()
   const again: Look[] = []
   for (const row of rows) {
-    const { id, project_id: projectId, check_at: checkAt, may_be_bored, idle_ms, has_open } = row
+    const { id, project_id: projectId, check_at: checkAt, may_be_bored, idle_ms, has_open, has_run } = row
     const { boredom_threshold: thresholdMs } = settingsFrom(row.settings)
     if (row.is_overlooked) overlooked.set(projectId, [...(overlooked.get(projectId) ?? []), id])
-    if (may_be_bored && idle_ms >= thresholdMs) {
+    if (may_be_bored && !has_run && idle_ms >= thresholdMs) {
       bored.set(thresholdMs, [...(bored.get(thresholdMs) ?? []), { id, checkAt, inMs: null }])
-    } else again.push({ id, checkAt, inMs: has_open ? BUSY_MS : may_be_bored ? thresholdMs - idle_ms : null })
+    } else {
+      const idleInMs = has_run ? Math.min(BUSY_MS, thresholdMs) : thresholdMs - idle_ms
+      again.push({ id, checkAt, inMs: has_open ? BUSY_MS : may_be_bored ? idleInMs : null })
+    }
   }
   await checkAgain(pool, again)
   for (const [thresholdMs, looks] of bored) {

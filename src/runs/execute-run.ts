@@ -2,6 +2,7 @@
 // committed before anything follows from it, so that the next owner goes on exactly there.
 import { isUnavailable } from '../db/failures.ts'
 import type { ClaimedRun } from '../journal/claim.ts'
+import { wakeAbove } from '../journal/wake.ts'
 import { fault } from '../kernel/fault.ts'
 import type { Model } from '../kernel/model-call.ts'
 import { rightsWithin } from '../kernel/rights.ts'
@@ -22,7 +23,6 @@ import type { RunControl } from './run-control.ts'
 import { applyEvent, newState, type RunState } from './run-state.ts'
 import { settleCalls } from './settle-calls.ts'
 import { noTools, stageTools } from './stages.ts'
-import { wakeAbove } from './standstill.ts'
 import { summaryQuestion } from './summary.ts'
 import { toEvent } from './tool-result.ts'
 import { callsCutOffLate, leaveUndecided, settledByPerson } from './undecided.ts'
@@ -136,8 +136,8 @@ async function announce(owned: OwnedRun): Promise<void> {
   const { run, state, deps } = owned
   const first = firstEvents(run)
   if (first.length > 0) await append(owned, first)
-  const hasWaited = run.was_paused || run.waits_for === 'tool'
-  if (hasWaited && run.ancestors.length > 0 && (await wakeAbove(deps.pool, run.ancestors))) deps.onReady()
+  const isBelow = run.parent_run_id !== null || run.flow_run_id !== null
+  if (run.was_paused && isBelow && (await wakeAbove(deps.pool, { runIds: [run.id] }))) deps.onReady()
   const settled = [run.trigger.settled ?? []].flat().flatMap((decision) => {
     const call = state.pending.get(decision.call_id)
     return call ? [settledByPerson(call, decision)] : []

@@ -8,9 +8,8 @@ import { fault } from '../kernel/fault.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { notBegun, waiting } from './end.ts'
 import { append, appendWhere, appendWritten, databaseNow, type OwnedRun, remainingMs } from './owned-run.ts'
-import type { PendingCall } from './pending-call.ts'
 import type { Waits } from './settle-calls.ts'
-import { askAboutCalls } from './undecided.ts'
+import { askAboutCalls, lockInOrder } from './undecided.ts'
 
 const LOOK_AGAIN_MS = 600_000
 
@@ -26,7 +25,7 @@ export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
       waiting_for: waits.human ? 'person' : 'approval',
       ...(decisionMs === null ? {} : { ready_in_ms: Math.ceil(decisionMs) }),
     }
-    await appendAsking(owned, waits.undecided, [end.event], { set })
+    await appendWait(owned, { ...waits, isStill: false }, end.event, { set })
     if (decisionMs !== null) owned.deps.onReady(decisionMs)
   } else {
     const leftMs = remainingMs(owned)
@@ -35,30 +34,36 @@ export async function park(owned: OwnedRun, waits: Waits): Promise<void> {
     // An earlier release does not read tool.cut_off; it doubts all calls but these.
     const pending = [...owned.state.pending.values()]
     const doubted = pending.some((call) => call.isUnknown) ? { not_begun: notBegun(owned.state) } : {}
-    await appendAsking(owned, waits.undecided, [{ kind: 'run.parked', data: { waits_for: 'children', ...doubted } }], {
-      set: {
-        waits_for: 'children',
-        release: true,
-        seen_signals: signals,
-        ...(untilDeadlineMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(untilDeadlineMs)) }),
-      },
-    })
+    const set = {
+      waits_for: 'children',
+      release: true,
+      seen_signals: signals,
+      ...(untilDeadlineMs === null ? {} : { ready_in_ms: Math.max(0, Math.ceil(untilDeadlineMs)) }),
+    } as const
+    const event: RunEvent = { kind: 'run.parked', data: { waits_for: 'children', ...doubted } }
+    await appendWait(owned, waits, event, { set })
     if (untilDeadlineMs !== null) owned.deps.onReady(untilDeadlineMs)
   }
   await fault('park.after_commit')
 }
 
-/** In the same commit people are asked about calls whose outcome is unknown. */
-async function appendAsking(
+/**
+ * In the same commit people are asked about calls whose outcome is unknown, and a run that stands still is marked: a run
+ * below that continues wakes it.
+ */
+async function appendWait(
   owned: OwnedRun,
-  undecided: readonly PendingCall[] = [],
-  events: readonly RunEvent[],
+  { undecided = [], isStill = false }: Pick<Waits, 'undecided' | 'isStill'>,
+  event: RunEvent,
   change: RunChange,
 ): Promise<void> {
-  if (undecided.length === 0) return append(owned, events, change)
+  if (undecided.length === 0 && !isStill) return append(owned, [event], change)
+  const { id, fence, ancestors } = owned.run
   await appendWritten(owned, async (tx) => {
+    await lockInOrder(tx, [id, ...ancestors])
     await askAboutCalls(tx, owned, undecided)
-    return { events, change }
+    if (isStill) await tx.query('update agent_runs set stands_still = true where id = $1 and fence = $2', [id, fence])
+    return { events: [event], change }
   })
 }
 

@@ -8,7 +8,6 @@ import { inTransaction } from '../db/transaction.ts'
 import type { OutcomeTask } from '../tasks/outcome-tasks.ts'
 import { cancelRuns } from './cancel.ts'
 import { resumeRun } from './resume.ts'
-import { totalOf } from './standstill.ts'
 import { decideOutcome } from './undecided.ts'
 
 const gate = Promise.withResolvers<void>()
@@ -158,27 +157,4 @@ test('a sub-run that people cancel with its parent is cancelled, and asked about
   await cancelRuns(runs, projectId, [id])
   await until(async () => (await runs.get(id)).completed_at !== null, 'the run has ended')
   assert.equal((await childOf(id))?.status, 'cancelled')
-})
-
-test('time in which several runs work at once counts once', () => {
-  const cases: [intervals: [number, number][], total: number][] = [
-    [[], 0],
-    [[[0, 5]], 5],
-    [
-      [
-        [0, 5],
-        [3, 8],
-      ],
-      8,
-    ],
-    [
-      [
-        [0, 9],
-        [3, 4],
-        [12, 13],
-      ],
-      10,
-    ],
-  ]
-  for (const [intervals, total] of cases) assert.equal(totalOf(intervals), total)
 })

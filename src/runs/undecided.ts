@@ -141,7 +141,7 @@ async function isAwaited(tx: Db, runId: string): Promise<boolean> {
 }
 
 /** The event will lock these runs, too, in this order. */
-async function lockInOrder(tx: Db, runIds: readonly string[]): Promise<void> {
+export async function lockInOrder(tx: Db, runIds: readonly string[]): Promise<void> {
   await tx.query('select from agent_runs where id = any($1::uuid[]) order by id for update', [runIds])
 }
 

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { z } from 'zod'
 import { createTestRuns } from '../../test/kit/run-worker.ts'
 import { createScriptedModel, type Script } from '../../test/kit/scripted-model.ts'
+import { until } from '../../test/kit/until.ts'
 import { deleteAgent, updateAgent } from '../agents/agents.ts'
 import { inTransaction } from '../db/transaction.ts'
 import type { Agent, agentInput } from '../kernel/agent.ts'
@@ -350,6 +351,40 @@ test('the time a run waits for people does not make it stuck', async () => {
   await abandonStuck(runs)
   assert.equal((await entriesOf(asks))[0]?.status, 'processing')
   assert.equal((await runs.get(entry.run_id ?? '')).status, 'paused')
+})
+
+test('an entry is not stuck while the sub-run of its run waits, and is when the sub-run works too long', async () => {
+  const gate = Promise.withResolvers<void>()
+  let isDown = true
+  let hasBegun = false
+  const child = await reactor(['Never'], async () => {
+    if (isDown) return { fail: { message: 'Down for a while.', isRetryable: true } }
+    hasBegun = true
+    await gate.promise
+    return { text: 'Done.' }
+  })
+  const spawn = { calls: [{ name: 'spawn_agent', args: { agent: child.name, input: 'Go.' } }] }
+  const parent = await reactor(['Handed on'], (_, call) => (call === 1 ? spawn : { text: 'Done.' }), {
+    tools: ['spawn_agent'],
+  })
+  await create('Handed on')
+  const entry = await inStatus(parent, 'processing')
+  await until(async () => {
+    const { rows } = await pool.query('select status from agent_runs where parent_run_id = $1', [entry.run_id])
+    return rows[0]?.status === 'paused'
+  }, 'the sub-run waits')
+  await runs.clock.advance(10 * 60_000)
+  await abandonStuck(runs)
+  assert.equal((await entriesOf(parent))[0]?.status, 'processing')
+  isDown = false
+  await pool.query('delete from provider_waits')
+  await pool.query(`update agent_runs set ready_at = muster.now() where waits_for = 'provider'`)
+  worker.onReady()
+  await until(() => Promise.resolve(hasBegun), 'the sub-run works')
+  await runs.clock.advance(10 * 60_000)
+  await abandonStuck(runs)
+  assert.equal((await inStatus(parent, 'abandoned')).run_id, entry.run_id)
+  gate.resolve()
 })
 
 test('a change that is rolled back starts no run', async () => {

@@ -16,6 +16,7 @@ export const TABLE_OWNERS: Readonly<Record<string, string>> = {
   project_calls: 'journal',
   usage_days: 'journal',
   tool_waits: 'journal',
+  run_rests: 'journal',
   provider_outages: 'journal',
   provider_waits: 'journal',
   instance: 'identity',
@@ -88,9 +89,9 @@ export const OTHER_WRITERS: Readonly<Record<string, string>> = {
 /** `folder table`: a folder that reads a table of a higher row, with the reason. */
 export const READ_FROM_ABOVE: Readonly<Record<string, string>> = {
   'journal agents': 'a claim says when the agent was changed, and a reservation knows its allocation',
-  'journal flow_runs': 'the calls of a run are those of the flow runs that it started, and of those that these resume',
   'journal flow_events': 'the calls of a run are also those of the functions of its flow runs',
   'journal projects': 'claims and waits heed the off switch and the limit of the month',
+  'journal flow_runs': 'a run knows the calls of its flow runs, and wakes the runs above it through flow runs',
   'runs flow_runs': 'the word about a call of a leaf continues its run while the flow run has not ended',
   'agents org_rounds': 'an agent shows when it was polled last',
   'tasks systems': 'a call of a specialist is approved within what its variant gives it now',
