@@ -19,6 +19,7 @@ import { findObject } from '../objects/objects.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
 import { liveRights } from './live-rights.ts'
+import { isOverAbove } from './over-above.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 
 /** Finds the tool of a call: in this process, or by its name in any live process. */
@@ -59,6 +60,7 @@ export async function approveCall(
     const stale =
       refusal ??
       (isOpen ? null : 'Its run no longer waits for it.') ??
+      ((await isOverAbove(tx, task.run_id)) ? 'The work above its run was cancelled or has ended.' : null) ??
       (tool !== null && tool !== 'elsewhere' && schemaHash(tool) !== hash
         ? 'The tool takes other arguments since this was suggested.'
         : null)

@@ -90,5 +90,6 @@ export const READ_FROM_ABOVE: Readonly<Record<string, string>> = {
   'journal agents': 'a claim says when the agent was changed, and a reservation knows its allocation',
   'journal projects': 'claims and waits heed the off switch and the limit of the month',
   'runs flow_runs': 'the word about a call of a leaf continues its run while the flow run has not ended',
+  'tasks flow_runs': 'nobody approves a call, or answers a question, of work that was called off above its run',
   'agents org_rounds': 'an agent shows when it was polled last',
 }
