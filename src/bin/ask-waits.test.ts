@@ -1,17 +1,20 @@
 // Flows whose model is away: muster.ask and agent leaves wait, hold no slot, and use up no timeout.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createTestFlows } from '../../test/kit/flows.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
 import { until } from '../../test/kit/until.ts'
 import { listAlerts } from '../flows/alerts/alerts.ts'
 import { checkAlerts } from '../flows/alerts/check-alerts.ts'
 import { createBuiltInFunctions } from '../flows/definition/built-in-functions.ts'
+import { cancelFlow } from '../flows/execution/cancel.ts'
 import { createFlowJournal } from '../flows/execution/journal.ts'
 import { type BuiltInNode, builtInPatterns } from '../flows/machine/built-in-patterns.ts'
 import { createProjectCalls } from '../journal/project-calls.ts'
 import { silentLog } from '../kernel/log.ts'
 import type { Model } from '../kernel/model-call.ts'
+import { systemActor } from '../kernel/principal.ts'
 import { createAsk } from './ask-model.ts'
 
 let isDown = true
@@ -76,6 +79,42 @@ test('muster.ask waits for its provider without a slot, and neither its timeout 
   assert.deepEqual([status, output], ['completed', 'an answer'])
   const left = 'select from provider_waits union all select from provider_outages'
   await until(async () => (await pool.query(left)).rowCount === 0, 'nobody waits any more')
+})
+
+for (const [what, root] of Object.entries<() => Promise<BuiltInNode>>({
+  'muster.ask': async () => asks(),
+  'a stage of a pipeline': async () => ({
+    type: 'pipeline',
+    source: [1],
+    stages: [{ type: 'task', function: 'muster.ask', args: { prompt: 'Say {{item}}.' } }],
+    on_error: 'stop',
+  }),
+  'muster.ask beside an agent': async () => {
+    const { name } = await flows.createAgent({ model: { provider: 'acme', name: 'script' } })
+    return { type: 'parallel', branches: [asks(), { type: 'task', id: 'agent', agent: name }] }
+  },
+})) {
+  test(`the owner of a flow counts no time in which all that runs waits for a provider: ${what}`, async () => {
+    isDown = true
+    const id = await flows.startFlow(await root(), { timeout: 1_500 })
+    await until(() => isStill(id), 'the flow stands still')
+    // The timer of the owner goes by the real clock.
+    await delay(2_500)
+    const { status: during, error: why } = await flows.read(id)
+    assert.deepEqual([during, why], ['running', null])
+    isDown = false
+    await clock.advance(600_000)
+    assert.equal((await flows.ended(id)).status, 'completed')
+  })
+}
+
+test('the cancel of a flow whose function waits for its provider takes no drain', async () => {
+  isDown = true
+  const id = await flows.startFlow(asks())
+  await until(() => isStill(id), 'the flow stands still')
+  await cancelFlow(pool, projectId, id, systemActor)
+  assert.equal((await flows.ended(id)).status, 'cancelled')
+  await until(async () => (await pool.query('select from provider_waits')).rowCount === 0, 'nobody waits any more')
 })
 
 test('the run of an agent leaf waits, and neither its timeout nor the flow’s passes', async () => {

@@ -65,21 +65,27 @@ export function postponeIfHalted(owned: OwnedFlow): boolean {
   return true
 }
 
+/** A flow run that this process holds and that stands still is looked at again after this time at the latest. */
+const LOOK_WHILE_STILL_MS = 1_000
+
 /**
- * Called when the time seems to be up. Lets the timer ring later if the flow run waits for tokens with the task it is
- * part of, and has more time afterwards, or if it was given that time a moment ago. Returns true in both cases.
+ * Called when the time seems to be up by the clock of this process, which knows of no waits. The row knows them: lets
+ * the timer ring later if all leaves wait or have waited, if the flow run waits for tokens with the task it is part of,
+ * or if it was given more time. Returns true in all these cases.
  */
 export async function postponeIfWaiting(owned: OwnedFlow): Promise<boolean> {
   const { deps, flow } = owned
-  if (!flow.within?.payers.length) return false
-  const time = await readTime(deps.pool, flow.id, flow.within.payers)
+  const time = await readTime(deps.pool, flow.id, flow.within?.payers ?? [])
   if (!time) return false
-  if (!time.isWaiting) {
-    setEnd(owned, time.timeout)
-    return rearmIfEarly(owned)
+  if (time.waits_for_tokens) {
+    lookAgainLater(owned)
+    return true
   }
-  lookAgainLater(owned)
-  return true
+  owned.countsFromMs = Date.now() - time.age + time.still
+  setEnd(owned, time.timeout)
+  // What is left of its time passes when a leaf goes on.
+  if (time.is_still) owned.checkEndAtMs = Math.max(owned.checkEndAtMs, Date.now() + LOOK_WHILE_STILL_MS)
+  return rearmIfEarly(owned)
 }
 
 function lookAgainLater(owned: OwnedFlow): void {
