@@ -36,6 +36,7 @@ import { stopWaiting } from './stop-waiting.ts'
 import { chainOf, hasLives, readFinished } from './take-over-leaves.ts'
 import {
   checkWatched,
+  isExpired,
   isLate,
   nextInMs,
   postponeIfHalted,
@@ -225,11 +226,9 @@ function heed(owned: OwnedFlow, course: Course, message: FlowMessage): Promise<u
       if (state.delayed.delete(message.leaf.id)) state.fresh.push({ ...message.leaf, afterMs: 0 })
       break
     case 'expired':
-      expireNode(owned, events, message.node)
-      break
+      return isExpired(owned, message.node).then((isUp) => isUp && expireNode(owned, events, message.node))
     case 'watch':
-      checkWatched(owned, events, message.leafId)
-      break
+      return checkWatched(owned, events, message.leafId)
     case 'begin':
       owned.ending.delete(message.leaf.id)
       // A leaf that is not running was dropped meanwhile.
