@@ -1,17 +1,20 @@
 // Flows whose model is away: muster.ask and agent leaves wait, hold no slot, and use up no timeout.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createTestFlows } from '../../test/kit/flows.ts'
 import { createScriptedModel } from '../../test/kit/scripted-model.ts'
 import { until } from '../../test/kit/until.ts'
 import { listAlerts } from '../flows/alerts/alerts.ts'
 import { checkAlerts } from '../flows/alerts/check-alerts.ts'
 import { createBuiltInFunctions } from '../flows/definition/built-in-functions.ts'
+import { cancelFlow } from '../flows/execution/cancel.ts'
 import { createFlowJournal } from '../flows/execution/journal.ts'
 import { type BuiltInNode, builtInPatterns } from '../flows/machine/built-in-patterns.ts'
 import { createProjectCalls } from '../journal/project-calls.ts'
 import { silentLog } from '../kernel/log.ts'
 import type { Model } from '../kernel/model-call.ts'
+import { systemActor } from '../kernel/principal.ts'
 import { createAsk } from './ask-model.ts'
 
 let isDown = true
@@ -66,6 +69,8 @@ test('muster.ask waits for its provider without a slot, and neither its timeout 
   assert.equal(beside.status, 'completed', 'the leaf that waits holds no slot')
   await clock.advance(120_000)
   assert.equal(await check(), 1)
+  const { items: alerts } = await listAlerts(pool, projectId, { flow_run_id: id }, { limit: 9 })
+  assert.deepEqual(alerts[0]?.actions, ['cancel'], 'more workers would only wait as well')
   assert.match((await causes(id))[0] ?? '', /expected\. asking waits for provider acme, which answered 503: Down\.$/)
   // The turn comes with a sweep; the leaf's own timeout of 1.5 s would have passed by then.
   await until(() => model.requests.length > 6, 'it was tried again')
@@ -76,6 +81,35 @@ test('muster.ask waits for its provider without a slot, and neither its timeout 
   assert.deepEqual([status, output], ['completed', 'an answer'])
   const left = 'select from provider_waits union all select from provider_outages'
   await until(async () => (await pool.query(left)).rowCount === 0, 'nobody waits any more')
+})
+
+test('the owner of a flow counts no time in which all that runs waits for a provider', async () => {
+  isDown = true
+  const { name } = await flows.createAgent({ model: { provider: 'acme', name: 'script' } })
+  const agent: BuiltInNode = { type: 'task', id: 'agent', agent: name }
+  const stages = [{ type: 'task' as const, function: 'muster.ask', args: { prompt: 'Say {{item}}.' } }]
+  const roots: BuiltInNode[] = [
+    asks(),
+    { type: 'pipeline', source: [1], stages, on_error: 'stop' },
+    { type: 'parallel', branches: [asks(), agent] },
+  ]
+  const ids = await Promise.all(roots.map((root) => flows.startFlow(root, { timeout: 5_000 })))
+  for (const id of ids) await until(() => isStill(id), 'the flow stands still')
+  // The timer of the owner goes by the real clock.
+  await delay(6_000)
+  for (const id of ids) assert.equal((await flows.read(id)).status, 'running')
+  isDown = false
+  await clock.advance(600_000)
+  for (const id of ids) assert.equal((await flows.ended(id)).status, 'completed')
+})
+
+test('the cancel of a flow whose function waits for its provider takes no drain', async () => {
+  isDown = true
+  const id = await flows.startFlow(asks())
+  await until(() => isStill(id), 'the flow stands still')
+  await cancelFlow(pool, projectId, id, systemActor)
+  assert.equal((await flows.ended(id)).status, 'cancelled')
+  await until(async () => (await pool.query('select from provider_waits')).rowCount === 0, 'nobody waits any more')
 })
 
 test('the run of an agent leaf waits, and neither its timeout nor the flow’s passes', async () => {

@@ -20,6 +20,7 @@ import type { ToolRegistry } from '../tools/registry.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
 import { liveRights } from './live-rights.ts'
 import { liveSpecialist } from './live-specialist.ts'
+import { isOverAbove } from './over-above.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 
 /** Finds the tool of a call: in this process, or by its name in any live process. */
@@ -60,8 +61,9 @@ export async function approveCall(
     const stale =
       refusal ??
       (isOpen ? null : 'Its run no longer waits for it.') ??
+      ((await isOverAbove(tx, task.run_id)) ? 'The work above its run was cancelled or has ended.' : null) ??
       (tool !== null && tool !== 'elsewhere' && schemaHash(tool) !== hash
-        ? 'The tool takes other arguments since this was suggested.'
+        ? "The tool's arguments have changed since this was suggested."
         : null)
     if (stale !== null) {
       await markStale(tx, taskId, stale)

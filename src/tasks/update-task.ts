@@ -7,6 +7,7 @@ import { isResolved, patchProblem, type Task, type TaskPatch } from '../kernel/t
 import { requireAssignee } from './assignee.ts'
 import { isBeginAnewTask, requireDecisionPatch } from './begin-anew-tasks.ts'
 import { isOutcomeTask, requireOutcomePatch } from './outcome-tasks.ts'
+import { isOverAbove } from './over-above.ts'
 import { onlyTask, TASK_COLUMNS, type TaskRow } from './task-row.ts'
 import { getTask } from './tasks.ts'
 
@@ -46,6 +47,7 @@ export async function updateTaskIn(
   if (problem) throw conflict(problem)
   if (isOutcomeTask(before)) requireOutcomePatch(before, patch)
   if (isBeginAnewTask(before)) requireDecisionPatch(before, patch)
+  if (patch.status === 'completed') await requireWaitingRun(tx, before)
   if (patch.assigned_to) await requireAssignee(tx, projectId, patch.assigned_to)
   const task = await write(tx, merged(before, patch))
   await recordAudit(tx, {
@@ -58,6 +60,13 @@ export async function updateTaskIn(
   })
   await onChanged(tx, before, task)
   return getTask(tx, projectId, taskId)
+}
+
+/** An answer to a run whose work was called off would let the run go on. */
+async function requireWaitingRun(tx: Db, task: Task): Promise<void> {
+  if (task.kind !== 'escalation' || task.run_id === null || isOutcomeTask(task)) return
+  if (await isOverAbove(tx, task.run_id))
+    throw conflict('The work above the run that asks was cancelled or has ended, so the run waits for no answer.')
 }
 
 function merged(before: Task, patch: TaskPatch): Task {

@@ -93,6 +93,7 @@ export const READ_FROM_ABOVE: Readonly<Record<string, string>> = {
   'journal projects': 'claims and waits heed the off switch and the limit of the month',
   'journal flow_runs': 'a run knows the calls of its flow runs, and wakes the runs above it through flow runs',
   'runs flow_runs': 'the word about a call of a leaf continues its run while the flow run has not ended',
+  'tasks flow_runs': 'nobody approves a call, or answers a question, of work that was called off above its run',
   'agents org_rounds': 'an agent shows when it was polled last',
   'tasks systems': 'a call of a specialist is approved within what its variant gives it now',
 }

@@ -125,12 +125,13 @@ function judged(run: DueRun, expectation: ExpectedDuration | null): SlowRun & { 
 
 async function tell({ pool, journal, patterns, usualWorkers }: AlertDeps, run: SlowRun): Promise<boolean> {
   const record = await readRecord(pool, run.project_id, run.id, patterns)
-  const suspectedCause = await findCause(pool, record, run)
+  const { cause: suspectedCause, isWaiting } = await findCause(pool, record, run)
   const hasTopology = topologiesIn(record.root, patterns).length > 0
-  const adjust = helpfulAdjustment(record.run, usualWorkers ?? null, run.expectation)
+  const adjust = isWaiting ? null : helpfulAdjustment(record.run, usualWorkers ?? null, run.expectation)
   const actions: AlertAction[] = [
-    ...(['cancel', 'add_workers'] as const),
-    ...(hasTopology ? (['switch_topology'] as const) : []),
+    'cancel',
+    ...(isWaiting ? [] : (['add_workers'] as const)),
+    ...(hasTopology && !isWaiting ? (['switch_topology'] as const) : []),
     ...(adjust ? (['adjust'] as const) : []),
   ]
   return inTransaction(pool, async (tx) => {
@@ -158,11 +159,17 @@ async function tell({ pool, journal, patterns, usualWorkers }: AlertDeps, run: S
   })
 }
 
-async function findCause(db: Db, record: FlowRecord, { elapsed, expected }: SlowRun): Promise<string> {
+/** `isWaiting`: nothing is at work, and more workers would only wait as well. */
+async function findCause(
+  db: Db,
+  record: FlowRecord,
+  { elapsed, expected }: SlowRun,
+): Promise<{ cause: string; isWaiting: boolean }> {
   const suspect = suspectOf(tasksOf(record), record.readAt)
   const found = suspect?.how === 'running' ? await readDetail(db, record, suspect.task) : ''
   const wait = await readWait(db, record.run.id)
-  return describeCause(suspect, { elapsedMs: elapsed, expectedMs: expected, detail: found, wait })
+  const cause = describeCause(suspect, { elapsedMs: elapsed, expectedMs: expected, detail: found, wait })
+  return { cause, isWaiting: wait !== '' && suspect?.how !== 'running' }
 }
 
 /** The first leaf that waits for a provider or for a tool, in a sentence. */

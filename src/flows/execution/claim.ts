@@ -45,14 +45,15 @@ export interface ClaimedFlow {
 /** SQL for the first check (alerts/check-alerts.ts). A flow of milliseconds is worth no alert. */
 export const FIRST_CHECK = `muster.now() + interval '1 s'`
 
-/** SQL for the milliseconds in which the flow run `r` stood still. They do not count for its timeout. */
-const STILL = `(r.waited + coalesce(extract(epoch from muster.now() - r.all_wait_since) * 1000, 0))::float8`
+/** SQL for the milliseconds since the start of the flow run `r`. Those in which it stood still count for no timeout. */
+export const TIME_SO_FAR = `(extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age,
+  (r.waited + coalesce(extract(epoch from muster.now() - r.all_wait_since) * 1000, 0))::float8 as still,
+  r.all_wait_since is not null as is_still`
 
 export const CLAIMED_COLUMNS = `
   r.id, r.project_id, r.flow_id, r.root, r.input, r.fence, r.workers, r.timeout, r.crashes, r.last_seq, r.ended_leaves, r.adjustments,
   r.resumed_from, r.key_scope, r.parent_run_id, r.within, r.cancel_requested_at, r.wanted_topology, r.topology_wanted_at is not null as is_topology_new,
-  (extract(epoch from muster.now() - r.started_at) * 1000)::float8 as age, ${STILL} as still,
-  r.all_wait_since is not null as is_still, muster.now() as claimed_at`
+  ${TIME_SO_FAR}, muster.now() as claimed_at`
 
 export const FLOW_QUEUE: QueueTable = {
   table: 'flow_runs',

@@ -32,9 +32,11 @@ import { expireNode, stopDropped, takeOutcome, takeUntold } from './settle-leaf.
 import { startLeaves } from './start-leaves.ts'
 import { attemptKey, progressOf, stateOf, unbegun } from './state.ts'
 import { cancelAllRuns, stopLeaves } from './stop-leaves.ts'
+import { stopWaiting } from './stop-waiting.ts'
 import { chainOf, hasLives, readFinished } from './take-over-leaves.ts'
 import {
   checkWatched,
+  isExpired,
   isLate,
   nextInMs,
   postponeIfHalted,
@@ -224,11 +226,9 @@ function heed(owned: OwnedFlow, course: Course, message: FlowMessage): Promise<u
       if (state.delayed.delete(message.leaf.id)) state.fresh.push({ ...message.leaf, afterMs: 0 })
       break
     case 'expired':
-      expireNode(owned, events, message.node)
-      break
+      return isExpired(owned, message.node).then((isUp) => isUp && expireNode(owned, events, message.node))
     case 'watch':
-      checkWatched(owned, events, message.leafId)
-      break
+      return checkWatched(owned, events, message.leafId)
     case 'begin':
       owned.ending.delete(message.leaf.id)
       // A leaf that is not running was dropped meanwhile.
@@ -238,6 +238,8 @@ function heed(owned: OwnedFlow, course: Course, message: FlowMessage): Promise<u
       break
     case 'stop':
       return stop(owned, course, message.as)
+    case 'look_for_waits':
+      return stopWaiting(owned)
     case 'drained':
       return abandon(owned)
   }
@@ -254,12 +256,13 @@ async function stop(owned: OwnedFlow, course: Course, as: FlowStop): Promise<voi
   if (as === 'timed_out') owned.after(0, { type: 'drained' })
 }
 
-/** From now on nothing new begins. Leaves under way have their time to end. */
+/** From now on nothing new begins. Leaves at work have their time to end; those that wait end now. */
 async function beginStopping(owned: OwnedFlow, as: FlowStop): Promise<void> {
   const { deps, flow, draining, after } = owned
   draining.abort()
   await takeBackUntaken(owned)
   await cancelFlowsBelow(deps.pool, flow.project_id, flow.id)
+  if (as === 'cancelled') await stopWaiting(owned)
   after(as === 'timed_out' ? 0 : await deps.drainMs(flow.project_id), { type: 'drained' })
 }
 

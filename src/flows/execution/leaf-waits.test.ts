@@ -1,6 +1,7 @@
 // Flows whose leaves wait for a process with their tools, or for the tokens of the month: no timeout passes meanwhile.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createTestFlows } from '../../../test/kit/flows.ts'
 import { createTestRuns, testTool } from '../../../test/kit/run-worker.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
@@ -38,6 +39,30 @@ test('a leaf that waits for a tool uses up neither its timeout nor that of the f
   await second.worker.stop()
   assert.deepEqual([status, error], ['completed', null])
   assert.equal((await pool.query('select from flow_leaf_waits')).rowCount, 0)
+})
+
+test('no time of a part passes while all leaves under way in it wait', async () => {
+  const { name } = await flows.createAgent({ tools: ['far'] })
+  const gate = Promise.withResolvers<void>()
+  flows.functions.set('busy', () => gate.promise)
+  const far = (id: string) => ({ type: 'task' as const, id, agent: name })
+  const part = (id: string) => ({ type: 'sequential' as const, timeout: 1_200, steps: [far(id)] })
+  const alone = await flows.startFlow({ type: 'parallel', timeout: 1_200, branches: [far('a'), far('b')] })
+  // The owner holds this one, because the function is called in its process.
+  const branches = [part('c'), { type: 'task' as const, id: 'busy', function: 'busy' }]
+  const beside = await flows.startFlow({ type: 'parallel', branches })
+  const late = await flows.startFlow({
+    type: 'parallel',
+    branches: [{ type: 'parallel', timeout: 1_200, branches: [far('d'), { type: 'task', function: 'busy' }] }],
+  })
+  assert.match((await flows.ended(late)).error ?? '', /The time of this part of the flow was up\.$/)
+  // The timers of parts go by the real clock.
+  await delay(2_500)
+  for (const id of [alone, beside]) assert.deepEqual((await flows.read(id)).error, null)
+  const second = await createTestRuns({ tools: [testTool('far', async () => 1)], isRouted: true, database: flows })
+  gate.resolve()
+  for (const id of [alone, beside]) assert.equal((await flows.ended(id)).status, 'completed')
+  await second.worker.stop()
 })
 
 test('a flow passes its time while one of its leaves waits for a tool and another works', async () => {

@@ -57,6 +57,8 @@ export type FlowMessage =
   /** A watched leaf may be slow by now. */
   | { type: 'watch'; leafId: string }
   | { type: 'stop'; as: FlowStop }
+  /** The flow run drains. Leaves that only wait are stopped. */
+  | { type: 'look_for_waits' }
   /** The time in which leaves may end by themselves is over. */
   | { type: 'drained' }
   /** This process stops. Functions that it calls may end; if it is urgent, they are cut off. */

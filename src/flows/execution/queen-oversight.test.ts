@@ -2,12 +2,15 @@
 // cancelled when she replaces it.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { createTestFlows } from '../../../test/kit/flows.ts'
+import { createTestRuns, testTool } from '../../../test/kit/run-worker.ts'
 import { createScriptedModel } from '../../../test/kit/scripted-model.ts'
+import { until } from '../../../test/kit/until.ts'
 import { tasksOf } from '../history/trace.ts'
 import { type BuiltInNode, builtInPatterns } from '../machine/built-in-patterns.ts'
 
-const flows = await createTestFlows()
+const flows = await createTestFlows({ isRouted: true })
 const subtask = (id: string, more: object = {}) => ({
   id,
   title: `Title of ${id}`,
@@ -59,4 +62,33 @@ test('Queen oversight and adjustment', async () => {
   assert.deepEqual(tasks.get('root/do 1 last 0')?.depends_on, ['root/part 1 slow 0', 'root/part 1 slow 1'])
   assert.deepEqual([tasks.get('root/plan 1')?.kind, tasks.get('root/plan 1')?.worker], ['agent', 'queen'])
   assert.ok(tasks.get('root/review 1')?.depends_on.includes('root/do 1 last 0'))
+})
+
+test('the queen is not asked about a worker that waits, and its wait does not make it slow afterwards', async () => {
+  const decisions: Record<string, unknown> = {
+    queen_plan: { subtasks: [subtask('far', { expected: 100 })] },
+    queen_review: accept,
+  }
+  const asked: string[] = []
+  flows.models.set(
+    'script',
+    createScriptedModel(({ answerSchema }) => {
+      if (!answerSchema) return { text: 'Done.' }
+      asked.push(answerSchema.name)
+      return { text: JSON.stringify(decisions[answerSchema.name]) }
+    }),
+  )
+  await flows.createAgent({ name: 'empress' })
+  await flows.createAgent({ name: 'traveller', tools: ['far'] })
+  const root: BuiltInNode = { type: 'hierarchical', queen: 'empress', workers: ['traveller'], goal: 'Get it done' }
+  const id = await flows.startFlow(root)
+  const waits = async () =>
+    (await flows.pool.query('select from flow_leaf_waits where flow_run_id = $1', [id])).rowCount === 1
+  await until(waits, 'the worker waits for a process with its tool')
+  // The watch goes by the real clock, and a run of 1 s is slow.
+  await delay(2_500)
+  const second = await createTestRuns({ tools: [testTool('far', async () => 1)], isRouted: true, database: flows })
+  assert.equal((await flows.ended(id)).status, 'completed')
+  await second.worker.stop()
+  assert.deepEqual(asked, ['queen_plan', 'queen_review'])
 })

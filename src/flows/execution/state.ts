@@ -28,6 +28,8 @@ export interface FlowState {
   running: Map<string, FlowLeaf>
   /** The instant at which the beginning of a leaf was journalled, by id and attempt. */
   begun: Map<string, number>
+  /** The time that a leaf under way has waited: for a person, a provider or a tool. By id and attempt. */
+  waitedMs: Map<string, number>
   counts: { completed: number; failed: number; skipped: number }
   /** The first leaves that failed for good. */
   failures: { name: string; error: string }[]
@@ -84,6 +86,7 @@ export function stateOf(
     deadlines: new Map(),
     running: new Map(),
     begun: new Map(),
+    waitedMs: new Map(),
     counts: { completed: 0, failed: 0, skipped: 0 },
     failures: [],
     planned: plannedLeaves(flow.root, patterns),
@@ -99,7 +102,7 @@ export function stateOf(
   // The journal has the times of the database's clock; timers go by the clock of this process.
   const aheadMs = nowMs - flow.claimed_at.getTime()
   const ours = events.map((event) => ({ ...event, atMs: event.at.getTime() + aheadMs }))
-  replay(state, ours, nowMs - flow.age)
+  replay(state, ours, { startedAtMs: nowMs - flow.age, nowMs })
   return state
 }
 
@@ -109,9 +112,15 @@ export function noteTimes({ machine, deadlines, dueAt }: FlowState, leaves: read
   for (const leaf of leaves) if (leaf.afterMs > 0) dueAt.set(attemptKey(leaf), atMs + leaf.afterMs)
 }
 
-function replay(state: FlowState, events: readonly (RecordedEvent & { atMs: number })[], startedAtMs: number): void {
-  let nowMs = startedAtMs
+function replay(
+  state: FlowState,
+  events: readonly (RecordedEvent & { atMs: number })[],
+  until: { startedAtMs: number; nowMs: number },
+): void {
+  let nowMs = until.startedAtMs
   const open = new Map<string, FlowLeaf>()
+  /** The runs and calls that wait, by leaf. */
+  const waits = new Map<string, Set<string>>()
   const pages = new Map<string, unknown[]>()
   const add = (leaves: readonly FlowLeaf[]): void => {
     for (const leaf of leaves) open.set(leaf.id, leaf)
@@ -120,8 +129,15 @@ function replay(state: FlowState, events: readonly (RecordedEvent & { atMs: numb
   }
   add(state.machine.begin())
   for (const { kind, data, atMs } of events) {
+    passTime(state, { open, waits }, atMs - nowMs)
     nowMs = atMs
     switch (kind) {
+      case 'task.waiting':
+        waits.set(data.task_id, (waits.get(data.task_id) ?? new Set()).add(data.run_id))
+        break
+      case 'task.continued':
+        waits.get(data.task_id)?.delete(data.run_id)
+        break
       case 'task.started':
         state.begun.set(attemptKey({ id: data.task_id, attempt: data.attempt }), atMs)
         break
@@ -131,6 +147,7 @@ function replay(state: FlowState, events: readonly (RecordedEvent & { atMs: numb
         if (!leaf) noteTold(state, data.task_id)
         if (leaf?.attempt !== data.attempt) break
         open.delete(data.task_id)
+        waits.delete(data.task_id)
         const isElsewhere = kind === 'task.completed' && data.on_record
         const told = isElsewhere ? { ...data, result: pages.get(leaf.id) ?? [] } : data
         add(settle(state, leaf, outcomeOf(kind, told)))
@@ -162,7 +179,28 @@ function replay(state: FlowState, events: readonly (RecordedEvent & { atMs: numb
         break
     }
   }
+  passTime(state, { open, waits }, until.nowMs - nowMs)
   state.fresh = [...open.values()]
+}
+
+/** No time passes for a leaf that waits, nor for a part in which all leaves under way wait. */
+function passTime(
+  state: FlowState,
+  { open, waits }: { open: ReadonlyMap<string, FlowLeaf>; waits: ReadonlyMap<string, ReadonlySet<string>> },
+  ms: number,
+): void {
+  const waiting = new Set([...waits].flatMap(([id, runs]) => (runs.size > 0 && open.has(id) ? [id] : [])))
+  if (waiting.size === 0 || ms <= 0) return
+  const { machine, begun, deadlines, waitedMs } = state
+  const underWay = [...open.values()].filter((leaf) => begun.has(attemptKey(leaf)))
+  for (const leaf of underWay) {
+    const key = attemptKey(leaf)
+    if (waiting.has(leaf.id)) waitedMs.set(key, (waitedMs.get(key) ?? 0) + ms)
+  }
+  for (const [node, atMs] of deadlines) {
+    const within = underWay.filter((leaf) => machine.isWithin(leaf.id, node))
+    if (within.length > 0 && within.every(({ id }) => waiting.has(id))) deadlines.set(node, atMs + ms)
+  }
 }
 
 function addTo(lists: Map<string, unknown[]>, key: string, items: readonly unknown[]): void {

@@ -8,6 +8,7 @@ import { FLOW_CHANNEL } from '../../journal/wake.ts'
 import { LONGEST_MS } from '../../kernel/limits.ts'
 import { systemActor } from '../../kernel/principal.ts'
 import { ADJUSTED, TOLD } from './adjust.ts'
+import { type ClaimedFlow, TIME_SO_FAR } from './claim.ts'
 import { INNER_FIRST } from './journal.ts'
 
 /** A run that has waited before, and did not go on since, has waited all the time. False: its flow run has ended. */
@@ -74,18 +75,19 @@ async function giveTime(
   return rows
 }
 
-/** The flow run's timeout now, and whether it waits for tokens with a task of one of these agents. */
-export async function readTime(
-  db: Db,
-  flowRunId: string,
-  payers: readonly string[],
-): Promise<{ timeout: number; isWaiting: boolean } | null> {
-  const { rows } = await db.query<{ timeout: number; is_waiting: boolean }>(
-    `select timeout, exists (
-       select from unnest($2::uuid[]) as p (id) join agent_runs r on r.id = muster.attempt_above($1, p.id)
-       where r.tokens_wait_since is not null) as is_waiting
-     from flow_runs where id = $1`,
+export interface FlowTime extends Pick<ClaimedFlow, 'timeout' | 'age' | 'still' | 'is_still'> {
+  /** True: the flow run waits for tokens with a task of one of these agents. */
+  waits_for_tokens: boolean
+}
+
+/** The time of the flow run as it stands now: people may have changed it, and its leaves may have waited. */
+export async function readTime(db: Db, flowRunId: string, payers: readonly string[]): Promise<FlowTime | null> {
+  const { rows } = await db.query<FlowTime>(
+    `select r.timeout, ${TIME_SO_FAR}, exists (
+       select from unnest($2::uuid[]) as p (id) join agent_runs a on a.id = muster.attempt_above($1, p.id)
+       where a.tokens_wait_since is not null) as waits_for_tokens
+     from flow_runs r where r.id = $1`,
     [flowRunId, payers],
   )
-  return rows[0] ? { timeout: rows[0].timeout, isWaiting: rows[0].is_waiting } : null
+  return rows[0] ?? null
 }

@@ -1,6 +1,7 @@
 // The clocks of a flow run in its owner's hands: its timeout, the timeouts of its parts, and slow leaves.
 import type { FlowEvent } from '../../kernel/flow-run.ts'
 import type { ClaimedFlow } from './claim.ts'
+import { readClocks } from './leaf-clocks.ts'
 import type { FlowDeps, OwnedFlow } from './owned-flow.ts'
 import { attemptKey, noteTimes, slow } from './state.ts'
 import { readTime } from './token-waits.ts'
@@ -9,8 +10,11 @@ import { readTime } from './token-waits.ts'
 function watchesOf({ state }: OwnedFlow): { leafId: string; inMs: number }[] {
   return [...state.machine.watched()].flatMap(([leafId, ms]) => {
     const leaf = state.running.get(leafId)
-    const begunAtMs = leaf && state.begun.get(attemptKey(leaf))
-    return begunAtMs === undefined ? [] : [{ leafId, inMs: Math.max(0, begunAtMs + ms - Date.now()) }]
+    if (!leaf) return []
+    const begunAtMs = state.begun.get(attemptKey(leaf))
+    if (begunAtMs === undefined) return []
+    const waitedMs = state.waitedMs.get(attemptKey(leaf)) ?? 0
+    return [{ leafId, inMs: Math.max(0, begunAtMs + waitedMs + ms - Date.now()) }]
   })
 }
 
@@ -65,21 +69,27 @@ export function postponeIfHalted(owned: OwnedFlow): boolean {
   return true
 }
 
+/** A flow run that this process holds and that stands still is looked at again after this time at the latest. */
+const LOOK_WHILE_STILL_MS = 1_000
+
 /**
- * Called when the time seems to be up. Lets the timer ring later if the flow run waits for tokens with the task it is
- * part of, and has more time afterwards, or if it was given that time a moment ago. Returns true in both cases.
+ * Called when the time seems to be up by the clock of this process, which knows of no waits. The row knows them: lets
+ * the timer ring later if all leaves wait or have waited, if the flow run waits for tokens with the task it is part of,
+ * or if it was given more time. Returns true in all these cases.
  */
 export async function postponeIfWaiting(owned: OwnedFlow): Promise<boolean> {
   const { deps, flow } = owned
-  if (!flow.within?.payers.length) return false
-  const time = await readTime(deps.pool, flow.id, flow.within.payers)
+  const time = await readTime(deps.pool, flow.id, flow.within?.payers ?? [])
   if (!time) return false
-  if (!time.isWaiting) {
-    setEnd(owned, time.timeout)
-    return rearmIfEarly(owned)
+  if (time.waits_for_tokens) {
+    lookAgainLater(owned)
+    return true
   }
-  lookAgainLater(owned)
-  return true
+  owned.countsFromMs = Date.now() - time.age + time.still
+  setEnd(owned, time.timeout)
+  // What is left of its time passes when a leaf goes on.
+  if (time.is_still) owned.checkEndAtMs = Math.max(owned.checkEndAtMs, Date.now() + LOOK_WHILE_STILL_MS)
+  return rearmIfEarly(owned)
 }
 
 function lookAgainLater(owned: OwnedFlow): void {
@@ -103,22 +113,41 @@ export function setDeadlines({ state, timed, after }: OwnedFlow): void {
   }
 }
 
-/** The time until the first timeout, retry or watch. */
+/** The time until the first timeout, retry or watch. While all leaves wait, no part and no watched leaf is late. */
 export function nextInMs(owned: OwnedFlow): number {
   const { deadlines, delayed, dueAt } = owned.state
   const dues = [...delayed.values()].map((leaf) => dueAt.get(attemptKey(leaf)) ?? 0)
-  const firstAtMs = Math.min(...deadlines.values(), ...dues)
-  return Math.min(firstAtMs - Date.now(), ...watchesOf(owned).map(({ inMs }) => inMs))
+  const clocks = [Math.min(...deadlines.values()) - Date.now(), ...watchesOf(owned).map(({ inMs }) => inMs)]
+  const clocksInMs = owned.flow.is_still ? Math.max(Math.min(...clocks), LOOK_EVERY_MS) : Math.min(...clocks)
+  return Math.min(Math.min(...dues) - Date.now(), clocksInMs)
 }
 
-export function checkWatched(owned: OwnedFlow, events: FlowEvent[], leafId: string): void {
+/** Called when the time of a part seems to be up. False: leaves in it have waited, and it has more time. */
+export async function isExpired(owned: OwnedFlow, node: string): Promise<boolean> {
+  const { state } = owned
+  const clocks = state.machine.isTimed(node) ? await readClocks(owned) : null
+  const dueAtMs = clocks?.deadlines.get(node)
+  if (dueAtMs === undefined || dueAtMs <= Date.now()) return true
+  const lookAtMs = Math.max(dueAtMs, Date.now() + LOOK_WHILE_STILL_MS)
+  state.deadlines.set(node, lookAtMs)
+  owned.timed.delete(node)
+  return false
+}
+
+export async function checkWatched(owned: OwnedFlow, events: FlowEvent[], leafId: string): Promise<void> {
   const { state } = owned
   owned.watching.delete(leafId)
+  const isDue = (): boolean => watchesOf(owned).some((watch) => watch.leafId === leafId && watch.inMs === 0)
   const leaf = state.running.get(leafId)
-  const isDue = watchesOf(owned).some((watch) => watch.leafId === leafId && watch.inMs === 0)
-  if (!leaf || !isDue) return
-  const runningFor = Date.now() - (state.begun.get(attemptKey(leaf)) ?? Date.now())
-  events.push({ kind: 'task.slow', data: { task_id: leafId, running_for: runningFor } })
+  if (!leaf || !isDue()) return
+  const key = attemptKey(leaf)
+  const waitedMs = (await readClocks(owned))?.waitedMs.get(key) ?? 0
+  const beforeMs = state.waitedMs.get(key) ?? 0
+  // It has waited since the last look.
+  if (waitedMs > beforeMs) state.waitedMs.set(key, Math.max(waitedMs, beforeMs + LOOK_WHILE_STILL_MS))
+  if (!isDue()) return
+  const runningFor = Date.now() - (state.begun.get(key) ?? Date.now()) - waitedMs
+  events.push({ kind: 'task.slow', data: { task_id: leafId, running_for: Math.max(0, runningFor) } })
   const next = slow(state, leafId)
   state.fresh.push(...next)
 }

@@ -16,6 +16,8 @@ export interface Machine {
   armed(): { id: string; ms: number }[]
   /** True if the pattern has a timeout and is under way. */
   isTimed(id: string): boolean
+  /** True if the leaf is under way in this part of the flow, or is the part. */
+  isWithin(leafId: string, id: string): boolean
   /** The time of a pattern is up: the pattern has failed, with all leaves in it. Ignored if the pattern has ended. */
   expire(id: string): FlowLeaf[]
   /** Leaves whose results nobody waits for any more, since the last call. */
@@ -104,6 +106,11 @@ export function createMachine(root: FlowNode, input: unknown, patterns: Patterns
     },
     armed: () => state.armed.splice(0),
     isTimed: (id) => state.timed.has(id),
+    isWithin: (leafId, id) => {
+      let frame: Frame | null | undefined = state.leaves.get(leafId)
+      while (frame && frame.id !== id) frame = frame.parent
+      return frame?.id === id
+    },
     expire: (id) => {
       const frame = state.timed.get(id)
       if (!frame) return []
