@@ -17,6 +17,11 @@ export interface MadeCall {
   at: Date
 }
 
+export interface FoundCall extends MadeCall {
+  /** The number of calls that were found, of which the list may hold fewer. */
+  found: number
+}
+
 /** A list holds this many calls at most. Unsafe calls come first, because people decide about them. */
 const MAX_CALLS = 1_000
 
@@ -64,7 +69,7 @@ const callsSql = (first: string): string => `
     select s.run_id, s.step, s.call_id, s.data->>'name' as tool, s.data->'args' as args, s.data->>'key' as key,
       s.data->>'effect' as effect, case when not c.data ? 'is_unanswered' then c.data->'result' end as result,
       coalesce(not c.data ? 'is_unanswered', false) as is_finished,
-      coalesce(c.at, s.at) as at
+      coalesce(c.at, s.at) as at, (count(*) over ())::int as found
     from happened s left join completed c using (root, call_id, step) left join approved a using (root, call_id, step)
       left join last l using (root)
     where s.kind = 'tool.started' and s.data->>'effect' <> 'readonly' and not s.data ? 'run_id'
@@ -78,10 +83,17 @@ const callsSql = (first: string): string => `
 
 const OF_RUN = callsSql('id = $1')
 const OF_TASKS = callsSql('task_id = any($1::uuid[])')
+const OF_RUNS = callsSql('id = any($1::uuid[])')
 
 /** The calls of the run, of the runs it continues, and of their sub-runs; oldest first, the newest of many. */
-export async function callsOfRun(db: Db, runId: string): Promise<MadeCall[]> {
-  const { rows } = await db.query<MadeCall>(OF_RUN, [runId])
+export async function callsOfRun(db: Db, runId: string): Promise<FoundCall[]> {
+  const { rows } = await db.query<FoundCall>(OF_RUN, [runId])
+  return rows
+}
+
+/** The same of several runs together. */
+export async function callsOfRuns(db: Db, runIds: readonly string[]): Promise<FoundCall[]> {
+  const { rows } = await db.query<FoundCall>(OF_RUNS, [runIds])
   return rows
 }
 

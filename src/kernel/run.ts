@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { durationField, idField, instantField, jsonObject } from './fields.ts'
+import { durationField, idField, instantField, jsonObject, pageOf } from './fields.ts'
 
 export const runStatuses = ['queued', 'running', 'completed', 'failed', 'cancelled', 'paused'] as const
 export type RunStatus = (typeof runStatuses)[number]
@@ -126,6 +126,13 @@ export const runEffectSchema = z.strictObject({
   at: instantField,
 })
 export type RunEffect = z.infer<typeof runEffectSchema>
+
+export const runEffectsSchema = pageOf(runEffectSchema).extend({
+  truncated: z
+    .boolean()
+    .describe('True if there are more calls: the answer has 1,000, unsafe ones first, and of the others the newest.'),
+})
+export type RunEffects = z.infer<typeof runEffectsSchema>
 
 const repeatableCall = runEffectSchema.pick({ tool: true, args: true, at: true })
 export const forkedRunSchema = runSchema.extend({
