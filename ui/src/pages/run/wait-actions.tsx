@@ -35,7 +35,7 @@ export function ApprovalLinks({ run }: { run: Run }) {
     <Group gap="xs">
       {tasks.map(({ id, tool }) => (
         <Link key={id} to="/projects/$projectId/inbox" params={{ projectId }} search={{ item: id }}>
-          Decide about {tool}
+          Review call: {tool}
         </Link>
       ))}
     </Group>
