@@ -14,12 +14,13 @@ import { useRole } from '../../app/role.ts'
 import { oneLine } from '../../parts/figures.ts'
 import { Problem } from '../../parts/problem.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
+import { TryNow } from '../../parts/try-now.tsx'
 import { typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
 import { When } from '../../parts/when.tsx'
+import { ApprovalLinks } from './approval-links.tsx'
 import { FlowResume, ResumeActions, TaskResume } from './resume-actions.tsx'
 import type { Dialog } from './run-dialogs.tsx'
-import { ApprovalLinks, TryNow } from './wait-actions.tsx'
 
 interface Props {
   run: Run
