@@ -228,6 +228,14 @@ export const stepSchema = z.discriminatedUnion('kind', [
       .literal('unknown')
       .optional()
       .describe('The call may or may not have taken effect, and the run waits for somebody to say; result is null.'),
+    decision: z
+      .strictObject({
+        decision: z.enum(['approved', 'rejected']),
+        by: z.string().nullable().describe('The person or key; null if nobody decided in time.'),
+        at: instantField,
+      })
+      .optional()
+      .describe('The decision about a call that waited for approval.'),
     started_at: instantField,
     duration: z.int(),
   }),
