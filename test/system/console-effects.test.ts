@@ -112,7 +112,7 @@ describe('effects in a browser', { skip }, () => {
     const { page, troubles } = await kit.open(t, `/runs/${first?.id}`)
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.waitForURL((url) => url.pathname.endsWith('/organisation') && url.searchParams.get('task') === task.id)
-    await page.getByRole('dialog', { name: 'Find it' }).getByText('Attempt 2').waitFor()
+    await page.getByRole('dialog', { name: 'Find it' }).getByRole('link', { name: 'Attempt 2' }).waitFor()
     assert.equal((await attempts()).length, 2)
     assert.deepEqual(troubles, [])
   })
