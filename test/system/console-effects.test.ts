@@ -173,6 +173,10 @@ describe('effects in a browser', { skip }, () => {
     await other.getByText('It was rejected: Not this one').waitFor()
     await until(async () => (await kit.readRun(run.id)).status === 'completed', 'the run continues')
     assert.equal(ledger.callsOf('letter 1').length + ledger.callsOf('letter 2').length, 1)
+    await kit.goTo(page, `/runs/${run.id}`)
+    await page.getByText(/^rejected by .*, \d\d:\d\d$/).waitFor()
+    await page.getByText(/^approved by .*, \d\d:\d\d · /).waitFor()
+    await picture(page, 'decided')
     assert.deepEqual(troubles, [])
   })
 
