@@ -62,8 +62,8 @@ export function createRunNotes({
       const text = typeof result === 'string' ? result : jsonText(result)
       note(run, styled(isError ? 'red' : 'dim', line(run, `← ${name} (${durationText(duration)}) ${text}`)))
     },
-    'run.recovered': (run) => note(run, styled('yellow', 'Another process goes on with the run.')),
-    'run.continued': (run) => note(run, styled('dim', 'The run goes on.')),
+    'run.recovered': (run) => note(run, styled('yellow', 'Another process continues the run.')),
+    'run.continued': (run) => note(run, styled('dim', 'The run continues.')),
     'flow.started': (run, { flow_run_id: id }) =>
       note(run, styled('dim', `The flow run ${shortId(String(id))} has started.`)),
     // The end of the run itself is told when the run is read again.

@@ -17,6 +17,11 @@ export interface MadeCall {
   at: Date
 }
 
+export interface FoundCall extends MadeCall {
+  /** The number of calls that were found, of which the list may hold fewer. */
+  found: number
+}
+
 /** A list holds this many calls at most. Unsafe calls come first, because people decide about them. */
 const MAX_CALLS = 1_000
 
@@ -106,15 +111,22 @@ const callsSql = (first: string): string => `
     union all select * from functions
   )
   select * from (
-    select * from calls order by effect = 'unsafe' desc, at desc limit ${MAX_CALLS}
+    select *, (count(*) over ())::int as found from calls order by effect = 'unsafe' desc, at desc limit ${MAX_CALLS}
   ) newest order by at, step`
 
 const OF_RUN = callsSql('id = $1')
 const OF_TASKS = callsSql('task_id = any($1::uuid[])')
+const OF_RUNS = callsSql('id = any($1::uuid[])')
 
 /** The calls of the run, of the runs it continues, and of their sub-runs; oldest first, the newest of many. */
-export async function callsOfRun(db: Db, runId: string): Promise<MadeCall[]> {
-  const { rows } = await db.query<MadeCall>(OF_RUN, [runId])
+export async function callsOfRun(db: Db, runId: string): Promise<FoundCall[]> {
+  const { rows } = await db.query<FoundCall>(OF_RUN, [runId])
+  return rows
+}
+
+/** The same of several runs together. */
+export async function callsOfRuns(db: Db, runIds: readonly string[]): Promise<FoundCall[]> {
+  const { rows } = await db.query<FoundCall>(OF_RUNS, [runIds])
   return rows
 }
 

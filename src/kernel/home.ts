@@ -64,7 +64,15 @@ const flowRunOfHome = flowRunSchema
     started_at: true,
     completed_at: true,
   })
-  .extend(flowName)
+  .extend({
+    ...flowName,
+    waiting_for: z
+      .string()
+      .nullable()
+      .describe('"provider <name>" of a leaf that waits for a provider and tries again by itself; null if none does.'),
+    wait_message: runSchema.shape.wait_message,
+    next_try_at: runSchema.shape.next_try_at,
+  })
 
 export type TaskOfHome = z.infer<typeof taskOfHome>
 export type AlertOfHome = z.infer<typeof alertOfHome>

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { durationField, idField, instantField, jsonObject } from './fields.ts'
+import { durationField, idField, instantField, jsonObject, pageOf } from './fields.ts'
 
 export const runStatuses = ['queued', 'running', 'completed', 'failed', 'cancelled', 'paused'] as const
 export type RunStatus = (typeof runStatuses)[number]
@@ -127,6 +127,13 @@ export const runEffectSchema = z.strictObject({
 })
 export type RunEffect = z.infer<typeof runEffectSchema>
 
+export const runEffectsSchema = pageOf(runEffectSchema).extend({
+  truncated: z
+    .boolean()
+    .describe('True if there are more calls: the answer has 1,000, unsafe ones first, and of the others the newest.'),
+})
+export type RunEffects = z.infer<typeof runEffectsSchema>
+
 const repeatableCall = runEffectSchema.pick({ tool: true, args: true, at: true })
 export const forkedRunSchema = runSchema.extend({
   may_repeat: z
@@ -221,6 +228,14 @@ export const stepSchema = z.discriminatedUnion('kind', [
       .literal('unknown')
       .optional()
       .describe('The call may or may not have taken effect, and the run waits for somebody to say; result is null.'),
+    decision: z
+      .strictObject({
+        decision: z.enum(['approved', 'rejected']),
+        by: z.string().nullable().describe('The person or key; null if nobody decided in time.'),
+        at: instantField,
+      })
+      .optional()
+      .describe('The decision about a call that waited for approval.'),
     started_at: instantField,
     duration: z.int(),
   }),

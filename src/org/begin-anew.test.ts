@@ -4,8 +4,8 @@ import { beforeEach, test } from 'node:test'
 import { createOrganisation, untilTrue } from '../../test/kit/organisation.ts'
 import { testTool } from '../../test/kit/run-worker.ts'
 import type { ModelRequest } from '../kernel/model-call.ts'
-import type { Run } from '../kernel/run.ts'
-import type { Task } from '../kernel/task.ts'
+import type { Run, RunEffects } from '../kernel/run.ts'
+import { suggestedCall, type Task } from '../kernel/task.ts'
 
 const ledger: string[] = []
 const noted = (name: string, effect: 'keyed' | 'unsafe') =>
@@ -44,7 +44,7 @@ test('a call that waits for approval was not made: the task passes on at once', 
   const given = await org.give({ title: 'Held', assigned_to: first.id })
   const run = await untilTrue(async () => (await org.runsOf(first.id))[0], 'the attempt began')
   await suggestionOf(run)
-  assert.deepEqual(await org.read(`/runs/${run.id}/effects`), { items: [], next_cursor: null })
+  assert.deepEqual(await org.read(`/runs/${run.id}/effects`), { items: [], next_cursor: null, truncated: false })
   await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
   await org.until(given.id, 'completed')
   assert.doesNotMatch(JSON.stringify(second.requests.at(-1)?.prompt), /These calls have been made/)
@@ -64,6 +64,39 @@ test('a call that people rejected was not made: the task passes on at once', asy
   await org.until(given.id, 'completed')
 })
 
+test('a held call of a fresh start tells that an earlier run of the work made the same call', async () => {
+  const first = await org.agent(
+    { tools: ['refund'] },
+    { work: (request) => (results(request) === 0 ? call('refund') : failing) },
+  )
+  const second = await org.agent(
+    { tools: ['refund'], require_approval: ['refund'] },
+    { work: { calls: [...call('refund').calls, ...call('refund', { order: 'A-2' }).calls] } },
+  )
+  const given = await org.give({ title: 'Twice', assigned_to: first.id })
+  await org.until(given.id, 'blocked')
+  await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
+  const question = await untilTrue(() => questionAbout(given.id), 'people are asked')
+  await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'again' })
+  const run = await untilTrue(async () => (await org.runsOf(second.id))[0], 'the work begins anew')
+  const held = await untilTrue(async () => {
+    const all = await org.list<Task>('/tasks?kind=suggestion&status=pending')
+    const ofRun = all.filter((task) => task.run_id === run.id)
+    return ofRun.length === 2 && ofRun
+  }, 'both calls wait for approval')
+  const orderOf = (task: Task): unknown => (suggestedCall(task)?.args as { order?: string } | undefined)?.order
+  for (const task of held) {
+    const callId = encodeURIComponent(String(task.metadata.call_id))
+    const same = await org.read<RunEffects>(`/runs/${run.id}/effects?same_as=${callId}`)
+    const expected = orderOf(task) === 'A-1' ? [['refund', { receipt: 1 }, false]] : []
+    assert.deepEqual(
+      same.items.map(({ tool, result, run_id }) => [tool, result, run_id === run.id]),
+      expected,
+    )
+  }
+  assert.deepEqual((await org.read<RunEffects>(`/runs/${run.id}/effects`)).items, [])
+})
+
 test('an unsafe call is asked about however many calls followed it', async () => {
   const many = { calls: Array.from({ length: 1_001 }, (_, nr) => ({ name: 'notify', args: { nr } })) }
   const first = await org.agent(
@@ -76,6 +109,9 @@ test('an unsafe call is asked about however many calls followed it', async () =>
   await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
   const question = await untilTrue(() => questionAbout(given.id), 'people are asked')
   assert.ok((question.metadata.calls as { tool: string }[]).some(({ tool }) => tool === 'refund'))
+  const [run] = await org.runsOf(first.id)
+  const { items, truncated } = await org.read<RunEffects>(`/runs/${run?.id}/effects`)
+  assert.deepEqual([items.length, truncated], [1_000, true])
 })
 
 test('the unsafe call of a subtask is asked about when the task above it passes on', async () => {

@@ -1,14 +1,18 @@
 import type { Db } from '../db/pool.ts'
-import { callsOfRun } from '../journal/finished-calls.ts'
-import type { RunEffect } from '../kernel/run.ts'
+import { callsOfRun, type FoundCall } from '../journal/finished-calls.ts'
+import type { RunEffects } from '../kernel/run.ts'
 
 /** The calls with an effect of the run, of the runs it continues and of their sub-runs; oldest first. */
-export async function listEffects(db: Db, runId: string): Promise<RunEffect[]> {
-  const calls = await callsOfRun(db, runId)
-  return calls.map(({ is_finished: isFinished, at, ...call }) => ({
+export const listEffects = async (db: Db, runId: string): Promise<RunEffects> => toEffects(await callsOfRun(db, runId))
+
+/** `fits` picks some of them. */
+export const toEffects = (calls: readonly FoundCall[], fits = (_: FoundCall): boolean => true): RunEffects => ({
+  items: calls.filter(fits).map(({ is_finished: isFinished, at, found: _, ...call }) => ({
     ...call,
     result: call.result ?? null,
     outcome: isFinished ? 'finished' : 'unknown',
     at: at.toISOString(),
-  }))
-}
+  })),
+  next_cursor: null,
+  truncated: (calls[0]?.found ?? 0) > calls.length,
+})

@@ -144,7 +144,7 @@ test('effects list finished calls with their keys, those of sub-runs too', async
   )
   const failed = await runs.run(await runs.createAgent({ tools: ['notify', 'spawn_agent', 'look'] }))
   assert.equal(failed.status, 'failed')
-  const effects = await listEffects(pool, failed.id)
+  const { items: effects } = await listEffects(pool, failed.id)
   assert.deepEqual(effects.map(({ tool, outcome }) => [tool, outcome]).sort(), [
     ['notify', 'finished'],
     ['refund', 'finished'],

@@ -31,6 +31,7 @@ interface FoundStep {
   data: Record<string, unknown>
   at: Date
   args: unknown
+  decision: { decision: 'approved' | 'rejected'; by: string | null; at: string } | null
   duration: number | null
   found: number
 }
@@ -40,7 +41,14 @@ interface FoundStep {
  * tools alone, because a lookup reads the data of the earlier steps.
  */
 const READ = `
-  select p.seq, p.kind, p.data, p.at, p.found, case when p.kind = 'tool.completed' then coalesce(p.data->'args', (
+  with decided as materialized (
+    select seq, at, data from run_events where run_id = $1 and kind = 'tool.decided' and origin_seq is null
+  )
+  select p.seq, p.kind, p.data, p.at, p.found, case when p.kind = 'tool.completed' then (
+    select jsonb_build_object('decision', d.data->'decision', 'by', d.data->'by', 'at', d.at) from decided d
+    where d.seq < p.seq and d.data->'step' = p.data->'step' and d.data->'call_id' = p.data->'call_id'
+    order by d.seq desc limit 1) end as decision,
+    case when p.kind = 'tool.completed' then coalesce(p.data->'args', (
     select c->'args' from run_events s, jsonb_array_elements(s.data->'tool_calls') c
     where s.run_id = $1 and s.seq < p.seq and s.kind = 'step.completed' and s.origin_seq is null
       and s.data->'step' = p.data->'step' and not s.data ? 'run_id' and c->>'id' = p.data->>'call_id'
@@ -69,7 +77,7 @@ function toSteps(found: FoundStep): Step[] {
   }))
 }
 
-function toStep({ seq, at, kind, data, args, duration: flowMs }: FoundStep): Step {
+function toStep({ seq, at, kind, data, args, decision, duration: flowMs }: FoundStep): Step {
   const event = { kind, data } as unknown as RunEvent // written by Muster
   if (event.kind === 'step.completed') {
     const { step, text, tool_calls, finish_reason, usage, started_at, duration, request_changes: changes } = event.data
@@ -79,7 +87,8 @@ function toStep({ seq, at, kind, data, args, duration: flowMs }: FoundStep): Ste
   }
   if (event.kind === 'tool.completed') {
     const { step, call_id, name, result, is_error, blocked, started_at, duration } = event.data
-    return { step, seq, kind: 'tool', call_id, name, args, result, is_error, blocked, started_at, duration }
+    const decided = decision === null ? {} : { decision: { ...decision, at: new Date(decision.at).toISOString() } }
+    return { step, seq, kind: 'tool', call_id, name, args, result, is_error, blocked, ...decided, started_at, duration }
   }
   if (event.kind === 'flow.started') {
     return { seq, kind: 'flow', ...event.data, started_at: at.toISOString(), duration: flowMs }

@@ -64,7 +64,7 @@ test('a call that the time limit of its run cut off has its key when the model m
   const late = await runs.run(await runs.createAgent({ tools: ['pay'] }), { timeout: 300 })
   assert.equal(late.pause_reason, 'timeout')
   assert.equal(keys.length, 1)
-  const [effect] = await listEffects(pool, late.id)
+  const [effect] = (await listEffects(pool, late.id)).items
   assert.deepEqual([effect?.outcome, effect?.result, effect?.key], ['unknown', null, keys[0]])
   isDeaf = false
   script((request) => (results(request) < 3 ? call('pay') : { text: 'Paid twice.' }))

@@ -67,7 +67,7 @@ export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void
     [
       beginAnewTaskId(workId, earlierRunId),
       projectId,
-      cleanText(cutText(`May ${work} begin anew?`, MAX_TITLE, '…')),
+      cleanText(cutText(`Start over on ${work}?`, MAX_TITLE, '…')),
       cleanText(descriptionOf(work, calls)),
       JSON.stringify(creator),
       heldRunId ?? null,
@@ -78,12 +78,12 @@ export async function askBeginAnew(tx: Db, question: AnewQuestion): Promise<void
 
 function descriptionOf(work: string, calls: readonly MadeCall[]): string {
   return [
-    `The work on ${work} cannot be continued and would begin anew. Its earlier attempts have made these calls, which may`,
+    `The work on ${work} cannot be continued and would start over. Its earlier attempts have made these calls, which may`,
     'then be made a second time:',
     '',
     linesOf(calls),
     '',
-    'Complete this task with the result "again", and the work begins anew and is told these calls; or with "stop", and',
+    'Complete this task with the result "again", and the work starts over and is told about these calls; or with "stop", and',
     'it stays undone.',
   ].join('\n')
 }

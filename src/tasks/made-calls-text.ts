@@ -38,7 +38,9 @@ export function effectsParagraph(calls: readonly MadeCall[]): string {
 
 /** The calls as the metadata of a task shows them. */
 export const asMetadata = (calls: readonly MadeCall[]): Record<string, unknown>[] =>
-  calls.map(({ tool, args, result, key, at }) => ({ tool, args, result, key, at: at.toISOString() }))
+  calls.map(({ tool, args, result, key, is_finished, at }) => ({
+    ...{ tool, args, result, key, is_finished, at: at.toISOString() },
+  }))
 
 const shortJson = (value: unknown, maxLength: number): string =>
   cutText(JSON.stringify(value) ?? 'null', maxLength, '…')

@@ -122,7 +122,7 @@ test('work that would begin anew is decided with again or stop', { skip: noTermi
   const { items } = await api<{ items: { id: string }[] }>(`GET ${lab}/agents`)
   const id = await askAboutBeginning(databaseUrl, lab.split('/').at(-1) ?? '', items[0]?.id ?? '')
   const inbox = await onTerminal(100, ['inbox'])
-  assert.match(inbox.stdout, /begin anew\?.*muster answer [0-9a-f]{8} again.*muster answer [0-9a-f]{8} stop/s)
+  assert.match(inbox.stdout, /Start over on.*muster answer [0-9a-f]{8} again.*muster answer [0-9a-f]{8} stop/s)
   const wrong = await run(['answer', id, 'perhaps'])
   requireEnd(wrong, 2)
   assert.match(wrong.stderr, /takes again or stop, not "perhaps"/)

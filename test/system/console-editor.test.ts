@@ -342,7 +342,7 @@ describe('the flow editor in a browser', { skip }, () => {
     await asked.getByRole('button', { name: 'Delete' }).click()
     await asked.getByText('The agent Flowing is this flow: it cannot be deleted meanwhile.').waitFor()
     await kit.muster.call(`DELETE ${kit.path}/agents/${used.id}`)
-    await asked.getByRole('button', { name: 'Close' }).last().click()
+    await asked.getByRole('button', { name: 'Cancel' }).click()
     await page.getByRole('link', { name: 'Duplicate' }).click()
     await page.getByRole('heading', { name: 'New flow', level: 1 }).waitFor()
     assert.equal(await page.getByLabel('Name').inputValue(), 'to copy copy')

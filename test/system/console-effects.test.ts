@@ -1,7 +1,7 @@
 // Effects in a real browser: stopped work is continued, not repeated; calls wait for a person; waits are seen.
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import type { Locator, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import type { Agent } from '../../src/kernel/agent.ts'
 import type { FlowRun } from '../../src/kernel/flow-run.ts'
 import type { Run } from '../../src/kernel/run.ts'
@@ -65,13 +65,13 @@ describe('effects in a browser', { skip }, () => {
     assert.equal(lines.length, 2)
     assert.deepEqual(await findViolations(page), [])
     await picture(page, 'again')
-    await again.getByRole('button', { name: 'Close' }).last().click()
+    await again.getByRole('button', { name: 'Cancel' }).click()
 
     await page.getByRole('button', { name: 'Fork from here, after step 1' }).click()
     const fork = page.getByRole('dialog', { name: 'Fork after step 1' })
     await fork.getByText('This call may be made a second time:').waitFor()
     assert.match((await fork.getByRole('listitem').textContent()) ?? '', /^post /)
-    await fork.getByRole('button', { name: 'Close' }).last().click()
+    await fork.getByRole('button', { name: 'Cancel' }).click()
 
     await page.getByRole('button', { name: 'Resume' }).click()
     const dialog = page.getByRole('dialog', { name: 'Resume' })
@@ -112,7 +112,7 @@ describe('effects in a browser', { skip }, () => {
     const { page, troubles } = await kit.open(t, `/runs/${first?.id}`)
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.waitForURL((url) => url.pathname.endsWith('/organisation') && url.searchParams.get('task') === task.id)
-    await page.getByRole('dialog', { name: 'Find it' }).getByText('Attempt 2').waitFor()
+    await page.getByRole('dialog', { name: 'Find it' }).getByRole('link', { name: 'Attempt 2' }).waitFor()
     assert.equal((await attempts()).length, 2)
     assert.deepEqual(troubles, [])
   })
@@ -154,7 +154,7 @@ describe('effects in a browser', { skip }, () => {
     await page.getByText('Careful waits for your approval of post.').waitFor()
     await page.getByRole('heading', { level: 1 }).getByText('Careful').waitFor()
     await page.getByText('waiting', { exact: true }).first().waitFor()
-    await page.getByRole('link', { name: 'Decide about post' }).first().click()
+    await page.getByRole('link', { name: 'Review call: post' }).first().click()
 
     const cards = page.getByRole('list', { name: 'Waiting' }).getByRole('listitem', { name: 'Call post' })
     const card = cards.first()
@@ -173,6 +173,10 @@ describe('effects in a browser', { skip }, () => {
     await other.getByText('It was rejected: Not this one').waitFor()
     await until(async () => (await kit.readRun(run.id)).status === 'completed', 'the run continues')
     assert.equal(ledger.callsOf('letter 1').length + ledger.callsOf('letter 2').length, 1)
+    await kit.goTo(page, `/runs/${run.id}`)
+    await page.getByText(/^rejected by .*, \d\d:\d\d$/).waitFor()
+    await page.getByText(/^approved by .*, \d\d:\d\d · /).waitFor()
+    await picture(page, 'decided')
     assert.deepEqual(troubles, [])
   })
 
@@ -216,12 +220,18 @@ describe('effects in a browser', { skip }, () => {
     assert.deepEqual(troubles, [])
   })
 
-  test('work that would begin anew shows every call made so far, and is stopped in plain words', async (t) => {
+  test('work that would start over shows every call made so far, and is stopped in plain words', async (t) => {
     const id = await askAboutBeginning(kit.databaseUrl, kit.project, payer.id)
     const { page, troubles } = await kit.open(t, `/inbox?item=${id}`)
-    const card = page.getByRole('listitem', { name: 'May "Pay Ada" begin anew?' })
-    for (const text of ['refund', '{"order":7}', 'key-1', 'unknown']) await cell(card, text).first().waitFor()
-    await card.getByRole('button', { name: 'Begin anew' }).waitFor()
+    const card = page.getByRole('listitem', { name: 'Start over on "Pay Ada"?' })
+    const calls = card.getByRole('list', { name: 'Calls so far' }).locator(':scope > li')
+    await calls.nth(2).waitFor()
+    const told = (await calls.allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
+    assert.match(told[0] ?? '', /^refund .*order 7 Result \{"ok":true\} Key key-1$/)
+    assert.match(told[1] ?? '', /^notify .* Result unknown Key key-2$/)
+    assert.match(told[2] ?? '', /^silent .* Result null Key key-3$/)
+    await card.getByText('These calls were made, or may have been').waitFor()
+    await card.getByRole('button', { name: 'Start over' }).waitFor()
     await kit.checkLooks(page, `/inbox?item=${id}`, () => card.getByRole('button', { name: 'Stop' }).waitFor())
     await picture(page, 'anew')
     await card.getByRole('button', { name: 'Stop' }).click()
@@ -230,8 +240,6 @@ describe('effects in a browser', { skip }, () => {
     assert.deepEqual(troubles, [])
   })
 })
-
-const cell = (card: Locator, text: string): Locator => card.getByRole('cell').filter({ hasText: text })
 
 /** A run of the agent that asks for so many letters. */
 async function askFor(agent: Agent, label: string, count: number): Promise<Run> {

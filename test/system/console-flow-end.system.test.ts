@@ -57,7 +57,7 @@ describe('a flow run that has ended, in a browser', { skip }, () => {
     await aside.getByRole('button', { name: 'Show the JSON' }).click()
     await aside.getByText('"beds": 3').waitFor()
 
-    await reason.getByRole('link', { name: 'Run again' }).click()
+    await page.getByRole('link', { name: 'Run again' }).click()
     const dialog = page.getByRole('dialog', { name: 'Run again' })
     assert.equal(await dialog.getByRole('combobox', { name: 'Flow' }).inputValue(), 'The same parallel flow as before')
     assert.deepEqual(JSON.parse(await dialog.getByLabel('Input').inputValue()), { garden: 'north' })

@@ -118,7 +118,7 @@ describe('the console in a browser', { skip }, () => {
     await page.getByRole('link', { name: /Continues the run/ }).waitFor()
     const resumed = page.url().split('/').at(-1) ?? ''
     assert.equal((await kit.readRun(resumed)).resumed_from, limited.id)
-    await page.getByText('None of its own: it goes on with the run before it.').waitFor()
+    await page.getByText('None of its own: it continues the run before it.').waitFor()
     // The steps of the run before it do not count.
     await page.getByText('Steps of this run alone: 1 of 5').waitFor()
     assert.deepEqual(troubles, [])

@@ -4,6 +4,7 @@ import { recordAudit } from '../../audit/record.ts'
 import { inTime } from '../../db/in-time.ts'
 import type { Db, Pool } from '../../db/pool.ts'
 import { inTransaction } from '../../db/transaction.ts'
+import { listSameCalls } from '../../flows/history/same-calls.ts'
 import { tryNow } from '../../journal/provider-outages.ts'
 import { conflict, invalidRequest, unavailable } from '../../kernel/errors.ts'
 import { fault } from '../../kernel/fault.ts'
@@ -15,7 +16,7 @@ import {
   pauseReasons,
   type Run,
   resumeInput,
-  runEffectSchema,
+  runEffectsSchema,
   runSchema,
   runStatuses,
   runWaitSchema,
@@ -46,6 +47,17 @@ import { isSettled, waitForRun } from '../http/wait-for-run.ts'
 const openTo = routesOf('Runs')
 const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 const runParams = z.strictObject({ id: pathId, runId: pathId })
+const effectsQuery = z.strictObject({
+  same_as: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe(
+      'The id of a call of the run. Instead: the calls with the same tool and arguments in all runs of the same work, such ' +
+        'as earlier attempts at its task.',
+    ),
+})
 const NOT_A_PARENT = 'must be the id of a run, or none'
 const runQuery = listQuery.extend({
   id: idBeginningField.optional().describe('The first letters of an id, 8 or more.'),
@@ -165,11 +177,13 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     openTo('viewer', 'List the calls that took effect in a run, in the runs it continues and in their sub-runs', {
       isHeavy: true,
       params: runParams,
-      response: answers(200, pageOf(runEffectSchema)),
+      querystring: effectsQuery,
+      response: answers(200, runEffectsSchema),
     }),
     async (request) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
-      return { items: await listEffects(pool, run.id), next_cursor: null }
+      const { same_as: callId } = request.query
+      return callId === undefined ? listEffects(pool, run.id) : listSameCalls(pool, run.id, callId)
     },
   )
 

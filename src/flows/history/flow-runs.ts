@@ -218,6 +218,7 @@ function toFlowRun(
     results: results === null || isTooMuch(results) ? { truncated: true, url: `${url}?part=results` } : results,
     error,
     progress,
+    waiting: row.completed_at === null ? row.people_waits : 0,
     eta: etaOf(row, expectation)?.toISOString() ?? null,
     workers: row.workers ?? usualWorkers,
     timeout: row.timeout,

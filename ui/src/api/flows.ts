@@ -69,10 +69,14 @@ export const isChangeable = (run: Pick<FlowRun, 'status' | 'cancel_requested_at'
   isUnderWay(run) && run.cancel_requested_at === null
 
 /** The status as people are told it. A flow run of a halted project does not go on, and so it has no ETA either. */
-export function statusOfFlow(run: Pick<FlowRun, 'status' | 'cancel_requested_at'>, isHalted: boolean): string {
+export function statusOfFlow(
+  run: Pick<FlowRun, 'status' | 'cancel_requested_at' | 'progress' | 'waiting'>,
+  isHalted: boolean,
+): string {
   if (!isUnderWay(run)) return run.status
   if (!isChangeable(run)) return 'cancelling'
-  return isHalted ? 'halted' : run.status
+  if (isHalted) return 'halted'
+  return run.waiting > 0 && run.waiting >= run.progress.running ? 'waiting' : run.status
 }
 
 /** "map-reduce": the type of the root as people write it. */

@@ -2,7 +2,7 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query'
 import type { Agent } from '../../../src/kernel/agent.ts'
 import type { Project } from '../../../src/kernel/project.ts'
-import type { Run, RunEffect, RunWait } from '../../../src/kernel/run.ts'
+import type { Run, RunEffects, RunWait } from '../../../src/kernel/run.ts'
 import { ApiError, get, type Page } from './client.ts'
 import { ALL, LONGEST_PAGE, pagedQuery, readAll, readUpTo } from './pages.ts'
 import type { Me, Step } from './shapes.ts'
@@ -90,7 +90,14 @@ export const waitsQuery = (projectId: string, runId: string) =>
 export const effectsQuery = (projectId: string, runId: string) =>
   queryOptions({
     queryKey: ['run', projectId, runId, 'effects'],
-    queryFn: () => readAll<RunEffect>(projectPath(projectId, `/runs/${runId}/effects`)),
+    queryFn: () => get<RunEffects>(projectPath(projectId, `/runs/${runId}/effects`)),
+  })
+
+/** The calls that are the same as that one of the run, in all runs of the same work; oldest first. */
+export const sameCallsQuery = (projectId: string, runId: string, callId: string) =>
+  queryOptions({
+    queryKey: ['run', projectId, runId, 'effects', callId],
+    queryFn: () => get<RunEffects>(projectPath(projectId, `/runs/${runId}/effects`), { query: { same_as: callId } }),
   })
 
 const MAX_CHAIN = 100

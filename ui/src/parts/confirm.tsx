@@ -29,7 +29,7 @@ function Asked({ question, onClose }: { question: Question; onClose: () => void 
     <FormDialog
       title={question.title}
       action={question.action}
-      refusal={question.refusal ?? 'Close'}
+      {...(question.refusal !== undefined && { refusal: question.refusal })}
       isDestructive={!question.isHarmless}
       write={write}
       onClose={onClose}

@@ -16,7 +16,8 @@ test('an ETA is a rough time, in words where it is not known or over', () => {
 })
 
 test('a flow run that does not go on has no ETA, whatever it was told before', () => {
-  const run = { status: 'running', cancel_requested_at: null } as const
+  const progress = { total: 2, pending: 1, running: 1, completed: 0, failed: 0, skipped: 0 }
+  const run = { status: 'running', cancel_requested_at: null, progress, waiting: 0 } as const
   const eta = new Date(60_000).toISOString()
   assert.equal(etaOf(statusOfFlow(run, false), eta, 0), '1m 0s')
   assert.equal(statusOfFlow(run, true), 'halted')
@@ -24,6 +25,7 @@ test('a flow run that does not go on has no ETA, whatever it was told before', (
   assert.equal(etaOf(statusOfFlow({ ...run, cancel_requested_at: eta }, false), eta, 0), null)
   assert.equal(statusOfFlow({ ...run, cancel_requested_at: eta }, true), 'cancelling')
   assert.equal(statusOfFlow({ ...run, status: 'completed' }, true), 'completed')
+  assert.equal(statusOfFlow({ ...run, waiting: 1 }, false), 'waiting')
 })
 
 test('tasks that were left out count as done only where nothing went wrong', () => {

@@ -66,7 +66,7 @@ export function FormDialog(props: Props) {
               {...ownEscape}
               {...(isDestructive && { 'data-autofocus': true })}
             >
-              {props.refusal ?? 'Close'}
+              {props.refusal ?? (props.action === 'Cancel' ? 'Close' : 'Cancel')}
             </Button>
             <Button
               size="xs"

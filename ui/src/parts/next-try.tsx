@@ -7,7 +7,7 @@ export function NextTry({ at }: { at: string }) {
   const left = Date.parse(at) - useNow()
   return (
     <span role="timer" className="number" title={new Date(at).toLocaleString()}>
-      {left <= 0 ? 'It tries again now.' : `Next try in ${wholeSeconds(left)} (${clockTime(at)}).`}
+      {left <= 0 ? 'Retrying now.' : `Next try in ${wholeSeconds(left)} (${clockTime(at)}).`}
     </span>
   )
 }

@@ -37,6 +37,25 @@ export function When({ at }: { at: string | null }) {
   )
 }
 
+/** "13:05", with the day if it is not today. */
+export function Instant({ at }: { at: string }) {
+  const date = new Date(at)
+  const isToday = date.toDateString() === new Date(useNow()).toDateString()
+  return (
+    <time dateTime={at} title={date.toLocaleString()} className="number">
+      {(isToday ? TIME : DAY_AND_TIME).format(date)}
+    </time>
+  )
+}
+
+const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const DAY_AND_TIME = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+})
+
 /** The duration of ended work, or the time since the start of work under way. */
 export function Elapsed({ from, ms }: { from: string | null; ms: number | null }) {
   const current = useNow()

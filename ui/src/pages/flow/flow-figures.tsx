@@ -109,7 +109,8 @@ export function StatusBar({ run, status, onFilter }: BarProps) {
             aria-pressed={status === each}
             onClick={() => onFilter(status === each ? undefined : each)}
           >
-            <Status of={each} /> <strong className="number">{counts[each]}</strong>
+            {/* A task of a flow is blocked by nothing but a wait of its run. */}
+            <Status of={each === 'blocked' ? 'waiting' : each} /> <strong className="number">{counts[each]}</strong>
           </UnstyledButton>
         ))}
       </fieldset>

@@ -26,6 +26,7 @@ import { FlowFigures, StatusBar } from './flow-figures.tsx'
 import { FlowHead } from './flow-head.tsx'
 import classes from './flow-page.module.css'
 import { FlowReason } from './flow-reason.tsx'
+import { FlowWait } from './flow-wait.tsx'
 import { TaskDetails } from './task-details.tsx'
 import { TaskTable } from './task-table.tsx'
 import { Timeline } from './timeline.tsx'
@@ -92,6 +93,7 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
         The flow run is {status.replaceAll('_', ' ')}.
       </div>
       <FlowReason {...parts} onResume={() => setDialog('resume')} />
+      <FlowWait projectId={projectId} run={run} />
       <FlowAlerts
         {...parts}
         alerts={alerts.data?.items ?? []}
@@ -117,7 +119,12 @@ function Content({ projectId, run, live }: { projectId: string; run: FlowRun; li
         </div>
         <div className={classes.columns}>
           {VIEWS.map(({ value }) => (
-            <Tabs.Panel key={value} value={value} className={classes.view ?? ''}>
+            <Tabs.Panel
+              key={value}
+              value={value}
+              className={classes.view ?? ''}
+              data-fills={value === 'graph' || value === 'split' || undefined}
+            >
               <Views view={value} live={live} status={search.status} chosen={search.task} {...parts} />
             </Tabs.Panel>
           ))}

@@ -12,7 +12,6 @@ import { showMarks } from '../../parts/property-diff.ts'
 import classes from './flow-page.module.css'
 import type { TaskRow } from './flow-store.ts'
 import { type LeafFailure, whyLeafFailed } from './leaf-failure.ts'
-import { RunAgain } from './run-again.tsx'
 import { useFlowStore, useTotals } from './use-flow-store.ts'
 
 interface Props {
@@ -75,22 +74,6 @@ export function FlowReason({ projectId, run, onChoose, onResume }: Props) {
           </Button>
         )}
         {leaf && <LeafLinks projectId={projectId} of={leaf} />}
-        {run.flow_id !== null && (
-          <Button
-            size="compact-sm"
-            variant="default"
-            renderRoot={(props) => (
-              <Link
-                to="/projects/$projectId/flows/definitions/$flowId"
-                params={{ projectId, flowId: run.flow_id ?? '' }}
-                {...props}
-              />
-            )}
-          >
-            Open its flow
-          </Button>
-        )}
-        {mayWrite && <RunAgain projectId={projectId} runId={run.id} size="compact-sm" />}
       </Group>
     </section>
   )

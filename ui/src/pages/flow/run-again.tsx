@@ -1,14 +1,12 @@
 // The way to start an ended flow run once more: the dialog has its flow, its input and its limits.
-import { Button, type ButtonProps } from '@mantine/core'
+import { Button } from '@mantine/core'
 import { Link } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 
-type Props = { projectId: string; runId: string } & Pick<ButtonProps, 'size'>
-
-export function RunAgain({ projectId, runId, size }: Props) {
+export function RunAgain({ projectId, runId }: { projectId: string; runId: string }) {
   return (
     <Button
-      size={size ?? 'xs'}
+      size="xs"
       variant="default"
       leftSection={<Play size={13} aria-hidden />}
       renderRoot={(props) => (

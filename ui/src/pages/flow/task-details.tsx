@@ -11,11 +11,13 @@ import type { FlowTask } from '../../api/flow-trace.ts'
 import { flowRunPath } from '../../api/flows.ts'
 import { findIn, LONGEST_PAGE } from '../../api/pages.ts'
 import { projectPath, runQuery } from '../../api/queries.ts'
+import { useRole } from '../../app/role.ts'
 import { cost, tokens } from '../../parts/figures.ts'
 import { NextTry } from '../../parts/next-try.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
 import { Readable } from '../../parts/readable.tsx'
 import { Status } from '../../parts/status.tsx'
+import { TryNow } from '../../parts/try-now.tsx'
 import { Value } from '../../parts/value.tsx'
 import { Elapsed, When } from '../../parts/when.tsx'
 import classes from './flow-page.module.css'
@@ -53,7 +55,7 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
       </Group>
       <dl className={classes.facts}>
         <Fact name="Status">
-          <Status of={shownStatus(task)} />
+          <Status of={task.waitingRuns.length > 0 ? 'waiting' : shownStatus(task)} />
           <LeafWait projectId={projectId} task={task} />
         </Fact>
         <Fact name={task.kind === 'agent' ? 'Agent' : 'Worker'}>{task.worker ?? '–'}</Fact>
@@ -61,7 +63,7 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
         <Fact name="Started">
           <When at={start} />
         </Fact>
-        <Fact name="Took">
+        <Fact name={start !== null && end === null ? 'So far' : 'Took'}>
           {start === null ? (
             '–'
           ) : (
@@ -92,6 +94,7 @@ export function TaskDetails({ projectId, run, taskId, onChoose }: Props) {
 /** The awaited thing of the first run that waits. */
 function LeafWait({ projectId, task }: { projectId: string; task: TaskRow }) {
   const [runId = ''] = task.waitingRuns
+  const mayWrite = useRole(projectId) !== 'viewer'
   const { data: run } = useQuery({ ...runQuery(projectId, runId), enabled: runId !== '' })
   if (task.waitingRuns.length === 0) return null
   const stop = run ? whyStopped(run, task.worker ?? 'It') : null
@@ -99,6 +102,7 @@ function LeafWait({ projectId, task }: { projectId: string; task: TaskRow }) {
     <>
       {' '}
       {showMarks(stop?.why ?? 'It waits.')} {run?.next_try_at && <NextTry at={run.next_try_at} />}
+      {run && stop?.action === 'try_now' && mayWrite && <TryNow run={run} />}
     </>
   )
 }

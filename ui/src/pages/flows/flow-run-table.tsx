@@ -115,7 +115,8 @@ const Row = memo(function Row({ projectId, run, name, isHalted }: RowProps) {
         </Progress.Root>
         <div className={`dim number ${classes.counts}`}>
           {progress.completed} of {progress.total}
-          {progress.running > 0 && `, ${progress.running} running`}
+          {progress.running > run.waiting && `, ${progress.running - run.waiting} running`}
+          {run.waiting > 0 && `, ${run.waiting} waiting`}
           {progress.failed > 0 && `, ${progress.failed} failed`}
         </div>
       </Table.Td>

@@ -14,6 +14,7 @@ import type {
   WaitItem,
 } from '../../../../src/kernel/home.ts'
 import type { Project } from '../../../../src/kernel/project.ts'
+import { providerWords } from '../../../../src/kernel/why-stopped.ts'
 import { duration, oneLine } from '../../parts/figures.ts'
 import { percentDone } from '../../parts/flow-progress.ts'
 import { NextTry } from '../../parts/next-try.tsx'
@@ -70,18 +71,27 @@ export function RunningList({ home, projects }: ListsProps) {
       ? { id: item.run.id, content: <RunRow run={item.run} place={place} /> }
       : { id: item.flow_run.id, content: <RunningFlowRow run={item.flow_run} place={place} /> }
   }
-  const rows = home?.runs.items.map(toRow)
+  const rows = home?.runs.items.filter((item) => !isFlowWaiting(item)).map(toRow)
   const none = `Nothing runs${where(home)} at the moment.`
   return <List name="Runs now" of="runs" home={home} rows={rows} none={none} />
 }
 
-/** Runs that need nobody: they try their provider again by themselves. The list is left out if there are none. */
+/** A running flow run of which a leaf waits for its provider stands with the waits. */
+const isFlowWaiting = (item: RunItem): boolean => item.kind === 'flow_run' && item.flow_run.waiting_for !== null
+
+/**
+ * Runs and flow runs that need nobody: they try their provider again by themselves. The list is left out if there are
+ * none.
+ */
 export function ProviderWaitList({ home, projects }: ListsProps) {
-  const rows = home?.provider_waits.items.map((item) => ({
-    id: item.run.id,
-    content: <RunRow run={item.run} place={placeOf(item, projects, home)} />,
-  }))
-  if (!rows || rows.length === 0) return null
+  if (!home) return null
+  const rows = [...home.runs.items.filter(isFlowWaiting), ...home.provider_waits.items].map((item) => {
+    const place = placeOf(item, projects, home)
+    return item.kind === 'run'
+      ? { id: item.run.id, content: <RunRow run={item.run} place={place} /> }
+      : { id: item.flow_run.id, content: <WaitingFlowRow run={item.flow_run} place={place} /> }
+  })
+  if (rows.length === 0) return null
   return <List name="Waiting for a provider" of="provider_waits" home={home} rows={rows} none={null} />
 }
 
@@ -140,7 +150,7 @@ function List({ name, of, home, rows = [], none }: ListProps) {
   const shown = isWhole ? rows : rows.slice(0, SHOWN_AT_FIRST)
   const hidden = rows.length - shown.length
   const isLeftOut = home?.incomplete.includes(of) === true
-  const isCut = home !== undefined && home[of].count > rows.length
+  const isCut = home !== undefined && home[of].count > Math.max(rows.length, home[of].items.length)
   return (
     <section aria-label={name}>
       <Title order={2}>{name}</Title>
@@ -313,6 +323,21 @@ function RunningFlowRow({ run, place }: { run: FlowRunOfHome; place: Place }) {
   )
 }
 
+function WaitingFlowRow({ run, place }: { run: FlowRunOfHome; place: Place }) {
+  const { waiting_for, wait_message, next_try_at: next } = run
+  return (
+    <FlowLink run={run} place={place}>
+      <Under
+        of={[
+          oneLine(`waits for ${waiting_for}${providerWords({ waiting_for, wait_message }) ?? ''}`, 90),
+          place.projectName,
+          next === null ? <Elapsed key="at" from={run.started_at} ms={null} /> : <NextTry key="at" at={next} />,
+        ]}
+      />
+    </FlowLink>
+  )
+}
+
 function FlowLink({ run, place, children }: { run: FlowRunOfHome; place: Place; children: ReactNode }) {
   return (
     <Link
@@ -322,7 +347,7 @@ function FlowLink({ run, place, children }: { run: FlowRunOfHome; place: Place; 
     >
       <span className={classes.line}>
         <span className={`${classes.name} cut`}>{flowName(run)}</span>
-        <Status of={place.isHalted && run.status === 'running' ? 'halted' : run.status} />
+        <Status of={place.isHalted && run.status === 'running' ? 'halted' : run.waiting_for ? 'waiting' : run.status} />
       </span>
       {children}
     </Link>

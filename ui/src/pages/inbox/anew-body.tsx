@@ -1,12 +1,10 @@
-// Work that cannot be continued and would begin anew: every call made so far, and the decision.
-import { Button, Group, Table } from '@mantine/core'
+// Work that cannot be continued and would start over: every call made so far, and the decision.
+import { Button, Group } from '@mantine/core'
 import { isRecord } from '../../../../src/kernel/is-record.ts'
 import type { Task } from '../../../../src/kernel/task.ts'
-import { ShownValue } from '../../parts/argument-table.tsx'
-import { showMarks } from '../../parts/property-diff.ts'
-import { When } from '../../parts/when.tsx'
-import { WideTable } from '../../parts/wide-table.tsx'
+import classes from './inbox.module.css'
 import type { CardProps } from './inbox-card.tsx'
+import { MadeCalls, type ShownCall } from './made-calls.tsx'
 
 export function AnewBody({ task, isOpen, mayDecide, decisions }: CardProps & { mayDecide: boolean }) {
   if (!isOpen) return null
@@ -16,60 +14,27 @@ export function AnewBody({ task, isOpen, mayDecide, decisions }: CardProps & { m
     void decisions.settle(task, { status: 'completed', result }, words)
   return (
     <>
-      <p>
-        The work cannot be continued and would begin anew.{' '}
-        {calls.length === 1
-          ? 'This call was made, and may then be made a second time:'
-          : 'These calls were made, and may then be made a second time:'}
-      </p>
-      <WideTable name="Calls so far" minWidth={620}>
-        <Table.Thead>
-          <Table.Tr>
-            {['Tool', 'Arguments', 'Result', 'Key', 'Time'].map((name) => (
-              <Table.Th key={name} className="dim" fw={500}>
-                {name}
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {calls.map(({ tool, args, result, key, at }, place) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the calls never move, and one key may stand for two
-            <Table.Tr key={place} style={{ verticalAlign: 'top' }}>
-              <Table.Td className="mono">{showMarks(String(tool))}</Table.Td>
-              <Table.Td>
-                <ShownValue of={args} />
-              </Table.Td>
-              <Table.Td>{result == null ? 'unknown' : <ShownValue of={result} />}</Table.Td>
-              <Table.Td className="mono" style={{ overflowWrap: 'anywhere', minWidth: 120 }}>
-                {showMarks(String(key ?? ''))}
-              </Table.Td>
-              <Table.Td>
-                <When at={typeof at === 'string' ? at : null} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </WideTable>
+      <p>The work cannot be continued and would start over. {aboutCalls(calls)}</p>
+      <MadeCalls of={calls} name="Calls so far" />
       <p className="dim">
-        Begin anew: the agent starts over and is told these calls. Stop: nothing more is called, and the work stays
-        blocked.
+        Start over: the agent begins from the start and is told about these calls. Stop: nothing more is called, and the
+        work stays blocked.
       </p>
       {mayDecide && (
-        <Group gap="xs">
+        <Group gap="xs" className={classes.decide ?? ''}>
           <Button
             size="xs"
             variant="default"
             loading={isBusy}
-            onClick={() => decide('again', 'The work begins anew and is told the calls.')}
+            onClick={() => decide('again', 'The work starts over and is told about the calls.')}
           >
-            Begin anew
+            Start over
           </Button>
           <Button
             size="xs"
             variant="default"
             loading={isBusy}
-            onClick={() => decide('stop', 'The work does not begin anew.')}
+            onClick={() => decide('stop', 'The work does not start over.')}
           >
             Stop
           </Button>
@@ -79,6 +44,27 @@ export function AnewBody({ task, isOpen, mayDecide, decisions }: CardProps & { m
   )
 }
 
-/** Metadata is not checked by the API, so each call is read field by field. */
-const callsOf = ({ metadata }: Task): Record<string, unknown>[] =>
-  Array.isArray(metadata.calls) ? metadata.calls.filter(isRecord) : []
+function aboutCalls(calls: readonly ShownCall[]): string {
+  const isOne = calls.length === 1
+  const unknown = calls.filter(({ isFinished }) => !isFinished).length
+  const made =
+    unknown === 0
+      ? `${isOne ? 'was' : 'were'} made`
+      : unknown === calls.length
+        ? 'may have been made'
+        : 'were made, or may have been'
+  return `${isOne ? 'This call' : 'These calls'} ${made}, and may then be made a second time:`
+}
+
+/** Metadata is not checked by the API, so each call is read field by field. Calls of earlier releases have no is_finished. */
+function callsOf({ metadata }: Task): ShownCall[] {
+  const calls = Array.isArray(metadata.calls) ? metadata.calls.filter(isRecord) : []
+  return calls.map(({ tool, args, result, key, at, is_finished: isFinished }) => ({
+    tool: String(tool),
+    args,
+    result,
+    key: String(key ?? ''),
+    at: typeof at === 'string' ? at : null,
+    isFinished: typeof isFinished === 'boolean' ? isFinished : result != null,
+  }))
+}

@@ -4,6 +4,7 @@ import { useState } from 'react'
 import type { Task } from '../../../../src/kernel/task.ts'
 import { ConfirmButton } from '../../parts/confirm.tsx'
 import { Prose } from '../../parts/prose.tsx'
+import classes from './inbox.module.css'
 import type { CardProps } from './inbox-card.tsx'
 
 export function AnswerBody(props: CardProps & { mayDecide: boolean; isQuestion: boolean }) {
@@ -43,7 +44,7 @@ export function AnswerBody(props: CardProps & { mayDecide: boolean; isQuestion: 
               if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && text.trim() !== '') send()
             }}
           />
-          <Group gap="xs" mt="xs">
+          <Group gap="xs" mt="xs" className={classes.decide ?? ''}>
             <Button type="submit" size="xs" loading={isBusy} disabled={isQuestion && text.trim() === ''}>
               {isQuestion ? 'Answer' : 'Done'}
             </Button>
@@ -51,7 +52,7 @@ export function AnswerBody(props: CardProps & { mayDecide: boolean; isQuestion: 
               name={isQuestion ? 'Decline' : 'Give up'}
               text={
                 task.run_id !== null
-                  ? 'The run goes on and is told that people declined to answer.'
+                  ? 'The run continues and is told that people declined to answer.'
                   : 'It is closed, and nothing more is done about it.'
               }
               isBusy={isBusy}
@@ -64,8 +65,11 @@ export function AnswerBody(props: CardProps & { mayDecide: boolean; isQuestion: 
   )
 }
 
+/** Words for callers of the API and for agents; here an answer box stands beside them. */
+const FOR_CALLERS = /^Complete this task with advice as the result\b.*$/m
+
 /** The title of a question is its first line. */
 function restOf({ title, description }: Task): string {
-  const text = description.trim()
+  const text = description.trim().replace(FOR_CALLERS, 'Answer with advice and the agent tries again.')
   return text.startsWith(title) ? text.slice(title.length).trim() : text
 }

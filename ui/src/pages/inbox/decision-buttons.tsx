@@ -20,7 +20,7 @@ export function DecisionButtons({ task, mayDecide, decisions, usualReason, onRej
     <>
       {isStale && <p className={classes.stale}>{reason} It can only be rejected.</p>}
       {mayDecide && (
-        <Group gap="xs">
+        <Group gap="xs" className={classes.decide ?? ''}>
           {!isStale && (
             <Button
               size="xs"

@@ -37,7 +37,7 @@ const LOOKS: Record<InboxKind, { icon: LucideIcon; name: string; by: string }> =
   call: { icon: Wrench, name: 'Call', by: 'asked for by' },
   question: { icon: CircleHelp, name: 'Question', by: 'asked by' },
   outcome: { icon: Unplug, name: 'Undecided outcome', by: 'called by' },
-  anew: { icon: RotateCcw, name: 'Begin anew?', by: 'asked by' },
+  anew: { icon: RotateCcw, name: 'Start over?', by: 'asked by' },
   budget: { icon: Coins, name: 'Budget', by: 'needed by' },
   escalation: { icon: Bell, name: 'Escalation', by: 'raised by' },
   work: { icon: UserRound, name: 'Work for people', by: 'wanted by' },
@@ -128,7 +128,8 @@ function Kind({ of }: { of: InboxKind }) {
   return (
     <span className={classes.kind}>
       <Icon size={14} aria-hidden />
-      {name}
+      {/* The title of a call begins with the word. */}
+      {of !== 'call' && name}
     </span>
   )
 }
@@ -157,11 +158,7 @@ function Places({ projectId, task }: { projectId: string; task: Task }) {
       {typeof blocked === 'string' && typeof agent === 'string' && (
         <>
           {' · '}
-          <Link
-            to="/projects/$projectId/organisation"
-            params={{ projectId }}
-            search={{ agent, tab: `task-${blocked}` }}
-          >
+          <Link to="/projects/$projectId/organisation" params={{ projectId }} search={{ agent, task: blocked }}>
             the blocked task
           </Link>
         </>
@@ -208,7 +205,7 @@ function fateOf(task: Task): string {
     case 'completed':
       if (isCall) return 'It was approved: the run makes the call.'
       if (isSuggestion) return 'It was approved: the change is made.'
-      if (inboxKindOf(task) === 'anew') return result === 'again' ? 'The work begins anew.' : 'The work was stopped.'
+      if (inboxKindOf(task) === 'anew') return result === 'again' ? 'The work starts over.' : 'The work was stopped.'
       return result === null ? 'It is done.' : `It was answered: ${oneLine(result)}`
     case 'rejected':
       return typeof reason === 'string' ? `It was rejected: ${reason}` : 'It was rejected.'

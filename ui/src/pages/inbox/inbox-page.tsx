@@ -31,7 +31,7 @@ const NAMES: Record<InboxKind, string> = {
   call: 'Calls',
   question: 'Questions',
   outcome: 'Undecided outcomes',
-  anew: 'Begin anew?',
+  anew: 'Start over?',
   budget: 'Budgets',
   escalation: 'Escalations',
   work: 'Work for people',

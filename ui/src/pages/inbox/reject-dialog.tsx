@@ -32,7 +32,7 @@ export function RejectDialog({ task, onClose, onReject }: Props) {
       <span className="dim">{showMarks(task.title)}</span>
       <TextInput
         label="Reason"
-        description={isCall ? 'Optional. The agent is told it.' : 'Optional. It is kept with the suggestion.'}
+        description={isCall ? 'Optional. The agent sees it.' : 'Optional. It is kept with the suggestion.'}
         maxLength={MOST_CHARACTERS}
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}

@@ -1,24 +1,11 @@
 // The name of whoever made a version. An agent leads to its page.
-import { useQuery } from '@tanstack/react-query'
-import { peopleQuery } from '../../api/objects.ts'
-import { useMe } from '../../app/gate.tsx'
 import { AgentName } from '../../parts/agent-name.tsx'
+import { PersonName } from '../../parts/person-name.tsx'
 
 export function Actor({ projectId, type, id }: { projectId: string; type: 'user' | 'agent'; id: string | null }) {
   return type === 'agent' && id !== null ? (
     <AgentName projectId={projectId} agentId={id} />
   ) : (
     <PersonName projectId={projectId} id={id} />
-  )
-}
-
-export function PersonName({ projectId, id }: { projectId: string; id: string | null }) {
-  const me = useMe()
-  const people = useQuery(peopleQuery(projectId))
-  if (id !== null && id === me.id) return <span>you</span>
-  const member = people.data?.find(({ user_id }) => user_id === id && id !== null)
-  if (member) return <span>{member.name ?? member.email}</span>
-  return (
-    <span>{people.isPending ? '…' : me.instance_admin ? 'the instance admin or a key' : 'a key or the admin'}</span>
   )
 }

@@ -17,6 +17,7 @@ import { Readable } from '../../parts/readable.tsx'
 import { RunStatus } from '../../parts/run-status.tsx'
 import { Failure, Loading, Stale } from '../../parts/states.tsx'
 import { Status } from '../../parts/status.tsx'
+import { waitWords } from '../../parts/wait-words.ts'
 import { Elapsed, When } from '../../parts/when.tsx'
 import classes from './organisation.module.css'
 import { TaskActions } from './task-actions.tsx'
@@ -53,7 +54,11 @@ export function TaskDrawer({ projectId, taskId, agents, onTask, onClose }: Props
           <Facts projectId={projectId} task={task.data} onTask={onTask} />
           {mayWork && <TaskActions projectId={projectId} task={task.data} agents={agents} />}
           {task.data.description !== '' && <Prose>{task.data.description}</Prose>}
-          {task.data.error_message !== null && <p className={classes.problem}>{showMarks(task.data.error_message)}</p>}
+          {task.data.error_message !== null && (
+            <Section name={isTried(task.data) ? 'Why the last attempt failed' : 'Error'}>
+              <p className={classes.problem}>{showMarks(task.data.error_message)}</p>
+            </Section>
+          )}
           {task.data.result !== null && (
             <Section name="Result">
               <Readable of={task.data.result} />
@@ -68,14 +73,15 @@ export function TaskDrawer({ projectId, taskId, agents, onTask, onClose }: Props
 }
 
 function Facts({ projectId, task, onTask }: { projectId: string; task: Task; onTask: (taskId: string) => void }) {
-  const { progress, parent_task_id: parentId, metadata } = task
+  const { parent_task_id: parentId, metadata } = task
+  const note = useNote(projectId, task)
   return (
     <dl className={classes.facts}>
       <dt>Status</dt>
       <dd>
         <Group gap="xs">
           <Status of={task.status} />
-          {progress.note && <span className="dim">{progress.note}</span>}
+          {note && <span className="dim">{note}</span>}
         </Group>
       </dd>
       <dt>Given to</dt>
@@ -110,6 +116,22 @@ function Facts({ projectId, task, onTask }: { projectId: string; task: Task; onT
       )}
     </dl>
   )
+}
+
+/** A task that is tried again keeps the error of the attempt before. */
+const isTried = ({ status }: Task): boolean => status === 'pending' || status === 'in-progress'
+
+/**
+ * The note of a task under way counts the attempts since help came, and the list below counts all: the note is told with
+ * the number of the list, and with what the attempt waits for.
+ */
+function useNote(projectId: string, { id, progress: { note } }: Task): string | null {
+  const { data } = useQuery(attemptsQuery(projectId, id))
+  const newest = data?.items[0]
+  if (!newest || note === null || !/^Attempt \d+ is running\.$/.test(note)) return note
+  const subject = data.next_cursor === null ? `Attempt ${data.items.length}` : 'The newest attempt'
+  if (newest.completed_at !== null) return null
+  return newest.is_wait && newest.waiting_for !== null ? `${subject} ${waitWords(newest)}` : `${subject} is running.`
 }
 
 function Section({ name, children }: { name: string; children: ReactNode }) {

@@ -1,6 +1,6 @@
 // The calls that a new start may make once more, each in one line.
 import { TriangleAlert } from 'lucide-react'
-import type { RunEffect } from '../../../../src/kernel/run.ts'
+import type { RunEffects } from '../../../../src/kernel/run.ts'
 import { oneLine } from '../../parts/figures.ts'
 import { showMarks } from '../../parts/property-diff.ts'
 import { When } from '../../parts/when.tsx'
@@ -10,7 +10,7 @@ import classes from './run-page.module.css'
 const MAX_LINE = 300
 
 /** Nothing is shown for no calls. */
-export function MayRepeat({ effects }: { effects: readonly RunEffect[] }) {
+export function MayRepeat({ of: { items: effects, truncated } }: { of: Pick<RunEffects, 'items' | 'truncated'> }) {
   if (effects.length === 0) return null
   return (
     <div className={classes.repeats}>
@@ -29,6 +29,7 @@ export function MayRepeat({ effects }: { effects: readonly RunEffect[] }) {
           </li>
         ))}
       </ul>
+      {truncated && <p className={classes.cut}>There are more calls. The list has those that are gravest to repeat.</p>}
     </div>
   )
 }

@@ -20,16 +20,26 @@ const effect = (change: Partial<RunEffect> = {}): RunEffect => ({
 })
 
 test('Resume says where it continues, and which calls are not repeated', () => {
-  const after = (step_count: number, ...effects: RunEffect[]) => resumeSentence({ step_count }, effects)
+  const after = (step_count: number, ...effects: RunEffect[]) =>
+    resumeSentence({ step_count }, { items: effects, truncated: false })
   const unknown = effect({ outcome: 'unknown' })
   assert.equal(after(0), 'Begins with its first step.')
   assert.equal(after(4), 'Continues after step 4.')
   assert.equal(after(4, effect()), 'Continues after step 4; 1 call took effect and is not repeated.')
   assert.equal(after(4, effect(), effect()), 'Continues after step 4; 2 calls took effect and are not repeated.')
-  assert.equal(after(1, unknown), 'Continues after step 1. 1 call has an unknown outcome: you are asked.')
+  assert.equal(
+    after(1, unknown),
+    'Continues after step 1. The outcome of 1 call is unknown. You will be asked about it.',
+  )
   assert.equal(
     after(2, effect(), unknown, unknown),
-    'Continues after step 2; 1 call took effect and is not repeated. 2 calls have an unknown outcome: you are asked.',
+    'Continues after step 2; 1 call took effect and is not repeated. The outcome of 2 calls is unknown. You will be asked about them.',
+  )
+  assert.equal(after(1, effect({ outcome: 'unknown', effect: 'keyed' })), 'Continues after step 1.')
+  assert.equal(after(1, effect({ outcome: 'unknown', effect: 'run' })), 'Continues after step 1.')
+  assert.equal(
+    resumeSentence({ step_count: 1 }, { items: [effect()], truncated: true }),
+    'Continues after step 1; more than 1 call took effect and is not repeated.',
   )
 })
 

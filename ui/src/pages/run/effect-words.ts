@@ -1,21 +1,26 @@
 // Words about the calls of a run that took effect.
-import type { Run, RunEffect } from '../../../../src/kernel/run.ts'
+import type { Run, RunEffect, RunEffects } from '../../../../src/kernel/run.ts'
 import type { Step } from '../../api/shapes.ts'
 
 /** "Continues after step 4; 2 calls took effect and are not repeated." */
-export function resumeSentence({ step_count: steps }: Pick<Run, 'step_count'>, effects: readonly RunEffect[]): string {
-  const finished = effects.filter(({ outcome }) => outcome === 'finished').length
-  const unknown = effects.length - finished
+export function resumeSentence(
+  { step_count: steps }: Pick<Run, 'step_count'>,
+  { items, truncated }: Pick<RunEffects, 'items' | 'truncated'>,
+): string {
+  const finished = items.filter(({ outcome }) => outcome === 'finished').length
+  const unknown = items.filter((each) => isAskedAbout(each)).length
+  const took = truncated ? `more than ${calls(finished)}` : calls(finished)
   const from = steps === 0 ? 'Begins with its first step' : `Continues after step ${steps}`
   return [
-    finished === 0
-      ? `${from}.`
-      : `${from}; ${calls(finished)} took effect and ${finished === 1 ? 'is' : 'are'} not repeated.`,
+    finished === 0 ? `${from}.` : `${from}; ${took} took effect and ${finished === 1 ? 'is' : 'are'} not repeated.`,
     ...(unknown === 0
       ? []
-      : [`${calls(unknown)} ${unknown === 1 ? 'has' : 'have'} an unknown outcome: you are asked.`]),
+      : [`The outcome of ${calls(unknown)} is unknown. You will be asked about ${unknown === 1 ? 'it' : 'them'}.`]),
   ].join(' ')
 }
+
+/** A keyed call is made once more under its key, and a tool of Muster itself is carried out once: nobody is asked. */
+const isAskedAbout = ({ outcome, effect }: RunEffect): boolean => outcome === 'unknown' && effect === 'unsafe'
 
 /** Stands above the calls that a new start may make once more. */
 export function repeatSentence(effects: readonly RunEffect[]): string {

@@ -8,17 +8,19 @@ import type { Run } from '../../../../src/kernel/run.ts'
 import type { StopAction } from '../../../../src/kernel/why-stopped.ts'
 import { questionQuery } from '../../api/chats.ts'
 import { patch, post } from '../../api/client.ts'
+import { inboxKindOf } from '../../api/inbox.ts'
 import { effectsQuery, projectPath, runQuery } from '../../api/queries.ts'
 import { useRole } from '../../app/role.ts'
 import { oneLine } from '../../parts/figures.ts'
 import { Problem } from '../../parts/problem.tsx'
 import { showMarks } from '../../parts/property-diff.ts'
+import { TryNow } from '../../parts/try-now.tsx'
 import { typedNumber } from '../../parts/typed-number.ts'
 import { useWrite } from '../../parts/use-write.ts'
 import { When } from '../../parts/when.tsx'
+import { ApprovalLinks } from './approval-links.tsx'
 import { FlowResume, ResumeActions, TaskResume } from './resume-actions.tsx'
 import type { Dialog } from './run-dialogs.tsx'
-import { ApprovalLinks, TryNow } from './wait-actions.tsx'
 
 interface Props {
   run: Run
@@ -89,6 +91,16 @@ function Answer({ run }: { run: Run }) {
   const question = useQuery(questionQuery(run.project_id, run.id))
   if (!question.data) return question.isPending ? null : <Text className="dim">The question is not open any more.</Text>
   const { id, title, description } = question.data
+  if (inboxKindOf(question.data) === 'anew') {
+    return (
+      <>
+        <Text style={{ flexBasis: '100%' }}>{showMarks(title)}</Text>
+        <Link to="/projects/$projectId/inbox" params={{ projectId: run.project_id }} search={{ item: id }}>
+          Review its calls and decide
+        </Link>
+      </>
+    )
+  }
   return (
     <div style={{ flexBasis: '100%' }}>
       <Textarea
@@ -122,8 +134,8 @@ function Outcome({ run }: { run: Run }) {
   const { act, isBusy, problem } = useAct(run)
   const question = useQuery(questionQuery(run.project_id, run.id))
   const callId = question.data?.metadata.call_id
-  const { data: effects = [] } = useQuery(effectsQuery(run.project_id, run.id))
-  const call = effects.find(({ outcome, call_id: id }) => outcome === 'unknown' && id === callId)
+  const { data: effects } = useQuery(effectsQuery(run.project_id, run.id))
+  const call = effects?.items.find(({ outcome, call_id: id }) => outcome === 'unknown' && id === callId)
   const say = (outcome: 'done' | 'not_done') =>
     act(() =>
       post(

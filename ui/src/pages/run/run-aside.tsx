@@ -22,7 +22,7 @@ export function RunAside({ run, steps, waits }: Props) {
   return (
     <Stack gap="lg">
       <dl className={classes.figures}>
-        <Figure name="Took">
+        <Figure name={run.completed_at === null && run.started_at !== null ? 'So far' : 'Took'}>
           <Elapsed from={run.started_at} ms={run.duration} />
         </Figure>
         <Figure name="Tokens">

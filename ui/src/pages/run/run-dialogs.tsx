@@ -5,7 +5,7 @@ import { NumberInput, Text, Textarea } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import type { Run, RunEffect } from '../../../../src/kernel/run.ts'
+import type { Run, RunEffects } from '../../../../src/kernel/run.ts'
 import { startWork } from '../../api/client.ts'
 import { inSeconds } from '../../api/issues.ts'
 import { effectsQuery, firstInputQuery, projectPath } from '../../api/queries.ts'
@@ -39,7 +39,7 @@ export function RunDialog({ run, dialog, steps, onClose }: Props) {
           run={run}
           title={`Fork after step ${dialog.step}`}
           button="Fork"
-          effects={effects && effectsAfter(effects, steps, dialog.step)}
+          effects={effects && { ...effects, items: effectsAfter(effects.items, steps, dialog.step) }}
           onClose={onClose}
           start={(input) => ({
             path: `/runs/${run.id}/fork`,
@@ -70,7 +70,7 @@ export function RunDialog({ run, dialog, steps, onClose }: Props) {
 }
 
 /** Undefined while they are not read: nothing is started before people can see them. */
-type KnownEffects = readonly RunEffect[] | undefined
+type KnownEffects = Pick<RunEffects, 'items' | 'truncated'> | undefined
 
 /** A new run with the same input, which knows nothing of this one. */
 function AgainDialog({ run, effects, onClose }: { run: Run; effects: KnownEffects; onClose: () => void }) {
@@ -81,7 +81,7 @@ function AgainDialog({ run, effects, onClose }: { run: Run; effects: KnownEffect
     <FormDialog
       title="Start again from the beginning?"
       action="Start again"
-      isDestructive={effects !== undefined && effects.length > 0}
+      isDestructive={effects !== undefined && effects.items.length > 0}
       isDisabled={!isRead}
       write={start}
       onClose={onClose}
@@ -89,9 +89,9 @@ function AgainDialog({ run, effects, onClose }: { run: Run; effects: KnownEffect
     >
       <Text size="sm">
         A new run begins with the same input and knows nothing of this one.
-        {effects?.length === 0 && ' No call of this run took effect.'}
+        {effects?.items.length === 0 && ' No call of this run took effect.'}
       </Text>
-      {effects && <MayRepeat effects={effects} />}
+      {effects && <MayRepeat of={effects} />}
     </FormDialog>
   )
 }
@@ -120,7 +120,7 @@ function ResumeDialog({ run, effects, onClose }: { run: Run; effects: KnownEffec
       {effects && <Text size="sm">{resumeSentence(run, effects)}</Text>}
       <NumberInput
         label="Step limit"
-        description="Of the new run alone. Empty: the agent's own."
+        description="For the new run only. Leave empty to use the agent's limit."
         min={1}
         value={steps}
         error={start.refused.max_steps}
@@ -128,7 +128,7 @@ function ResumeDialog({ run, effects, onClose }: { run: Run; effects: KnownEffec
       />
       <NumberInput
         label="Timeout"
-        description="In seconds. Empty: the agent's own."
+        description="In seconds, for the new run only. Leave empty to use the agent's limit."
         min={1}
         value={seconds}
         error={inSeconds(start.refused.timeout ?? '')}
@@ -172,7 +172,7 @@ function InputDialog(props: {
         onChange={(event) => setInput(event.currentTarget.value)}
         data-autofocus
       />
-      {props.effects && <MayRepeat effects={props.effects} />}
+      {props.effects && <MayRepeat of={props.effects} />}
     </FormDialog>
   )
 }

@@ -14,10 +14,13 @@ import { useRole } from '../../app/role.ts'
 import { Unknown } from '../../app/unknown.tsx'
 import { NextTry } from '../../parts/next-try.tsx'
 import { PageHead } from '../../parts/page-head.tsx'
+import { showMarks } from '../../parts/property-diff.ts'
+import { Continued } from '../../parts/run-cells.tsx'
 import { RunStatus } from '../../parts/run-status.tsx'
 import { Failure, Loading, Stale } from '../../parts/states.tsx'
 import { useWrite } from '../../parts/use-write.ts'
 import { CompareWith } from './compare-with.tsx'
+import type { FailedTry } from './live-text.ts'
 import { Resolve } from './resolve.tsx'
 import { RunAside } from './run-aside.tsx'
 import { type Dialog, RunDialog } from './run-dialogs.tsx'
@@ -34,7 +37,7 @@ export function RunPage() {
 }
 
 function RunOf({ projectId, runId }: { projectId: string; runId: string }) {
-  const { run, steps, waits, live, isLive } = useLiveRun(projectId, runId)
+  const { run, steps, waits, live, failedTry, isLive } = useLiveRun(projectId, runId)
   if (run.isPending) return <Loading lines={10} />
   if (run.error instanceof ApiError && run.error.status === 404) return <Unknown />
   if (!run.data)
@@ -42,7 +45,7 @@ function RunOf({ projectId, runId }: { projectId: string; runId: string }) {
   return (
     <>
       {(run.isError || !isLive) && <Stale onRetry={() => void run.refetch()} />}
-      <Head run={run.data} />
+      <Head run={run.data} failedTry={failedTry} />
       <div className={classes.columns}>
         <Body run={run.data} steps={steps.data ?? []} live={live} />
         <aside className={classes.aside} aria-label="Figures">
@@ -65,7 +68,7 @@ function useAgentWithoutTokens(run: Run): Agent | undefined {
   return useQuery({ ...agentQuery(run.project_id, run.agent_id ?? ''), enabled: isShort && run.agent_id !== null }).data
 }
 
-function Head({ run }: { run: Run }) {
+function Head({ run, failedTry }: { run: Run; failedTry: FailedTry | null }) {
   const name = useNameOf(run)
   const mayWrite = useRole(run.project_id) !== 'viewer'
   const [dialog, setDialog] = useState<Dialog | null>(null)
@@ -84,6 +87,7 @@ function Head({ run }: { run: Run }) {
             <Group gap="sm">
               <Title order={1}>{name}</Title>
               <RunStatus run={run} />
+              <Continued run={run} />
             </Group>
           </div>
         }
@@ -111,6 +115,7 @@ function Head({ run }: { run: Run }) {
       >
         <p>
           {approvalText(name, awaited) ?? verdict.text}
+          {run.status === 'running' && failedTry && <LastTry of={failedTry} />}
           {run.next_try_at !== null && (
             <>
               {' '}
@@ -121,6 +126,15 @@ function Head({ run }: { run: Run }) {
         <Resolve run={run} action={verdict.action} onDialog={setDialog} />
       </div>
       {dialog && <RunDialog key={run.id} run={run} steps={[]} dialog={dialog} onClose={() => setDialog(null)} />}
+    </>
+  )
+}
+
+function LastTry({ of: { message, nextAt } }: { of: FailedTry }) {
+  return (
+    <>
+      {' '}
+      The last try failed: {showMarks(message.replace(/[.\s]+$/, ''))}. {nextAt !== null && <NextTry at={nextAt} />}
     </>
   )
 }

@@ -4,7 +4,9 @@ import { Link } from '@tanstack/react-router'
 import { Wrench } from 'lucide-react'
 import type { ToolStep } from '../../api/shapes.ts'
 import { duration, oneLine } from '../../parts/figures.ts'
+import { PersonName } from '../../parts/person-name.tsx'
 import { Value } from '../../parts/value.tsx'
+import { Instant } from '../../parts/when.tsx'
 import classes from './transcript.module.css'
 
 const REFUSALS: Record<string, string> = {
@@ -25,16 +27,20 @@ interface Props {
   projectId: string
   /** The words of a call without a result. */
   pending?: string
+  /** True: a person has said whether a call of unknown outcome was made, and another run continues. */
+  isDecided?: boolean
 }
 
-export function ToolCard({ call, projectId, pending = 'running' }: Props) {
+export function ToolCard({ call, projectId, pending = 'running', isDecided = false }: Props) {
   const done = 'result' in call ? call : null
   const refusal = done?.blocked ? (REFUSALS[done.blocked] ?? done.blocked) : null
-  const tone = refusal || done?.outcome ? 'blocked' : done?.is_error ? 'failed' : 'plain'
+  const decision = done?.decision ?? null
+  const isRejected = decision?.decision === 'rejected'
+  const isUnknown = done?.outcome !== undefined && !isDecided
+  const tone = refusal || isRejected || isUnknown ? 'blocked' : done?.is_error ? 'failed' : 'plain'
   const subRun = done ? subRunOf(done) : null
-  const note = done
-    ? (refusal ?? (done.outcome ? 'nobody knows whether it was done' : duration(done.duration)))
-    : pending
+  const outcome = isDecided ? 'a person has said whether it was done' : 'nobody knows whether it was done'
+  const note = done ? (refusal ?? (done.outcome ? outcome : duration(done.duration))) : pending
   return (
     <details className={classes.card} data-tone={tone}>
       <summary>
@@ -44,7 +50,13 @@ export function ToolCard({ call, projectId, pending = 'running' }: Props) {
           {oneLine(call.args, 120)}
         </span>
         <span className="number" style={{ color: tone === 'plain' ? 'var(--dim)' : `var(--${tone})` }}>
-          {done?.is_error && !refusal ? `error · ${note}` : note}
+          {decision && (
+            <>
+              {decision.decision} by <PersonName projectId={projectId} id={decision.by} />, <Instant at={decision.at} />
+              {!isRejected && ' · '}
+            </>
+          )}
+          {!isRejected && (done?.is_error && !refusal ? `error · ${note}` : note)}
         </span>
       </summary>
       <div className={classes.parts}>

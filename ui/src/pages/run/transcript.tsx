@@ -41,6 +41,7 @@ export function Transcript({ run, steps, live, onFork }: Props) {
           onFork={onFork}
           projectId={run.project_id}
           pending={pendingWords(run)}
+          isDecided={run.resumed_as !== null}
         />
       ))}
       {flow && (
@@ -69,7 +70,7 @@ function InputOf({ run: { project_id: projectId, input, resumed_from: runId } }:
   if (input !== null || runId === null) return <Value of={input} />
   return (
     <Text className="dim">
-      None of its own: it goes on with{' '}
+      None of its own: it continues{' '}
       <Link to="/projects/$projectId/runs/$runId" params={{ projectId, runId }}>
         the run before it
       </Link>
@@ -89,6 +90,7 @@ interface SaidProps {
   onFork: Props['onFork']
   projectId: string
   pending: string
+  isDecided: boolean
 }
 
 /** The words of a call without a result. */
@@ -98,7 +100,7 @@ function pendingWords({ completed_at: endedAt, waiting_for: awaited }: Run): str
   return awaited === 'person' ? 'waits for a person' : 'running'
 }
 
-function Said({ step, isSummary, calls, onFork, projectId, pending }: SaidProps) {
+function Said({ step, isSummary, calls, onFork, projectId, pending, isDecided }: SaidProps) {
   const used = tokens(step.usage.input_tokens + step.usage.output_tokens)
   return (
     <li className={classes.step} id={`step-${step.step}`}>
@@ -125,7 +127,7 @@ function Said({ step, isSummary, calls, onFork, projectId, pending }: SaidProps)
         </Panel>
       )}
       {calls.map((call) => (
-        <ToolCard key={`${call.seq} ${call.call_id}`} call={call} projectId={projectId} />
+        <ToolCard key={`${call.seq} ${call.call_id}`} call={call} projectId={projectId} isDecided={isDecided} />
       ))}
       {step.tool_calls
         .filter(({ id }) => !calls.some(({ call_id }) => call_id === id))

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react'
 import { follow } from '../../api/follow.ts'
 import { projectPath, runQuery, stepsQuery, waitsQuery } from '../../api/queries.ts'
 import { readAgain } from '../../api/read-again.ts'
-import { type LiveStep, nextText } from './live-text.ts'
+import { type FailedTry, type LiveStep, nextFailure, nextText } from './live-text.ts'
 
 /** Kinds of events after which the row or its steps differ. */
 const CHANGES = /^(run\.|step\.completed|tool\.|flow\.)/
@@ -17,6 +17,7 @@ export function useLiveRun(projectId: string, runId: string) {
   const steps = useQuery(stepsQuery(projectId, runId))
   const waits = useQuery(waitsQuery(projectId, runId))
   const [live, setLive] = useState<LiveStep | null>(null)
+  const [failedTry, setFailedTry] = useState<FailedTry | null>(null)
   const [isOpen, setIsOpen] = useState(true)
   const mayChange = run.data?.completed_at === null
   useEffect(() => {
@@ -49,6 +50,7 @@ export function useLiveRun(projectId: string, runId: string) {
       },
       onEvent: (event) => {
         if (event.event === 'token' || event.event === 'step.restarted') show(nextText(pending, event, runId))
+        setFailedTry((known) => nextFailure(known, event, runId))
         if (CHANGES.test(event.event)) readSoon()
       },
       onEnd: readSoon,
@@ -58,6 +60,7 @@ export function useLiveRun(projectId: string, runId: string) {
       clearTimeout(timer)
       cancelAnimationFrame(frame)
       setLive(null)
+      setFailedTry(null)
     }
   }, [client, projectId, runId, mayChange])
   return {
@@ -66,6 +69,7 @@ export function useLiveRun(projectId: string, runId: string) {
     waits,
     /** The text stays until the stored step takes its place. */
     live,
+    failedTry,
     /** The stream is open, or the run has ended and needs none. */
     isLive: !mayChange || isOpen,
   }

@@ -37,7 +37,7 @@ test('the steps of a run that continues another are those of both', () => {
   const done = run({ status: 'completed', step_count: 3 })
   assert.equal(verdictOf(done, 'Writer').text, 'Writer finished in 1.6s and 3 steps.')
   const resumed = { ...done, resumed_from: done.id }
-  assert.match(verdictOf(resumed, 'Writer').text, / in 1\.6s, after 3 steps in all with the runs that it continues\.$/)
+  assert.match(verdictOf(resumed, 'Writer').text, / in 1\.6s; 3 steps, counting the run it continues\.$/)
 })
 
 test('a leaf is resumed with its flow run', () => {

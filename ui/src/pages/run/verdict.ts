@@ -25,7 +25,7 @@ function standing(run: Run, agentName: string): Verdict {
   if (run.status === 'running')
     return { text: `${agentName} is at work on step ${run.step_count + 1}.`, tone: 'running', action: null }
   return {
-    text: `${agentName} finished in ${duration(run.duration)}${stepsTaken(run)}.`,
+    text: finishedText(run, agentName),
     tone: 'completed',
     action: null,
   }
@@ -100,7 +100,9 @@ function withMessage(why: string, { error_message: message }: Run): string {
 }
 
 /** The steps of a run that continues others are counted over all of them. */
-const stepsTaken = ({ resumed_from: from, step_count: count }: Run): string =>
-  from === null ? ` and ${steps(count)}` : `, after ${steps(count)} in all with the runs that it continues`
+const finishedText = ({ resumed_from: from, step_count: count, duration: ms }: Run, agentName: string): string =>
+  from === null
+    ? `${agentName} finished in ${duration(ms)} and ${steps(count)}.`
+    : `${agentName} finished in ${duration(ms)}; ${steps(count)}, counting the run it continues.`
 
 const steps = (count: number): string => (count === 1 ? '1 step' : `${count} steps`)

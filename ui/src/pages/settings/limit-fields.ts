@@ -54,8 +54,8 @@ export const LIMIT_GROUPS: { name: string; fields: LimitField[] }[] = [
       seconds('processing_stuck_after', 'A reaction'),
       seconds('poll_interval', 'Between two looks for tasks'),
       seconds('boredom_threshold', 'Without work until bored'),
-      seconds('model_patience', 'Wait for a provider'),
-      optionalSeconds('approval_timeout', 'Wait for an approval'),
+      seconds('model_patience', 'Max wait for a provider'),
+      optionalSeconds('approval_timeout', 'Approval timeout'),
     ],
   },
   {

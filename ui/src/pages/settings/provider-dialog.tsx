@@ -79,7 +79,7 @@ export function ProviderDialog({ provider, onSaved, onClose }: Props) {
         description={
           form.values.kind === 'openai-compatible'
             ? 'Where the server is, such as http://127.0.0.1:11434/v1.'
-            : 'Empty: the address of the maker.'
+            : "Leave empty for the provider's default."
         }
         required={form.values.kind === 'openai-compatible'}
         {...form.getInputProps('base_url')}

@@ -60,7 +60,7 @@ function Providers() {
   return (
     <Section
       name="Providers"
-      about="Makers of models, for all projects of this Muster. Keys are stored encrypted and are never shown again."
+      about="Model providers, shared by all projects. Keys are stored encrypted and are never shown again."
       action={
         <Button size="xs" leftSection={<Plus size={13} aria-hidden />} onClick={() => setDialog({ provider: null })}>
           Add provider
