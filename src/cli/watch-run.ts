@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { hasEnded } from '../kernel/run.ts'
 import { finalKinds } from '../kernel/run-event.ts'
-import { type RunAnswer, runAnswer } from './answers.ts'
+import { type RunAnswer, readList, runAnswer } from './answers.ts'
 import type { CommandContext } from './command.ts'
 import { durationText, tokensText } from './durations.ts'
 import { type ExitCode, exitCodes } from './exit-codes.ts'
@@ -93,12 +93,30 @@ async function follow(
     if (fields === null) continue
     onEvent({ id, event, data: fields })
     if (fields.run_id !== run.id) continue
-    // A pause in the journal may be over by now: then more events follow.
     if (!finalKinds.has(event) && event !== 'run.paused') continue
-    if (await isSettled()) break
+    const isOver = await isSettled()
+    if (isOver && (event !== 'run.paused' || (await isLastPause(context, workplace, now, id)))) break
     onWait(now)
   }
   return now
+}
+
+const waitAnswer = z.looseObject({ seq: z.number(), duration: z.number().nullable() })
+const MOST_WAITS = 10_000
+
+/**
+ * False for a pause that is over, because more events follow. The stream itself ends behind the last event of a run that
+ * has ended, so no pause is taken for its last event here.
+ */
+async function isLastPause(
+  { client }: CommandContext,
+  { path }: Workplace,
+  run: RunAnswer,
+  eventId: string | null,
+): Promise<boolean> {
+  if (hasEnded(run)) return false
+  const { items } = await readList(client, path(`runs/${run.id}/waits`), waitAnswer, { most: MOST_WAITS })
+  return items.some(({ seq, duration }) => String(seq) === eventId && duration === null)
 }
 
 const anyFields = z.record(z.string(), z.unknown())

@@ -118,6 +118,29 @@ test('a call that waits is shown with its arguments, and approved', { skip: noTe
   await until(async () => ledger.callsOf('careful').length === 1, 'the call is made')
 })
 
+test('a run that waited is followed beyond its pauses, to the next wait and to its end', async () => {
+  const call1 = { say: 'I write.', calls: [call('post', 'first')] }
+  const input = plan('twice', call1, { say: 'Again.', calls: [call('post', 'second')] }, { say: 'Done.' })
+  const id = (await run(['run', 'Careful', '--input', input, '--detach'])).stdout.trim()
+  const isHeld = async (): Promise<boolean> => (await readRun(id)).waiting_for === 'approval'
+  await until(isHeld, 'the first call waits')
+  requireEnd(await run(['approve', 'Careful']), 0)
+  await until(async () => (await readRun(id)).step_count === 2 && (await isHeld()), 'the second call waits')
+  const waiting = await run(['follow', id])
+  requireEnd(waiting, 5)
+  assert.equal(waiting.stdout, 'I write.\nAgain.\n')
+  requireEnd(await run(['approve', 'Careful']), 0)
+  await until(async () => (await readRun(id)).status === 'completed', 'the run ends')
+  const followed = await run(['follow', id])
+  requireEnd(followed, 0)
+  assert.equal(followed.stdout, 'I write.\nAgain.\nDone.\n')
+  assert.match(followed.stderr, /→ post .*"first".*\n← post .*\n→ post .*"second".*\n.*← post /s)
+  const events = await run(['follow', id, '--json'])
+  requireEnd(events, 0)
+  const kinds = events.stdout.trimEnd().split('\n')
+  assert.match(kinds.at(-1) ?? '', /"event":"run.completed"/)
+})
+
 test('work that would begin anew is decided with again or stop', { skip: noTerminal }, async () => {
   const { items } = await api<{ items: { id: string }[] }>(`GET ${lab}/agents`)
   const id = await askAboutBeginning(databaseUrl, lab.split('/').at(-1) ?? '', items[0]?.id ?? '')
