@@ -73,6 +73,7 @@ export const clientCommands: readonly CommandEntry[] = [
       ['--after-step <number>', 'the last step that is taken over; 0 takes the input alone'],
       ['--input <text>', 'what to tell it'],
       ['--agent <name>', 'another agent'],
+      ['--yes', 'do not ask, although calls may be repeated'],
       DETACH,
     ],
     examples: ['muster fork Writer --after-step 2', 'muster fork 0199a6f0-5f3e --after-step 0 --agent Editor'],

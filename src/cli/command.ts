@@ -12,6 +12,8 @@ export interface CommandContext extends Screens {
   signal: AbortSignal
   now: () => number
   readStdin: () => Promise<string>
+  /** Asks the person at the terminal; null in a pipe, where nobody answers. */
+  askYesNo: ((question: string) => Promise<boolean>) | null
   readFile: (path: string) => Promise<string>
 }
 

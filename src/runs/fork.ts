@@ -58,21 +58,30 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
   return getRun(db, projectId, id)
 }
 
-/** The finished calls with an effect after that step: the fork may make them once more, under keys of its own. */
+/** The finished calls with an effect after that step. */
 export async function mayRepeat(
   db: Db,
   projectId: string,
   runId: string,
   afterStep: number,
 ): Promise<ForkedRun['may_repeat']> {
+  const calls = await callsAfterStep(db, { projectId, runId, afterStep })
+  return calls
+    .filter(({ is_finished: isFinished }) => isFinished)
+    .map(({ tool, args, at }) => ({ tool, args, at: at.toISOString() }))
+}
+
+/** The calls with an effect that a fork after that step does not know, and may make once more under keys of its own. */
+export async function callsAfterStep(
+  db: Db,
+  { projectId, runId, afterStep }: { projectId: string; runId: string; afterStep: number },
+): Promise<MadeCall[]> {
   const source = await readSource(db, projectId, runId)
   if (!source || afterStep > source.step_count) return []
   const point = await findPoint(db, projectId, source, afterStep)
   const from = await timeOf(db, point.runId, point.seq)
   const calls = await callsOfHistory(db, projectId, source)
-  return calls
-    .filter(({ at, is_finished: isFinished }) => isFinished && at > from)
-    .map(({ tool, args, at }) => ({ tool, args, at: at.toISOString() }))
+  return calls.filter(({ at }) => at > from)
 }
 
 /** The calls of the run's history. A fork's history begins with the calls of its original before that point. */

@@ -65,7 +65,7 @@ function requireEnd(said: Said, code: number): void {
 const nextId = ({ stderr }: Said): string =>
   /To continue it: muster resume ([0-9a-f-]{13})\n/.exec(stderr)?.[1] ?? assert.fail(stderr)
 
-test('a failed run names the command that continues it; resume repeats nothing, and fork names the repeats', async () => {
+test('a failed run names the command that continues it; resume repeats nothing, and fork asks before it repeats', async () => {
   // The model refuses the step after the last one.
   const steps = [
     { say: 'I pay.', calls: [call('pay', 'a')] },
@@ -82,13 +82,36 @@ test('a failed run names the command that continues it; resume repeats nothing, 
   // By name the newest run is meant, if none is paused.
   requireEnd(await run(['resume', 'Payer']), 1)
 
-  const forked = await run(['fork', nextId(failed), '--after-step', '1', '--detach'])
+  const forkIt = ['fork', nextId(failed), '--after-step', '1', '--detach']
+  const refused = await run(forkIt)
+  requireEnd(refused, 2)
+  assert.match(refused.stderr, /may make this call a second time\. Add --yes to start it:\n {2}post .*"label":"b"/)
+  const forked = await run([...forkIt, '--yes'])
   requireEnd(forked, 0)
-  assert.match(forked.stderr, /may repeat calls that took effect after that step:\n {2}post .*"label":"b"/)
-  const { forked_from: origin } = await readRun(forked.stdout.trim())
+  const forkId = forked.stdout.trim()
+  const { forked_from: origin } = await readRun(forkId)
   assert.ok(origin?.startsWith(nextId(failed)))
+  await until(async () => (await readRun(forkId)).completed_at !== null, 'the fork has ended')
+  // A fork of the fork knows the calls of the original, too.
+  const both = await run(['fork', forkId, '--after-step', '0'])
+  requireEnd(both, 2)
+  assert.match(both.stderr, /these 2 calls a second time\..*\n {2}pay .*"label":"a".*\n {2}post .*"label":"b"/)
+  // A fork that repeats nothing asks nothing.
+  requireEnd(await run(['fork', nextId(failed), '--after-step', '2', '--detach']), 0)
   requireEnd(await run(['fork', 'Payer']), 2)
   requireEnd(await run(['fork', 'Payer', '--after-step', '99']), 2)
+})
+
+test('on a terminal the fork waits for a yes', { skip: noTerminal }, async () => {
+  const input = plan('asked', { say: 'I post.', calls: [call('post', 'asked')] }, { say: 'Done.' })
+  const id = (await run(['run', 'Payer', '--input', input, '--json'])).stdout.match(/"id": ?"([^"]+)"/)?.[1] ?? ''
+  const countForks = async (): Promise<number> =>
+    (await api<{ items: Run[] }>(`GET ${lab}/runs`)).items.filter(({ forked_from }) => forked_from === id).length
+  // Nobody types anything.
+  const asked = await onTerminal(100, ['fork', id, '--after-step', '0', '--detach'])
+  requireEnd(asked, 1)
+  assert.match(asked.stdout, /this call a second time:.*post .*Start the fork\? \[y\/N\].*No fork was started/s)
+  assert.equal(await countForks(), 0)
 })
 
 test('resume of an attempt at a blocked task sets the task to pending', async () => {

@@ -23,7 +23,7 @@ import {
   triggerInput,
 } from '../../kernel/run.ts'
 import { cancelRun } from '../../runs/cancel.ts'
-import { listEffects } from '../../runs/effects.ts'
+import { listEffects, listEffectsAfter } from '../../runs/effects.ts'
 import { forkRun, mayRepeat } from '../../runs/fork.ts'
 import { listRuns, NO_PARENT, type RunFilter } from '../../runs/list-runs.ts'
 import { getRun } from '../../runs/read-runs.ts'
@@ -46,6 +46,15 @@ import { isSettled, waitForRun } from '../http/wait-for-run.ts'
 const openTo = routesOf('Runs')
 const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 const runParams = z.strictObject({ id: pathId, runId: pathId })
+const effectQuery = z.strictObject({
+  after_step: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(1_000_000)
+    .optional()
+    .describe('Only the calls that a fork after this step may make once more.'),
+})
 const NOT_A_PARENT = 'must be the id of a run, or none'
 const runQuery = listQuery.extend({
   id: idBeginningField.optional().describe('The first letters of an id, 8 or more.'),
@@ -165,11 +174,18 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     openTo('viewer', 'List the calls that took effect in a run, in the runs it continues and in their sub-runs', {
       isHeavy: true,
       params: runParams,
+      querystring: effectQuery,
       response: answers(200, pageOf(runEffectSchema)),
     }),
     async (request) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
-      return { items: await listEffects(pool, run.id), next_cursor: null }
+      const { after_step: afterStep } = request.query
+      const { id: runId, project_id: projectId } = run
+      const items =
+        afterStep === undefined
+          ? await listEffects(pool, runId)
+          : await listEffectsAfter(pool, { projectId, runId, afterStep })
+      return { items, next_cursor: null }
     },
   )
 
