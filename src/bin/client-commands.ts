@@ -23,7 +23,6 @@ function addCommand(program: Command, { usage, summary, options = [], examples, 
     .configureHelp({ ...parent.configureHelp(), showGlobalOptions: false })
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? exitCodes.done : exitCodes.misused))
   for (const [flags, meaning] of options) made.option(flags, meaning)
-  made.option('--project <name>', "the project (the key's, or the only one)")
   made.option('--json', usage.startsWith('follow') ? 'print each event as a line of JSON' : 'print one JSON document')
   for (const { flag, description, variable } of clientSettings)
     made.addOption(new Option(`--${flag}`, `${description} [${variable}]`))

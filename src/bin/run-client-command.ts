@@ -26,7 +26,7 @@ export async function runClientCommand(execute: Execute, given: Given): Promise<
     const context: CommandContext = {
       ...screens,
       client: createClient({ locate: () => locateServer(server), fetch: egress.fetch('trusted'), signal }),
-      projectReference: typeof given.options.project === 'string' ? given.options.project : null,
+      projectReference: server.project,
       isJson,
       signal,
       now: Date.now,

@@ -5,7 +5,7 @@ import type { Screens } from './screen.ts'
 
 export interface CommandContext extends Screens {
   client: ApiClient
-  /** The value of --project. */
+  /** The project that --project or MUSTER_PROJECT names. */
   projectReference: string | null
   isJson: boolean
   /** Aborted by Ctrl-C. */

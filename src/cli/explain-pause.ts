@@ -7,6 +7,7 @@ import { clockTime } from './durations.ts'
 import { type StyledText, styled } from './screen.ts'
 import { shortId } from './short-id.ts'
 import { visibleLine } from './visible-text.ts'
+import { wordFor } from './word-for.ts'
 import type { Workplace } from './workplace.ts'
 
 export interface Explanation {
@@ -30,16 +31,7 @@ export async function explainPause(
   const { task } = asksPeople ? await findQuestion(context, workplace, run) : { task: null }
   const agent = (await workplace.agents()).find(({ id }) => id === run.agent_id) ?? null
   const explained = explainStopped({ run, task, agent })
-  return { ...explained, next: explained.next.map((command) => withProject(command, context, workplace)) }
-}
-
-/** A command that is pasted reaches the project that this one was called for. */
-export function withProject(
-  command: string,
-  { projectReference }: Pick<CommandContext, 'projectReference'>,
-  { project }: { project: Pick<Workplace['project'], 'id' | 'name'> },
-): string {
-  return projectReference === null ? command : `${command} --project ${wordFor(project)}`
+  return { ...explained, next: explained.next.map(workplace.command) }
 }
 
 /** The open question of a run. `isSure` says that all open questions were looked at. */
@@ -115,10 +107,6 @@ function waysOn(action: StopAction | null, { run, task, agent }: Facts, resumedA
       return [`muster follow ${id}`]
   }
 }
-
-/** A word that a shell takes as it is. A name of other letters could do something when it is pasted, so its id stands. */
-export const wordFor = ({ id, name }: { id: string; name: string }): string =>
-  /^\w[\w.-]*$/.test(name) ? name : shortId(id)
 
 export function explanationLines({ why, question, next }: Explanation): StyledText[][] {
   return [

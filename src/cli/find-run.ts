@@ -73,7 +73,8 @@ export async function findNewest({ client }: CommandContext, workplace: Workplac
   const [flowRun] = flowRuns
   if (run && !(flowRun && flowRun.created_at > run.created_at)) return { kind: 'run', run }
   if (flowRun) return { kind: 'flow run', run: flowRun }
-  throw misused('Nothing has run in this project yet. Start something: muster run AGENT "a task"')
+  const command = workplace.command('muster run AGENT "a task"')
+  throw misused(`Nothing has run in this project yet. Start something: ${command}`)
 }
 
 async function readWhole({ client }: CommandContext, workplace: Workplace, id: string): Promise<FoundRun> {

@@ -26,7 +26,7 @@ export async function watchFlowRun(
   const { client, signal, out, isJson } = context
   const path = workplace.path(`flow-runs/${run.id}`)
   const read = (): Promise<FlowRunAnswer> => client.ask(path, flowRunAnswer)
-  const tell = createTaskTeller(context)
+  const tell = createTaskTeller(context, workplace)
   const bar = isJson ? null : startBar(context, run, read)
   try {
     let now = run
@@ -48,7 +48,7 @@ export async function watchFlowRun(
   } catch (error) {
     bar?.end()
     if (!signal.aborted) throw error
-    return tellGoingOn(context, 'The flow run goes on', run.id)
+    return tellGoingOn(context, workplace, { what: 'The flow run', id: run.id })
   }
 }
 
@@ -106,7 +106,7 @@ const taskFields = z.looseObject({
 const alertFields = z.looseObject({ suspected_cause: z.string() })
 
 /** A terminal has the live line, so only troubles are told there. */
-function createTaskTeller({ notes }: CommandContext): (event: string, data: unknown) => void {
+function createTaskTeller({ notes }: CommandContext, workplace: Workplace): (event: string, data: unknown) => void {
   const names = new Map<string, string>()
   const line = (text: string): string => cutToWidth(visibleLine(text.slice(0, 2_000)), Math.min(notes.columns(), 500))
   return (event, data) => {
@@ -118,7 +118,10 @@ function createTaskTeller({ notes }: CommandContext): (event: string, data: unkn
     const name = names.get(task.task_id) ?? task.task_id
     if (event === 'task.failed') notes.print(styled('red', line(`${name} failed: ${task.error ?? ''}`)))
     if (event === 'task.waiting') {
-      notes.print(styled('yellow', line(`${name} waits for a person: `)), styled('cyan', 'muster inbox'))
+      notes.print(
+        styled('yellow', line(`${name} waits for a person: `)),
+        styled('cyan', workplace.command('muster inbox')),
+      )
     }
     if (notes.isTerminal) return
     if (event === 'task.started') notes.print(line(`${name} started`))

@@ -42,7 +42,8 @@ export async function watchRun(
     if (!isJson && text !== null && text !== lastWait) {
       notes.print(styled('yellow', visibleLine(text)))
       const isOfProvider = waiting.waiting_for?.startsWith('provider ') ?? false
-      if (isOfProvider) notes.print('To try at once: ', styled('cyan', `muster try-now ${shortId(run.id)}`))
+      if (isOfProvider)
+        notes.print('To try at once: ', styled('cyan', workplace.command(`muster try-now ${shortId(run.id)}`)))
     }
     lastWait = text
   }
@@ -54,14 +55,18 @@ export async function watchRun(
     return await conclude(context, workplace, settled, { lastText: transcript.lastText(), asEvents })
   } catch (error) {
     if (!context.signal.aborted) throw error
-    return tellGoingOn(context, `The run goes on`, run.id)
+    return tellGoingOn(context, workplace, { what: 'The run', id: run.id })
   }
 }
 
-export function tellGoingOn({ notes, isJson }: CommandContext, whatGoesOn: string, id: string): ExitCode {
+export function tellGoingOn(
+  { notes, isJson }: CommandContext,
+  { command }: Workplace,
+  { what, id }: { what: string; id: string },
+): ExitCode {
   if (!isJson) {
-    notes.print(`Stopped following. ${whatGoesOn}: `, styled('cyan', `muster follow ${shortId(id)}`))
-    notes.print('To stop it: ', styled('cyan', `muster cancel ${shortId(id)}`))
+    notes.print(`Stopped following. ${what} continues: `, styled('cyan', command(`muster follow ${shortId(id)}`)))
+    notes.print('To stop it: ', styled('cyan', command(`muster cancel ${shortId(id)}`)))
   }
   return exitCodes.interrupted
 }

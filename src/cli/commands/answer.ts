@@ -21,7 +21,7 @@ export const answerCommand: Execute = async (context, { args }) => {
   const answered = await client.ask(workplace.path(`tasks/${task.id}`), taskAnswer, { method: 'PATCH', body })
   out.print(isJson ? jsonText(answered) : `Answered: ${answered.title}`)
   if (!isJson && answered.run_id !== null) {
-    notes.print('The run continues: ', styled('cyan', `muster follow ${shortId(answered.run_id)}`))
+    notes.print('The run continues: ', styled('cyan', workplace.command(`muster follow ${shortId(answered.run_id)}`)))
   }
   return exitCodes.done
 }
