@@ -81,7 +81,7 @@ export const clientCommands: readonly CommandEntry[] = [
   },
   {
     usage: 'try-now <run>',
-    summary: 'let a run that waits for its provider try again at once',
+    summary: 'let the runs of an agent or a flow that wait for a provider try again at once',
     examples: ['muster try-now Writer', 'muster try-now 0199a6f0-5f3e'],
     load: async () => (await import('./commands/try-now.ts')).tryNowCommand,
   },

@@ -198,3 +198,43 @@ test('a run that waits for its provider is told while it is followed, and tries 
   const late = await run(['try-now', id])
   requireEnd(late, 4)
 })
+
+test('a flow run tells that a leaf waits for its provider, and its name tries all waiting runs at once', async (t) => {
+  provider.close()
+  const cook = { type: 'task', agent: 'Cook', input: plan('flow', { say: 'Served.' }) }
+  await api(`POST ${lab}/flows`, { name: 'Dinner', root: { type: 'parallel', branches: [{ ...cook, id: 'soup' }] } })
+  const following = await begin(t, ['flow', 'run', 'Dinner'])
+  const words = /soup waits for provider kitchen, next try .*\nTo try at once: muster try-now (\S+)\n/
+  await until(() => words.test(following.stderr()), 'the wait is told')
+  assert.doesNotMatch(following.stderr(), /person|inbox/)
+  for (const meal of ['one', 'two']) await run(['run', 'Cook', '--input', plan(meal, { say: 'Served.' }), '--detach'])
+  const waiting = async () => (await api<{ items: Run[] }>(`GET ${lab}/runs?pause_reason=unavailable`)).items.length
+  await until(async () => (await waiting()) === 3, 'three runs wait')
+  provider.open()
+  const [, id = ''] = words.exec(following.stderr()) ?? []
+  const tried = await run(['try-now', id])
+  requireEnd(tried, 0)
+  assert.equal(tried.stdout.split('tries its provider again now.').length - 1, 1)
+  assert.equal((await following.exited).code, 0)
+  const ended = await run(['try-now', id])
+  requireEnd(ended, 4)
+  assert.match(ended.stderr, /No run of a leaf of .* waits for a provider\. A function .*\(muster\.ask\) has no run/)
+})
+
+test('a resumed flow run says which leaves are kept, and a list counts the completed leaves alone', async () => {
+  const steps = [
+    { type: 'task', id: 'first', agent: 'Payer', input: plan('kept', { say: 'Done.' }) },
+    { type: 'task', id: 'second', agent: 'Lost', input: 'x' },
+    { type: 'task', id: 'third', agent: 'Lost', input: 'x' },
+  ]
+  await api(`POST ${lab}/flows`, { name: 'Half', root: { type: 'sequential', steps } })
+  const failed = await run(['flow', 'run', 'Half'])
+  requireEnd(failed, 1)
+  assert.match(failed.stderr, /first started\nfirst completed \(.*\)\nsecond started\nsecond failed: /)
+  const listed = await run(['flow', 'runs', '--flow', 'Half'])
+  assert.match(listed.stdout, /\tfailed\t1\/3\t/)
+  const resumed = await run(['resume', 'Half'])
+  requireEnd(resumed, 1)
+  assert.match(resumed.stderr, /first: kept\nsecond started\n/)
+  assert.doesNotMatch(resumed.stderr, /first (started|completed)/)
+})
