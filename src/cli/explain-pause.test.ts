@@ -9,7 +9,7 @@ import { wordFor } from './word-for.ts'
 import { withProject } from './workplace.ts'
 
 const run = aRun({ id: '01a1e73e-0fb2-763a-80d7-f4a566137a25', status: 'paused', completed_at: null })
-const task = { id: '5bbad8ac-ac0d-89b7-a041-86b4ace0d2e7', title: 'Ship on Friday?' }
+const task = { id: '5bbad8ac-ac0d-89b7-a041-86b4ace0d2e7', title: 'Ship on Friday?', metadata: {} }
 const agent = { id: '01a1e73c-2053-78b6-994b-ebe2ccc5d6a7', name: 'Writer' }
 
 const known = new Set(clientCommands.map(({ usage }) => usage.split(' ')[0]))
@@ -43,6 +43,11 @@ test('a question is answered by its id, and an unknown outcome is decided by the
     question: 'Ship on Friday?',
     next: ['muster answer 5bbad8ac "…"'],
   })
+  const anew = { ...task, metadata: { kind: 'begin_anew' } }
+  assert.deepEqual(explainStopped({ run: { ...run, pause_reason: 'human' }, task: anew, agent }).next, [
+    'muster answer 5bbad8ac again',
+    'muster answer 5bbad8ac stop',
+  ])
   const next = (change: Partial<Run>) => explainStopped({ run: { ...run, ...change }, task, agent }).next
   assert.deepEqual(next({ pause_reason: 'outcome_unknown' }), [
     'muster resume 01a1e73e-0fb2 --outcome done',

@@ -6,9 +6,9 @@ import type { CommandContext, Execute } from '../command.ts'
 import { ageText } from '../durations.ts'
 import { exitCodes } from '../exit-codes.ts'
 import {
+  answersTo,
   exhaustedAgent,
-  isAboutBeginningAnew,
-  isAboutOutcome,
+  nameOfTask,
   type OpenTask,
   readOpenTasks,
   restOfDescription,
@@ -33,7 +33,7 @@ export const inboxCommand: Execute = async (context) => {
         { title: 'KIND', cell: ({ task }) => KINDS[task.kind] },
         { title: 'BY', cell: ({ by }) => by },
         { title: 'AGE', cell: ({ task }) => ({ text: ageText(task.created_at, now()), whole: task.created_at }) },
-        { title: 'TITLE', cell: ({ task }) => task.title },
+        { title: 'TITLE', cell: ({ task }) => nameOfTask(task) },
       ],
       tasks,
     )
@@ -70,9 +70,7 @@ function commandsFor(task: TaskAnswer, id: string): string[] {
   }
   const agent = exhaustedAgent(task)
   if (agent !== null) return [`muster top-up ${shortId(agent)} 10000`]
-  if (isAboutBeginningAnew(task)) return [`muster answer ${id} again`, `muster answer ${id} stop`]
-  if (isAboutOutcome(task)) return [`muster answer ${id} done`, `muster answer ${id} not_done`]
-  return [`muster answer ${id} "…"`]
+  return answersTo(task, id)
 }
 
 /** The tool that waits to be called, and its arguments, one a line. */
