@@ -6,7 +6,7 @@ import { exitCodes } from '../cli/exit-codes.ts'
 import { clientSettings } from './config.ts'
 
 const EXIT_CODES = `Exit codes: 0 done, 1 the run failed, 2 wrong arguments or an unclear name, 3 no server,
-  4 the server refused, 5 the run is paused, 130 Ctrl-C (the run goes on).`
+  4 the server refused, 5 the run is paused, 130 Ctrl-C (the run continues).`
 
 export function addClientCommands(program: Command): void {
   program.addHelpText('after', `\n${EXIT_CODES}`)

@@ -167,7 +167,7 @@ export const clientCommands: readonly CommandEntry[] = [
   },
   {
     usage: 'unhalt',
-    summary: 'let the project go on',
+    summary: 'let the project continue',
     examples: ['muster unhalt'],
     load: async () => (await import('./commands/halt.ts')).unhaltCommand,
   },

@@ -17,11 +17,11 @@ import type { Workplace } from './workplace.ts'
 export interface FollowingOptions {
   /** Prints each event as a line of JSON, instead of the run at the end. */
   asEvents?: boolean
-  /** Goes on while the run waits for people, tokens or the off switch. */
+  /** Keeps following while the run waits for people, tokens or the off switch. */
   staysThroughWaits?: boolean
 }
 
-/** Follows the run on the screen and returns the exit code. Ctrl-C ends the following, and the run goes on. */
+/** Follows the run on the screen and returns the exit code. Ctrl-C ends the following, and the run continues. */
 export async function watchRun(
   context: CommandContext,
   workplace: Workplace,

@@ -79,7 +79,7 @@ export function requireAgent({ agent_id: agentId }: Pick<EarlierRun, 'agent_id'>
 async function requireFree(db: Db, earlier: EarlierRun): Promise<void> {
   if (earlier.task_id !== null) throw await whyNotOfTask(db, earlier.task_id)
   if (earlier.flow_run_id !== null) {
-    throw conflict('This run is a leaf of a flow run. Resume the flow run: it takes over every finished leaf.', {
+    throw conflict('This run is a leaf of a flow run. Resume the flow run: finished steps are kept.', {
       flow_run_id: earlier.flow_run_id,
     })
   }

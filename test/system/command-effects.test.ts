@@ -132,7 +132,7 @@ test('a call that waits is shown with its arguments, and approved', { skip: noTe
   const steps = [{ say: 'I write.', calls: [call('post', 'careful')] }, { say: 'Done.' }]
   const held = await run(['run', 'Careful', '--input', plan('careful', ...steps)])
   requireEnd(held, 5)
-  assert.match(held.stderr, /Paused\. It waits for the approval of a call\.\n.*\nNext: muster approve [0-9a-f]{8}\n/)
+  assert.match(held.stderr, /Waiting\. It waits for the approval of a call\.\n.*\nNext: muster approve [0-9a-f]{8}\n/)
   const inbox = await onTerminal(100, ['inbox'])
   assert.match(inbox.stdout, /post.*label: "careful"/s)
   const approved = await run(['approve', 'Careful'])
@@ -171,7 +171,7 @@ test('work that would begin anew is decided with again or stop', { skip: noTermi
   assert.match(inbox.stdout, /begin anew\?.*muster answer [0-9a-f]{8} again.*muster answer [0-9a-f]{8} stop/s)
   const wrong = await run(['answer', id, 'perhaps'])
   requireEnd(wrong, 2)
-  assert.match(wrong.stderr, /takes again or stop, not "perhaps"/)
+  assert.match(wrong.stderr, /Answer with `again` or `stop`, not "perhaps"/)
   requireEnd(await run(['answer', id, 'stop']), 0)
   assert.equal((await api<Task>(`GET ${lab}/tasks/${id}`)).result, 'stop')
 })

@@ -104,7 +104,10 @@ test('a run that asks stops with code 5 and names the command that resolves it',
   const paused = await run(['run', 'Planned', '--input', ask(`Shall we go on? ${HOSTILE}`)])
   requireEnd(paused, 5)
   assert.equal(paused.stdout, 'I must ask. \n')
-  assert.match(paused.stderr, /\nPaused\. It waits for the answer of a person\.\nShall we go on\? ␛\]0;owned␇␛\[2Jrain/)
+  assert.match(
+    paused.stderr,
+    /\nWaiting\. It waits for the answer of a person\.\nShall we go on\? ␛\]0;owned␇␛\[2Jrain/,
+  )
   const [, task = ''] = /\nNext: muster answer ([0-9a-f]{8}) "…"\n/.exec(paused.stderr) ?? []
   const inbox = await run(['inbox'])
   requireEnd(inbox, 0)
