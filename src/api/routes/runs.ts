@@ -179,18 +179,15 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     }),
     async (request) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
-      const { after_step: afterStep } = request.query
-      const { id: runId, project_id: projectId } = run
-      const items =
-        afterStep === undefined
-          ? await listEffects(pool, runId)
-          : await listEffectsAfter(pool, { projectId, runId, afterStep })
-      return { items, next_cursor: null }
+      return { items: await readEffects(pool, run, request.query.after_step), next_cursor: null }
     },
   )
 
   addRunActions(app, options)
 }
+
+const readEffects = (db: Db, { id: runId, project_id: projectId }: Run, afterStep: number | undefined) =>
+  afterStep === undefined ? listEffects(db, runId) : listEffectsAfter(db, { projectId, runId, afterStep })
 
 function addRunActions(app: App, options: RunRouteOptions): void {
   const { pool, services } = options
