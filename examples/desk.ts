@@ -1,9 +1,9 @@
 // A support desk: an agent that looks an order up, gives the money back and tells the customer. Start Muster with it:
 //
-//   MUSTER_APP=examples/desk.ts npm start
+//   MUSTER_DATA_DIR=.muster-desk MUSTER_DEMO=off MUSTER_APP=examples/desk.ts npm start
 //
-// Then ask it: muster run Desk "Refund order A-1" --project "Support desk". Stop the model, kill the server, cancel the run
-// and resume it: the file desk-ledger.jsonl has each refund once.
+// Then ask it: MUSTER_DATA_DIR=.muster-desk muster run Desk "Refund order A-1". Stop the model, kill the server, cancel
+// the run and resume it: the file desk-ledger.jsonl has each refund once.
 import { appendFileSync } from 'node:fs'
 import { defineApp, defineFlow } from 'muster-agents'
 import { z } from 'zod'

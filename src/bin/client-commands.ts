@@ -6,7 +6,7 @@ import { exitCodes } from '../cli/exit-codes.ts'
 import { clientSettings } from './config.ts'
 
 const EXIT_CODES = `Exit codes: 0 done, 1 the run failed, 2 wrong arguments or an unclear name, 3 no server,
-  4 the server refused, 5 the run is paused, 130 Ctrl-C (the run goes on).`
+  4 the server refused, 5 the run is paused, 130 Ctrl-C (the run continues).`
 
 export function addClientCommands(program: Command): void {
   program.addHelpText('after', `\n${EXIT_CODES}`)
@@ -23,7 +23,6 @@ function addCommand(program: Command, { usage, summary, options = [], examples, 
     .configureHelp({ ...parent.configureHelp(), showGlobalOptions: false })
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? exitCodes.done : exitCodes.misused))
   for (const [flags, meaning] of options) made.option(flags, meaning)
-  made.option('--project <name>', "the project (the key's, or the only one)")
   made.option('--json', usage.startsWith('follow') ? 'print each event as a line of JSON' : 'print one JSON document')
   for (const { flag, description, variable } of clientSettings)
     made.addOption(new Option(`--${flag}`, `${description} [${variable}]`))

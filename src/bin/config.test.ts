@@ -200,6 +200,9 @@ test('a command finds its server by the data folder, or by MUSTER_URL with MUSTE
   const remote = { MUSTER_URL: 'https://muster.example', MUSTER_KEY: 'key', MUSTER_ADMIN_TOKEN: 'token' }
   assert.deepEqual(readServerConfig(remote).url?.href, 'https://muster.example/')
   assert.equal(readServerConfig(remote).key, 'key')
+  assert.equal(readServerConfig(remote).project, null)
+  assert.equal(readServerConfig({ ...remote, MUSTER_PROJECT: '' }).project, null)
+  assert.equal(readServerConfig({ ...remote, MUSTER_PROJECT: 'Support desk' }).project, 'Support desk')
   assert.throws(() => readServerConfig({ ...remote, MUSTER_KEY: '' }), /MUSTER_URL needs MUSTER_KEY/)
   assert.throws(() => readServerConfig({ ...remote, MUSTER_URL: 'muster.example' }), /MUSTER_URL must be an http/)
   assert.throws(() => readServerConfig({ MUSTER_KEY: 'two words' }), /MUSTER_KEY must not hold white space/)

@@ -206,12 +206,15 @@ export interface ServerConfig {
   /** A key of a project, or the admin token. */
   key: string | null
   dataDir: string
+  /** The name or the id of a project, or the first letters of the id. */
+  project: string | null
 }
 
 /** The settings of the commands that talk to a server. They do not mind the settings of a server. */
 export const clientSettings: readonly Setting[] = [
   { variable: 'MUSTER_URL', flag: 'url <url>', description: 'the address of the server; needs MUSTER_KEY' },
   { variable: 'MUSTER_DATA_DIR', flag: 'data-dir <path>', description: 'the data folder of a server here (.muster)' },
+  { variable: 'MUSTER_PROJECT', flag: 'project <name>', description: "the project (the key's, or the only one)" },
 ]
 
 export const serverOfProcess = (flags: Environment): ServerConfig => readServerConfig({ ...process.env, ...flags })
@@ -226,6 +229,7 @@ export function readServerConfig(environment: Environment): ServerConfig {
     url: value.MUSTER_URL === undefined ? null : new URL(value.MUSTER_URL),
     key: value.MUSTER_KEY ?? value.MUSTER_ADMIN_TOKEN ?? null,
     dataDir: resolve(value.MUSTER_DATA_DIR),
+    project: value.MUSTER_PROJECT ?? null,
   }
 }
 
@@ -318,6 +322,7 @@ const variables = z.object({
 const clientVariables = variables.pick({ MUSTER_DATA_DIR: true, MUSTER_ADMIN_TOKEN: true }).extend({
   MUSTER_URL: plainUrl.optional(),
   MUSTER_KEY: z.string().regex(/^\S+$/, 'must not hold white space').optional(),
+  MUSTER_PROJECT: z.string().optional(),
 })
 
 /**

@@ -42,7 +42,7 @@ command('migrate', 'bring the database to this release, without starting the ser
 command('status', 'say whether Muster runs here and whether it is ready').action(
   run(async (config) => (await import('./commands.ts')).statusCommand(config, terminal)),
 )
-command('doctor', 'check the installation and say what to mend').action(
+command('doctor', 'check the installation and say what to fix').action(
   run(async (config) => (await import('./doctor.ts')).doctorCommand(config, terminal)),
 )
 command('keys', 'show the admin token, or make a new sign-in link')

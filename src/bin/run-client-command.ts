@@ -1,5 +1,6 @@
 // Runs a command of cli/: the server it talks to, Ctrl-C, and its failure as a sentence and an exit code.
 import { readFile } from 'node:fs/promises'
+import { createInterface } from 'node:readline/promises'
 import { text } from 'node:stream/consumers'
 import { createClient } from '../cli/client.ts'
 import type { CommandContext, Execute, Given } from '../cli/command.ts'
@@ -25,11 +26,12 @@ export async function runClientCommand(execute: Execute, given: Given): Promise<
     const context: CommandContext = {
       ...screens,
       client: createClient({ locate: () => locateServer(server), fetch: egress.fetch('trusted'), signal }),
-      projectReference: typeof given.options.project === 'string' ? given.options.project : null,
+      projectReference: server.project,
       isJson,
       signal,
       now: Date.now,
       readStdin: () => text(process.stdin),
+      askYesNo: process.stdin.isTTY && screens.notes.isTerminal ? (question) => askYesNo(question, signal) : null,
       readFile: (path) => readFile(path, 'utf8'),
     }
     return await execute(context, given)
@@ -39,6 +41,18 @@ export async function runClientCommand(execute: Execute, given: Given): Promise<
   } finally {
     stop()
     await egress.close()
+  }
+}
+
+/** No answer means no. The terminal stays in its own mode, so that Ctrl-C ends the command. */
+async function askYesNo(question: string, signal: AbortSignal): Promise<boolean> {
+  const asking = createInterface({ input: process.stdin, output: process.stderr, terminal: false })
+  const { promise: left, resolve } = Promise.withResolvers<string>()
+  asking.once('close', () => resolve(''))
+  try {
+    return /^y(es)?$/i.test((await Promise.race([asking.question(question, { signal }), left])).trim())
+  } finally {
+    asking.close()
   }
 }
 

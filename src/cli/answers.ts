@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { agentSchema } from '../kernel/agent.ts'
 import { flowRunSchema } from '../kernel/flow-run.ts'
 import { projectSchema } from '../kernel/project.ts'
-import { forkedRunSchema, runSchema } from '../kernel/run.ts'
+import { forkedRunSchema, runEffectSchema, runSchema } from '../kernel/run.ts'
 import { approvalResultSchema, taskSchema } from '../kernel/task.ts'
 import type { ApiClient } from './client.ts'
 
@@ -38,6 +38,9 @@ export const runAnswer = runSchema
 export type RunAnswer = z.infer<typeof runAnswer>
 
 export const forkAnswer = runAnswer.extend(forkedRunSchema.pick({ may_repeat: true }).partial().shape)
+
+export const effectAnswer = runEffectSchema.pick({ tool: true, args: true, outcome: true, at: true }).loose()
+export type EffectAnswer = z.infer<typeof effectAnswer>
 
 export const taskAnswer = taskSchema
   .pick({ id: true, kind: true, title: true, description: true, status: true, priority: true, created_at: true })

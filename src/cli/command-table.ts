@@ -73,6 +73,7 @@ export const clientCommands: readonly CommandEntry[] = [
       ['--after-step <number>', 'the last step that is taken over; 0 takes the input alone'],
       ['--input <text>', 'what to tell it'],
       ['--agent <name>', 'another agent'],
+      ['--yes', 'do not ask, although calls may be repeated'],
       DETACH,
     ],
     examples: ['muster fork Writer --after-step 2', 'muster fork 0199a6f0-5f3e --after-step 0 --agent Editor'],
@@ -80,7 +81,7 @@ export const clientCommands: readonly CommandEntry[] = [
   },
   {
     usage: 'try-now <run>',
-    summary: 'let a run that waits for its provider try again at once',
+    summary: 'let the runs of an agent or a flow that wait for a provider try again at once',
     examples: ['muster try-now Writer', 'muster try-now 0199a6f0-5f3e'],
     load: async () => (await import('./commands/try-now.ts')).tryNowCommand,
   },
@@ -166,7 +167,7 @@ export const clientCommands: readonly CommandEntry[] = [
   },
   {
     usage: 'unhalt',
-    summary: 'let the project go on',
+    summary: 'let the project continue',
     examples: ['muster unhalt'],
     load: async () => (await import('./commands/halt.ts')).unhaltCommand,
   },

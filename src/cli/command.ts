@@ -5,13 +5,15 @@ import type { Screens } from './screen.ts'
 
 export interface CommandContext extends Screens {
   client: ApiClient
-  /** The value of --project. */
+  /** The project that --project or MUSTER_PROJECT names. */
   projectReference: string | null
   isJson: boolean
   /** Aborted by Ctrl-C. */
   signal: AbortSignal
   now: () => number
   readStdin: () => Promise<string>
+  /** Asks the person at the terminal; null in a pipe, where nobody answers. */
+  askYesNo: ((question: string) => Promise<boolean>) | null
   readFile: (path: string) => Promise<string>
 }
 

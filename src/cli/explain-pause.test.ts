@@ -4,10 +4,12 @@ import { aRun } from '../../test/kit/genui-facts.ts'
 import { pauseReasons, type Run } from '../kernel/run.ts'
 import { clientCommands } from './command-table.ts'
 import { clockTime } from './durations.ts'
-import { explainStopped, waitText, withProject, wordFor } from './explain-pause.ts'
+import { explainStopped, waitText } from './explain-pause.ts'
+import { wordFor } from './word-for.ts'
+import { withProject } from './workplace.ts'
 
 const run = aRun({ id: '01a1e73e-0fb2-763a-80d7-f4a566137a25', status: 'paused', completed_at: null })
-const task = { id: '5bbad8ac-ac0d-89b7-a041-86b4ace0d2e7', title: 'Ship on Friday?' }
+const task = { id: '5bbad8ac-ac0d-89b7-a041-86b4ace0d2e7', title: 'Ship on Friday?', metadata: {} }
 const agent = { id: '01a1e73c-2053-78b6-994b-ebe2ccc5d6a7', name: 'Writer' }
 
 const known = new Set(clientCommands.map(({ usage }) => usage.split(' ')[0]))
@@ -28,11 +30,10 @@ for (const pause_reason of [...pauseReasons, null]) {
 
 test('a command that is printed names the project that was named', () => {
   const project = { id: '01a1e73e-2222-763a-80d7-f4a566137a25', name: 'Support desk' }
-  const shown = (projectReference: string | null, name: string) =>
-    withProject('muster resume 01a1e73e', { projectReference }, { project: { ...project, name } })
-  assert.equal(shown(null, 'desk'), 'muster resume 01a1e73e')
-  assert.equal(shown('desk', 'desk'), 'muster resume 01a1e73e --project desk')
-  assert.equal(shown('Support desk', 'Support desk'), 'muster resume 01a1e73e --project 01a1e73e-2222')
+  const shown = (name: string) => withProject('muster resume 01a1e73e', { ...project, name })
+  assert.equal(shown('desk'), 'muster resume 01a1e73e --project desk')
+  assert.equal(shown('Support desk'), 'muster resume 01a1e73e --project "Support desk"')
+  assert.equal(shown('$(desk)'), 'muster resume 01a1e73e --project 01a1e73e-2222')
 })
 
 test('a question is answered by its id, and an unknown outcome is decided by the run', () => {
@@ -42,6 +43,11 @@ test('a question is answered by its id, and an unknown outcome is decided by the
     question: 'Ship on Friday?',
     next: ['muster answer 5bbad8ac "…"'],
   })
+  const anew = { ...task, metadata: { kind: 'begin_anew' } }
+  assert.deepEqual(explainStopped({ run: { ...run, pause_reason: 'human' }, task: anew, agent }).next, [
+    'muster answer 5bbad8ac again',
+    'muster answer 5bbad8ac stop',
+  ])
   const next = (change: Partial<Run>) => explainStopped({ run: { ...run, ...change }, task, agent }).next
   assert.deepEqual(next({ pause_reason: 'outcome_unknown' }), [
     'muster resume 01a1e73e-0fb2 --outcome done',
@@ -77,6 +83,7 @@ test('a name stands in a command only if a shell takes it as a word', () => {
   const named = (name: string): string => wordFor({ ...agent, name })
   assert.equal(named('Writer'), 'Writer')
   assert.equal(named('code-review.2'), 'code-review.2')
-  for (const name of ['$(reboot)', 'a; b', "it's", '--project', 'two words', '`x`', 'a\nb', '雨'])
+  assert.equal(named('Careful desk'), '"Careful desk"')
+  for (const name of ['$(reboot)', 'a; b', "it's", '--project', ' two', '`x`', 'a\nb', '雨'])
     assert.equal(named(name), '01a1e73c-2053')
 })

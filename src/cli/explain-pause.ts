@@ -4,9 +4,11 @@ import { awaitedBy, type StopAction, whyStopped } from '../kernel/why-stopped.ts
 import { type AgentAnswer, projectAnswer, type RunAnswer, readList, type TaskAnswer, taskAnswer } from './answers.ts'
 import type { CommandContext } from './command.ts'
 import { clockTime } from './durations.ts'
+import { answersTo } from './open-tasks.ts'
 import { type StyledText, styled } from './screen.ts'
 import { shortId } from './short-id.ts'
 import { visibleLine } from './visible-text.ts'
+import { wordFor } from './word-for.ts'
 import type { Workplace } from './workplace.ts'
 
 export interface Explanation {
@@ -16,6 +18,8 @@ export interface Explanation {
   question?: string
   /** Commands, each of which is a way on. */
   next: readonly string[]
+  /** True if the same run continues by itself or by an answer. */
+  isWait?: boolean
 }
 
 const MOST_TASKS = 1_000
@@ -30,16 +34,7 @@ export async function explainPause(
   const { task } = asksPeople ? await findQuestion(context, workplace, run) : { task: null }
   const agent = (await workplace.agents()).find(({ id }) => id === run.agent_id) ?? null
   const explained = explainStopped({ run, task, agent })
-  return { ...explained, next: explained.next.map((command) => withProject(command, context, workplace)) }
-}
-
-/** A command that is pasted reaches the project that this one was called for. */
-export function withProject(
-  command: string,
-  { projectReference }: Pick<CommandContext, 'projectReference'>,
-  { project }: { project: Pick<Workplace['project'], 'id' | 'name'> },
-): string {
-  return projectReference === null ? command : `${command} --project ${wordFor(project)}`
+  return { ...explained, isWait: run.is_wait ?? !hasEnded(run), next: explained.next.map(workplace.command) }
 }
 
 /** The open question of a run. `isSure` says that all open questions were looked at. */
@@ -70,7 +65,7 @@ export async function isAboutToGoOn(context: CommandContext, workplace: Workplac
 interface Facts {
   run: Pick<RunAnswer, 'id' | 'agent_id' | 'status' | 'trigger' | 'pause_reason' | 'error_code' | 'completed_at'> &
     Partial<Pick<RunAnswer, 'step_count' | 'max_steps' | 'resumed_as' | 'waiting_for' | 'wait_message' | 'next_try_at'>>
-  task: Pick<TaskAnswer, 'id' | 'title'> | null
+  task: Pick<TaskAnswer, 'id' | 'title' | 'metadata'> | null
   agent: Pick<AgentAnswer, 'id' | 'name'> | null
 }
 
@@ -90,7 +85,7 @@ function waysOn(action: StopAction | null, { run, task, agent }: Facts, resumedA
   const who = agent ? wordFor(agent) : 'AGENT'
   switch (action) {
     case 'answer':
-      return task ? [`muster answer ${shortId(task.id)} "…"`] : ['muster inbox']
+      return task ? answersTo(task, shortId(task.id)) : ['muster inbox']
     case 'approve':
       return task ? [`muster approve ${shortId(task.id)}`, `muster reject ${shortId(task.id)}`] : ['muster inbox']
     case 'decide_outcome':
@@ -116,13 +111,9 @@ function waysOn(action: StopAction | null, { run, task, agent }: Facts, resumedA
   }
 }
 
-/** A word that a shell takes as it is. A name of other letters could do something when it is pasted, so its id stands. */
-export const wordFor = ({ id, name }: { id: string; name: string }): string =>
-  /^\w[\w.-]*$/.test(name) ? name : shortId(id)
-
-export function explanationLines({ why, question, next }: Explanation): StyledText[][] {
+export function explanationLines({ why, question, next, isWait = false }: Explanation): StyledText[][] {
   return [
-    [styled('yellow', 'Paused. '), why],
+    [styled('yellow', isWait ? 'Waiting. ' : 'Paused. '), why],
     ...(question === undefined ? [] : [[styled('bold', visibleLine(question))]]),
     ...next.map((command, place) => [place === 0 ? 'Next: ' : '  or: ', styled('cyan', command)]),
   ]

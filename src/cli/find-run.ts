@@ -42,7 +42,43 @@ export async function findRun(
   reference: string,
   wanted?: Wanted,
 ): Promise<FoundRun> {
-  if (isWholeId(reference)) return readWhole(context, workplace, reference.toLowerCase())
+  const { found } = await findCandidates(context, workplace, reference, wanted)
+  return onlyOf(context, workplace, reference, found)
+}
+
+/** The same, but a name means all runs that fit. */
+export async function findRuns(
+  context: CommandContext,
+  workplace: Workplace,
+  reference: string,
+  wanted: Wanted,
+): Promise<readonly FoundRun[]> {
+  const { found, isByName } = await findCandidates(context, workplace, reference, wanted)
+  return isByName ? found : [await onlyOf(context, workplace, reference, found)]
+}
+
+async function onlyOf(
+  context: CommandContext,
+  workplace: Workplace,
+  reference: string,
+  found: readonly FoundRun[],
+): Promise<FoundRun> {
+  const [only, ...others] = found
+  if (only && others.length === 0) return only
+  const candidates = found.map((each) => candidateOf(context, workplace, each))
+  throw ambiguous('run', reference, await Promise.all(candidates))
+}
+
+/** At least one, or a failure that says why there is none. */
+async function findCandidates(
+  context: CommandContext,
+  workplace: Workplace,
+  reference: string,
+  wanted: Wanted | undefined,
+): Promise<{ found: readonly FoundRun[]; isByName: boolean }> {
+  if (isWholeId(reference)) {
+    return { found: [await readWhole(context, workplace, reference.toLowerCase())], isByName: false }
+  }
   const owners = await findOwners(context, workplace, reference)
   const beginning = idBeginning(reference)
   const isLongEnough = beginning !== null && beginning.length >= FEWEST_LETTERS
@@ -50,12 +86,7 @@ export async function findRun(
     ...(await readRunsOf(context, workplace, owners.matching, wanted)),
     ...(isLongEnough ? await findByBeginning(context, workplace, beginning) : []),
   ]
-  const [only, ...others] = found
-  if (only && others.length === 0) return only
-  if (only) {
-    const candidates = found.map((each) => candidateOf(context, workplace, each))
-    throw ambiguous('run', reference, await Promise.all(candidates))
-  }
+  if (found.length > 0) return { found, isByName: owners.matching.length > 0 }
   const [owner] = owners.matching
   if (owner) throw misused(`${owner.names[0]} has no run ${wanted ? `that ${wanted.words}` : 'yet'}.`)
   if (beginning !== null && !isLongEnough)
@@ -73,7 +104,8 @@ export async function findNewest({ client }: CommandContext, workplace: Workplac
   const [flowRun] = flowRuns
   if (run && !(flowRun && flowRun.created_at > run.created_at)) return { kind: 'run', run }
   if (flowRun) return { kind: 'flow run', run: flowRun }
-  throw misused('Nothing has run in this project yet. Start something: muster run AGENT "a task"')
+  const command = workplace.command('muster run AGENT "a task"')
+  throw misused(`Nothing has run in this project yet. Start something: ${command}`)
 }
 
 async function readWhole({ client }: CommandContext, workplace: Workplace, id: string): Promise<FoundRun> {

@@ -1,9 +1,11 @@
 // The inbox: tasks that wait for people.
+import { suggestedCall } from '../kernel/task.ts'
 import { readList, type TaskAnswer, taskAnswer } from './answers.ts'
 import type { CommandContext } from './command.ts'
 import { findOne } from './find-one.ts'
 import { isNotFound } from './find-run.ts'
 import { isWholeId } from './short-id.ts'
+import { jsonText } from './visible-text.ts'
 import type { Workplace } from './workplace.ts'
 
 export interface OpenTask {
@@ -40,6 +42,12 @@ async function creatorName(workplace: Workplace, { created_by: { type, id } }: T
   return type === 'agent' && id !== null ? workplace.agentName(id) : 'people'
 }
 
+/** A call is named with its arguments, because the title of its task may be short. */
+export function nameOfTask(task: TaskAnswer): string {
+  const call = suggestedCall(task)
+  return call === null ? task.title : `${call.tool} ${jsonText(call.args)}`
+}
+
 /** A task by its id, the first letters of it, its title, words of its title, or the name of the agent that made it. */
 export async function findTask(
   context: CommandContext,
@@ -52,8 +60,8 @@ export async function findTask(
     thing: task,
     id: task.id,
     names: [task.title, by],
-    text: task.title,
-    label: `${by}: ${task.title}`,
+    text: `${task.title} ${nameOfTask(task)}`,
+    label: `${by}: ${nameOfTask(task)}`,
   }))
   const what = kinds.includes('suggestion') ? 'open suggestion' : 'open question'
   try {
@@ -66,10 +74,19 @@ export async function findTask(
 }
 
 /** A task about a call whose outcome nobody knows takes no other answers than these. */
-export const isAboutOutcome = ({ metadata }: TaskAnswer): boolean => metadata.kind === 'outcome_unknown'
+export const isAboutOutcome = ({ metadata }: Pick<TaskAnswer, 'metadata'>): boolean =>
+  metadata.kind === 'outcome_unknown'
 
 /** A task that asks whether work may begin anew takes no other answers than again and stop. */
-export const isAboutBeginningAnew = ({ metadata }: TaskAnswer): boolean => metadata.kind === 'begin_anew'
+export const isAboutBeginningAnew = ({ metadata }: Pick<TaskAnswer, 'metadata'>): boolean =>
+  metadata.kind === 'begin_anew'
+
+/** The commands that answer a question. */
+export function answersTo(task: Pick<TaskAnswer, 'metadata'>, id: string): string[] {
+  if (isAboutBeginningAnew(task)) return [`muster answer ${id} again`, `muster answer ${id} stop`]
+  if (isAboutOutcome(task)) return [`muster answer ${id} done`, `muster answer ${id} not_done`]
+  return [`muster answer ${id} "…"`]
+}
 
 export const exhaustedAgent = ({ metadata }: TaskAnswer): string | null =>
   typeof metadata.exhaustedAgentId === 'string' ? metadata.exhaustedAgentId : null

@@ -27,12 +27,12 @@ export function textOption({ options }: Given, name: string): string | null {
   return typeof value === 'string' ? value : null
 }
 
-export function numberOption(given: Given, name: string, flag: string): number | null {
+export function numberOption(given: Given, name: string, flag: string, least = 1): number | null {
   const text = textOption(given, name)
-  return text === null ? null : wholeNumberFrom(text, flag)
+  return text === null ? null : wholeNumberFrom(text, flag, least)
 }
 
-export function wholeNumberFrom(text: string, flag: string): number {
-  if (!/^\d{1,15}$/.test(text) || Number(text) === 0) throw misused(`${flag} takes a whole number, not "${text}".`)
+export function wholeNumberFrom(text: string, flag: string, least = 1): number {
+  if (!/^\d{1,15}$/.test(text) || Number(text) < least) throw misused(`${flag} takes a whole number, not "${text}".`)
   return Number(text)
 }

@@ -33,6 +33,8 @@ export function createRunNotes({
   agentName: (agentId: string) => string
 }): RunNotes {
   const names = new Map<string, string>()
+  /** The runs that wait for their provider. */
+  const awaiting = new Set<string>()
   const isOwn = (run: string): boolean => run === runId
   const marginOf = (run: string): string => (isOwn(run) ? '' : `  ${visibleLine(names.get(run) ?? shortId(run))} │ `)
   const note = (run: string, ...texts: StyledText[]): void =>
@@ -62,12 +64,15 @@ export function createRunNotes({
       const text = typeof result === 'string' ? result : jsonText(result)
       note(run, styled(isError ? 'red' : 'dim', line(run, `← ${name} (${durationText(duration)}) ${text}`)))
     },
-    'run.recovered': (run) => note(run, styled('yellow', 'Another process continues the run.')),
-    'run.continued': (run) => note(run, styled('dim', 'The run continues.')),
+    'run.recovered': (run) => note(run, styled('yellow', 'Another process took over the run.')),
+    'run.continued': (run) => {
+      note(run, styled('dim', awaiting.delete(run) ? 'Trying again.' : 'The run continues.'))
+    },
     'flow.started': (run, { flow_run_id: id }) =>
       note(run, styled('dim', `The flow run ${shortId(String(id))} has started.`)),
     // The end of the run itself is told when the run is read again.
     'run.paused': (run, data) => {
+      if (providerWait.safeParse(data).success) awaiting.add(run)
       if (!isOwn(run)) note(run, styled('yellow', line(run, pauseText(data))))
     },
     'run.failed': (run, { error_message: message }) => {

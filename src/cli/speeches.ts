@@ -1,8 +1,9 @@
 // The text of the steps under way, one of each run. Text comes in pieces that may come twice, and may become void.
 import { z } from 'zod'
+import { durationText } from './durations.ts'
 import type { EventFields, RunNotes } from './run-notes.ts'
 import { type Screen, styled } from './screen.ts'
-import { createPieceReader } from './visible-text.ts'
+import { createPieceReader, visibleLine } from './visible-text.ts'
 
 export interface Speeches {
   /** Shows the new part of a piece; answers whether the line of this run is open now. */
@@ -21,7 +22,13 @@ interface SpeechOptions extends RunNotes {
 
 const tokenData = z.looseObject({ step: z.number(), offset: z.number(), text: z.string() })
 const stepData = z.looseObject({ step: z.number(), text: z.string().default('') })
-const restartData = z.looseObject({ step: z.number(), reason: z.string().default('failed') })
+const restartData = z.looseObject({
+  step: z.number(),
+  reason: z.string().default('failed'),
+  message: z.string().optional(),
+  wait: z.number().optional(),
+})
+type Restart = z.infer<typeof restartData>
 
 /** `shown` counts the letters that stand on the screen. */
 interface Speech {
@@ -90,21 +97,31 @@ export function createSpeeches({ runId, out, notes, note, marginOf }: SpeechOpti
     restart(run, data) {
       const parsed = restartData.safeParse(data)
       if (!parsed.success) return
-      const { step, reason } = parsed.data
+      const { step } = parsed.data
       const old = speeches.get(run)
       const isVoid = old?.step === step && old.shown > 0
-      const why = isVoid || reason !== 'failed' ? RESTART_REASONS[reason] : 'The model call failed'
-      note(run, styled('yellow', `${why ?? 'The model is asked again'}${isVoid ? ': the text above is void' : ''}.`))
+      note(run, styled('yellow', `${restartText(parsed.data, isVoid)}${isVoid ? ': the text above is void' : ''}.`))
       speeches.set(run, beginSpeech(step))
     },
     lastText: () => lastText,
   }
 }
 
+/** "The model call failed (kitchen answered 503: Closed), trying again in 4.0 s" */
+function restartText({ reason, message, wait }: Restart, isVoid: boolean): string {
+  if (reason !== 'failed') return RESTART_REASONS[reason] ?? 'The model is asked again'
+  const words = visibleLine(message?.slice(0, LONGEST_REASON) ?? '').replace(/[.\s]+$/, '')
+  const again =
+    wait === undefined ? (isVoid ? ', and the model is asked again' : '') : `, trying again in ${durationText(wait)}`
+  return `${isVoid ? 'The answer was cut off' : 'The model call failed'}${words ? ` (${words})` : ''}${again}`
+}
+
+const LONGEST_REASON = 200
+
 const RESTART_REASONS: Readonly<Record<string, string>> = {
   crash: 'The server stopped in the middle of the answer, and the model is asked again',
   handed_back: 'Another server takes the run over, and the model is asked again',
   timeout: 'The answer took too long, and the model is asked again',
   halted: 'The project was halted in the middle of the answer',
-  failed: 'The answer was cut off, and the model is asked again',
+  too_long: 'The conversation no longer fits the model, and is shortened',
 }

@@ -5,10 +5,10 @@ import type { CommandContext } from './command.ts'
 import { durationText, tokensText } from './durations.ts'
 import { type ExitCode, exitCodes } from './exit-codes.ts'
 import { followEvents } from './follow-events.ts'
+import { createLeafNotes } from './leaf-notes.ts'
 import { progressLine } from './progress-line.ts'
 import { styled } from './screen.ts'
 import { shortId } from './short-id.ts'
-import { cutToWidth } from './text-width.ts'
 import { jsonText, visibleLine } from './visible-text.ts'
 import { eventFields, type FollowingOptions, tellGoingOn, troubleTeller } from './watch-run.ts'
 import type { Workplace } from './workplace.ts'
@@ -26,7 +26,7 @@ export async function watchFlowRun(
   const { client, signal, out, isJson } = context
   const path = workplace.path(`flow-runs/${run.id}`)
   const read = (): Promise<FlowRunAnswer> => client.ask(path, flowRunAnswer)
-  const tell = createTaskTeller(context)
+  const leaves = createLeafNotes(context, workplace, run.id)
   const bar = isJson ? null : startBar(context, run, read)
   try {
     let now = run
@@ -39,16 +39,18 @@ export async function watchFlowRun(
       const fields = eventFields(data)
       if (fields === null) continue
       bar?.touch()
-      if (!isJson) tell(event, fields)
+      if (!isJson) await leaves.tell(event, fields)
       else if (asEvents) out.print(jsonText({ id, event, data: fields }))
       if (event.startsWith('flow.') && (await isOver())) break
     }
+    leaves.finish()
     bar?.end()
     return conclude(context, now, asEvents)
   } catch (error) {
+    leaves.finish()
     bar?.end()
     if (!signal.aborted) throw error
-    return tellGoingOn(context, 'The flow run goes on', run.id)
+    return tellGoingOn(context, workplace, { what: 'The flow run', id: run.id })
   }
 }
 
@@ -93,37 +95,6 @@ function startBar({ notes, now }: CommandContext, run: FlowRunAnswer, read: () =
       clearInterval(timer)
       notes.live(null)
     },
-  }
-}
-
-const taskFields = z.looseObject({
-  task_id: z.string(),
-  name: z.string().optional(),
-  error: z.string().optional(),
-  duration: z.number().optional(),
-  run_id: z.string().optional(),
-})
-const alertFields = z.looseObject({ suspected_cause: z.string() })
-
-/** A terminal has the live line, so only troubles are told there. */
-function createTaskTeller({ notes }: CommandContext): (event: string, data: unknown) => void {
-  const names = new Map<string, string>()
-  const line = (text: string): string => cutToWidth(visibleLine(text.slice(0, 2_000)), Math.min(notes.columns(), 500))
-  return (event, data) => {
-    const alert = alertFields.safeParse(data).data
-    if (event === 'alert' && alert) notes.print(styled('yellow', line(`Slow: ${alert.suspected_cause}`)))
-    const task = taskFields.safeParse(data).data
-    if (!task) return
-    if (task.name !== undefined) names.set(task.task_id, task.name)
-    const name = names.get(task.task_id) ?? task.task_id
-    if (event === 'task.failed') notes.print(styled('red', line(`${name} failed: ${task.error ?? ''}`)))
-    if (event === 'task.waiting') {
-      notes.print(styled('yellow', line(`${name} waits for a person: `)), styled('cyan', 'muster inbox'))
-    }
-    if (notes.isTerminal) return
-    if (event === 'task.started') notes.print(line(`${name} started`))
-    if (event === 'task.completed') notes.print(line(`${name} completed (${durationText(task.duration ?? 0)})`))
-    if (event === 'task.skipped') notes.print(line(`${name} skipped`))
   }
 }
 

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { hasEnded } from '../kernel/run.ts'
 import { finalKinds } from '../kernel/run-event.ts'
-import { type RunAnswer, runAnswer } from './answers.ts'
+import { type RunAnswer, readList, runAnswer } from './answers.ts'
 import type { CommandContext } from './command.ts'
 import { durationText, tokensText } from './durations.ts'
 import { type ExitCode, exitCodes } from './exit-codes.ts'
@@ -17,11 +17,11 @@ import type { Workplace } from './workplace.ts'
 export interface FollowingOptions {
   /** Prints each event as a line of JSON, instead of the run at the end. */
   asEvents?: boolean
-  /** Goes on while the run waits for people, tokens or the off switch. */
+  /** Keeps following while the run waits for people, tokens or the off switch. */
   staysThroughWaits?: boolean
 }
 
-/** Follows the run on the screen and returns the exit code. Ctrl-C ends the following, and the run goes on. */
+/** Follows the run on the screen and returns the exit code. Ctrl-C ends the following, and the run continues. */
 export async function watchRun(
   context: CommandContext,
   workplace: Workplace,
@@ -42,7 +42,8 @@ export async function watchRun(
     if (!isJson && text !== null && text !== lastWait) {
       notes.print(styled('yellow', visibleLine(text)))
       const isOfProvider = waiting.waiting_for?.startsWith('provider ') ?? false
-      if (isOfProvider) notes.print('To try at once: ', styled('cyan', `muster try-now ${shortId(run.id)}`))
+      if (isOfProvider)
+        notes.print('To try at once: ', styled('cyan', workplace.command(`muster try-now ${shortId(run.id)}`)))
     }
     lastWait = text
   }
@@ -54,14 +55,18 @@ export async function watchRun(
     return await conclude(context, workplace, settled, { lastText: transcript.lastText(), asEvents })
   } catch (error) {
     if (!context.signal.aborted) throw error
-    return tellGoingOn(context, `The run goes on`, run.id)
+    return tellGoingOn(context, workplace, { what: 'The run', id: run.id })
   }
 }
 
-export function tellGoingOn({ notes, isJson }: CommandContext, whatGoesOn: string, id: string): ExitCode {
+export function tellGoingOn(
+  { notes, isJson }: CommandContext,
+  { command }: Workplace,
+  { what, id }: { what: string; id: string },
+): ExitCode {
   if (!isJson) {
-    notes.print(`Stopped following. ${whatGoesOn}: `, styled('cyan', `muster follow ${shortId(id)}`))
-    notes.print('To stop it: ', styled('cyan', `muster cancel ${shortId(id)}`))
+    notes.print(`Stopped following. ${what} continues: `, styled('cyan', command(`muster follow ${shortId(id)}`)))
+    notes.print('To stop it: ', styled('cyan', command(`muster cancel ${shortId(id)}`)))
   }
   return exitCodes.interrupted
 }
@@ -93,12 +98,30 @@ async function follow(
     if (fields === null) continue
     onEvent({ id, event, data: fields })
     if (fields.run_id !== run.id) continue
-    // A pause in the journal may be over by now: then more events follow.
     if (!finalKinds.has(event) && event !== 'run.paused') continue
-    if (await isSettled()) break
+    const isOver = await isSettled()
+    if (isOver && (event !== 'run.paused' || (await isLastPause(context, workplace, now, id)))) break
     onWait(now)
   }
   return now
+}
+
+const waitAnswer = z.looseObject({ seq: z.number(), duration: z.number().nullable() })
+const MOST_WAITS = 10_000
+
+/**
+ * False for a pause that is over, because more events follow. The stream itself ends behind the last event of a run that
+ * has ended, so no pause is taken for its last event here.
+ */
+async function isLastPause(
+  { client }: CommandContext,
+  { path }: Workplace,
+  run: RunAnswer,
+  eventId: string | null,
+): Promise<boolean> {
+  if (hasEnded(run)) return false
+  const { items } = await readList(client, path(`runs/${run.id}/waits`), waitAnswer, { most: MOST_WAITS })
+  return items.some(({ seq, duration }) => String(seq) === eventId && duration === null)
 }
 
 const anyFields = z.record(z.string(), z.unknown())

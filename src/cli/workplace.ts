@@ -5,11 +5,14 @@ import { CommandFailure, exitCodes } from './exit-codes.ts'
 import { findOne } from './find-one.ts'
 import { shortId } from './short-id.ts'
 import { visibleLine } from './visible-text.ts'
+import { wordFor } from './word-for.ts'
 
 export interface Workplace {
   project: ProjectAnswer
   /** The path of a part of the project: `path('agents')`. */
   path(rest: string): string
+  /** A command as it is printed: one that is pasted reaches this project. */
+  command(words: string): string
   /** All agents, read once. */
   agents(): Promise<AgentAnswer[]>
   /** The name of an agent, or the first letters of its id if it is unknown or deleted. */
@@ -22,6 +25,7 @@ const MOST_AGENTS = 5_000
 export async function openWorkplace({ client, projectReference }: CommandContext): Promise<Workplace> {
   const { items } = await readList(client, '/api/projects', projectAnswer, { most: MOST_PROJECTS })
   const project = chooseProject(projectReference, items)
+  const isNamed = projectReference !== null || items.length > 1
   const path = (rest: string): string => `/api/projects/${project.id}/${rest}`
   let agents: Promise<AgentAnswer[]> | null = null
   const readAgents = (): Promise<AgentAnswer[]> => {
@@ -31,6 +35,7 @@ export async function openWorkplace({ client, projectReference }: CommandContext
   return {
     project,
     path,
+    command: (words) => (isNamed ? withProject(words, project) : words),
     agents: readAgents,
     agentName: async (id) => {
       if (id === null) return 'supervisor'
@@ -38,6 +43,9 @@ export async function openWorkplace({ client, projectReference }: CommandContext
     },
   }
 }
+
+export const withProject = (command: string, project: { id: string; name: string }): string =>
+  `${command} --project ${wordFor(project)}`
 
 export function chooseProject(reference: string | null, projects: readonly ProjectAnswer[]): ProjectAnswer {
   const candidates = projects.map((project) => ({

@@ -23,7 +23,7 @@ export interface FoundCall extends MadeCall {
 }
 
 /** A list holds this many calls at most. Unsafe calls come first, because people decide about them. */
-const MAX_CALLS = 1_000
+export const MAX_CALLS = 1_000
 
 /** These change nothing by themselves; the effects of a sub-run are its own calls. */
 const NO_EFFECT = `('spawn_agent', 'ask_human', 'finish_loop', 'task_list')`

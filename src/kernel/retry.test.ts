@@ -63,6 +63,7 @@ test('waits double from 2 s to 5 min', () => {
 
 test('a call that failed for good says how often and how long it was tried', () => {
   assert.equal(triedOften(0), '')
+  assert.equal(triedOften(0, 2_000), ' (tried once in 2 s)')
   assert.equal(triedOften(4), ' (tried 5 times)')
   assert.equal(triedOften(4, 61_000), ' (tried 5 times in 61 s)')
   assert.equal(triedOften(20, HOUR), ' (tried 21 times in 60 min)')

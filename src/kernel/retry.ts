@@ -70,7 +70,7 @@ const jittered = (ms: number): number => Math.round(ms * (0.75 + Math.random() /
 /** The end of a sentence about a call that failed for good. */
 export function triedOften(attempts: number, triedForMs = 0): string {
   if (attempts === 0 && triedForMs < 1_000) return ''
-  const often = `tried ${attempts + 1} ${attempts === 0 ? 'time' : 'times'}`
+  const often = attempts === 0 ? 'tried once' : `tried ${attempts + 1} times`
   return triedForMs < 1_000 ? ` (${often})` : ` (${often} in ${inWords(triedForMs)})`
 }
 

@@ -128,7 +128,7 @@ function pauseOf(run: StoppedRun, subject: string): WhyStopped {
         : { why: `${subject} waits for the answer of a person.`, action: 'answer' }
     case 'outcome_unknown':
       return {
-        why: 'Nobody knows whether a call that changes something took effect.',
+        why: 'A call was cut off; its outcome is unknown.',
         action: run.resumed_as === null ? 'decide_outcome' : 'open_continuation',
       }
     case 'step_limit':

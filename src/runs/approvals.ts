@@ -88,7 +88,9 @@ function problemOf(decision: Decided, { name }: PendingCall, tool: Tool | undefi
   }
   if (!tool) return `This call was not made: there is no tool called "${name}" any more.`
   const isSame = schemaHash(tool) === decision.schemaHash
-  return isSame ? null : `This call was not made: the arguments of the tool "${name}" have changed since the call was approved.`
+  return isSame
+    ? null
+    : `This call was not made: the arguments of the tool "${name}" have changed since the call was approved.`
 }
 
 function decided({ step, id }: PendingCall, taskId: string, decision: Decided): RunEvent {

@@ -1,6 +1,6 @@
 import { getAgent } from '../agents/agents.ts'
 import type { Db } from '../db/pool.ts'
-import { callsOfRun, type MadeCall } from '../journal/finished-calls.ts'
+import { callsOfRun, type FoundCall } from '../journal/finished-calls.ts'
 import { insertRun } from '../journal/insert-run.ts'
 import { conflict, invalidRequest, runNotFound } from '../kernel/errors.ts'
 import { newId } from '../kernel/id.ts'
@@ -58,25 +58,34 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
   return getRun(db, projectId, id)
 }
 
-/** The finished calls with an effect after that step: the fork may make them once more, under keys of its own. */
+/** The finished calls with an effect after that step. */
 export async function mayRepeat(
   db: Db,
   projectId: string,
   runId: string,
   afterStep: number,
 ): Promise<ForkedRun['may_repeat']> {
+  const calls = await callsAfterStep(db, { projectId, runId, afterStep })
+  return calls
+    .filter(({ is_finished: isFinished }) => isFinished)
+    .map(({ tool, args, at }) => ({ tool, args, at: at.toISOString() }))
+}
+
+/** The calls with an effect that a fork after that step does not know, and may make once more under keys of its own. */
+export async function callsAfterStep(
+  db: Db,
+  { projectId, runId, afterStep }: { projectId: string; runId: string; afterStep: number },
+): Promise<FoundCall[]> {
   const source = await readSource(db, projectId, runId)
   if (!source || afterStep > source.step_count) return []
   const point = await findPoint(db, projectId, source, afterStep)
   const from = await timeOf(db, point.runId, point.seq)
   const calls = await callsOfHistory(db, projectId, source)
-  return calls
-    .filter(({ at, is_finished: isFinished }) => isFinished && at > from)
-    .map(({ tool, args, at }) => ({ tool, args, at: at.toISOString() }))
+  return calls.filter(({ at }) => at > from)
 }
 
 /** The calls of the run's history. A fork's history begins with the calls of its original before that point. */
-async function callsOfHistory(db: Db, projectId: string, source: Source): Promise<MadeCall[]> {
+async function callsOfHistory(db: Db, projectId: string, source: Source): Promise<FoundCall[]> {
   const own = await callsOfRun(db, source.id)
   let first = source
   while (first.base_run_id !== null) {

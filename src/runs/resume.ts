@@ -99,7 +99,7 @@ async function requireFree(db: Db, earlier: EarlierRun): Promise<void> {
 }
 
 const leafConflict = ({ flow_run_id: id }: Pick<EarlierRun, 'flow_run_id'>): MusterError =>
-  conflict('This run is a leaf of a flow run. Resume the flow run: it takes over every finished leaf.', {
+  conflict('This run is a leaf of a flow run. Resume the flow run: finished steps are kept.', {
     flow_run_id: id,
   })
 

@@ -65,7 +65,7 @@ function requireEnd(said: Said, code: number): void {
 const nextId = ({ stderr }: Said): string =>
   /To continue it: muster resume ([0-9a-f-]{13})\n/.exec(stderr)?.[1] ?? assert.fail(stderr)
 
-test('a failed run names the command that continues it; resume repeats nothing, and fork names the repeats', async () => {
+test('a failed run names the command that continues it; resume repeats nothing, and fork asks before it repeats', async () => {
   // The model refuses the step after the last one.
   const steps = [
     { say: 'I pay.', calls: [call('pay', 'a')] },
@@ -82,13 +82,36 @@ test('a failed run names the command that continues it; resume repeats nothing, 
   // By name the newest run is meant, if none is paused.
   requireEnd(await run(['resume', 'Payer']), 1)
 
-  const forked = await run(['fork', nextId(failed), '--after-step', '1', '--detach'])
+  const forkIt = ['fork', nextId(failed), '--after-step', '1', '--detach']
+  const refused = await run(forkIt)
+  requireEnd(refused, 2)
+  assert.match(refused.stderr, /may make this call a second time\. Add --yes to start it:\n {2}post .*"label":"b"/)
+  const forked = await run([...forkIt, '--yes'])
   requireEnd(forked, 0)
-  assert.match(forked.stderr, /may repeat calls that took effect after that step:\n {2}post .*"label":"b"/)
-  const { forked_from: origin } = await readRun(forked.stdout.trim())
+  const forkId = forked.stdout.trim()
+  const { forked_from: origin } = await readRun(forkId)
   assert.ok(origin?.startsWith(nextId(failed)))
+  await until(async () => (await readRun(forkId)).completed_at !== null, 'the fork has ended')
+  // A fork of the fork knows the calls of the original, too.
+  const both = await run(['fork', forkId, '--after-step', '0'])
+  requireEnd(both, 2)
+  assert.match(both.stderr, /these 2 calls a second time\..*\n {2}pay .*"label":"a".*\n {2}post .*"label":"b"/)
+  // A fork that repeats nothing asks nothing.
+  requireEnd(await run(['fork', nextId(failed), '--after-step', '2', '--detach']), 0)
   requireEnd(await run(['fork', 'Payer']), 2)
   requireEnd(await run(['fork', 'Payer', '--after-step', '99']), 2)
+})
+
+test('on a terminal the fork waits for a yes', { skip: noTerminal }, async () => {
+  const input = plan('asked', { say: 'I post.', calls: [call('post', 'asked')] }, { say: 'Done.' })
+  const id = (await run(['run', 'Payer', '--input', input, '--json'])).stdout.match(/"id": ?"([^"]+)"/)?.[1] ?? ''
+  const countForks = async (): Promise<number> =>
+    (await api<{ items: Run[] }>(`GET ${lab}/runs`)).items.filter(({ forked_from }) => forked_from === id).length
+  // Nobody types anything.
+  const asked = await onTerminal(100, ['fork', id, '--after-step', '0', '--detach'])
+  requireEnd(asked, 1)
+  assert.match(asked.stdout, /this call a second time:.*post .*Start the fork\? \[y\/N\].*No fork was started/s)
+  assert.equal(await countForks(), 0)
 })
 
 test('resume of an attempt at a blocked task sets the task to pending', async () => {
@@ -109,13 +132,36 @@ test('a call that waits is shown with its arguments, and approved', { skip: noTe
   const steps = [{ say: 'I write.', calls: [call('post', 'careful')] }, { say: 'Done.' }]
   const held = await run(['run', 'Careful', '--input', plan('careful', ...steps)])
   requireEnd(held, 5)
-  assert.match(held.stderr, /Paused\. It waits for the approval of a call\.\n.*\nNext: muster approve [0-9a-f]{8}\n/)
+  assert.match(held.stderr, /Waiting\. It waits for the approval of a call\.\n.*\nNext: muster approve [0-9a-f]{8}\n/)
   const inbox = await onTerminal(100, ['inbox'])
   assert.match(inbox.stdout, /post.*label: "careful"/s)
   const approved = await run(['approve', 'Careful'])
   requireEnd(approved, 0)
   assert.match(approved.stdout, /^Approved: post \{.*"label":"careful"\}\n$/)
   await until(async () => ledger.callsOf('careful').length === 1, 'the call is made')
+})
+
+test('a run that waited is followed beyond its pauses, to the next wait and to its end', async () => {
+  const call1 = { say: 'I write.', calls: [call('post', 'first')] }
+  const input = plan('twice', call1, { say: 'Again.', calls: [call('post', 'second')] }, { say: 'Done.' })
+  const id = (await run(['run', 'Careful', '--input', input, '--detach'])).stdout.trim()
+  const isHeld = async (): Promise<boolean> => (await readRun(id)).waiting_for === 'approval'
+  await until(isHeld, 'the first call waits')
+  requireEnd(await run(['approve', 'Careful']), 0)
+  await until(async () => (await readRun(id)).step_count === 2 && (await isHeld()), 'the second call waits')
+  const waiting = await run(['follow', id])
+  requireEnd(waiting, 5)
+  assert.equal(waiting.stdout, 'I write.\nAgain.\n')
+  requireEnd(await run(['approve', 'Careful']), 0)
+  await until(async () => (await readRun(id)).status === 'completed', 'the run ends')
+  const followed = await run(['follow', id])
+  requireEnd(followed, 0)
+  assert.equal(followed.stdout, 'I write.\nAgain.\nDone.\n')
+  assert.match(followed.stderr, /→ post .*"first".*\n← post .*\n→ post .*"second".*\n.*← post /s)
+  const events = await run(['follow', id, '--json'])
+  requireEnd(events, 0)
+  const kinds = events.stdout.trimEnd().split('\n')
+  assert.match(kinds.at(-1) ?? '', /"event":"run.completed"/)
 })
 
 test('work that would begin anew is decided with again or stop', { skip: noTerminal }, async () => {
@@ -125,7 +171,7 @@ test('work that would begin anew is decided with again or stop', { skip: noTermi
   assert.match(inbox.stdout, /Start over on.*muster answer [0-9a-f]{8} again.*muster answer [0-9a-f]{8} stop/s)
   const wrong = await run(['answer', id, 'perhaps'])
   requireEnd(wrong, 2)
-  assert.match(wrong.stderr, /takes again or stop, not "perhaps"/)
+  assert.match(wrong.stderr, /Answer with `again` or `stop`, not "perhaps"/)
   requireEnd(await run(['answer', id, 'stop']), 0)
   assert.equal((await api<Task>(`GET ${lab}/tasks/${id}`)).result, 'stop')
 })
@@ -151,4 +197,44 @@ test('a run that waits for its provider is told while it is followed, and tries 
   assert.match(following.stdout(), /Served\./)
   const late = await run(['try-now', id])
   requireEnd(late, 4)
+})
+
+test('a flow run tells that a leaf waits for its provider, and its name tries all waiting runs at once', async (t) => {
+  provider.close()
+  const cook = { type: 'task', agent: 'Cook', input: plan('flow', { say: 'Served.' }) }
+  await api(`POST ${lab}/flows`, { name: 'Dinner', root: { type: 'parallel', branches: [{ ...cook, id: 'soup' }] } })
+  const following = await begin(t, ['flow', 'run', 'Dinner'])
+  const words = /soup waits for provider kitchen, next try .*\nTo try at once: muster try-now (\S+)\n/
+  await until(() => words.test(following.stderr()), 'the wait is told')
+  assert.doesNotMatch(following.stderr(), /person|inbox/)
+  for (const meal of ['one', 'two']) await run(['run', 'Cook', '--input', plan(meal, { say: 'Served.' }), '--detach'])
+  const waiting = async () => (await api<{ items: Run[] }>(`GET ${lab}/runs?pause_reason=unavailable`)).items.length
+  await until(async () => (await waiting()) === 3, 'three runs wait')
+  provider.open()
+  const [, id = ''] = words.exec(following.stderr()) ?? []
+  const tried = await run(['try-now', id])
+  requireEnd(tried, 0)
+  assert.equal(tried.stdout.split('tries its provider again now.').length - 1, 1)
+  assert.equal((await following.exited).code, 0)
+  const ended = await run(['try-now', id])
+  requireEnd(ended, 4)
+  assert.match(ended.stderr, /No run of a leaf of .* waits for a provider\. A function .*\(muster\.ask\) has no run/)
+})
+
+test('a resumed flow run says which leaves are kept, and a list counts the completed leaves alone', async () => {
+  const steps = [
+    { type: 'task', id: 'first', agent: 'Payer', input: plan('kept', { say: 'Done.' }) },
+    { type: 'task', id: 'second', agent: 'Lost', input: 'x' },
+    { type: 'task', id: 'third', agent: 'Lost', input: 'x' },
+  ]
+  await api(`POST ${lab}/flows`, { name: 'Half', root: { type: 'sequential', steps } })
+  const failed = await run(['flow', 'run', 'Half'])
+  requireEnd(failed, 1)
+  assert.match(failed.stderr, /first started\nfirst completed \(.*\)\nsecond started\nsecond failed: /)
+  const listed = await run(['flow', 'runs', '--flow', 'Half'])
+  assert.match(listed.stdout, /\tfailed\t1\/3\t/)
+  const resumed = await run(['resume', 'Half'])
+  requireEnd(resumed, 1)
+  assert.match(resumed.stderr, /first: kept\nsecond started\n/)
+  assert.doesNotMatch(resumed.stderr, /first (started|completed)/)
 })

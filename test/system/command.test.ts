@@ -104,7 +104,10 @@ test('a run that asks stops with code 5 and names the command that resolves it',
   const paused = await run(['run', 'Planned', '--input', ask(`Shall we go on? ${HOSTILE}`)])
   requireEnd(paused, 5)
   assert.equal(paused.stdout, 'I must ask. \n')
-  assert.match(paused.stderr, /\nPaused\. It waits for the answer of a person\.\nShall we go on\? ␛\]0;owned␇␛\[2Jrain/)
+  assert.match(
+    paused.stderr,
+    /\nWaiting\. It waits for the answer of a person\.\nShall we go on\? ␛\]0;owned␇␛\[2Jrain/,
+  )
   const [, task = ''] = /\nNext: muster answer ([0-9a-f]{8}) "…"\n/.exec(paused.stderr) ?? []
   const inbox = await run(['inbox'])
   requireEnd(inbox, 0)
@@ -166,6 +169,26 @@ inSystem('a project is the one of the key, the only one, or the one that --proje
   assert.equal(lines(remote).length, 4, remote.stderr)
 })
 
+test('printed commands name the project where there are several', { skip: noTerminal }, async (t) => {
+  const admin = { MUSTER_KEY: muster.adminToken() }
+  const paused = await run(['run', 'Planned', '--input', ask('Which one?')], { ...admin, MUSTER_PROJECT: 'Lab' })
+  requireEnd(paused, 5)
+  const [, task = ''] = /\nNext: muster answer ([0-9a-f]{8}) "…" --project Lab\n/.exec(paused.stderr) ?? []
+  const inbox = await onTerminal(100, ['inbox', '--project', 'lab'], { ...admin, NO_COLOR: '1' })
+  assert.ok(inbox.stdout.includes(`muster answer ${task} "…" --project Lab`), inbox.stdout)
+  const answered = await run(['answer', task, 'This one.', '--project', 'Lab'], admin)
+  requireEnd(answered, 0)
+  assert.match(answered.stderr, /muster follow \S+ --project Lab\n$/)
+  model.hold('several')
+  const input = plan({ say: 'One two three four. ', gate: 'several' })
+  const command = await begin(t, ['run', 'Planned', '--input', input, '--project', 'Lab'], admin)
+  await until(() => model.held('several') === 1, 'the model is in the middle of its answer')
+  command.signal('SIGINT')
+  await command.exited
+  assert.match(command.stderr(), /muster follow \S+ --project Lab\nTo stop it: muster cancel \S+ --project Lab\n$/)
+  model.release('several')
+})
+
 inSystem('--json is one document, or a line per event, and errors are JSON too', async () => {
   const read = async (args: readonly string[], code = 0): Promise<Record<string, unknown>> => {
     const said = await run([...args, '--json'])
@@ -206,7 +229,7 @@ test('Ctrl-C stops the following and not the run', async (t) => {
   assert.deepEqual(await command.exited, { code: 130, signal: null })
   assert.match(
     command.stderr(),
-    /\nStopped following\. The run goes on: muster follow (\S+)\nTo stop it: muster cancel \1\n$/,
+    /\nStopped following\. The run continues: muster follow (\S+)\nTo stop it: muster cancel \1\n$/,
   )
   const [, id = ''] = /muster follow (\S+)/.exec(command.stderr()) ?? []
   model.release('ctrl-c')

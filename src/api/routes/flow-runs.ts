@@ -181,7 +181,7 @@ type AnswerWhenEnded = (
 function addResume(app: App, { once: startOnce, flows }: FlowRunRoutes, answerWhenEnded: AnswerWhenEnded): void {
   app.post(
     '/api/projects/:id/flow-runs/:runId/resume',
-    openTo('member', 'Continue a flow run in a new one that takes over every finished leaf', {
+    openTo('member', 'Continue a flow run in a new one that keeps the finished steps', {
       params: flowRunParams,
       headers: startHeaders,
       body: resumeFlowInput.nullish(),

@@ -15,6 +15,7 @@ import {
   hasEnded,
   pauseReasons,
   type Run,
+  type RunEffects,
   resumeInput,
   runEffectsSchema,
   runSchema,
@@ -24,7 +25,7 @@ import {
   triggerInput,
 } from '../../kernel/run.ts'
 import { cancelRun } from '../../runs/cancel.ts'
-import { listEffects } from '../../runs/effects.ts'
+import { listEffects, listEffectsAfter } from '../../runs/effects.ts'
 import { forkRun, mayRepeat } from '../../runs/fork.ts'
 import { listRuns, NO_PARENT, type RunFilter } from '../../runs/list-runs.ts'
 import { getRun } from '../../runs/read-runs.ts'
@@ -47,17 +48,28 @@ import { isSettled, waitForRun } from '../http/wait-for-run.ts'
 const openTo = routesOf('Runs')
 const agentParams = z.strictObject({ id: pathId, agentId: pathId })
 const runParams = z.strictObject({ id: pathId, runId: pathId })
-const effectsQuery = z.strictObject({
-  same_as: z
-    .string()
-    .min(1)
-    .max(1_000)
-    .optional()
-    .describe(
-      'The id of a call of the run. Instead: the calls with the same tool and arguments in all runs of the same work, such ' +
-        'as earlier attempts at its task.',
-    ),
-})
+const effectsQuery = z
+  .strictObject({
+    same_as: z
+      .string()
+      .min(1)
+      .max(1_000)
+      .optional()
+      .describe(
+        'The id of a call of the run. Instead: the calls with the same tool and arguments in all runs of the same work, such ' +
+          'as earlier attempts at its task.',
+      ),
+    after_step: z.coerce
+      .number()
+      .int()
+      .min(0)
+      .max(1_000_000)
+      .optional()
+      .describe('Only the calls that a fork after this step may make once more.'),
+  })
+  .refine(({ same_as, after_step }) => same_as === undefined || after_step === undefined, {
+    error: 'same_as and after_step cannot be combined.',
+  })
 const NOT_A_PARENT = 'must be the id of a run, or none'
 const runQuery = listQuery.extend({
   id: idBeginningField.optional().describe('The first letters of an id, 8 or more.'),
@@ -182,12 +194,20 @@ export function addRunRoutes(app: App, options: RunRouteOptions): void {
     }),
     async (request) => {
       const run = await getRun(pool, request.params.id, request.params.runId)
-      const { same_as: callId } = request.query
-      return callId === undefined ? listEffects(pool, run.id) : listSameCalls(pool, run.id, callId)
+      return readEffects(pool, run, request.query)
     },
   )
 
   addRunActions(app, options)
+}
+
+function readEffects(
+  db: Db,
+  { id: runId, project_id: projectId }: Run,
+  { same_as: callId, after_step: afterStep }: z.infer<typeof effectsQuery>,
+): Promise<RunEffects> {
+  if (callId !== undefined) return listSameCalls(db, runId, callId)
+  return afterStep === undefined ? listEffects(db, runId) : listEffectsAfter(db, { projectId, runId, afterStep })
 }
 
 function addRunActions(app: App, options: RunRouteOptions): void {

@@ -15,13 +15,13 @@ export const answerCommand: Execute = async (context, { args }) => {
   const task = await findTask(context, workplace, reference, ['escalation', 'work'])
   const result = text === '-' ? await readText(context, text) : text
   if (isAboutBeginningAnew(task) && result !== 'again' && result !== 'stop') {
-    throw misused(`This task takes again or stop, not "${result}".`)
+    throw misused(`Answer with \`again\` or \`stop\`, not "${result}".`)
   }
   const body = { status: 'completed', result }
   const answered = await client.ask(workplace.path(`tasks/${task.id}`), taskAnswer, { method: 'PATCH', body })
   out.print(isJson ? jsonText(answered) : `Answered: ${answered.title}`)
   if (!isJson && answered.run_id !== null) {
-    notes.print('The run continues: ', styled('cyan', `muster follow ${shortId(answered.run_id)}`))
+    notes.print('The run continues: ', styled('cyan', workplace.command(`muster follow ${shortId(answered.run_id)}`)))
   }
   return exitCodes.done
 }

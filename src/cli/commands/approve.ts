@@ -1,8 +1,7 @@
-import { suggestedCall } from '../../kernel/task.ts'
 import { approvalAnswer, type TaskAnswer } from '../answers.ts'
 import type { Execute } from '../command.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { findTask } from '../open-tasks.ts'
+import { findTask, nameOfTask } from '../open-tasks.ts'
 import { styled } from '../screen.ts'
 import { jsonText } from '../visible-text.ts'
 import { openWorkplace } from '../workplace.ts'
@@ -20,15 +19,10 @@ export const approveCommand: Execute = async (context, { args }) => {
   const answer = await client.ask(workplace.path('tasks/approve'), approvalAnswer, asked)
   if (isJson) out.print(jsonText(answer))
   for (const { id, ok, error } of isJson ? [] : answer.results) {
-    const title = nameOf(tasks.get(id)) ?? id
+    const task = tasks.get(id)
+    const title = task ? nameOfTask(task) : id
     if (ok) out.print(styled('green', 'Approved: '), title)
     else notes.print(styled('red', 'Not approved: '), `${title}. ${error?.message ?? ''}`)
   }
   return answer.results.every(({ ok }) => ok) ? exitCodes.done : exitCodes.refused
-}
-
-/** A call is named with its arguments, because the title of its task may be short. */
-function nameOf(task: TaskAnswer | undefined): string | undefined {
-  const call = task ? suggestedCall(task) : null
-  return call === null ? task?.title : `${call.tool} ${jsonText(call.args)}`
 }

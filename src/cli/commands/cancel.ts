@@ -22,7 +22,7 @@ export const cancelCommand: Execute = async (context, { args }) => {
       ? await client.ask(workplace.path(`runs/${id}/cancel`), runAnswer, asked)
       : await client.ask(workplace.path(`flow-runs/${id}/cancel`), flowRunAnswer, asked)
   if (isJson) out.print(jsonText(run))
-  else if (run.status === 'running') out.print(`${shortId(id)} starts nothing new; what is under way may end.`)
+  else if (run.status === 'running') out.print(`Cancelling ${shortId(id)}: no new calls; calls in progress may finish.`)
   else out.print(`${shortId(id)} is ${run.status}.`)
   return exitCodes.done
 }

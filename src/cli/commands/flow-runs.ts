@@ -51,5 +51,4 @@ export const flowRunsCommand: Execute = async (context, given) => {
   return exitCodes.done
 }
 
-const doneCell = ({ progress: { completed, failed, skipped, total } }: FlowRunAnswer): string =>
-  `${completed + failed + skipped}/${total}`
+const doneCell = ({ progress: { completed, total } }: FlowRunAnswer): string => `${completed}/${total}`

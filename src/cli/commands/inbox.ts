@@ -6,9 +6,9 @@ import type { CommandContext, Execute } from '../command.ts'
 import { ageText } from '../durations.ts'
 import { exitCodes } from '../exit-codes.ts'
 import {
+  answersTo,
   exhaustedAgent,
-  isAboutBeginningAnew,
-  isAboutOutcome,
+  nameOfTask,
   type OpenTask,
   readOpenTasks,
   restOfDescription,
@@ -17,13 +17,14 @@ import { type StyledText, styled } from '../screen.ts'
 import { shortId, shortIdsOf } from '../short-id.ts'
 import { printTable } from '../table.ts'
 import { jsonText, visibleLine, visibleText } from '../visible-text.ts'
-import { openWorkplace } from '../workplace.ts'
+import { openWorkplace, type Workplace } from '../workplace.ts'
 
 export const inboxCommand: Execute = async (context) => {
   const { out, notes, isJson, now } = context
-  const { tasks, isCut } = await readOpenTasks(context, await openWorkplace(context))
+  const workplace = await openWorkplace(context)
+  const { tasks, isCut } = await readOpenTasks(context, workplace)
   if (isJson) out.print(jsonText({ items: tasks.map(({ task }) => task) }))
-  else if (out.isTerminal) printCards(context, tasks)
+  else if (out.isTerminal) printCards(context, workplace, tasks)
   else {
     printTable(
       out,
@@ -32,7 +33,7 @@ export const inboxCommand: Execute = async (context) => {
         { title: 'KIND', cell: ({ task }) => KINDS[task.kind] },
         { title: 'BY', cell: ({ by }) => by },
         { title: 'AGE', cell: ({ task }) => ({ text: ageText(task.created_at, now()), whole: task.created_at }) },
-        { title: 'TITLE', cell: ({ task }) => task.title },
+        { title: 'TITLE', cell: ({ task }) => nameOfTask(task) },
       ],
       tasks,
     )
@@ -45,7 +46,7 @@ export const inboxCommand: Execute = async (context) => {
 const KINDS = { escalation: 'question', suggestion: 'suggestion', work: 'work' } as const
 const LONGEST_TEXT = 2_000
 
-function printCards({ out, now }: CommandContext, tasks: readonly OpenTask[]): void {
+function printCards({ out, now }: CommandContext, { command }: Workplace, tasks: readonly OpenTask[]): void {
   const short = shortIdsOf(tasks.map(({ task }) => task.id))
   for (const { task, by } of tasks) {
     const id = short(task.id)
@@ -54,7 +55,7 @@ function printCards({ out, now }: CommandContext, tasks: readonly OpenTask[]): v
     const text = (task.reasoning ?? restOfDescription(task)).slice(0, LONGEST_TEXT).trim()
     if (text !== '') out.print(indented(text))
     for (const line of [...callLines(task), ...changeLines(task)]) out.print('  │ ', ...line)
-    for (const command of commandsFor(task, id)) out.print('  ', styled('cyan', command))
+    for (const words of commandsFor(task, id)) out.print('  ', styled('cyan', command(words)))
     out.print()
   }
 }
@@ -69,9 +70,7 @@ function commandsFor(task: TaskAnswer, id: string): string[] {
   }
   const agent = exhaustedAgent(task)
   if (agent !== null) return [`muster top-up ${shortId(agent)} 10000`]
-  if (isAboutBeginningAnew(task)) return [`muster answer ${id} again`, `muster answer ${id} stop`]
-  if (isAboutOutcome(task)) return [`muster answer ${id} done`, `muster answer ${id} not_done`]
-  return [`muster answer ${id} "…"`]
+  return answersTo(task, id)
 }
 
 /** The tool that waits to be called, and its arguments, one a line. */

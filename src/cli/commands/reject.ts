@@ -1,7 +1,7 @@
 import { taskAnswer } from '../answers.ts'
 import type { Execute } from '../command.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { findTask } from '../open-tasks.ts'
+import { findTask, nameOfTask } from '../open-tasks.ts'
 import { textOption } from '../read-input.ts'
 import { jsonText } from '../visible-text.ts'
 import { openWorkplace } from '../workplace.ts'
@@ -13,6 +13,6 @@ export const rejectCommand: Execute = async (context, given) => {
   const reason = textOption(given, 'reason')
   const body = reason === null ? {} : { reason }
   const task = await client.ask(workplace.path(`tasks/${id}/reject`), taskAnswer, { method: 'POST', body })
-  out.print(isJson ? jsonText(task) : `Rejected: ${task.title}`)
+  out.print(isJson ? jsonText(task) : `Rejected: ${nameOfTask(task)}`)
   return exitCodes.done
 }

@@ -24,6 +24,7 @@ export const resumeCommand: Execute = async (context, given) => {
   })
   if (found.kind === 'flow run') return resumeFlow(context, workplace, given, found.run)
   if (taskToResume(found.run, body) !== null) return resumeTask(context, workplace, found.run)
+  requireResumable(found.run, body, workplace)
   const run = await context.client.start(workplace.path(`runs/${found.run.id}/resume`), runAnswer, body)
   const name = await workplace.agentName(run.agent_id)
   if (!context.isJson) context.notes.print(styled('dim', `${name} · ${shortId(run.id)}`))
@@ -65,6 +66,16 @@ async function resumeFlow(
   const run = await context.client.start(workplace.path(`flow-runs/${id}/resume`), flowRunAnswer, body)
   if (!context.isJson) context.notes.print(styled('dim', `Flow run ${shortId(run.id)}`))
   return watchFlowRun(context, workplace, run)
+}
+
+/** Says in the words of commands what the server would refuse in those of its routes. */
+function requireResumable(run: RunAnswer, body: Record<string, unknown>, { command }: Workplace): void {
+  if (hasEnded(run) && run.pause_reason === 'outcome_unknown' && !run.resumed_as && body.outcome === undefined)
+    throw misused('Add --outcome done or --outcome not_done.')
+  if (!hasEnded(run) && run.waiting_for?.startsWith('provider ')) {
+    const message = `This run waits for its provider and tries again by itself. To try at once: ${command(`muster try-now ${shortId(run.id)}`)}`
+    throw new CommandFailure(exitCodes.refused, message, { code: 'CONFLICT' })
+  }
 }
 
 /** The task that decides about the run; null if the run is resumed itself. */

@@ -48,7 +48,7 @@ export const runsCommand: Execute = async (context, given) => {
     items,
   )
   if (items.length === 0) notes.print('No runs.')
-  if (isCut && out.isTerminal) notes.print(`There are older runs: --limit ${most * 5} shows more.`)
+  if (isCut && out.isTerminal) notes.print(`There are older runs: --limit ${most * 5}`)
   return exitCodes.done
 }
 

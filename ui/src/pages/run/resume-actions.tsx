@@ -92,9 +92,7 @@ export function FlowResume({ run }: { run: Run }) {
   const { flow_run_id: flowRunId = '', task_id: task } = trigger
   return (
     <>
-      <p className={`${classes.next} dim`}>
-        It is a leaf of a flow run. Resume the flow run: it takes over every finished leaf.
-      </p>
+      <p className={`${classes.next} dim`}>It is a leaf of a flow run. Resume the flow run: finished steps are kept.</p>
       <Link
         to="/projects/$projectId/flows/$flowRunId"
         params={{ projectId, flowRunId }}
