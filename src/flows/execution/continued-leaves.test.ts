@@ -15,6 +15,7 @@ import { endHeld } from '../../runs/held-run.ts'
 import { listTasks } from '../../tasks/tasks.ts'
 import { updateTask } from '../../tasks/update-task.ts'
 import { type BuiltInNode, builtInPatterns } from '../machine/built-in-patterns.ts'
+import { cancelFlow } from './cancel.ts'
 import { flowToResume } from './resume-flow.ts'
 import { startFlow } from './start.ts'
 
@@ -159,6 +160,24 @@ test('a task that passes to another flow has other keys for other functions and 
     on_error: 'stop',
   }
   assert.equal(new Set(await keysOf(stages)).size, 2)
+})
+
+test('a flow run that was cancelled before it took a leaf over hands on the leaves of the one before', async () => {
+  broken.add('two')
+  const failed = await flows.play({ type: 'sequential', steps: [f('one'), f('two')] })
+  broken.clear()
+  const second = await inTransaction(pool, async (tx) => {
+    const id = await startFlow(tx, await flowToResume(tx, projectId, failed.id), systemActor, builtInPatterns)
+    assert.equal(await cancelFlow(tx, projectId, id, systemActor), true)
+    return id
+  })
+  flows.flowWorker.poke()
+  assert.equal((await flows.ended(second)).status, 'cancelled')
+  assert.equal((await resume(second)).status, 'completed')
+  assert.deepEqual(
+    calls.map(({ name }) => name),
+    ['one', 'two', 'two'],
+  )
 })
 
 test('a resumed flow run continues the runs of its agents', async () => {
