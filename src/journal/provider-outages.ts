@@ -136,6 +136,8 @@ export interface Released {
   runs: number
   /** True if nobody waits any more: the outage is over. */
   isOver: boolean
+  /** True if nobody could be let go. */
+  isNobody: boolean
 }
 
 /** The provider has answered: more of those who wait go, unless it asked for a wait that is not over yet. */
@@ -150,7 +152,7 @@ export async function noteAnswer(pool: Pool, model: ModelName): Promise<Released
       values,
     )
     const [outage] = rows
-    if (!outage) return { runs: 0, isOver: true }
+    if (!outage) return { runs: 0, isOver: true, isNobody: true }
     await tx.query(
       `update provider_outages set is_away = false, is_probing = false, failures = 0,
          not_before = case when not_before > muster.now() then not_before end,
@@ -172,10 +174,23 @@ export async function releaseDue(pool: Pool): Promise<number> {
        returning provider, model, cursor`,
     )
     let runs = 0
-    for (const { provider, model: name, cursor } of rows)
-      runs += (await release(tx, { provider, name }, cursor, 1)).runs
+    for (const { provider, model: name, cursor } of rows) {
+      const released = await release(tx, { provider, name }, cursor, 1)
+      runs += released.runs
+      if (released.isNobody) await lookAgainSoon(tx, { provider, name })
+    }
     return runs
   })
+}
+
+/** All who wait are in halted projects. One of them is let go soon after its project continues. */
+async function lookAgainSoon(tx: Db, { provider, name }: ModelName): Promise<void> {
+  await tx.query(
+    `update provider_outages set is_probing = false,
+       next_try_at = greatest(not_before, muster.now() + ${FIRST_WAIT_MS} * interval '1 ms')
+     where provider = $1 and model = $2`,
+    [provider, name],
+  )
 }
 
 /**
@@ -213,7 +228,7 @@ async function release(tx: Db, model: ModelName, from: string, count: number): P
       cursor,
     ])
   }
-  return { runs, isOver: rowCount === 1 }
+  return { runs, isOver: rowCount === 1, isNobody: released === 0 }
 }
 
 /** Projects are asked from the one after the cursor on, and each of them gives one before any gives a second. */

@@ -47,7 +47,7 @@ export function judgeFailure(failure: FailedTry, tries: TriesSoFar): FailureVerd
   if (failure.reason === 'context') return { verdict: 'compact' }
   const isQuota = failure.reason === 'quota'
   if (!failure.isRetryable && !isQuota) return { verdict: 'fail' }
-  const isQuick = !isQuota && (!mayWait || (waits === 0 && !isAway))
+  const isQuick = !isQuota && (!mayWait || (waits === 0 && !isAway && triedForMs < MAX_RETRY_WAITS_MS))
   const retryMs = isQuick ? retryWaitMs(failure, tries) : null
   if (retryMs !== null && (leftMs === null || retryMs < leftMs)) return { verdict: 'retry', waitMs: retryMs }
   if (!mayWait || triedForMs >= patienceMs) return { verdict: 'fail' }

@@ -134,11 +134,15 @@ export const runEffectsSchema = pageOf(runEffectSchema).extend({
 })
 export type RunEffects = z.infer<typeof runEffectsSchema>
 
-const repeatableCall = runEffectSchema.pick({ tool: true, args: true, at: true })
+const repeatableCall = runEffectSchema.pick({ tool: true, args: true, at: true }).extend({
+  outcome: z.literal('unknown').optional().describe('Only of a call whose outcome nobody knows.'),
+})
 export const forkedRunSchema = runSchema.extend({
   may_repeat: z
     .array(repeatableCall)
-    .describe('The finished calls with an effect after that step. The fork may make them once more.'),
+    .describe(
+      'The calls with an effect after that step that are finished or of unknown outcome. The fork may make them once more.',
+    ),
 })
 export type ForkedRun = z.infer<typeof forkedRunSchema>
 

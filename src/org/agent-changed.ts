@@ -1,4 +1,5 @@
 // After an agent was changed or deleted, its tasks, its subordinates and its runs are changed in the same transaction.
+import { isDeepStrictEqual } from 'node:util'
 import type { AgentChange } from '../agents/agents.ts'
 import { holdAgents } from '../agents/seniors.ts'
 import { holdTakeUps } from '../agents/take-up-lock.ts'
@@ -24,7 +25,17 @@ export async function agentChanged(tx: Db, log: Log, agent: Agent, { before, isD
   if (before === null) return
   if (before.enabled && !agent.enabled) await tellDelegators(tx, log, [agent.id], 'was disabled')
   if (!before.enabled && agent.enabled) await makeDue(tx, agent.project_id, [agent.id])
+  if (!isDeepStrictEqual(before.model, agent.model)) await tryOtherModel(tx, agent)
   if (before.token_allocation !== agent.token_allocation) await allocationChanged(tx, log, agent.id)
+}
+
+/** Runs that wait for the provider of the former model try the new one at once. */
+async function tryOtherModel(tx: Db, { id, project_id }: Agent): Promise<void> {
+  await tx.query(
+    `update agent_runs set ready_at = coalesce(ready_at, muster.now()), signals = signals + 1
+     where project_id = $2 and agent_id = $1 and waits_for = 'provider' and completed_at is null and owner is null`,
+    [id, project_id],
+  )
 }
 
 interface OpenTask extends NotedTask {

@@ -58,7 +58,7 @@ export async function forkRun(db: Db, projectId: string, runId: string, fork: Fo
   return getRun(db, projectId, id)
 }
 
-/** The finished calls with an effect after that step. */
+/** The calls with an effect after that step; of those without a result nobody knows the outcome. */
 export async function mayRepeat(
   db: Db,
   projectId: string,
@@ -66,9 +66,10 @@ export async function mayRepeat(
   afterStep: number,
 ): Promise<ForkedRun['may_repeat']> {
   const calls = await callsAfterStep(db, { projectId, runId, afterStep })
-  return calls
-    .filter(({ is_finished: isFinished }) => isFinished)
-    .map(({ tool, args, at }) => ({ tool, args, at: at.toISOString() }))
+  return calls.map(({ tool, args, at, is_finished: isFinished }) => ({
+    ...{ tool, args, at: at.toISOString() },
+    ...(isFinished ? {} : { outcome: 'unknown' as const }),
+  }))
 }
 
 /** The calls with an effect that a fork after that step does not know, and may make once more under keys of its own. */

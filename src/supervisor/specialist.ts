@@ -6,6 +6,7 @@ import type { AgentSummaryDecision } from '../kernel/decision.ts'
 import type { PauseReason, RunStatus } from '../kernel/run.ts'
 import type { RunEvent } from '../kernel/run-event.ts'
 import { type AgentState, type AgentSummary, agentState, agentSummary, newAgentState } from '../kernel/supervisor.ts'
+import { undecidedCalls } from '../runs/decisions.ts'
 import { replayHistory } from '../runs/load-state.ts'
 
 export interface SpecialistRun {
@@ -44,7 +45,7 @@ const MOST_KEPT = 200_000
 export async function readWork(db: Db, run: SpecialistRun, agentName: string): Promise<SpecialistWork> {
   const agent = newAgentState()
   let given: AgentSummaryDecision | null = null
-  let undecided: string | null = null
+  let undecided: readonly string[] = []
   for await (const { kind, data } of replayHistory(db, run)) {
     const event = { kind, data } as unknown as RunEvent // written by us; unknown kinds are passed over
     const isGiven = event.kind === 'run.started' && event.data.resumed_from === undefined
@@ -53,7 +54,7 @@ export async function readWork(db: Db, run: SpecialistRun, agentName: string): P
       const { name, args, result, is_error } = event.data
       agent.tool_events.push({ name, ...(args === undefined ? {} : { args }), result: cut(asText(result)), is_error })
     }
-    if (event.kind === 'run.paused') undecided = event.data.call?.name ?? null
+    if (event.kind === 'run.paused') undecided = undecidedCalls(event.data).map(({ name }) => name)
     if (event.kind !== 'step.completed') continue
     const { summary, text, tool_calls: calls } = event.data
     if (summary && 'fits' in summary) given = summary.fits
@@ -61,7 +62,7 @@ export async function readWork(db: Db, run: SpecialistRun, agentName: string): P
     agent.messages.push({ role: 'assistant', content: cut(text), tool_calls: calls.map(({ name }) => name) })
     agent.recursion_depth = calls.length > 0 ? agent.recursion_depth + 1 : agent.recursion_depth
   }
-  const summary = given ? { ...given } : undecided === null ? failedSummary(run) : undecidedSummary(undecided)
+  const summary = given ? { ...given } : undecided.length === 0 ? failedSummary(run) : undecidedSummary(undecided)
   return {
     summary: agentSummary.parse({
       agent_name: agentName,
@@ -91,12 +92,12 @@ function failedSummary({
 }
 
 /** The supervisor must not delegate this work again, because the call could be made twice. */
-const undecidedSummary = (name: string): AgentSummaryDecision => ({
+const undecidedSummary = (names: readonly string[]): AgentSummaryDecision => ({
   result: 'FAILED',
-  short_summary: `The call of ${name} may have taken effect or not: its process stopped before the call had answered.`,
+  short_summary: `Nobody knows whether these calls took effect: ${names.join(', ')}. They were cut off before they answered.`,
   key_decisions: [],
   next_instructions_for_supervisor:
-    'People are asked whether the call took effect. Do not have the call made again; go on without it, or escalate.',
+    'People are asked whether these calls took effect. Do not have them made again; continue without them, or escalate.',
 })
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))

@@ -4,6 +4,7 @@ import { getAgent } from '../agents/agents.ts'
 import { recordAudit } from '../audit/record.ts'
 import type { Db, Pool } from '../db/pool.ts'
 import { inTransaction } from '../db/transaction.ts'
+import { getSettings } from '../identity/settings.ts'
 import { wakeWaiting } from '../journal/wake.ts'
 import { agentDefaults } from '../kernel/agent.ts'
 import { conflict, MusterError } from '../kernel/errors.ts'
@@ -18,6 +19,7 @@ import { isGraphTool, parseChange } from '../objects/object-tools.ts'
 import { findObject } from '../objects/objects.ts'
 import type { ToolRegistry } from '../tools/registry.ts'
 import { listedName, schemaHash } from '../tools/tool-identity.ts'
+import { expireCalls } from './call-suggestions.ts'
 import { liveRights } from './live-rights.ts'
 import { liveSpecialist } from './live-specialist.ts'
 import { isOverAbove } from './over-above.ts'
@@ -51,6 +53,9 @@ export async function approveCall(
   task: CallTask,
   { projectId, taskId, actor }: SuggestionDecision,
 ): Promise<Task> {
+  const timeoutMs = (await getSettings(pool, projectId)).approval_timeout
+  // The run rejects its late calls when it wakes; a halted run, or one that makes other calls, wakes later.
+  if (timeoutMs !== null) await expireCalls(pool, [taskId], timeoutMs)
   const run = await readRun(pool, task.run_id)
   const tool = run && (await findTool(pool, tools, projectId, task, run))
   const outcome = await inTransaction(pool, async (tx): Promise<Task | MusterError> => {
@@ -62,12 +67,12 @@ export async function approveCall(
       refusal ??
       (isOpen ? null : 'Its run no longer waits for it.') ??
       ((await isOverAbove(tx, task.run_id)) ? 'The work above its run was cancelled or has ended.' : null) ??
-      (tool !== null && tool !== 'elsewhere' && schemaHash(tool) !== hash
+      (typeof tool === 'object' && tool !== null && schemaHash(tool) !== hash
         ? "The tool's arguments have changed since this was suggested."
         : null)
     if (stale !== null) {
       await markStale(tx, taskId, stale)
-      return conflict(`${stale} Reject this suggestion, or let the agent make a new one.`)
+      return conflict(`${stale} ${tool === 'nowhere' ? LATER : INSTEAD}`)
     }
     await fault('approval.after_decision_before_apply')
     const result = { approved_by: actor.id }
@@ -78,6 +83,9 @@ export async function approveCall(
   if (outcome instanceof MusterError) throw outcome
   return outcome
 }
+
+const LATER = 'Approve the call when a process with the tool is running, or reject it.'
+const INSTEAD = 'Reject this suggestion, or let the agent make a new one.'
 
 /** The run gets the reason as the call's error result. */
 export async function rejectCall(
@@ -104,10 +112,10 @@ async function readRun(db: Db, runId: string): Promise<WaitingRun | null> {
   return rows[0] ?? null
 }
 
-/** The tool of a process other than this one is checked by the process that makes the call. */
-type FoundTool = Tool | 'elsewhere' | null
+/** The tool of a process other than this one is checked by the process that makes the call. nowhere: no live process has it. */
+type FoundTool = Tool | 'elsewhere' | 'nowhere' | null
 
-/** The tool as the run's agent has it now; null if the agent has it no longer, or no live process has it. */
+/** The tool as the run's agent has it now; null if the agent has it no longer. */
 async function findTool(
   db: Db,
   tools: ApprovalTools,
@@ -121,7 +129,7 @@ async function findTool(
   const resolved = await tools.resolve(projectId, [name])
   const found = resolved.tools.find((tool) => listedName(tool) === name)
   if (found) return found
-  return (await tools.check(db, projectId, [name])) === null ? 'elsewhere' : null
+  return (await tools.check(db, projectId, [name])) === null ? 'elsewhere' : 'nowhere'
 }
 
 /** The names of the tools that the run may call; null if its agent is deleted, or its specialist removed. */
@@ -169,6 +177,7 @@ async function refusalOf(
   const call = suggestedCall(task)
   const given = await toolsGiven(tx, projectId, run)
   if (!call || !tool || !isGiven(given ?? [], call.tool)) return 'Its agent no longer has this tool.'
+  if (tool === 'nowhere') return `No running process has the tool "${call.tool}".`
   return rightsProblem(tx, projectId, rights, call)
 }
 

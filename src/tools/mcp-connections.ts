@@ -56,7 +56,7 @@ export function createMcpConnections<Server extends { id: string; name: string }
         if (!(error instanceof McpBroken)) throw error
         // A server that forgot the MCP session did not carry the call out.
         if (error.isSessionLost) return await once(server, signal, work)
-        const sentence = `The call failed because the MCP server "${server.name}" did: ${error.reason}.`
+        const sentence = `The MCP server "${server.name}" failed during the call: ${error.reason}.`
         throw new (error.mayHaveActed ? OutcomeUnknown : Error)(sentence, { cause: error })
       }
     },

@@ -58,7 +58,7 @@ test('a server that hangs is killed with its children once its call is given up,
 test('the children of a server that crashes are ended', async () => {
   const pids = await spawnedPids('fixture')
   const crashed = await kit.call('fixture', 'crash')
-  assert.match(errorText(crashed), /"fixture" did: it ended with code 3\.$/)
+  assert.match(errorText(crashed), /"fixture" failed during the call: it ended with code 3\.$/)
   assert.equal(crashed.cause, 'lost', 'nobody knows whether the call took effect')
   await untilGone(pids)
 })
@@ -79,7 +79,7 @@ test('a server that keeps failing is tried later and later, while its neighbours
   assert.match(await crash(), /code 3/, 'the first failure is forgiven')
   assert.match(await crash(), /"fixture" cannot be used: it ended with code 3; it is tried again in 1 s/)
   nowMs += 1_000
-  assert.match(await crash(), /did: it ended with code 3/)
+  assert.match(await crash(), /failed during the call: it ended with code 3/)
   assert.match(await crash(), /it is tried again in 2 s/)
   assert.equal((await kit.call('neighbour', 'echo', { text: 'unharmed' })).result, 'unharmed')
   nowMs += 2_000

@@ -82,7 +82,7 @@ for (const server of ['over-http', 'over-stdio']) {
 
   test(`${server}: a server that breaks in mid-call is an error of that call, and the next one works`, async () => {
     const crashed = await call('crash')
-    assert.match(errorText(crashed), /^The call failed because the MCP server "over-\w+" did: .+\.$/)
+    assert.match(errorText(crashed), /^The MCP server "over-\w+" failed during the call: .+\.$/)
     assert.equal(crashed.cause, 'lost', 'the request was sent')
     assert.equal((await call('echo', { text: 'again' })).result, 'again')
   })

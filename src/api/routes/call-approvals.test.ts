@@ -243,10 +243,10 @@ const staleness: {
     says: /no longer has this tool/,
   },
   {
-    name: 'the tool takes other arguments',
+    name: 'the arguments of the tool have changed',
     change: async () => Object.assign(refund, { inputSchema: { type: 'object', properties: { order: {} } } }),
     undo: () => Object.assign(refund, { inputSchema }),
-    says: /other arguments/,
+    says: /arguments have changed/,
   },
   {
     name: 'its run has ended by a failure',
@@ -332,6 +332,20 @@ test('after approval_timeout an open suggestion counts as rejected, also where t
     )
     assert.deepEqual(noted.rows, [{ actor_type: 'system' }])
   }
+  await set({ approval_timeout: null })
+})
+
+test('after approval_timeout an approval is refused, also while the run cannot wake', async () => {
+  const { id, label } = await refundOf()
+  const { run, task } = await waiting(id)
+  await kit.call(`POST ${base}/halt`)
+  await set({ approval_timeout: 30 })
+  await until(async () => Date.now() - Date.parse((await readTask(task.id)).created_at) > 100, 'the time is up')
+  assert.equal((await decide(task.id, 'approve')).status, 409)
+  assert.equal((await readTask(task.id)).status, 'rejected')
+  await kit.call(`POST ${base}/unhalt`)
+  assert.equal((await ended(run.id)).status, 'completed')
+  assert.equal(callsOf(label).length, 0)
   await set({ approval_timeout: null })
 })
 

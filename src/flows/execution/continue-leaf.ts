@@ -11,7 +11,14 @@ import type { Agent } from '../../kernel/agent.ts'
 import { CONTINUE } from '../../kernel/continue-phrase.ts'
 import { MOST_RUNS_BELOW } from '../../kernel/limits.ts'
 import { rightsOfBoth } from '../../kernel/rights.ts'
-import { canContinue, continuationRun, type EarlierRun, lockEarlier, lostTools } from '../../runs/continue-run.ts'
+import {
+  canContinue,
+  continuationRun,
+  type EarlierRun,
+  hasStartedFlow,
+  lockEarlier,
+  lostTools,
+} from '../../runs/continue-run.ts'
 import { decisionsSoFar } from '../../runs/decisions.ts'
 import { askBeginAnew, type BeginAnew, decisionAbout, STOPPED } from '../../tasks/begin-anew-tasks.ts'
 import { effectsParagraph } from '../../tasks/made-calls-text.ts'
@@ -152,6 +159,7 @@ async function mayContinue(
   isByPerson: boolean,
 ): Promise<boolean> {
   if (earlier.agent_id !== agent.id || earlier.continued_by !== null || fresh.answer) return false
+  if (agent.flow_type !== 'flow' && (await hasStartedFlow(tx, earlier.id))) return false
   if (isByPerson) return true
   return canContinue(earlier) && (await lostTools(tx, earlier.id, agent)).length === 0
 }
