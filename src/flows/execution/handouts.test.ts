@@ -13,7 +13,8 @@ const one = await createTestFlows({ leafLimit: 2, leaseMs: 1_000 })
 const other = await createTestFlows({ leafLimit: 2, leaseMs: 1_000, database: one })
 const f = (name: string, more: object = {}): BuiltInNode => ({ type: 'task', function: name, ...more })
 const until = async (condition: () => boolean | Promise<boolean>): Promise<void> => {
-  while (!(await condition())) await new Promise(setImmediate)
+  // The pause lets both workers renew their leases meanwhile.
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 const handouts = async (): Promise<number> => (await one.pool.query('select from flow_handouts')).rowCount ?? 0
 

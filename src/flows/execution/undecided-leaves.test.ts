@@ -70,10 +70,18 @@ async function decide(runId: string): Promise<string | null> {
 
 const isRunning = (runId: string) => async () => (await flows.get(runId)).status === 'running'
 
-const timed = (timeout: number): BuiltInNode => ({
+/** The time of a part stands still while all of its leaves wait, so one of them works until it is stopped. */
+flows.functions.set(
+  'busy',
+  (_input: unknown, { signal }: { signal: AbortSignal }) =>
+    new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true })),
+)
+const timedPart = (timeout: number): BuiltInNode => ({
   type: 'parallel',
-  branches: [{ type: 'sequential', timeout, steps: [pay] }],
+  timeout,
+  branches: [pay, { type: 'task', function: 'busy' }],
 })
+const timed = (timeout: number): BuiltInNode => ({ type: 'parallel', branches: [timedPart(timeout)] })
 
 test('a cancelled flow takes down the run that continues a leaf with the decision', async () => {
   const { id, runId } = await startUndecided(pay)
@@ -96,10 +104,7 @@ test('a leaf that is dropped takes down the run that continues it', async () => 
 test('a decision about a leaf that was dropped starts no run, while its flow goes on', async () => {
   const gate = Promise.withResolvers<void>()
   flows.functions.set('hold', () => gate.promise)
-  const branches: BuiltInNode[] = [
-    { type: 'sequential', timeout: 300, steps: [pay] },
-    { type: 'task', function: 'hold' },
-  ]
+  const branches: BuiltInNode[] = [timedPart(300), { type: 'task', function: 'hold' }]
   const { id, runId } = await startUndecided({ type: 'parallel', branches })
   await until(async () => (await flows.flowKinds(id)).includes('node.expired'), 'the leaf is dropped')
   await until(async () => {
@@ -166,10 +171,7 @@ test('a leaf that waits for a decision uses up no time of its flow, and the run 
 test('a leaf that was dropped does not wait any more, and the time of its flow goes on', async () => {
   const gate = Promise.withResolvers<void>()
   flows.functions.set('hold', () => gate.promise)
-  const branches: BuiltInNode[] = [
-    { type: 'sequential', timeout: 300, steps: [pay] },
-    { type: 'task', function: 'hold' },
-  ]
+  const branches: BuiltInNode[] = [timedPart(300), { type: 'task', function: 'hold' }]
   const { id } = await startUndecided({ type: 'parallel', branches })
   await until(async () => (await waitingLeaves(id)) === 1, 'the leaf waits')
   assert.equal(await isStill(id)(), false, 'the function works')
