@@ -136,8 +136,6 @@ export interface Released {
   runs: number
   /** True if nobody waits any more: the outage is over. */
   isOver: boolean
-  /** True if nobody could be let go. */
-  isNobody: boolean
 }
 
 /** The provider has answered: more of those who wait go, unless it asked for a wait that is not over yet. */
@@ -152,7 +150,7 @@ export async function noteAnswer(pool: Pool, model: ModelName): Promise<Released
       values,
     )
     const [outage] = rows
-    if (!outage) return { runs: 0, isOver: true, isNobody: true }
+    if (!outage) return { runs: 0, isOver: true }
     await tx.query(
       `update provider_outages set is_away = false, is_probing = false, failures = 0,
          not_before = case when not_before > muster.now() then not_before end,
@@ -160,7 +158,8 @@ export async function noteAnswer(pool: Pool, model: ModelName): Promise<Released
        where provider = $1 and model = $2`,
       values,
     )
-    return release(tx, model, outage.cursor, outage.growth)
+    const { runs, isOver } = await release(tx, model, outage.cursor, outage.growth)
+    return { runs, isOver }
   })
 }
 
@@ -195,9 +194,14 @@ async function lookAgainSoon(tx: Db, { provider, name }: ModelName): Promise<voi
 
 /**
  * Lets up to `count` go. The caller has locked the outage. The outage is over if nobody waits and the provider has
- * answered, or if nobody is left to try it.
+ * answered, or if nobody is left to try it. isNobody: nobody could be let go.
  */
-async function release(tx: Db, model: ModelName, from: string, count: number): Promise<Released> {
+async function release(
+  tx: Db,
+  model: ModelName,
+  from: string,
+  count: number,
+): Promise<Released & { isNobody: boolean }> {
   let cursor = from
   let runs = 0
   let released = 0

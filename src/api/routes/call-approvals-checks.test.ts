@@ -113,7 +113,7 @@ test('a process without the tool takes the approval while another process has th
     tools: createToolRegistry({ builtIns: [], appTools: [], mcp: null }),
   }
   const decision = { projectId: project.id, taskId: task.id, actor: systemActor }
-  await assert.rejects(approveSuggestion(parts, decision), /no longer has this tool/)
+  await assert.rejects(approveSuggestion(parts, decision), /No running process has the tool "refund"/)
   const worker = await insertWorker(kit.pool)
   await kit.pool.query(`update workers set lease_until = muster.now() + interval '1 hour' where id = $1`, [worker])
   await publishNames(kit.pool, worker, 'tools', ['refund'])

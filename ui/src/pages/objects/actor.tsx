@@ -1,6 +1,7 @@
 // The name of whoever made a version. An agent leads to its page.
+
+import { PersonName } from '../../app/person-name.tsx'
 import { AgentName } from '../../parts/agent-name.tsx'
-import { PersonName } from '../../parts/person-name.tsx'
 
 export function Actor({ projectId, type, id }: { projectId: string; type: 'user' | 'agent'; id: string | null }) {
   return type === 'agent' && id !== null ? (

@@ -1,7 +1,7 @@
 // The name of a person of the project.
 import { useQuery } from '@tanstack/react-query'
 import { peopleQuery } from '../api/objects.ts'
-import { useMe } from '../app/gate.tsx'
+import { useMe } from './gate.tsx'
 
 export function PersonName({ projectId, id }: { projectId: string; id: string | null }) {
   const me = useMe()
