@@ -35,7 +35,7 @@ const LARGE = [...LARGE_TABLES, ...TENANT_TABLES]
  * A written row has entries in up to two dozen indexes; a value stands for a row that was asked for. The other reads of
  * a statement do not depend on the size of the tables: the planner reads each index of each table in the statement.
  */
-const BUFFERS_AT_REST = 200
+const BUFFERS_AT_REST = 250
 const BUFFERS_PER_ROW = 60
 
 /** Parts of statements that may read a large table, each with the reason. */
@@ -212,7 +212,7 @@ async function leaveWorkBehind(): Promise<string> {
      values ($1, $2, 'escalation', 'A question', 'completed', '{"type":"user","id":null}', $3, muster.now())`,
     [newId(), project, answered],
   )
-  const [stuck = ''] = await insert('agent_runs', { waits_for: 'human', status: 'paused', pause_reason: 'human' })
+  const [stuck = ''] = await insert('agent_runs', { waits_for: 'human', status: 'running', created_at: ago })
   await outside.query(
     `update processing_log set status = 'processing', completed_at = null, run_id = $2, working_since = $1
      where id = (select id from processing_log where project_id = $3 order by id desc limit 1)`,

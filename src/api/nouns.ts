@@ -108,6 +108,7 @@ const named = {
   Step: run.stepSchema,
   RunWait: run.runWaitSchema,
   RunEffect: run.runEffectSchema,
+  RunEffects: run.runEffectsSchema,
   ForkedRun: run.forkedRunSchema,
   StepUsage: run.stepUsage,
 

@@ -51,8 +51,8 @@ test('a specialist whose call has an unknown outcome pauses; the supervisor lear
   assert.deepEqual([status, reason], ['paused', 'outcome_unknown'])
   const [summary] = answer.body.result.supervisor_state.history
   assert.equal(summary?.result, 'FAILED')
-  assert.match(summary?.short_summary ?? '', /call of send may have taken effect/)
-  assert.match(summary?.next_instructions_for_supervisor ?? '', /do not have the call made again/i)
+  assert.match(summary?.short_summary ?? '', /Nobody knows whether these calls took effect: send\./)
+  assert.match(summary?.next_instructions_for_supervisor ?? '', /do not have them made again/i)
 })
 
 test('the question about the call can be answered, and the answer continues no run', async () => {
