@@ -177,7 +177,7 @@ test('runs pause as unavailable while the prompt library is down, and go on with
   assert.match(error_message ?? '', message(''))
   const { error } = refused.body
   assert.deepEqual([refused.status, error?.code], [503, 'UNAVAILABLE'])
-  assert.match(error?.message ?? '', message(' With options\\.run_id the run goes on\\.'))
+  assert.match(error?.message ?? '', message('\\. Send options\\.run_id to continue the run\\.'))
   const lateId = String(error?.details.run_id)
   const final = lines.at(-1)
   assert.deepEqual([final?.event_type, final?.data.status, final?.data.error?.code], ['final', 'FAILED', 'UNAVAILABLE'])
