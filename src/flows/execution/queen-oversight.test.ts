@@ -66,7 +66,7 @@ test('Queen oversight and adjustment', async () => {
 
 test('the queen is not asked about a worker that waits, and its wait does not make it slow afterwards', async () => {
   const decisions: Record<string, unknown> = {
-    queen_plan: { subtasks: [subtask('far', { expected: 100 })] },
+    queen_plan: { subtasks: [subtask('far', { expected: 400 })] },
     queen_review: accept,
   }
   const asked: string[] = []
@@ -85,8 +85,8 @@ test('the queen is not asked about a worker that waits, and its wait does not ma
   const waits = async () =>
     (await flows.pool.query('select from flow_leaf_waits where flow_run_id = $1', [id])).rowCount === 1
   await until(waits, 'the worker waits for a process with its tool')
-  // The watch goes by the real clock, and a run of 1 s is slow.
-  await delay(2_500)
+  // The watch goes by the real clock, and a run of 4 s is slow.
+  await delay(5_000)
   const second = await createTestRuns({ tools: [testTool('far', async () => 1)], isRouted: true, database: flows })
   assert.equal((await flows.ended(id)).status, 'completed')
   await second.worker.stop()
