@@ -70,10 +70,11 @@ test('time in which several runs below work at once counts once, and time in wai
   )
   const { top, one, two } = made[0] ?? assert.fail()
   const at = (seconds: number): string => new Date(Date.UTC(2020, 0, 1) + seconds * 1_000).toISOString()
+  // Without ready_at no worker claims them.
   const insert = (id: string, parent: string | null, from: number, to: number): Promise<unknown> =>
     pool.query(
-      `insert into agent_runs (id, project_id, parent_run_id, ancestors, status, trigger, input, created_at, completed_at)
-       values ($1, $2, $3, $4, 'completed', '{"type": "manual"}', '""', $5, $6)`,
+      `insert into agent_runs (id, project_id, parent_run_id, ancestors, status, trigger, input, created_at, completed_at, ready_at)
+       values ($1, $2, $3, $4, 'completed', '{"type": "manual"}', '""', $5, $6, null)`,
       [id, project, parent, parent === null ? [] : [parent], at(from), at(to)],
     )
   await insert(top, null, 0, 100)
