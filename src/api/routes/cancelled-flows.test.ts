@@ -50,11 +50,13 @@ const begin = async (agent: Agent): Promise<Run> => {
   const headers = { prefer: 'respond-async' }
   return (await kit.call<Run>(`POST ${base}/agents/${agent.id}/trigger`, { body: { input: 'x' }, headers })).body
 }
-/** The call or the question that waits now. */
-async function waiting(kind = 'suggestion'): Promise<Task> {
+/** The call or the question that waits now, of a leaf of the flow run if one is given. */
+async function waiting(kind = 'suggestion', flowRunId?: string | null): Promise<Task> {
   let found: Task | undefined
   await until(async () => {
-    found = (await get<{ items: Task[] }>(`/tasks?kind=${kind}&status=pending`)).items[0]
+    const { items } = await get<{ items: Task[] }>(`/tasks?kind=${kind}&status=pending`)
+    const leaves = flowRunId ? (await get<{ items: Run[] }>(`/runs?flow_run_id=${flowRunId}`)).items : null
+    found = items.find((task) => leaves === null || leaves.some(({ id }) => id === task.run_id))
     return found !== undefined
   }, `a ${kind} is pending`)
   return found ?? assert.fail()
@@ -126,8 +128,12 @@ for (const [what, above] of Object.entries({
   test(`no call is approved and no question answered once ${what} is cancelled, before the cancel comes down`, async () => {
     const agent = await flowAgent({ type: 'parallel', branches: [leaf(), leaf('curious')] })
     const run = await begin(agent)
-    const [call, question] = [await waiting(), await waiting('escalation')]
-    const { flow_run_id: flowRunId } = await get<Run>(`/runs/${run.id}`)
+    let flowRunId: string | null = null
+    await until(async () => {
+      flowRunId = (await get<Run>(`/runs/${run.id}`)).flow_run_id
+      return flowRunId !== null
+    }, 'the flow run has begun')
+    const [call, question] = [await waiting('suggestion', flowRunId), await waiting('escalation', flowRunId)]
     // Nobody is told. A sweep may bring the cancel down all the same.
     await kit.pool.query(above, [flowRunId])
     const { status, text } = await post(`/tasks/${call.id}/approve`)
