@@ -25,16 +25,18 @@ select muster.note_leaf_wait(r.flow_run_id, r.trigger->>'task_id', r.id, true)
 from projects p join agent_runs r on r.project_id = p.id and r.pause_reason = 'outcome_unknown'
 where r.trigger->>'task_id' is not null and muster.run_waits_for_person(r);
 
+-- The run of an entry of the processing log that waits for a tool does not work on it: the next migration notes that.
 create trigger agent_runs_flows after update of status, completed_at, waits_for, cancel_requested_at on agent_runs for each row
   when ((old.status <> new.status and new.changed_in is not distinct from old.changed_in)
     or (((old.completed_at is null) <> (new.completed_at is null) or old.pause_reason is distinct from new.pause_reason
         or (old.status = 'paused') <> (new.status = 'paused')
         or (coalesce(old.waits_for, '') = 'tool') <> (coalesce(new.waits_for, '') = 'tool')
         or (new.completed_at is not null and (old.cancel_requested_at is null) <> (new.cancel_requested_at is null)))
-      and (new.flow_run_id is not null or new.started_flow_run_id is not null or new.ancestors <> '{}')))
+      and (new.flow_run_id is not null or new.started_flow_run_id is not null or new.ancestors <> '{}'
+        or (new.entry_id is not null and (coalesce(old.waits_for, '') = 'tool') <> (coalesce(new.waits_for, '') = 'tool')))))
   execute function muster.tell_flows_of_run();
 
--- Whoever makes a continuation has locked the run.
+-- A continuation is made under the lock of the run.
 create function muster.end_wait_for_decision() returns trigger language plpgsql as $$
 begin
   update agent_runs set cancel_requested_at = muster.now(), changed_in = pg_current_xact_id()

@@ -144,15 +144,3 @@ begin
   end if;
   return null;
 end $$;
-
--- The run of an entry of the processing log that waits for a tool does not work on it.
-drop trigger agent_runs_flows on agent_runs;
-create trigger agent_runs_flows after update of status, completed_at, waits_for, cancel_requested_at on agent_runs for each row
-  when ((old.status <> new.status and new.changed_in is not distinct from old.changed_in)
-    or (((old.completed_at is null) <> (new.completed_at is null) or old.pause_reason is distinct from new.pause_reason
-        or (old.status = 'paused') <> (new.status = 'paused')
-        or (coalesce(old.waits_for, '') = 'tool') <> (coalesce(new.waits_for, '') = 'tool')
-        or (new.completed_at is not null and (old.cancel_requested_at is null) <> (new.cancel_requested_at is null)))
-      and (new.flow_run_id is not null or new.started_flow_run_id is not null or new.ancestors <> '{}'
-        or (new.entry_id is not null and (coalesce(old.waits_for, '') = 'tool') <> (coalesce(new.waits_for, '') = 'tool')))))
-  execute function muster.tell_flows_of_run();
