@@ -110,13 +110,13 @@ export function createSpeeches({ runId, out, notes, note, marginOf }: SpeechOpti
 /** "The model call failed (kitchen answered 503: Closed), trying again in 4.0 s" */
 function restartText({ reason, message, wait }: Restart, isVoid: boolean): string {
   if (reason !== 'failed') return RESTART_REASONS[reason] ?? 'The model is asked again'
-  const words = visibleLine(message?.slice(0, LONGEST_REASON) ?? '').replace(/[.\s]+$/, '')
+  const words = visibleLine(message?.slice(0, MAX_REASON) ?? '').replace(/[.\s]+$/, '')
   const again =
     wait === undefined ? (isVoid ? ', and the model is asked again' : '') : `, trying again in ${durationText(wait)}`
   return `${isVoid ? 'The answer was cut off' : 'The model call failed'}${words ? ` (${words})` : ''}${again}`
 }
 
-const LONGEST_REASON = 200
+const MAX_REASON = 200
 
 const RESTART_REASONS: Readonly<Record<string, string>> = {
   crash: 'The server stopped in the middle of the answer, and the model is asked again',

@@ -107,7 +107,7 @@ async function follow(
 }
 
 const waitAnswer = z.looseObject({ seq: z.number(), duration: z.number().nullable() })
-const MOST_WAITS = 10_000
+const MAX_WAITS = 10_000
 
 /**
  * False for a pause that is over, because more events follow. The stream itself ends behind the last event of a run that
@@ -120,7 +120,7 @@ async function isLastPause(
   eventId: string | null,
 ): Promise<boolean> {
   if (hasEnded(run)) return false
-  const { items } = await readList(client, path(`runs/${run.id}/waits`), waitAnswer, { most: MOST_WAITS })
+  const { items } = await readList(client, path(`runs/${run.id}/waits`), waitAnswer, { most: MAX_WAITS })
   return items.some(({ seq, duration }) => String(seq) === eventId && duration === null)
 }
 

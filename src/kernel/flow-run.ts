@@ -42,7 +42,7 @@ export const flowRunSchema = z.strictObject({
   results: z.record(z.string(), z.unknown()).describe('The result of each finished leaf that has an id.'),
   error: z.string().nullable(),
   progress: progressSchema,
-  waiting: z.int().describe('The leaves under way that wait now, for a person, a provider, a tool or tokens.'),
+  waiting: z.int().describe('The running leaves that wait now, for a person, a provider, a tool or tokens.'),
   eta: instantField.nullable().describe('Null if it is unknown, and while a leaf waits for a person.'),
   cancel_requested_at: instantField
     .nullable()

@@ -78,7 +78,7 @@ test('a held call of a fresh start tells that an earlier run of the work made th
   await org.patch(`/tasks/${given.id}`, { assigned_to: second.id })
   const question = await untilTrue(() => questionAbout(given.id), 'people are asked')
   await org.patch(`/tasks/${question.id}`, { status: 'completed', result: 'again' })
-  const run = await untilTrue(async () => (await org.runsOf(second.id))[0], 'the work begins anew')
+  const run = await untilTrue(async () => (await org.runsOf(second.id))[0], 'the work starts over')
   const held = await untilTrue(async () => {
     const all = await org.list<Task>('/tasks?kind=suggestion&status=pending')
     const ofRun = all.filter((task) => task.run_id === run.id)
@@ -180,7 +180,7 @@ test('an agent that was given the work after "again" is asked about anew if the 
   assert.equal(ledger.length, 1)
 })
 
-test('an agent that is no flow any more begins the task anew with its prompt', async () => {
+test('an agent that is no longer a flow starts the task over with its prompt', async () => {
   const agent = await org.agent({ flow_type: 'flow', flow: 'swarm_test' }, { work: 'Done.' })
   const given = await org.give({ title: 'Once a flow', assigned_to: agent.id })
   await org.until(given.id, 'blocked')

@@ -44,7 +44,7 @@ export async function planAttempt(tx: Db, task: AttemptedTask): Promise<AttemptP
   if (await mayContinue(tx, task, earlier)) return { next: 'continue', runId: await continueAttempt(tx, task, earlier) }
   const calls = await callsOfWork(tx, task.id)
   if (task.cleared_run_id === earlier.id) return { next: 'begin', calls }
-  // What completed subtasks have done is not done again; an unfinished one may have had an effect.
+  // The work of a completed subtask is not done again; an unfinished one may have had an effect.
   const repeatable = isAfterSubtasks(task, earlier) ? await callsOfUnfinished(tx, task.id) : calls
   return hasUnsafe(repeatable) ? { next: 'ask', runId: earlier.id, calls } : { next: 'begin', calls }
 }

@@ -1,5 +1,5 @@
 // People wait behind a request for the answer of a supervisor. The runs below it wait for no provider: they end, up to the
-// supervisor's run, and go on when that run is continued.
+// supervisor's run, and continue with that run.
 import type { ClaimedRun } from '../journal/claim.ts'
 
 type Placed = Pick<ClaimedRun, 'part' | 'trigger'>

@@ -149,7 +149,7 @@ export function continuationRun(earlier: EarlierRun, given: NewContinuation): Ne
   }
 }
 
-/** With these a new run goes on in the history of the earlier one, and its calls keep their keys. */
+/** With these a new run continues the history of the earlier one, and its calls keep their keys. */
 export const historyOf = (earlier: EarlierRun): Pick<NewRun, 'resumedFrom' | 'keyScope' | 'base'> => ({
   resumedFrom: earlier.id,
   keyScope: earlier.key_scope ?? earlier.id,

@@ -54,7 +54,7 @@ export async function resumeRun(
   return getRun(db, projectId, id)
 }
 
-/** Throws if the agent became a flow or is no flow any more, so that it cannot continue the history of the run. */
+/** Throws if the agent became a flow or is no longer a flow, so that it cannot continue the history of the run. */
 export async function requireSameKind(db: Db, agent: Agent, earlier: EarlierRun): Promise<void> {
   if (agent.flow_type !== 'flow') {
     if (!(await hasStartedFlow(db, earlier.id))) return

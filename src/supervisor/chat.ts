@@ -84,7 +84,7 @@ interface ChatRow {
 
 /**
  * True if a repeated message has its answer in this run. A failed task is tried again, and a completed task may be
- * given again; an answer to a question never becomes a task. A message without an id that is no answer may be a new one.
+ * given again; an answer to a question never becomes a task. A message without an id that is not an answer may be a new one.
  */
 async function isAnswered(
   db: Db,

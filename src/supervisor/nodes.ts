@@ -162,7 +162,7 @@ async function takeWork(
   return done
 }
 
-/** `earlier`: the attempt that ended without its model. The new run goes on in its history, so no finished call is repeated. */
+/** `earlier`: the attempt that ended without its model. The new run continues its history, so no finished call is repeated. */
 async function start(
   owned: OwnedRun,
   state: Pick<SupervisorState, 'plan' | 'history'>,

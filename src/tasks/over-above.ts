@@ -3,8 +3,8 @@ import type { Db } from '../db/pool.ts'
 /**
  * True if work above the run was called off: its flow run, a run above it, or a flow run above those, at every level.
  * The cancel goes down in several commits, and nobody may answer for work that it has not reached yet. A run that began
- * after the end of its flow run was asked for by a person, for itself alone. A run above that has ended by itself is no
- * reason: the run that resumes it takes over its sub-runs.
+ * after the end of its flow run was asked for by a person, for itself alone. A run above that has ended by itself is not
+ * a reason: the run that resumes it takes over its sub-runs.
  */
 export async function isOverAbove(db: Db, runId: string): Promise<boolean> {
   const { rows } = await db.query<{ is_over: boolean }>(

@@ -62,7 +62,7 @@ export async function updateTaskIn(
   return getTask(tx, projectId, taskId)
 }
 
-/** An answer to a run whose work was called off would let the run go on. */
+/** An answer to a run whose work was called off would continue the run. */
 async function requireWaitingRun(tx: Db, task: Task): Promise<void> {
   if (task.kind !== 'escalation' || task.run_id === null || isOutcomeTask(task)) return
   if (await isOverAbove(tx, task.run_id))

@@ -13,9 +13,9 @@ import type { Task } from '../../kernel/task.ts'
 let made = 0
 let gate = Promise.withResolvers<void>()
 const tools = ['refund', 'spawn_agent', 'ask_human']
-const callOf = (said: string) => {
-  if (said.includes('delegates')) return { name: 'spawn_agent', args: { agent: 'leaf', input: 'Go.' } }
-  return said.includes('asks') ? { name: 'ask_human', args: { question: 'May I?' } } : { name: 'refund', args: {} }
+const callOf = (prompt: string) => {
+  if (prompt.includes('delegates')) return { name: 'spawn_agent', args: { agent: 'leaf', input: 'Go.' } }
+  return prompt.includes('asks') ? { name: 'ask_human', args: { question: 'May I?' } } : { name: 'refund', args: {} }
 }
 const model = createScriptedModel(({ prompt }) =>
   prompt.some(({ role }) => role === 'tool')

@@ -1,11 +1,11 @@
-// Chats whose run lost its model: the next message lets the run go on, and no work is done twice.
+// Chats whose run lost its model: the next message continues the run, and no work is done twice.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSupervisor, delegate, finish } from '../../../test/kit/supervisor.ts'
 import type { Run } from '../../kernel/run.ts'
 
 const down = { fail: { message: 'Away.', isRetryable: true } }
-const said = (text: string, id: string | undefined = text) => ({ id, role: 'user', parts: [{ type: 'text', text }] })
+const message = (text: string, id: string | undefined = text) => ({ id, role: 'user', parts: [{ type: 'text', text }] })
 
 /** A supervisor whose finalizer is away until `isAway` is false. */
 async function createChat() {
@@ -33,11 +33,11 @@ for (const [what, more] of [
 ] as const) {
   test(`${what} after UNAVAILABLE continues the chat’s run and adds nothing`, async () => {
     const kit = await createChat()
-    const first = await kit.post([said('Pay Ada.')])
+    const first = await kit.post([message('Pay Ada.')])
     assert.match(first.text, /"code":"UNAVAILABLE"/)
-    assert.equal((await kit.post([said('Pay Ada.')], more)).runId, first.runId, 'the model is still away')
+    assert.equal((await kit.post([message('Pay Ada.')], more)).runId, first.runId, 'the model is still away')
     kit.away.isAway = false
-    const again = await kit.post([said('Pay Ada.')], more)
+    const again = await kit.post([message('Pay Ada.')], more)
     assert.equal(again.runId, first.runId)
     assert.match(again.text, /Ada is paid\..*"status":"DONE"/s)
     assert.equal(kit.asked('research_agent').length, 1)
@@ -47,16 +47,16 @@ for (const [what, more] of [
       'one, and its specialist',
     )
     assert.doesNotMatch(JSON.stringify(kit.asked('finalizer').at(-1)?.prompt), /A person/)
-    const repeated = await kit.post([said('Pay Ada.')])
+    const repeated = await kit.post([message('Pay Ada.')])
     assert.deepEqual([repeated.runId, /Ada is paid\./.test(repeated.text)], [first.runId, true])
   })
 }
 
 test('another message after UNAVAILABLE continues the chat’s run, as the person’s word', async () => {
   const kit = await createChat()
-  const first = await kit.post([said('Pay Ada.')])
+  const first = await kit.post([message('Pay Ada.')])
   kit.away.isAway = false
-  const next = await kit.post([said('Pay Ada.'), said('But be brief.')])
+  const next = await kit.post([message('Pay Ada.'), message('But be brief.')])
   assert.equal(next.runId, first.runId)
   const prompt = JSON.stringify(kit.asked('finalizer').at(-1)?.prompt)
   assert.match(prompt, /Pay Ada\.\\n\\nA person added:\\n- But be brief\./)
@@ -65,20 +65,20 @@ test('another message after UNAVAILABLE continues the chat’s run, as the perso
 
 test('the same words without an id continue the run, and are a new task once it is done', async () => {
   const kit = await createChat()
-  const { id: _, ...message } = said('Pay Ada.')
-  const first = await kit.post([message])
+  const { id: _, ...anonymous } = message('Pay Ada.')
+  const first = await kit.post([anonymous])
   kit.away.isAway = false
-  assert.equal((await kit.post([message])).runId, first.runId)
-  assert.notEqual((await kit.post([message])).runId, first.runId)
+  assert.equal((await kit.post([anonymous])).runId, first.runId)
+  assert.notEqual((await kit.post([anonymous])).runId, first.runId)
 })
 
 test('an earlier answer that is made anew after UNAVAILABLE starts a new run', async () => {
   const kit = await createChat()
   kit.away.isAway = false
-  await kit.post([said('Pay Ada.')])
+  await kit.post([message('Pay Ada.')])
   kit.away.isAway = true
-  const second = await kit.post([said('Pay Ada.'), said('Pay Bob.')])
+  const second = await kit.post([message('Pay Ada.'), message('Pay Bob.')])
   kit.away.isAway = false
-  const anew = await kit.post([said('Pay Ada.')], { trigger: 'regenerate-message' })
+  const anew = await kit.post([message('Pay Ada.')], { trigger: 'regenerate-message' })
   assert.notEqual(anew.runId, second.runId)
 })

@@ -1,4 +1,4 @@
-// A specialist whose model was unavailable goes on when its supervisor's run is continued: its finished calls stand.
+// A specialist whose model was unavailable continues when its supervisor's run is continued: its finished calls stand.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { testTool } from '../../../test/kit/run-worker.ts'
@@ -84,7 +84,7 @@ test('work that failed twice escalates, though one of its runs was continued', a
   assert.equal(body.result.supervisor_state.history.length, 2)
 })
 
-test('a sub-agent of a specialist does not wait for its provider, and goes on with the run', async () => {
+test('a sub-agent of a specialist does not wait for its provider, and continues with the run', async () => {
   const kit = await createPaying({
     work: {
       research_agent: ({ prompt }) =>

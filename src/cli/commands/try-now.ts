@@ -7,7 +7,7 @@ import { jsonText } from '../visible-text.ts'
 import { hasFlowEnded } from '../watch-flow-run.ts'
 import { openWorkplace, type Workplace } from '../workplace.ts'
 
-const MOST_LEAVES = 10_000
+const MAX_LEAVES = 10_000
 
 export const tryNowCommand: Execute = async (context, { args }) => {
   const { client, out, isJson } = context
@@ -34,7 +34,7 @@ const waitsForProvider = ({ waiting_for: awaited }: RunAnswer): boolean => (awai
 async function waitingIn({ client }: CommandContext, { path }: Workplace, { kind, run }: FoundRun): Promise<string[]> {
   if (kind === 'run') return [run.id]
   const query = { flow_run_id: run.id, pause_reason: 'unavailable' }
-  const { items } = await readList(client, path('runs'), runAnswer, { query, most: MOST_LEAVES })
+  const { items } = await readList(client, path('runs'), runAnswer, { query, most: MAX_LEAVES })
   return items.filter(waitsForProvider).map(({ id }) => id)
 }
 

@@ -120,7 +120,7 @@ export function createHandoutWorker(options: HandoutWorkerOptions): HandoutWorke
   }
 }
 
-/** What the keys of the calls are made from. A leaf that an earlier release handed out keeps the key it had there. */
+/** The keys of the calls are made from this scope. A leaf that an earlier release handed out keeps the key it had there. */
 function keyedBy({ run_id: flowRunId, task_id: id, call }: Handout): { scope: string; key?: string } {
   if (call.scope !== undefined) return { scope: call.scope }
   const key = call.key ?? `${flowRunId}:${id}`

@@ -1,4 +1,4 @@
-// Waits in the clocks of a flow run: the time of a part stands still while all leaves under way in it wait, and that of a
+// Waits in the clocks of a flow run: the time of a part stands still while all running leaves in it wait, and that of a
 // watched leaf while the leaf waits. The journal has the waits; a replay takes them from there.
 import type { Db } from '../../db/pool.ts'
 import { type ClaimedFlow, TIME_SO_FAR } from './claim.ts'

@@ -41,7 +41,7 @@ test('a leaf that waits for a tool uses up neither its timeout nor that of the f
   assert.equal((await pool.query('select from flow_leaf_waits')).rowCount, 0)
 })
 
-test('no time of a part passes while all leaves under way in it wait', async () => {
+test('no time of a part passes while all running leaves in it wait', async () => {
   const { name } = await flows.createAgent({ tools: ['far'] })
   const gate = Promise.withResolvers<void>()
   flows.functions.set('busy', () => gate.promise)

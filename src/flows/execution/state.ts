@@ -28,7 +28,7 @@ export interface FlowState {
   running: Map<string, FlowLeaf>
   /** The instant at which the beginning of a leaf was journalled, by id and attempt. */
   begun: Map<string, number>
-  /** The time that a leaf under way has waited: for a person, a provider or a tool. By id and attempt. */
+  /** The time that a running leaf has waited: for a person, a provider or a tool. By id and attempt. */
   waitedMs: Map<string, number>
   counts: { completed: number; failed: number; skipped: number }
   /** The first leaves that failed for good. */
@@ -183,7 +183,7 @@ function replay(
   state.fresh = [...open.values()]
 }
 
-/** No time passes for a leaf that waits, nor for a part in which all leaves under way wait. */
+/** No time passes for a leaf that waits, nor for a part in which all running leaves wait. */
 function passTime(
   state: FlowState,
   { open, waits }: { open: ReadonlyMap<string, FlowLeaf>; waits: ReadonlyMap<string, ReadonlySet<string>> },

@@ -101,7 +101,7 @@ test('a leaf that is dropped takes down the run that continues it', async () => 
   await until(async () => (await flows.get(continued)).status === 'cancelled', 'the run is cancelled')
 })
 
-test('a decision about a leaf that was dropped starts no run, while its flow goes on', async () => {
+test('a decision about a leaf that was dropped starts no run, while its flow continues', async () => {
   const gate = Promise.withResolvers<void>()
   flows.functions.set('hold', () => gate.promise)
   const branches: BuiltInNode[] = [timedPart(300), { type: 'task', function: 'hold' }]
@@ -168,7 +168,7 @@ test('a leaf that waits for a decision uses up no time of its flow, and the run 
   )
 })
 
-test('a leaf that was dropped does not wait any more, and the time of its flow goes on', async () => {
+test('a leaf that was dropped does not wait any more, and the time of its flow continues', async () => {
   const gate = Promise.withResolvers<void>()
   flows.functions.set('hold', () => gate.promise)
   const branches: BuiltInNode[] = [timedPart(300), { type: 'task', function: 'hold' }]

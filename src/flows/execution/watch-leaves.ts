@@ -87,7 +87,7 @@ export async function postponeIfWaiting(owned: OwnedFlow): Promise<boolean> {
   }
   owned.countsFromMs = Date.now() - time.age + time.still
   setEnd(owned, time.timeout)
-  // What is left of its time passes when a leaf goes on.
+  // The rest of its time passes when a leaf continues.
   if (time.is_still) owned.checkEndAtMs = Math.max(owned.checkEndAtMs, Date.now() + LOOK_WHILE_STILL_MS)
   return rearmIfEarly(owned)
 }

@@ -16,7 +16,7 @@ export interface Machine {
   armed(): { id: string; ms: number }[]
   /** True if the pattern has a timeout and is under way. */
   isTimed(id: string): boolean
-  /** True if the leaf is under way in this part of the flow, or is the part. */
+  /** True if the leaf is running in this part of the flow, or is the part. */
   isWithin(leafId: string, id: string): boolean
   /** The time of a pattern is up: the pattern has failed, with all leaves in it. Ignored if the pattern has ended. */
   expire(id: string): FlowLeaf[]

@@ -7,7 +7,7 @@ import { Cost } from './cost.tsx'
 import { inputLine, tokens } from './figures.ts'
 import { Elapsed, When } from './when.tsx'
 
-/** A run that continues others was given nothing, or a note to go on: the work began with other words. */
+/** A run that continues others was given nothing, or a note to continue: the work began with other words. */
 function FirstInput({ run }: { run: Run }) {
   const { data: first } = useQuery(firstInputQuery(run.project_id, run))
   return inputLine({ ...run, input: first ?? null })

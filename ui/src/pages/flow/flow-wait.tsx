@@ -1,4 +1,4 @@
-// A flow run whose tasks wait says so in one sentence, with the way to go on at once.
+// A flow run whose tasks wait says so in one sentence, with the way to try again at once.
 import { Group } from '@mantine/core'
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
@@ -14,7 +14,7 @@ import { TryNow } from '../../parts/try-now.tsx'
 import classes from './flow-page.module.css'
 import { useFlowStore, useTotals } from './use-flow-store.ts'
 
-/** Tells of the first task that waits, while the flow run is under way. */
+/** Tells of the first task that waits, while the flow run is running. */
 export function FlowWait({ projectId, run }: { projectId: string; run: FlowRun }) {
   const store = useFlowStore()
   useTotals()

@@ -122,7 +122,7 @@ function Facts({ projectId, task, onTask }: { projectId: string; task: Task; onT
 const isTried = ({ status }: Task): boolean => status === 'pending' || status === 'in-progress'
 
 /**
- * The note of a task under way counts the attempts since help came, and the list below counts all: the note is told with
+ * The note of a running task counts the attempts since help came, and the list below counts all: the note is told with
  * the number of the list, and with what the attempt waits for.
  */
 function useNote(projectId: string, { id, progress: { note } }: Task): string | null {

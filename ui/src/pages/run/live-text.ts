@@ -14,7 +14,7 @@ export interface FailedTry {
   nextAt: string | null
 }
 
-/** What ends a failed try: words of the model, or anything that happened to the run after it. */
+/** The end of a failed try: words of the model, or anything that happened to the run after it. */
 const AFTER_TRY = /^(token$|step\.completed$|run\.)/
 
 /** The failed try after the event, of which the run has not got further. */
